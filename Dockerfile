@@ -1,0 +1,33 @@
+# The build needs nothing but this directory and the packages that requirements/ locks.
+
+FROM docker.io/library/python:3.11-slim AS build
+WORKDIR /src
+RUN python3 -m venv /opt/build && python3 -m venv --without-pip /opt/app
+COPY requirements requirements
+RUN /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements/build.txt \
+    && /opt/build/bin/pip --python /opt/app/bin/python install --no-cache-dir --require-hashes \
+        -r requirements/run.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY fencepost fencepost
+RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels . \
+    && /opt/build/bin/pip --python /opt/app/bin/python install --no-cache-dir --no-deps \
+        --no-index /wheels/fencepost-*.whl
+
+# kcat, to look at the cluster from beside it: see docker-compose.yml.
+FROM docker.io/library/python:3.11-slim AS kcat
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends kcat \
+    && rm -rf /var/lib/apt/lists/*
+USER 10001:10001
+ENTRYPOINT ["kcat"]
+
+FROM docker.io/library/python:3.11-slim AS fencepost
+COPY --from=build /opt/app /opt/app
+ENV PATH=/opt/app/bin:$PATH \
+    FENCEPOST_HOST=0.0.0.0
+USER 10001:10001
+EXPOSE 9092-9094 9644
+HEALTHCHECK --interval=5s --timeout=3s --start-period=5s --retries=3 CMD ["fencepost", "healthcheck"]
+ENTRYPOINT ["fencepost"]
+CMD ["serve"]

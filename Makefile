@@ -1,0 +1,89 @@
+# Every target sets up what it needs: a virtual environment in .venv, from the hash-locked
+# requirements/*.txt. Nothing but Python 3.11 or later (with venv) is needed on the machine.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+RUN := $(VENV)/.run-installed
+DEV := $(VENV)/.dev-installed
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test lint types imports pytest bench format docs lock image up clean
+
+help: ## What there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+serve: $(RUN) ## Three brokers on 127.0.0.1:9092-9094, control on 9644, until Ctrl-C
+	@echo 'Three brokers on 127.0.0.1:9092-9094, control on http://127.0.0.1:9644. In another terminal:'
+	@echo '  kcat -b 127.0.0.1:9092 -L                                  # what is there'
+	@echo '  echo hello | kcat -b 127.0.0.1:9092 -P -t greetings        # produce'
+	@echo '  kcat -b 127.0.0.1:9092 -C -t greetings -o beginning -e     # consume'
+	@echo '  kcat -b 127.0.0.1:9092 -Q -t greetings:0:-1                # the next offset'
+	@echo '  curl http://127.0.0.1:9644/v1/cluster                      # steer'
+	@exec $(BIN)/fencepost serve --brokers 3 $(ARGS)
+
+test: lint types imports pytest ## Everything that must pass before a commit
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(DEV)
+	$(BIN)/mypy
+
+imports: $(DEV)
+	$(BIN)/lint-imports --no-logo
+
+pytest: $(DEV) ## The tests alone; ARGS="-k name" picks some
+	$(BIN)/pytest --cov --cov-report=term $(ARGS)
+
+bench: $(DEV) ## fencepost and its peers side by side; see docs/performance.md
+	$(BIN)/python -m bench $(ARGS)
+
+format: $(DEV) ## Mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(DEV) ## Write the generated tables of README.md and docs/
+	$(BIN)/python -m docs.generate
+
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+
+# One resolution for all of them, so that they can be installed together.
+lock: ## Lock the newest versions that pyproject.toml allows (needs uv)
+	$(LOCK) --upgrade pyproject.toml --group dev --output-file requirements/all.in
+	$(LOCK) --constraint requirements/all.in pyproject.toml --output-file requirements/run.txt
+	for group in build lint test; do \
+		$(LOCK) --constraint requirements/all.in --group $$group --output-file requirements/$$group.txt || exit; \
+	done
+	rm requirements/all.in
+
+image: ## The container image, with Docker or what DOCKER names
+	$${DOCKER:-docker} build -t fencepost .
+
+up: ## Three brokers in a container, reachable from this machine and from other containers
+	$${DOCKER:-docker} compose up --build
+
+clean: ## Forget the virtual environment and every cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage
+
+# An editable install, so that what is edited is what is served.
+INSTALL_PROJECT := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
+
+$(RUN): requirements/run.txt requirements/build.txt pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --require-hashes -r requirements/run.txt -r requirements/build.txt
+	$(INSTALL_PROJECT)
+	@touch $@
+
+$(DEV): $(wildcard requirements/*.txt) pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --require-hashes $(patsubst %,-r requirements/%.txt,run build lint test)
+	$(INSTALL_PROJECT)
+	@touch $(RUN) $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo 'fencepost needs Python 3.11 or later; name one with make PYTHON=...' >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+		{ rm -rf $(VENV); echo 'python -m venv failed; on Debian: apt-get install python3-venv' >&2; exit 1; }

@@ -1,0 +1,243 @@
+"""What is measured: one function a figure, each on a fresh server of the kind it is given.
+
+A figure answers a value for each of its rows (``bench/rows.py``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import http.client
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from bench import load, process, servers, stats, wire
+
+SETTLE_S = 1.0
+"""Between the last work and a look at memory, seconds."""
+
+RESETS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How much work the figures do."""
+
+    records: int = 1_500_000
+    python_records: int = 200_000
+    requests: int = 10_000
+    connections: int = 1_000
+    topics: int = 10
+    partitions: int = 1_000
+    metadata_requests: int = 30
+    used_records: int = 100_000
+
+
+QUICK = Scale(
+    records=150_000,
+    python_records=50_000,
+    requests=2_000,
+    connections=100,
+    topics=2,
+    partitions=500,
+    metadata_requests=10,
+    used_records=10_000,
+)
+
+
+Values = Mapping[str, float]
+Measure = Callable[[servers.Kind, Scale], Values]
+
+
+def startup(kind: servers.Kind, _: Scale) -> Values:
+    with servers.running(kind) as server:
+        time.sleep(SETTLE_S)
+        idle = process.memory(server.pid).resident
+        return {"first_metadata": server.first_metadata_s * 1e3, "rss_idle": idle}
+
+
+def list_offsets(kind: servers.Kind, scale: Scale) -> Values:
+    with servers.running(kind) as server:
+        _some_records(server)
+        p50, p99 = _round_trips(server, scale.requests)
+        return {"list_offsets_p50": p50, "list_offsets_p99": p99}
+
+
+def c_client(kind: servers.Kind, scale: Scale) -> Values:
+    """Produce, look at memory, consume; the server's CPU time is of the whole process."""
+    with servers.running(kind) as server:
+        server.create_bench_topic()
+        gigabytes = scale.records * load.RECORD_BYTES / 1e9
+        before = process.cpu_seconds(server.pid)
+        produced = load.produce(load.Client.C, server, scale.records)
+        between = process.cpu_seconds(server.pid)
+        time.sleep(SETTLE_S)
+        loaded = process.memory(server.pid).resident
+        settled = process.cpu_seconds(server.pid)
+        consumed = load.consume(load.Client.C, server, scale.records)
+        return {
+            "produce_c": produced.per_second / 1e3,
+            "produce_cpu": (between - before) / gigabytes,
+            "rss_loaded": loaded,
+            "consume_c": consumed.per_second / 1e3,
+            "consume_cpu": (process.cpu_seconds(server.pid) - settled) / gigabytes,
+            "rss_peak": process.memory(server.pid).peak,
+        }
+
+
+def python_client(kind: servers.Kind, scale: Scale) -> Values:
+    with servers.running(kind) as server:
+        server.create_bench_topic()
+        produced = load.produce(load.Client.PYTHON, server, scale.python_records)
+        consumed = load.consume(load.Client.PYTHON, server, scale.python_records)
+        return {
+            "produce_py": produced.per_second / 1e3,
+            "consume_py": consumed.per_second / 1e3,
+        }
+
+
+def replicated(kind: servers.Kind, scale: Scale) -> Values:
+    with servers.running(kind) as server:
+        server.create(("replicated",), servers.PARTITIONS, replication=3)
+        moved = load.produce(load.Client.C, server, scale.records, topic="replicated", acks="all")
+        return {"produce_rf3": moved.per_second / 1e3}
+
+
+def idle_connections(kind: servers.Kind, scale: Scale) -> Values:
+    """Each idle connection has had one ApiVersions answered, so that its state exists."""
+    with servers.running(kind) as server, contextlib.ExitStack() as idle:
+        _some_records(server)
+        _round_trips(server, scale.requests // 10)
+        time.sleep(SETTLE_S)
+        before = process.memory(server.pid).resident
+        for _ in range(scale.connections):
+            idle.enter_context(server.connect()).ask(wire.api_versions_request())
+        time.sleep(SETTLE_S)
+        each = (process.memory(server.pid).resident - before) * 1024 / scale.connections
+        p50, p99 = _round_trips(server, scale.requests)
+        return {"connection": each, "connected_p50": p50, "connected_p99": p99}
+
+
+def all_partitions(kind: servers.Kind, scale: Scale) -> Values:
+    """Metadata of every topic over one connection; the times include reading the answer whole."""
+    names = tuple(f"wide-{i}" for i in range(scale.topics))
+    request = wire.metadata_request(None)
+    with servers.running(kind) as server:
+        for name in names:
+            server.create((name,), scale.partitions)
+        with server.connect() as connection, _no_collector():
+            times = []
+            for _ in range(scale.metadata_requests):
+                begin = time.perf_counter()
+                answer = connection.ask(request)
+                times.append((time.perf_counter() - begin) * 1e3)
+        found = wire.decode_metadata(answer).topics
+        if sum(len(found[name]) for name in names) != scale.topics * scale.partitions:
+            raise wire.BadAnswer("partitions are missing from Metadata")
+        return {
+            "metadata_first": times[0],
+            "metadata": statistics.median(times[1:]),
+            "rss_partitions": process.memory(server.pid).resident,
+        }
+
+
+def reset(kind: servers.Kind, scale: Scale) -> Values:
+    """From a used cluster to an empty one that answers.
+
+    fencepost has ``POST /v1/reset`` for it. A peer is killed and a new one started, which is what
+    its users do; what must be formatted first is part of that.
+    """
+    if isinstance(kind, servers.Fencepost):
+        with servers.running(kind) as server:
+            times = [_reset_once(server, scale) for _ in range(RESETS)]
+        return {"reset": statistics.median(times)}
+    with servers.launching() as old, servers.launching() as new:
+        kind.prepare(old)
+        with servers.started(kind, old, kill=True) as server:
+            _use(server, scale, replication=1)
+            begin = time.perf_counter()
+        kind.prepare(new)
+        with servers.started(kind, new):
+            return {"reset": (time.perf_counter() - begin) * 1e3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure by the name that ``--only`` takes; ``alone``: only fencepost can be asked."""
+
+    name: str
+    measure: Measure
+    alone: bool = False
+
+
+FIGURES = (
+    Figure(name="startup", measure=startup),
+    Figure(name="list-offsets", measure=list_offsets),
+    Figure(name="c-client", measure=c_client),
+    Figure(name="replicated", measure=replicated, alone=True),
+    Figure(name="python-client", measure=python_client),
+    Figure(name="connections", measure=idle_connections),
+    Figure(name="metadata", measure=all_partitions),
+    Figure(name="reset", measure=reset),
+)
+
+
+def _some_records(server: servers.Server) -> None:
+    server.create_bench_topic()
+    load.produce(load.Client.C, server, 3_000)
+
+
+def _round_trips(server: servers.Server, count: int) -> tuple[float, float]:
+    """p50 and p99 of ListOffsets(latest) one after the other on one connection, microseconds."""
+    request = wire.list_offsets_request(servers.TOPIC, 0)
+    times = []
+    with server.connect_to_leader(servers.TOPIC, 0) as connection, _no_collector():
+        for _ in range(count // 10):
+            connection.ask(request)
+        for _ in range(count):
+            begin = time.perf_counter_ns()
+            answer = connection.ask(request)
+            times.append((time.perf_counter_ns() - begin) / 1e3)
+    if wire.decode_list_offsets(answer) < 1:
+        raise wire.BadAnswer("ListOffsets does not see the records")
+    return stats.percentile(times, 50), stats.percentile(times, 99)
+
+
+def _use(server: servers.Server, scale: Scale, *, replication: int) -> None:
+    """Ten topics of ten partitions, and records in one more."""
+    server.create(tuple(f"used-{i}" for i in range(10)), 10, replication)
+    server.create_bench_topic()
+    load.produce(load.Client.C, server, scale.used_records)
+
+
+def _reset_once(server: servers.Server, scale: Scale) -> float:
+    """Milliseconds of one reset over an HTTP connection that is already open."""
+    _use(server, scale, replication=3)
+    control = http.client.HTTPConnection(servers.HOST, server.launch.control_port, timeout=30)
+    try:
+        control.request("GET", "/healthz")
+        control.getresponse().read()
+        begin = time.perf_counter()
+        control.request("POST", "/v1/reset")
+        answer = control.getresponse()
+        answer.read()
+        elapsed = (time.perf_counter() - begin) * 1e3
+    finally:
+        control.close()
+    with server.connect() as connection:
+        left = connection.metadata().topics
+    if answer.status >= 300 or left:
+        raise wire.BadAnswer(f"reset answered {answer.status} and left {len(left)} topics")
+    return elapsed
+
+
+@contextlib.contextmanager
+def _no_collector() -> Iterator[None]:
+    """Keeps the harness's own garbage collector out of its measurements."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

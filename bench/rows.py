@@ -1,0 +1,71 @@
+"""The rows of the results, and the bounds that the project holds itself to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A line of the results: ``higher`` says which way is better, ``digits`` how it is shown."""
+
+    key: str
+    title: str
+    unit: str
+    higher: bool = False
+    digits: int = 0
+
+
+ROWS: tuple[Row, ...] = (
+    Row(key="first_metadata", title="start to first Metadata", unit="ms"),
+    Row(key="rss_idle", title="resident memory, idle", unit="MiB"),
+    Row(key="list_offsets_p50", title="ListOffsets round trip, p50", unit="us"),
+    Row(key="list_offsets_p99", title="ListOffsets round trip, p99", unit="us"),
+    Row(key="produce_c", title="produce, C client, acks=1", unit="k records/s", higher=True),
+    Row(key="produce_cpu", title="server CPU, produce", unit="s/GB", digits=2),
+    Row(key="consume_c", title="consume, C client", unit="k records/s", higher=True),
+    Row(key="consume_cpu", title="server CPU, consume", unit="s/GB", digits=2),
+    Row(key="rss_loaded", title="resident memory, after the records", unit="MiB"),
+    Row(key="rss_peak", title="resident memory, peak", unit="MiB"),
+    Row(
+        key="produce_py", title="produce, confluent-kafka, acks=1", unit="k records/s", higher=True
+    ),
+    Row(key="consume_py", title="consume, confluent-kafka", unit="k records/s", higher=True),
+    Row(key="produce_rf3", title="produce, C, RF 3, acks=all", unit="k records/s", higher=True),
+    Row(key="connection", title="memory an idle connection", unit="KiB", digits=1),
+    Row(key="connected_p50", title="ListOffsets beside the idle ones, p50", unit="us"),
+    Row(key="connected_p99", title="ListOffsets beside the idle ones, p99", unit="us"),
+    Row(key="metadata_first", title="Metadata of all partitions, first", unit="ms", digits=1),
+    Row(key="metadata", title="Metadata of all partitions, p50", unit="ms", digits=1),
+    Row(key="rss_partitions", title="resident memory with the partitions", unit="MiB"),
+    Row(key="reset", title="a used cluster made empty", unit="ms", digits=1),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A bound on a row's median: of the ratio to ``peer``, or of fencepost's own value."""
+
+    row: str
+    limit: float
+    peer: str | None = None
+    at_least: bool = False
+
+    def met(self, value: float) -> bool:
+        return value >= self.limit if self.at_least else value <= self.limit
+
+
+TARGETS = (
+    Target(row="produce_c", peer="kfake", limit=1.0, at_least=True),
+    Target(row="consume_c", peer="kfake", limit=2.0, at_least=True),
+    Target(row="list_offsets_p50", peer="kfake", limit=1.0),
+    Target(row="rss_loaded", peer="kfake", limit=0.5),
+    Target(row="first_metadata", limit=300.0),
+    Target(row="first_metadata", peer="kafka", limit=0.1),
+    Target(row="reset", limit=5.0),
+)
+
+
+def row(key: str) -> Row:
+    """:raises KeyError: When there is none of that key."""
+    return {row.key: row for row in ROWS}[key]

@@ -1,0 +1,172 @@
+"""Write the generated tables of README.md and docs/: ``python -m docs.generate``.
+
+A table stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``. tests/test_readme.py fails
+when one is not what this would write.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from fencepost.broker.configs.broker import broker_configs
+from fencepost.broker.configs.definitions import ConfigDef, Effect, Table, UpdateMode
+from fencepost.broker.configs.effects import REASONS
+from fencepost.broker.configs.topic import BROKER_SYNONYMS, topic_configs
+from fencepost.cli.options import SERVE_OPTIONS
+from fencepost.protocol.apis import APIS
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+
+_BLOCK: Final = re.compile(
+    r"^<!-- generated: (?P<name>[a-z-]+) -->\n(?P<table>.*?)^<!-- end -->$",
+    re.MULTILINE | re.DOTALL,
+)
+_MODES: Final = {
+    UpdateMode.READ_ONLY: "no",
+    UpdateMode.PER_BROKER: "per broker",
+    UpdateMode.CLUSTER_WIDE: "per broker or for all",
+}
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, one line a row."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def apis() -> str:
+    """Every API that is served."""
+    return table(
+        ("key", "API", "versions served", "advertised from"),
+        (
+            (
+                str(api.key),
+                api.title,
+                _versions(api.min_version, api.max_version),
+                str(api.advertised_min),
+            )
+            for api in APIS
+        ),
+    )
+
+
+def _versions(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def serve_options() -> str:
+    """The options of ``fencepost serve``."""
+    return table(
+        ("option", "environment", "default", "what it does"),
+        (
+            (
+                f"`{option.flag} {option.metavar}`".replace("|", "\\|"),
+                f"`{option.variable}`",
+                f"`{option.default}`" if option.default is not None else option.unset or "",
+                option.help,
+            )
+            for option in SERVE_OPTIONS
+        ),
+    )
+
+
+def broker_table() -> str:
+    """The broker configs that have an effect."""
+    return table(
+        ("broker config", "type", "default", "changes while running", "what it does"),
+        (
+            (
+                f"`{each.name}`",
+                each.type.name.lower(),
+                _default(each),
+                _MODES[each.mode],
+                _cell(each.doc),
+            )
+            for each in _acting(broker_configs())
+        ),
+    )
+
+
+def topic_table() -> str:
+    """The topic configs that have an effect."""
+    return table(
+        ("topic config", "type", "default", "default comes from", "what it does"),
+        (
+            (
+                f"`{each.name}`",
+                each.type.name.lower(),
+                _default(each),
+                _synonym(each.name),
+                _cell(each.doc),
+            )
+            for each in _acting(topic_configs())
+        ),
+    )
+
+
+def _acting(configs: Table) -> list[ConfigDef]:
+    return [each for each in configs.values() if each.effect is Effect.ACTS]
+
+
+def _default(config: ConfigDef) -> str:
+    if config.default is None:
+        return ""
+    return f"`{config.default}`" if config.default else "(empty)"
+
+
+def _synonym(name: str) -> str:
+    broker = BROKER_SYNONYMS.get(name)
+    return f"`{broker}`" if broker else ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def without_effect() -> str:
+    """Kafka's configs that do nothing here, by reason."""
+    names: dict[str, set[str]] = {}
+    for each in (*broker_configs().values(), *topic_configs().values()):
+        if each.effect is not Effect.ACTS and not each.hidden:
+            names.setdefault(each.reason, set()).add(each.name)
+    return table(
+        ("why", "configs"),
+        (
+            (REASONS[reason], ", ".join(f"`{name}`" for name in sorted(names[reason])))
+            for reason in REASONS
+            if reason in names
+        ),
+    )
+
+
+BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
+    "apis": apis,
+    "serve-options": serve_options,
+    "broker-configs": broker_table,
+    "topic-configs": topic_table,
+    "configs-without-effect": without_effect,
+}
+
+
+def render(page: str) -> str:
+    """A page with its generated tables as they should be.
+
+    :raises KeyError: When the page names a table that is not in `BLOCKS`.
+    """
+
+    def fresh(block: re.Match[str]) -> str:
+        return f"<!-- generated: {block['name']} -->\n{BLOCKS[block['name']]()}<!-- end -->"
+
+    return _BLOCK.sub(fresh, page)
+
+
+def main() -> None:
+    """Rewrite every page."""
+    for path in PAGES:
+        path.write_text(render(path.read_text()))
+
+
+if __name__ == "__main__":
+    main()

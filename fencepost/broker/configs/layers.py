@@ -1,0 +1,123 @@
+"""Where a broker's configs come from: the layers, the value that holds, and all its synonyms.
+
+Of a broker config's texts the first wins: the dynamic one of this broker, the dynamic one for the
+whole cluster, the static one from the start, Kafka's default. A topic config that a topic does not
+have takes the value of its broker synonym.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from fencepost.broker.configs.broker import CHAINS, broker_configs
+from fencepost.broker.configs.definitions import Value, default_value, parse
+from fencepost.broker.configs.topic import BROKER_SYNONYMS, topic_configs, topic_defaults
+
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, numbered as DescribeConfigs answers it."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+class Setting(NamedTuple):
+    """One place where a config, or a synonym of it, has a text."""
+
+    name: str
+    text: str
+    source: ConfigSource
+
+
+class Layers:
+    """One broker's configs, as they are at one moment; all of them have been validated.
+
+    ``static`` are those it was started with, ``cluster_default`` the dynamic ones for all brokers,
+    ``own`` the dynamic ones for this one.
+    """
+
+    def __init__(
+        self,
+        *,
+        static: Mapping[str, str] = NOTHING,
+        cluster_default: Mapping[str, str] = NOTHING,
+        own: Mapping[str, str] = NOTHING,
+    ) -> None:
+        self.cluster_default = cluster_default
+        self.own = own
+        self._layers = (
+            (own, ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (cluster_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (static, ConfigSource.STATIC_BROKER_CONFIG),
+        )
+
+    def value(self, name: str) -> Value:
+        """The value of a broker config by itself: chains such as log.retention.* are not followed.
+
+        :raises KeyError: When there is no such config.
+        """
+        config = broker_configs()[name]
+        for layer, _ in self._layers:
+            if name in layer:
+                return parse(config, layer[name])
+        return default_value(config)
+
+    @cached_property
+    def topic_defaults(self) -> Mapping[str, Value]:
+        """The value of every topic config for a topic that has none of its own."""
+        return {name: self._topic_default(name, value) for name, value in topic_defaults().items()}
+
+    def topic_values(self, configs: Mapping[str, str]) -> Mapping[str, Value]:
+        """The value of every topic config for a topic with these dynamic configs."""
+        table = topic_configs()
+        own = {name: parse(table[name], text) for name, text in configs.items()}
+        return {**self.topic_defaults, **own}
+
+    def synonyms(self, name: str) -> tuple[Setting, ...]:
+        """Where a broker config's value comes from, its chain followed, the one that holds first.
+
+        As at a real broker, a chain is listed from the config itself on, and not at all where only
+        its later members have a text: the value is then theirs, and the list is empty.
+        """
+        chain = tuple(CHAINS.get(name, (name,)))
+        found = [setting for member in chain for setting in self._settings_of(member)]
+        for place, setting in enumerate(found):
+            if setting.name == name:
+                return tuple(found[place:])
+        return ()
+
+    def _settings_of(self, name: str) -> Iterator[Setting]:
+        for layer, source in self._layers:
+            if name in layer:
+                yield Setting(name, layer[name], source)
+        config = broker_configs()[name]
+        if config.default is not None and not config.hidden:
+            yield Setting(name, config.default, ConfigSource.DEFAULT_CONFIG)
+
+    def _topic_default(self, topic_config: str, value: Value) -> Value:
+        name = BROKER_SYNONYMS.get(topic_config)
+        if name is None:
+            return value
+        for member, factor in CHAINS.get(name, {name: 1}).items():
+            found = self.value(member)
+            if found is not None:
+                return _in_ms(member, found, factor)
+        return value
+
+
+def _in_ms(member: str, value: Value, factor: int) -> Value:
+    """A chain's member in the unit of its first; every negative retention is -1, as in Kafka."""
+    if member not in CHAINS or not isinstance(value, int):
+        return value
+    return -1 if value < 0 else value * factor

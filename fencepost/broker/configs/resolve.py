@@ -1,0 +1,229 @@
+"""What holds on one broker: its own settings and each topic's, parsed, as the broker reads them.
+
+`BrokerConfigs` lives as long as its broker and follows its view. Texts are parsed when they change,
+not when they are asked for: produce and fetch pay an attribute or a dict lookup.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fencepost.broker.configs.definitions import Value
+from fencepost.broker.configs.layers import NOTHING, Layers
+from fencepost.broker.configs.typed import Typed
+from fencepost.broker.image import ClusterImage
+from fencepost.storage.config import LogConfig, TimestampType
+
+_REMEMBERED: Final = 1024
+"""Different sets of topic configs that are kept parsed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSettings:
+    """A topic's configs on one broker, as the broker and its logs read them."""
+
+    log: LogConfig
+    min_insync_replicas: int
+
+
+class BrokerConfigs:
+    """One broker's configs, by Kafka's names with underscores; times are ms, sizes bytes.
+
+    Configs that are only defaults of topic configs are part of `topic` instead.
+
+    :param static: What the broker was started with: `static_configs`.
+    :param log_template: A log's options that are not configs of Kafka's.
+    """
+
+    auto_create_topics_enable: bool
+    broker_rack: str | None
+    connections_max_idle_ms: int
+    default_replication_factor: int
+    delete_topic_enable: bool
+    fetch_max_bytes: int
+    group_initial_rebalance_delay_ms: int
+    group_max_session_timeout_ms: int
+    group_max_size: int
+    group_min_session_timeout_ms: int
+    log_cleaner_backoff_ms: int
+    log_cleaner_enable: bool
+    log_retention_check_interval_ms: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_incremental_fetch_session_cache_slots: int
+    max_request_partition_size_limit: int
+    num_partitions: int
+    offset_metadata_max_bytes: int
+    offsets_retention_check_interval_ms: int
+    offsets_retention_minutes: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
+    producer_id_expiration_ms: int
+    replica_fetch_max_bytes: int
+    replica_fetch_response_max_bytes: int
+    socket_listen_backlog_size: int
+    socket_request_max_bytes: int
+    telemetry_max_bytes: int
+
+    def __init__(
+        self,
+        broker_id: int,
+        static: Mapping[str, str] = NOTHING,
+        *,
+        log_template: LogConfig | None = None,
+    ) -> None:
+        self.layers = Layers(static=static)
+        self._broker_id = broker_id
+        self._static = static
+        self._log_template = log_template or LogConfig()
+        self._seen: Mapping[int | None, Mapping[str, str]] = {}
+        self._topic_configs: Mapping[str, Mapping[str, str]] = {}
+        self._topics: dict[tuple[tuple[str, str], ...], TopicSettings] = {}
+        self._read()
+
+    def update(self, image: ClusterImage) -> None:
+        """Follow the broker's view: its dynamic configs are now those of this image."""
+        self._topic_configs = image.topic_configs
+        if image.broker_configs is self._seen:
+            return
+        self._seen = image.broker_configs
+        cluster_default = image.broker_configs.get(None, NOTHING)
+        own = image.broker_configs.get(self._broker_id, NOTHING)
+        if (cluster_default, own) != (self.layers.cluster_default, self.layers.own):
+            self.layers = Layers(static=self._static, cluster_default=cluster_default, own=own)
+            self._read()
+
+    def topic(self, name: str) -> TopicSettings:
+        """What holds for a topic of the view; the broker's defaults for one that is not in it.
+
+        Topics with the same configs share one object.
+        """
+        configs = self._topic_configs.get(name)
+        key = tuple(sorted(configs.items())) if configs else ()
+        found = self._topics.get(key)
+        if found is None:
+            if len(self._topics) >= _REMEMBERED:
+                self._topics.clear()
+            found = self._topics[key] = self._topic_settings(configs or NOTHING)
+        return found
+
+    def log_config(self, topic: str) -> LogConfig:
+        """What the logs of a topic act on."""
+        return self.topic(topic).log
+
+    def min_insync_replicas(self, topic: str) -> int:
+        """The in-sync replicas that an acks=all produce to a topic needs."""
+        return self.topic(topic).min_insync_replicas
+
+    @property
+    def offsets_topic_configs(self) -> dict[str, str]:
+        """The dynamic configs that ``__consumer_offsets`` is created with."""
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(self.offsets_topic_segment_bytes),
+        }
+
+    def _read(self) -> None:
+        self._topics.clear()
+        typed = Typed(self.layers.value)
+        flag, number = typed.flag, typed.number
+        self.auto_create_topics_enable = flag("auto.create.topics.enable")
+        self.broker_rack = typed.optional_text("broker.rack")
+        self.connections_max_idle_ms = number("connections.max.idle.ms")
+        self.default_replication_factor = number("default.replication.factor")
+        self.delete_topic_enable = flag("delete.topic.enable")
+        self.fetch_max_bytes = number("fetch.max.bytes")
+        self.group_initial_rebalance_delay_ms = number("group.initial.rebalance.delay.ms")
+        self.group_max_session_timeout_ms = number("group.max.session.timeout.ms")
+        self.group_max_size = number("group.max.size")
+        self.group_min_session_timeout_ms = number("group.min.session.timeout.ms")
+        self.log_cleaner_backoff_ms = number("log.cleaner.backoff.ms")
+        self.log_cleaner_enable = flag("log.cleaner.enable")
+        self.log_retention_check_interval_ms = number("log.retention.check.interval.ms")
+        self.max_connections = number("max.connections")
+        self.max_connections_per_ip = number("max.connections.per.ip")
+        self.max_incremental_fetch_session_cache_slots = number(
+            "max.incremental.fetch.session.cache.slots"
+        )
+        self.max_request_partition_size_limit = number("max.request.partition.size.limit")
+        self.num_partitions = number("num.partitions")
+        self.offset_metadata_max_bytes = number("offset.metadata.max.bytes")
+        self.offsets_retention_check_interval_ms = number("offsets.retention.check.interval.ms")
+        self.offsets_retention_minutes = number("offsets.retention.minutes")
+        self.offsets_topic_num_partitions = number("offsets.topic.num.partitions")
+        self.offsets_topic_replication_factor = number("offsets.topic.replication.factor")
+        self.offsets_topic_segment_bytes = number("offsets.topic.segment.bytes")
+        self.producer_id_expiration_ms = number("producer.id.expiration.ms")
+        self.replica_fetch_max_bytes = number("replica.fetch.max.bytes")
+        self.replica_fetch_response_max_bytes = number("replica.fetch.response.max.bytes")
+        self.socket_listen_backlog_size = number("socket.listen.backlog.size")
+        self.socket_request_max_bytes = number("socket.request.max.bytes")
+        self.telemetry_max_bytes = number("telemetry.max.bytes")
+
+    def _topic_settings(self, configs: Mapping[str, str]) -> TopicSettings:
+        values = self.layers.topic_values(configs)
+        template = replace(
+            self._log_template, producer_id_expiration_ms=self.producer_id_expiration_ms
+        )
+        return TopicSettings(
+            log=_log_config(values, template),
+            min_insync_replicas=Typed(values.__getitem__).number("min.insync.replicas"),
+        )
+
+
+def static_configs(
+    given: Mapping[str, str],
+    *,
+    broker_id: int,
+    host: str,
+    port: int,
+    advertised_host: str,
+    rack: str | None = None,
+) -> dict[str, str]:
+    """The static configs of a broker: those that were ``given``, and those that it has of itself.
+
+    ``given`` has passed `broker.validate_static_configs`. A ``rack`` outdoes ``broker.rack``.
+    """
+    configs = {
+        **given,
+        "advertised.listeners": f"PLAINTEXT://{_in_uri(advertised_host)}:{port}",
+        "broker.id": str(broker_id),
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listeners": f"PLAINTEXT://{_in_uri(host)}:{port}",
+        "node.id": str(broker_id),
+        "process.roles": "broker,controller",
+    }
+    return configs if rack is None else {**configs, "broker.rack": rack}
+
+
+def _log_config(values: Mapping[str, Value], template: LogConfig) -> LogConfig:
+    typed = Typed(values.__getitem__)
+    number = typed.number
+    internal = typed.optional_number("internal.segment.bytes")
+    return replace(
+        template,
+        cleanup_policy=frozenset(typed.entries("cleanup.policy")),
+        compression_gzip_level=number("compression.gzip.level"),
+        compression_lz4_level=number("compression.lz4.level"),
+        compression_type=typed.text("compression.type"),
+        compression_zstd_level=number("compression.zstd.level"),
+        delete_retention_ms=number("delete.retention.ms"),
+        max_compaction_lag_ms=number("max.compaction.lag.ms"),
+        max_message_bytes=number("max.message.bytes"),
+        message_timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
+        message_timestamp_before_max_ms=number("message.timestamp.before.max.ms"),
+        message_timestamp_type=TimestampType(typed.text("message.timestamp.type")),
+        min_cleanable_dirty_ratio=typed.ratio("min.cleanable.dirty.ratio"),
+        min_compaction_lag_ms=number("min.compaction.lag.ms"),
+        retention_bytes=number("retention.bytes"),
+        retention_ms=number("retention.ms"),
+        segment_bytes=number("segment.bytes") if internal is None else internal,
+        segment_ms=number("segment.ms"),
+    )
+
+
+def _in_uri(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,130 @@
+"""Topic configs: the table, the broker configs that hold their defaults, and validation.
+
+CreateTopics, AlterConfigs and IncrementalAlterConfigs all ask `validate_topic_configs`.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+from fencepost.broker.configs import own, tables
+from fencepost.broker.configs.definitions import (
+    ConfigError,
+    InvalidConfig,
+    Table,
+    Value,
+    default_value,
+    parse,
+    require_effect,
+)
+from fencepost.broker.configs.names import suggest
+from fencepost.protocol.errors import ErrorCode
+
+BROKER_SYNONYMS: Final[Mapping[str, str]] = {
+    "cleanup.policy": "log.cleanup.policy",
+    "compression.gzip.level": "compression.gzip.level",
+    "compression.lz4.level": "compression.lz4.level",
+    "compression.type": "compression.type",
+    "compression.zstd.level": "compression.zstd.level",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "file.delete.delay.ms": "log.segment.delete.delay.ms",
+    "flush.messages": "log.flush.interval.messages",
+    "flush.ms": "log.flush.interval.ms",
+    "index.interval.bytes": "log.index.interval.bytes",
+    "local.retention.bytes": "log.local.retention.bytes",
+    "local.retention.ms": "log.local.retention.ms",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.type": "log.message.timestamp.type",
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "min.insync.replicas": "min.insync.replicas",
+    "preallocate": "log.preallocate",
+    "retention.bytes": "log.retention.bytes",
+    "retention.ms": "log.retention.ms",
+    "segment.bytes": "log.segment.bytes",
+    "segment.index.bytes": "log.index.size.max.bytes",
+    "segment.jitter.ms": "log.roll.jitter.ms",
+    "segment.ms": "log.roll.ms",
+    "unclean.leader.election.enable": "unclean.leader.election.enable",
+    **own.SYNONYMS,
+}
+"""The broker config that a topic config takes its default from, by topic config."""
+
+
+@cache
+def topic_configs() -> Table:
+    """Every topic config, by name."""
+    from fencepost.broker.configs.tables import topic
+
+    return tables.read(topic.TABLE, own.TOPIC)
+
+
+@cache
+def topic_defaults() -> Mapping[str, Value]:
+    """The defaults of every topic config, parsed, where no broker config says otherwise."""
+    return {name: default_value(config) for name, config in topic_configs().items()}
+
+
+def validate_topic_configs(
+    configs: Mapping[str, str | None],
+    defaults: Mapping[str, Value] | None = None,
+    *,
+    tiered: bool = False,
+) -> ConfigError | None:
+    """Whether a topic may have these configs, all of them together; None when it may.
+
+    ``defaults`` are the values of the configs that are not among them (`resolve.BrokerConfigs`
+    knows the broker's); Kafka's own where left out. ``tiered`` says whether the broker serves
+    tiered storage. The error is always INVALID_CONFIG, in Kafka's words where the rule is Kafka's.
+    """
+    message = _unknown(configs) or _null(configs)
+    if message is None:
+        try:
+            _require_valid(configs, defaults, tiered=tiered)
+        except InvalidConfig as error:
+            message = str(error)
+    return None if message is None else ConfigError(code=ErrorCode.INVALID_CONFIG, message=message)
+
+
+def _unknown(configs: Mapping[str, str | None]) -> str | None:
+    table = topic_configs()
+    for name in configs:
+        if name not in table:
+            others = {broker: topic for topic, broker in BROKER_SYNONYMS.items()}
+            hint = suggest(name, table, others, "topic")
+            return f"Unknown topic config name: {name}{hint}"
+    return None
+
+
+def _null(configs: Mapping[str, str | None]) -> str | None:
+    nulls = [name for name, text in configs.items() if text is None]
+    return f"Null value not supported for topic configs: {','.join(nulls)}" if nulls else None
+
+
+def _require_valid(
+    configs: Mapping[str, str | None], defaults: Mapping[str, Value] | None, *, tiered: bool
+) -> None:
+    table = topic_configs()
+    texts = {name: text for name, text in configs.items() if text is not None}
+    parsed = {name: parse(table[name], text) for name, text in texts.items()}
+    values = {**(topic_defaults() if defaults is None else defaults), **parsed}
+    _require_order(values)
+    if values["remote.storage.enable"] and not tiered:
+        raise InvalidConfig(
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
+    for name, text in texts.items():
+        require_effect(table[name], text, parsed[name])
+
+
+def _require_order(values: Mapping[str, Value]) -> None:
+    low, high = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+    if isinstance(low, int) and isinstance(high, int) and low > high:
+        raise InvalidConfig(
+            f"conflict topic config setting min.compaction.lag.ms ({low}) "
+            f"> max.compaction.lag.ms ({high})"
+        )

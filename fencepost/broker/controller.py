@@ -1,0 +1,344 @@
+"""The controller: the only one who changes the cluster's registry.
+
+It answers what a client asked of topics and partitions, makes the next image of the cluster, and
+hands it to the brokers. Elections are its decision alone.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+from fencepost.broker.image import (
+    NO_LEADER,
+    BrokerImage,
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+)
+from fencepost.broker.placement import PlacementError, place
+from fencepost.protocol.errors import ErrorCode
+
+Publish = Callable[[ClusterImage, frozenset[str]], None]
+"""Takes a new image and the names of the topics that changed in it."""
+
+_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_MAX_NAME: Final = 249
+MAX_PARTITIONS_PER_REQUEST: Final = 10_000
+
+
+class ControllerError(Exception):
+    """A request that the controller refuses, by Kafka's code and words."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic that is to be: counts, or assignments, not both."""
+
+    name: str
+    partitions: int = 1
+    replication_factor: int = 1
+    assignments: tuple[tuple[int, ...], ...] | None = None
+    """Broker ids of each partition in order of index, the preferred leader first."""
+    configs: Mapping[str, str]
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Why a topic can't have this name, in Kafka's words; None when it can."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > _MAX_NAME:
+        return f"the length of '{name}' is longer than the max allowed length {_MAX_NAME}"
+    if not _LEGAL_NAME.fullmatch(name):
+        return (
+            f"'{name}' contains one or more characters other than ASCII alphanumerics, "
+            "'.', '_' and '-'"
+        )
+    return None
+
+
+class Controller:
+    """Registry and elections of one cluster."""
+
+    def __init__(
+        self,
+        *,
+        brokers: Iterable[BrokerImage],
+        cluster_id: str,
+        rng: random.Random,
+        publish: Publish,
+    ) -> None:
+        registered = {broker.broker_id: broker for broker in brokers}
+        self._rng = rng
+        self._publish = publish
+        self._next_producer_id = 0
+        self.image = ClusterImage(
+            version=1,
+            cluster_id=cluster_id,
+            controller_id=min(registered),
+            brokers=registered,
+        )
+
+    # -- topics ---------------------------------------------------------------------------------
+
+    def plan_topic(self, topic: NewTopic) -> TopicImage:
+        """What a topic would look like; nothing is changed.
+
+        :raises ControllerError: When the topic can't be, with Kafka's code and words.
+        """
+        self._check_name(topic.name)
+        if topic.assignments is not None:
+            assignments = self._checked_assignments(topic.assignments)
+        else:
+            assignments = self._placed(
+                topic.partitions, topic.replication_factor, first_partition=0
+            )
+        return TopicImage(
+            name=topic.name,
+            topic_id=UUID(int=self._rng.getrandbits(128) or 1),
+            partitions=tuple(map(_new_partition, assignments)),
+        )
+
+    def create_topics(self, topics: Sequence[tuple[TopicImage, Mapping[str, str]]]) -> None:
+        """Make planned topics real, with their configs, all in one image."""
+        names = dict(self.image.names)
+        all_topics = dict(self.image.topics)
+        configs = dict(self.image.topic_configs)
+        for topic, topic_configs in topics:
+            all_topics[topic.name] = topic
+            names[topic.topic_id] = topic.name
+            if topic_configs:
+                configs[topic.name] = dict(topic_configs)
+        self._next(
+            replace(self.image, topics=all_topics, names=names, topic_configs=configs),
+            {topic.name for topic, _ in topics},
+        )
+
+    def create_topic(self, topic: NewTopic) -> TopicImage:
+        """Plan and create one topic.
+
+        :raises ControllerError: When the topic can't be.
+        """
+        image = self.plan_topic(topic)
+        self.create_topics([(image, topic.configs)])
+        return image
+
+    def delete_topics(self, deleted: Iterable[str]) -> None:
+        """Delete topics that exist; their names may be used again at once, with other ids."""
+        gone = set(deleted)
+        topics = {name: t for name, t in self.image.topics.items() if name not in gone}
+        configs = {n: c for n, c in self.image.topic_configs.items() if n not in gone}
+        names = {t.topic_id: t.name for t in topics.values()}
+        self._next(replace(self.image, topics=topics, names=names, topic_configs=configs), gone)
+
+    def plan_partitions(
+        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None
+    ) -> TopicImage:
+        """A topic with partitions added up to ``count``; nothing is changed.
+
+        :raises ControllerError: When it can't be, with Kafka's code and words.
+        """
+        topic = self.image.topics.get(name)
+        if topic is None:
+            raise ControllerError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                "This server does not host this topic-partition.",
+            )
+        have = len(topic.partitions)
+        _check_growth(name, have, count)
+        if assignments is None:
+            factor = len(topic.partitions[0].replicas)
+            added = self._placed(count - have, factor, first_partition=have)
+        else:
+            if len(assignments) != count - have:
+                raise ControllerError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"Attempted to add {count - have} additional partition(s), but only "
+                    f"{len(assignments)} assignment(s) were specified.",
+                )
+            added = self._checked_assignments(tuple(map(tuple, assignments)))
+        return replace(topic, partitions=topic.partitions + tuple(map(_new_partition, added)))
+
+    def update_topics(self, topics: Sequence[TopicImage]) -> None:
+        """Put changed topics into the registry, all in one image."""
+        changed = {topic.name: topic for topic in topics}
+        self._next(replace(self.image, topics={**self.image.topics, **changed}), set(changed))
+
+    # -- elections ------------------------------------------------------------------------------
+
+    def elect(self, topic: str, index: int, leader: int) -> None:
+        """Elect a leader from the in-sync replicas: a clean election.
+
+        The leader epoch rises by one, also when the leader stays.
+
+        :raises ControllerError: UNKNOWN_TOPIC_OR_PARTITION where there is no such partition;
+            ELIGIBLE_LEADERS_NOT_AVAILABLE when the broker is not in the ISR.
+        """
+        partition = self.image.partition(topic, index)
+        if partition is None:
+            raise ControllerError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}"
+            )
+        if leader not in partition.isr:
+            raise ControllerError(
+                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+                f"broker {leader} is not in the ISR of {topic}-{index}, "
+                f"which is {list(partition.isr)}: a clean election needs one of these",
+            )
+        elected = replace(
+            partition,
+            leader=leader,
+            leader_epoch=partition.leader_epoch + 1,
+            partition_epoch=partition.partition_epoch + 1,
+        )
+        self._update_partition(topic, index, elected)
+
+    # -- configs and ids ------------------------------------------------------------------------
+
+    def set_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
+        """Replace the dynamic configs of a topic."""
+        all_configs = {**self.image.topic_configs, topic: dict(configs)}
+        self._next(replace(self.image, topic_configs=all_configs), {topic})
+
+    def set_broker_configs(self, broker_id: int | None, configs: Mapping[str, str]) -> None:
+        """Replace the dynamic configs of a broker, or the cluster-wide ones (None)."""
+        all_configs = {**self.image.broker_configs, broker_id: dict(configs)}
+        # Every topic without a config of its own follows the brokers'.
+        self._next(replace(self.image, broker_configs=all_configs), set(self.image.topics))
+
+    def next_producer_id(self) -> int:
+        """A producer id that nobody has had."""
+        self._next_producer_id += 1
+        return self._next_producer_id - 1
+
+    def register(self, broker: BrokerImage) -> None:
+        """Take up a broker, or where it is reached now."""
+        brokers = {**self.image.brokers, broker.broker_id: broker}
+        self._next(replace(self.image, brokers=brokers), set())
+
+    def forget_everything(self) -> None:
+        """Back to no topics and no dynamic configs; brokers stay."""
+        empty = replace(self.image, topics={}, names={}, topic_configs={}, broker_configs={})
+        self._next(empty, set(self.image.topics))
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _next(self, image: ClusterImage, changed: set[str]) -> None:
+        self.image = replace(image, version=self.image.version + 1)
+        self._publish(self.image, frozenset(changed))
+
+    def _update_partition(self, name: str, index: int, partition: PartitionImage) -> None:
+        topic = self.image.topics[name]
+        partitions = (*topic.partitions[:index], partition, *topic.partitions[index + 1 :])
+        self.update_topics([replace(topic, partitions=partitions)])
+
+    def _check_name(self, name: str) -> None:
+        problem = topic_name_problem(name)
+        if problem is not None:
+            raise ControllerError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}"
+            )
+        if name in self.image.topics:
+            raise ControllerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        like = name.replace(".", "_")
+        if like == name and "_" not in name:
+            return
+        for other in self.image.topics:
+            if other.replace(".", "_") == like:
+                raise ControllerError(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    f"Topic '{name}' collides with existing topic: {other}",
+                )
+
+    def _placed(
+        self, partitions: int, replication_factor: int, *, first_partition: int
+    ) -> tuple[tuple[int, ...], ...]:
+        if partitions <= 0:
+            raise ControllerError(
+                ErrorCode.INVALID_PARTITIONS,
+                "Number of partitions was set to an invalid non-positive value.",
+            )
+        if replication_factor <= 0:
+            raise ControllerError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        if partitions > MAX_PARTITIONS_PER_REQUEST:
+            raise ControllerError(
+                ErrorCode.POLICY_VIOLATION,
+                "Excessively large number of partitions per request.",
+            )
+        try:
+            return tuple(
+                place(
+                    self.image.brokers,
+                    partitions=partitions,
+                    replication_factor=replication_factor,
+                    first_partition=first_partition,
+                    rng=self._rng,
+                )
+            )
+        except PlacementError as error:
+            raise ControllerError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
+
+    def _checked_assignments(
+        self, assignments: tuple[tuple[int, ...], ...]
+    ) -> tuple[tuple[int, ...], ...]:
+        factor = len(assignments[0]) if assignments else 0
+        for replicas in assignments:
+            problem = self._assignment_problem(replicas, factor)
+            if problem is not None:
+                raise ControllerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+        return assignments
+
+    def _assignment_problem(self, replicas: tuple[int, ...], factor: int) -> str | None:
+        if not replicas:
+            return "The manual partition assignment includes an empty replica list."
+        for broker_id in replicas:
+            if broker_id not in self.image.brokers:
+                return (
+                    f"The manual partition assignment includes broker {broker_id}, but no such "
+                    "broker is registered."
+                )
+        if len(set(replicas)) < len(replicas):
+            twice = next(b for b in replicas if replicas.count(b) > 1)
+            return f"The manual partition assignment includes the broker {twice} more than once."
+        if len(replicas) != factor:
+            return (
+                f"The manual partition assignment includes a partition with {len(replicas)} "
+                f"replica(s), but this is not consistent with previous partitions, which have "
+                f"{factor} replica(s)."
+            )
+        return None
+
+
+def _new_partition(replicas: tuple[int, ...]) -> PartitionImage:
+    return PartitionImage(
+        replicas=replicas, isr=replicas, leader=replicas[0] if replicas else NO_LEADER
+    )
+
+
+def _check_growth(name: str, have: int, count: int) -> None:
+    if count == have:
+        raise ControllerError(
+            ErrorCode.INVALID_PARTITIONS, f"Topic already has {have} partition(s)."
+        )
+    if count < have:
+        raise ControllerError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {name} currently has {have} partition(s); {count} would not be an "
+            "increase.",
+        )
+    if count - have > MAX_PARTITIONS_PER_REQUEST:
+        raise ControllerError(
+            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+        )

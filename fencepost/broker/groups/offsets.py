@@ -1,0 +1,207 @@
+"""Committed offsets: decisions on commits and deletions, look-ups, and expiry.
+
+Nothing here changes anything. What a decision's records do is done by applying them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from fencepost.broker.groups.config import GroupConfig
+from fencepost.broker.groups.decision import Decision
+from fencepost.broker.groups.durable import DurableState
+from fencepost.broker.groups.group import ClassicGroup
+from fencepost.broker.groups.records import CommittedOffset, OffsetRecord
+from fencepost.broker.groups.state import GroupState
+from fencepost.protocol.errors import ErrorCode
+
+NO_RETENTION: Final = -1
+"""As OffsetCommit's retention time: the broker's applies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionCommit:
+    """One partition's offset as a client commits it."""
+
+    topic: str
+    topic_id: UUID | None
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """An OffsetCommit for partitions that exist."""
+
+    group_id: str
+    generation: int
+    """-1 from consumers that manage their partitions themselves."""
+    member_id: str
+    group_instance_id: str | None
+    retention_time_ms: int
+    partitions: tuple[PartitionCommit, ...]
+    missing_group_error: ErrorCode
+    """For a generation of a group that does not exist: GROUP_ID_NOT_FOUND from v9 on."""
+
+
+def check_commit(group: ClassicGroup | None, commit: Commit) -> ErrorCode:
+    """Whether this client may commit for the group now."""
+    if group is None:
+        return ErrorCode.NONE if commit.generation < 0 else commit.missing_group_error
+    if commit.generation < 0 and group.state is GroupState.EMPTY:
+        return ErrorCode.NONE
+    if commit.generation < 0 and not commit.member_id and commit.group_instance_id is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = group.check_member(commit.member_id, commit.group_instance_id)
+    if error is not ErrorCode.NONE:
+        return error
+    if commit.generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def decide_commit(
+    commit: Commit, config: GroupConfig, now_ms: int
+) -> Decision[tuple[ErrorCode, ...]]:
+    """Commit what can be; the response is one error code for each partition, in their order."""
+    codes = []
+    records = []
+    for partition in commit.partitions:
+        if _utf16_units(partition.metadata or "") > config.offset_metadata_max_bytes:
+            codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            continue
+        codes.append(ErrorCode.NONE)
+        records.append(
+            OffsetRecord(
+                group_id=commit.group_id,
+                topic=partition.topic,
+                partition=partition.partition,
+                value=_committed(commit, partition, config, now_ms),
+            )
+        )
+    return Decision(response=tuple(codes), records=tuple(records))
+
+
+def _committed(
+    commit: Commit, partition: PartitionCommit, config: GroupConfig, now_ms: int
+) -> CommittedOffset:
+    expires = commit.retention_time_ms != NO_RETENTION
+    return CommittedOffset(
+        offset=partition.offset,
+        # The schema with an expiry is older than leader epochs.
+        leader_epoch=-1 if expires else partition.leader_epoch,
+        metadata=partition.metadata or "",
+        commit_timestamp_ms=now_ms,
+        expire_timestamp_ms=now_ms + commit.retention_time_ms if expires else -1,
+        topic_id=partition.topic_id if config.offset_value_version >= 4 and not expires else None,
+    )
+
+
+def _utf16_units(text: str) -> int:
+    """The length that Java counts, and compares with ``offset.metadata.max.bytes``."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def find(
+    state: DurableState, group_id: str, topic: str, topic_id: UUID | None, partition: int
+) -> CommittedOffset | None:
+    """What a group has committed for a partition, unless it was for another topic of that name."""
+    committed = state.offset(group_id, topic, partition)
+    if committed is None or committed.topic_id is None or topic_id is None:
+        return committed
+    return committed if committed.topic_id == topic_id else None
+
+
+def check_delete(group: ClassicGroup) -> ErrorCode:
+    """Offsets of a group with members can go if it is known what these consume (KIP-496)."""
+    if group.state is GroupState.EMPTY or group.uses_consumer_protocol:
+        return ErrorCode.NONE
+    return ErrorCode.NON_EMPTY_GROUP
+
+
+def decide_delete(
+    state: DurableState, group: ClassicGroup, partitions: Mapping[str, tuple[int, ...]]
+) -> Decision[dict[str, ErrorCode]]:
+    """Delete offsets of these partitions by topic; the response is an error code for each topic."""
+    codes = {
+        topic: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        if group.is_subscribed_to(topic)
+        else ErrorCode.NONE
+        for topic in partitions
+    }
+    records = tuple(
+        tombstone(group.group_id, topic, partition)
+        for topic, indexes in partitions.items()
+        for partition in indexes
+        if codes[topic] is ErrorCode.NONE
+        and state.offset(group.group_id, topic, partition) is not None
+    )
+    return Decision(response=codes, records=records)
+
+
+def tombstone(group_id: str, topic: str, partition: int) -> OffsetRecord:
+    """The record that takes a committed offset back."""
+    return OffsetRecord(group_id=group_id, topic=topic, partition=partition, value=None)
+
+
+def all_of_group(state: DurableState, group_id: str) -> Iterator[OffsetRecord]:
+    """Tombstones of everything that a group has committed."""
+    for topic, partitions in state.offsets.get(group_id, {}).items():
+        for partition in partitions:
+            yield tombstone(group_id, topic, partition)
+
+
+def all_of_topics(state: DurableState, topics: frozenset[str]) -> Iterator[OffsetRecord]:
+    """Tombstones of everything that was committed for topics, which do not exist any more."""
+    for group_id, committed in state.offsets.items():
+        for topic in topics & committed.keys():
+            for partition in committed[topic]:
+                yield tombstone(group_id, topic, partition)
+
+
+def expired(
+    state: DurableState, group: ClassicGroup, config: GroupConfig, now_ms: int
+) -> tuple[OffsetRecord, ...]:
+    """Tombstones of what a group has kept beyond its retention (KIP-211).
+
+    The time counts from when the group became empty; for a simple group, and for topics that a
+    group of consumers is no longer subscribed to, from each commit. Nothing that is consumed
+    expires.
+    """
+    committed = state.offsets.get(group.group_id, {})
+    return tuple(
+        tombstone(group.group_id, topic, partition)
+        for topic, partitions in committed.items()
+        if not group.is_subscribed_to(topic)
+        for partition, offset in partitions.items()
+        if _is_expired(group, offset, config, now_ms)
+    )
+
+
+def _is_expired(
+    group: ClassicGroup, offset: CommittedOffset, config: GroupConfig, now_ms: int
+) -> bool:
+    since_ms = _retained_since(group, offset)
+    if since_ms is None:
+        return False
+    if offset.expire_timestamp_ms != -1:
+        return now_ms >= offset.expire_timestamp_ms
+    return now_ms - since_ms >= config.offsets_retention_ms
+
+
+def _retained_since(group: ClassicGroup, offset: CommittedOffset) -> int | None:
+    """From when on the retention of an offset counts; None where it does not expire now."""
+    if group.protocol_type is None:
+        return offset.commit_timestamp_ms
+    if group.state is GroupState.EMPTY:
+        unknown = group.state_timestamp_ms == -1
+        return offset.commit_timestamp_ms if unknown else group.state_timestamp_ms
+    stable = group.state is GroupState.STABLE
+    if stable and group.uses_consumer_protocol and group.subscribed is not None:
+        return offset.commit_timestamp_ms
+    return None

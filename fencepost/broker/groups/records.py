@@ -1,0 +1,248 @@
+"""The records of ``__consumer_offsets``, in Kafka's own formats.
+
+=====  ===================  ================  =====================================================
+key    record               value versions    written here
+=====  ===================  ================  =====================================================
+0, 1   OffsetCommit         0 to 4            key 1; value 3, 1 with an expiry of its own, 4 on wish
+2      GroupMetadata        0 to 4            value 3
+=====  ===================  ================  =====================================================
+
+A null value deletes. Versions up to 3 are plain, 4 is compact with tagged fields (KIP-915). Keys
+of other types belong to groups of other kinds and are skipped.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from fencepost.broker.groups.wire import Malformed, Reader, Writer
+
+__all__ = [
+    "CommittedOffset",
+    "CoordinatorRecord",
+    "GroupRecord",
+    "Malformed",
+    "OffsetRecord",
+    "StoredGroup",
+    "StoredMember",
+    "decode",
+    "encode",
+]
+
+GROUP_VALUE_VERSION: Final = 3
+_EXPIRING_OFFSET_VERSION: Final = 1
+_FIRST_FLEXIBLE: Final = 4
+_LONGEST_PLAIN_STRING: Final = 32767
+_TOPIC_ID_TAG: Final = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedOffset:
+    """A committed offset: the next one to be consumed, and what its consumer said along with it."""
+
+    offset: int
+    leader_epoch: int = -1
+    """Of the last consumed record, -1 where the consumer did not say (KIP-320)."""
+    metadata: str = ""
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int = -1
+    """From OffsetCommit v2-v4 with a retention time; -1 where the broker's retention applies."""
+    topic_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMember:
+    """A member as its group's record holds it."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    """Its metadata for the protocol that the group has chosen."""
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredGroup:
+    """A generation of a group as its record holds it."""
+
+    protocol_type: str = ""
+    """Empty where members never joined."""
+    generation: int = 0
+    protocol: str | None = None
+    leader: str | None = None
+    state_timestamp_ms: int = -1
+    """When the group came into its state, -1 where that is unknown."""
+    members: tuple[StoredMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetRecord:
+    """A group's committed offset of one partition; no value takes it back."""
+
+    group_id: str
+    topic: str
+    partition: int
+    value: CommittedOffset | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRecord:
+    """A group's generation; no value deletes the group."""
+
+    group_id: str
+    value: StoredGroup | None
+
+
+CoordinatorRecord: TypeAlias = OffsetRecord | GroupRecord
+
+
+def encode(record: CoordinatorRecord, offset_version: int = 3) -> tuple[bytes, bytes | None]:
+    """Key and value of a record.
+
+    :param offset_version: Of committed offsets: 3, or 4 with the topic's id.
+    :raises Malformed: When a name is too long for its field.
+    """
+    key = Writer(flexible=False)
+    if isinstance(record, GroupRecord):
+        key.int16(2)
+        key.string(record.group_id)
+        return key.done(), None if record.value is None else _encode_group(record.value)
+    key.int16(1)
+    key.string(record.group_id)
+    key.string(record.topic)
+    key.int32(record.partition)
+    return key.done(), None if record.value is None else _encode_offset(
+        record.value, offset_version
+    )
+
+
+def decode(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
+    """Read a record; None where its key is of a type that belongs to other kinds of groups.
+
+    :raises Malformed: When the bytes are cut short, or the value is of a version not known here.
+    """
+    try:
+        return _decode(Reader(key), value)
+    except (struct.error, UnicodeDecodeError) as error:
+        raise Malformed(str(error)) from error
+
+
+def _decode(key: Reader, value: bytes | None) -> CoordinatorRecord | None:
+    version = key.int16()
+    if version in {0, 1}:
+        group_id, topic, partition = key.string(), key.string(), key.int32()
+        stored = None if value is None else _decode_offset(value)
+        return OffsetRecord(group_id=group_id, topic=topic, partition=partition, value=stored)
+    if version == 2:
+        group = None if value is None else _decode_group(value)
+        return GroupRecord(group_id=key.string(), value=group)
+    return None
+
+
+def _encode_offset(value: CommittedOffset, version: int) -> bytes:
+    if value.expire_timestamp_ms != -1:
+        version = _EXPIRING_OFFSET_VERSION
+    elif len(value.metadata.encode()) > _LONGEST_PLAIN_STRING:
+        version = _FIRST_FLEXIBLE
+    out = Writer(flexible=version >= _FIRST_FLEXIBLE)
+    out.int16(version)
+    out.int64(value.offset)
+    if version >= 3:
+        out.int32(value.leader_epoch)
+    out.string(value.metadata)
+    out.int64(value.commit_timestamp_ms)
+    if version == _EXPIRING_OFFSET_VERSION:
+        out.int64(value.expire_timestamp_ms)
+    if version >= _FIRST_FLEXIBLE:
+        tags = {} if value.topic_id is None else {_TOPIC_ID_TAG: value.topic_id.bytes}
+        out.tags(tags)
+    return out.done()
+
+
+def _decode_offset(data: bytes) -> CommittedOffset:
+    body = _value_reader(data)
+    version = body.int16()
+    offset = body.int64()
+    leader_epoch = body.int32() if version >= 3 else -1
+    metadata = body.string()
+    commit_timestamp_ms = body.int64()
+    expire_timestamp_ms = body.int64() if version == _EXPIRING_OFFSET_VERSION else -1
+    topic_id = body.tags().get(_TOPIC_ID_TAG)
+    return CommittedOffset(
+        offset=offset,
+        leader_epoch=leader_epoch,
+        metadata=metadata,
+        commit_timestamp_ms=commit_timestamp_ms,
+        expire_timestamp_ms=expire_timestamp_ms,
+        topic_id=UUID(bytes=topic_id) if topic_id is not None and any(topic_id) else None,
+    )
+
+
+def _encode_group(value: StoredGroup) -> bytes:
+    out = Writer(flexible=False)
+    out.int16(GROUP_VALUE_VERSION)
+    out.string(value.protocol_type)
+    out.int32(value.generation)
+    out.nullable_string(value.protocol)
+    out.nullable_string(value.leader)
+    out.int64(value.state_timestamp_ms)
+    out.array_size(len(value.members))
+    for member in value.members:
+        out.string(member.member_id)
+        out.nullable_string(member.group_instance_id)
+        out.string(member.client_id)
+        out.string(member.client_host)
+        out.int32(member.rebalance_timeout_ms)
+        out.int32(member.session_timeout_ms)
+        out.blob(member.subscription)
+        out.blob(member.assignment)
+    return out.done()
+
+
+def _decode_group(data: bytes) -> StoredGroup:
+    body = _value_reader(data)
+    version = body.int16()
+    group = StoredGroup(
+        protocol_type=body.string(),
+        generation=body.int32(),
+        protocol=body.nullable_string(),
+        leader=body.nullable_string(),
+        state_timestamp_ms=body.int64() if version >= 2 else -1,
+        members=tuple(_decode_member(body, version) for _ in range(body.array_size())),
+    )
+    body.tags()
+    return group
+
+
+def _decode_member(body: Reader, version: int) -> StoredMember:
+    member_id = body.string()
+    group_instance_id = body.nullable_string() if version >= 3 else None
+    client_id, client_host = body.string(), body.string()
+    rebalance_timeout_ms = body.int32() if version >= 1 else -1
+    session_timeout_ms = body.int32()
+    member = StoredMember(
+        member_id=member_id,
+        group_instance_id=group_instance_id,
+        client_id=client_id,
+        client_host=client_host,
+        rebalance_timeout_ms=session_timeout_ms
+        if rebalance_timeout_ms == -1
+        else rebalance_timeout_ms,
+        session_timeout_ms=session_timeout_ms,
+        subscription=body.blob(),
+        assignment=body.blob(),
+    )
+    body.tags()
+    return member
+
+
+def _value_reader(data: bytes) -> Reader:
+    version = Reader(data).int16()
+    if not 0 <= version <= _FIRST_FLEXIBLE:
+        raise Malformed(f"a value of version {version}")
+    return Reader(data, flexible=version >= _FIRST_FLEXIBLE)

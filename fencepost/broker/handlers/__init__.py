@@ -1,0 +1,1 @@
+"""One module an API: ``handle`` answers a request, ``refuse`` answers it with one error code."""

@@ -1,0 +1,153 @@
+"""DescribeConfigs (32), versions 1 to 4.
+
+Answers every config of a topic, of the broker that is asked, or of all brokers by default (an empty
+broker name: only what is set dynamically), with its source, and on request with its synonyms and a
+line of documentation. Groups and client metrics subscriptions answer their defaults, whether or not
+there is one of that name; the only logger is ``root``.
+
+Versions: 3 adds the type of a config and its documentation.
+
+A kind of resource that nobody knows refuses the whole request, as at a real broker.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from fencepost.broker.configs import describe
+from fencepost.broker.configs.change import ResourceType, parse_node_id
+from fencepost.broker.configs.definitions import ConfigError
+from fencepost.broker.context import Context
+from fencepost.broker.controller import topic_name_problem
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+
+_KNOWN = frozenset(ResourceType)
+
+
+def handle(ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    for resource in request.resources:
+        if resource.resource_type not in _KNOWN:
+            message = f"Unknown resource type {resource.resource_type}"
+            return _refused(request, ErrorCode.INVALID_REQUEST, message)
+    return DescribeConfigsResponse(
+        results=tuple(_result(ctx, request, resource) for resource in request.resources)
+    )
+
+
+def refuse(request: DescribeConfigsRequest, error_code: int) -> DescribeConfigsResponse:
+    return _refused(request, error_code, None)
+
+
+def _refused(
+    request: DescribeConfigsRequest, error_code: int, message: str | None
+) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        results=tuple(
+            DescribeConfigsResult(
+                error_code=error_code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        )
+    )
+
+
+def _result(
+    ctx: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    found = _entries(ctx, resource)
+    if isinstance(found, ConfigError):
+        return DescribeConfigsResult(
+            error_code=found.code,
+            error_message=found.message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+    return DescribeConfigsResult(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=tuple(_as_asked(entry, request) for entry in found),
+    )
+
+
+def _as_asked(
+    entry: DescribeConfigsResourceResult, request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    if request.include_synonyms and request.include_documentation:
+        return entry
+    return replace(
+        entry,
+        synonyms=entry.synonyms if request.include_synonyms else (),
+        documentation=entry.documentation if request.include_documentation else None,
+    )
+
+
+def _entries(ctx: Context, resource: DescribeConfigsResource) -> describe.Entries | ConfigError:
+    name, keys = resource.resource_name, resource.configuration_keys or None
+    match resource.resource_type:
+        case ResourceType.TOPIC:
+            return _topic(ctx, name, keys)
+        case ResourceType.BROKER:
+            return _broker(ctx, name, keys)
+        case ResourceType.BROKER_LOGGER:
+            return _loggers(ctx, name, keys)
+        case ResourceType.CLIENT_METRICS:
+            if not name:
+                return _invalid_request("Client metrics subscription name must not be empty")
+            return describe.client_metrics_entries(keys)
+        case _:
+            if not name:
+                return _invalid_request("Group name must not be empty")
+            return describe.group_entries(ctx.broker.configs.layers, keys)
+
+
+def _topic(ctx: Context, name: str, keys: Collection[str] | None) -> describe.Entries | ConfigError:
+    problem = topic_name_problem(name)
+    if problem is not None:
+        return ConfigError(
+            code=ErrorCode.INVALID_TOPIC_EXCEPTION, message=f"Topic name is invalid: {problem}"
+        )
+    view = ctx.broker.view
+    if name not in view.topics:
+        return ConfigError(code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message="")
+    return describe.topic_entries(ctx.broker.configs.layers, view.configs_of(name), keys)
+
+
+def _broker(
+    ctx: Context, name: str, keys: Collection[str] | None
+) -> describe.Entries | ConfigError:
+    layers = ctx.broker.configs.layers
+    if not name:
+        return describe.cluster_default_entries(layers, keys)
+    return _not_this_broker(ctx, name, " or empty string,") or describe.broker_entries(layers, keys)
+
+
+def _loggers(
+    ctx: Context, name: str, keys: Collection[str] | None
+) -> describe.Entries | ConfigError:
+    if not name:
+        return _invalid_request("Broker id must not be empty")
+    return _not_this_broker(ctx, name, "") or describe.logger_entries(keys)
+
+
+def _not_this_broker(ctx: Context, name: str, otherwise: str) -> ConfigError | None:
+    broker_id = parse_node_id(name)
+    if broker_id is None:
+        return _invalid_request(f"Broker id must be an integer, but it is: {name}")
+    if broker_id != ctx.broker.broker_id:
+        return _invalid_request(
+            f"Unexpected broker id, expected {ctx.broker.broker_id}{otherwise} but received {name}"
+        )
+    return None
+
+
+def _invalid_request(message: str) -> ConfigError:
+    return ConfigError(code=ErrorCode.INVALID_REQUEST, message=message)

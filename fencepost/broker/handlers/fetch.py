@@ -1,0 +1,271 @@
+"""Fetch (1), versions 4-18: read record batches, for consumers and for followers.
+
+A consumer reads up to the high watermark, or the last stable offset when read_committed; a follower
+reads to the log end, and its fetch offset tells the leader how far it is. From v11 a follower serves
+consumers too, up to its own high watermark (KIP-392). The batch that holds the offset comes first and
+whole; what follows is cut at the byte limits. Too little to answer waits for ``min_bytes``; an error
+answers at once.
+
+Versions: v5 log start offset; v7 sessions (KIP-227); v9 current leader epoch (KIP-320); v11 rack; v12
+last fetched epoch and diverging epoch (KIP-595); v13 topic ids; v15 replica state; v16 the leader and
+its address on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951); v17 directory id; v18 the
+follower's high watermark.
+
+Missing: aborted transactions (no transactions yet), the tier, a preferred read replica.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from fencepost.broker.context import Answer, Context
+from fencepost.broker.ladder import find_replica
+from fencepost.broker.replica import Replica
+from fencepost.broker.sessions import CachedPartition, FetchPlan, Key, order_behind
+from fencepost.broker.topics import resolve_name
+from fencepost.broker.waits import Wait, WatchList
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from fencepost.storage.log import OffsetOutOfRange
+
+CONSUMER: Final = -1
+READ_COMMITTED: Final = 1
+_HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def handle(ctx: Context, request: FetchRequest) -> Answer[FetchResponse]:
+    """Read what is there, or wait for more."""
+    plan = ctx.broker.sessions.plan(request, ctx.version, ctx.now_ms)
+    if plan.error:
+        return FetchResponse(error_code=plan.error)
+    reading = _Reading(ctx, request, plan)
+    reading.read()
+    if reading.enough or request.max_wait_ms <= 0 or not plan.partitions:
+        return reading.respond()
+    return _wait(ctx, request, reading)
+
+
+def refuse(request: FetchRequest, error_code: int) -> FetchResponse:
+    """The same error at the top (v7+) and for every partition that the request names."""
+    return FetchResponse(
+        error_code=error_code,
+        responses=tuple(
+            FetchableTopicResponse(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    _error(p.partition, error_code, aborted=()) for p in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _wait(ctx: Context, request: FetchRequest, reading: "_Reading") -> Wait[FetchResponse]:
+    wait: Wait[FetchResponse] = Wait()
+
+    def attempt() -> FetchResponse | None:
+        reading.read()
+        return reading.respond() if reading.enough else None
+
+    wait.watch(reading.watched, attempt)
+    wait.expire_at(ctx.broker.scheduler, ctx.now_ms + request.max_wait_ms, reading.respond)
+    return wait
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One request's reads; read again when something that it watches changed."""
+
+    ctx: Context
+    request: FetchRequest
+    plan: FetchPlan
+    size: int = 0
+    failed: bool = False
+    answers: dict[Key, PartitionData] = field(default_factory=dict)
+    watched: list[WatchList] = field(default_factory=list)
+
+    @property
+    def replica_id(self) -> int:
+        """The follower that asks, or -1 for a consumer."""
+        return (
+            self.request.replica_state.replica_id
+            if self.ctx.version >= 15
+            else self.request.replica_id
+        )
+
+    @property
+    def enough(self) -> bool:
+        """Whether to answer without waiting longer."""
+        return self.failed or self.size >= self.request.min_bytes
+
+    def read(self) -> None:
+        """Read every partition, within the byte limits of the request."""
+        self.size, self.failed = 0, False
+        self.answers.clear()
+        self.watched.clear()
+        left = self.request.max_bytes
+        if self.replica_id < 0:
+            left = min(left, self.ctx.broker.configs.fetch_max_bytes)
+        for key, cached in self.plan.partitions.items():
+            answer = self._read_partition(key, cached.request, left)
+            self.answers[key] = answer
+            if answer.error_code or answer.diverging_epoch.epoch >= 0:
+                self.failed = True
+            elif answer.records:
+                size = sum(map(len, answer.records))
+                self.size += size
+                left = max(0, left - size)
+
+    def respond(self) -> FetchResponse:
+        """What was read, less what an incremental session has been told already."""
+        topics: dict[tuple[str, UUID | None], list[PartitionData]] = {}
+        leaders: set[int] = set()
+        sent: list[Key] = []
+        for key, answer in self.answers.items():
+            if self.plan.session_id and not self._is_news(self.plan.partitions.get(key), answer):
+                continue
+            if answer.records:
+                sent.append(key)
+            if answer.current_leader.leader_id >= 0:
+                leaders.add(answer.current_leader.leader_id)
+            topics.setdefault(key[:2], []).append(answer)
+        if self.plan.session_id:
+            order_behind(self.plan.partitions, sent)
+        return FetchResponse(
+            session_id=self.plan.session_id,
+            responses=tuple(
+                FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(partitions))
+                for (name, topic_id), partitions in topics.items()
+            ),
+            node_endpoints=self._endpoints(leaders) if leaders else (),
+        )
+
+    def _is_news(self, cached: CachedPartition | None, answer: PartitionData) -> bool:
+        if cached is None:
+            return True
+        news = not self.plan.incremental or cached.has_news(answer)
+        cached.remember(answer)
+        return news
+
+    def _read_partition(self, key: Key, asked: FetchPartition, left: int) -> PartitionData:
+        ctx, (topic, topic_id, index) = self.ctx, key
+        name = resolve_name(ctx.broker.view, topic, topic_id, by_id=ctx.version >= 13)
+        if isinstance(name, ErrorCode):
+            return _error(index, name, aborted=())
+        replica = find_replica(ctx.broker, name, index, asked.current_leader_epoch)
+        if isinstance(replica, Replica) and not self._may_read(replica):
+            replica = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if isinstance(replica, ErrorCode):
+            return self._refused(name, index, replica)
+        self.watched.append(
+            replica.watermark_watch if self.replica_id == CONSUMER else replica.end_watch
+        )
+        return self._read_replica(replica, asked, left)
+
+    def _may_read(self, replica: Replica) -> bool:
+        """The leader serves all; a follower serves consumers of v11 and up (KIP-392)."""
+        return replica.is_leader or (self.replica_id < 0 and self.ctx.version >= 11)
+
+    def _refused(self, topic: str, index: int, code: ErrorCode) -> PartitionData:
+        if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return _error(index, code, aborted=())
+        known = self.ctx.broker.view.partition(topic, index)
+        if code not in _HINTED or self.ctx.version < 16 or known is None:
+            return _error(index, code)
+        return _error(
+            index,
+            code,
+            leader=LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch),
+        )
+
+    def _read_replica(self, replica: Replica, asked: FetchPartition, left: int) -> PartitionData:
+        log, index = replica.log, asked.partition
+        diverging = _divergence(replica, asked)
+        if isinstance(diverging, ErrorCode):
+            return _error(index, diverging)
+        bound = log.log_end_offset if self.replica_id >= 0 else replica.high_watermark
+        committed = self.request.isolation_level == READ_COMMITTED
+        if committed:
+            bound = min(bound, replica.last_stable_offset)
+        records = ()
+        if diverging is None:
+            try:
+                records = log.read(
+                    asked.fetch_offset,
+                    max_bytes=min(asked.partition_max_bytes, left),
+                    upper_bound=bound,
+                    min_one_batch=self.size == 0,
+                ).buffers
+            except OffsetOutOfRange:
+                return _error(index, ErrorCode.OFFSET_OUT_OF_RANGE)
+            if self.replica_id >= 0:
+                self._record_follower(replica, asked)
+        return PartitionData(
+            partition_index=index,
+            high_watermark=replica.high_watermark,
+            last_stable_offset=replica.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=() if committed else None,
+            records=records,
+            diverging_epoch=diverging or _NOT_DIVERGING,
+        )
+
+    def _record_follower(self, replica: Replica, asked: FetchPartition) -> None:
+        replica.record_fetch(
+            self.replica_id,
+            fetch_offset=asked.fetch_offset,
+            log_start_offset=asked.log_start_offset,
+            now_ms=self.ctx.now_ms,
+        )
+        replica.record_answer(self.replica_id)
+
+    def _endpoints(self, leaders: set[int]) -> tuple[NodeEndpoint, ...]:
+        brokers = self.ctx.broker.view.brokers
+        return tuple(
+            NodeEndpoint(node_id=b.broker_id, host=self.ctx.host_of(b), port=b.port, rack=b.rack)
+            for b in (brokers[leader] for leader in sorted(leaders))
+        )
+
+
+_NOT_DIVERGING: Final = EpochEndOffset()
+_NO_LEADER: Final = LeaderIdAndEpoch()
+
+
+def _error(
+    index: int,
+    code: int,
+    *,
+    aborted: tuple[()] | None = None,
+    leader: LeaderIdAndEpoch = _NO_LEADER,
+) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        error_code=code,
+        high_watermark=-1,
+        aborted_transactions=aborted,
+        records=(),
+        current_leader=leader,
+    )
+
+
+def _divergence(replica: Replica, asked: FetchPartition) -> EpochEndOffset | ErrorCode | None:
+    """Where the client's log and this one part, if they do before its fetch offset (KIP-595)."""
+    if asked.last_fetched_epoch < 0:
+        return None
+    epoch, end_offset = replica.end_offset_for_epoch(asked.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0:
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None

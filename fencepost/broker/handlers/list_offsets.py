@@ -1,0 +1,134 @@
+"""ListOffsets (2), versions 1-11: offsets by time, and the special targets.
+
+    >= 0  the first record at or after that time, its timestamp and epoch
+    -1    latest: high watermark, last stable offset (read_committed), log end (replicas, debugging)
+    -2    earliest: log start offset            -4  earliest that is local
+    -3    the record with the highest timestamp -5  latest that is tiered
+                                                -6  earliest that waits to be tiered
+Nothing found is offset and epoch -1 without an error. The same partition asked twice is one answer,
+INVALID_REQUEST.
+
+Versions: v2 isolation level; v4 current leader epoch, and the epoch in the answer (KIP-320); v7 -3;
+v8 -4; v9 -5; v10 timeout; v11 -6 (KIP-1023). A target below its version is UNSUPPORTED_VERSION,
+before any other check.
+
+Missing: the tier (-5 and -6 find nothing), the gate of KIP-207.
+"""
+
+from typing import Final
+
+from fencepost.broker.context import Context
+from fencepost.broker.ladder import find_leader, find_replica
+from fencepost.broker.replica import Replica
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+_SINCE: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""The first version of each special target."""
+CONSUMER: Final = -1
+DEBUGGING: Final = -2
+READ_COMMITTED: Final = 1
+_ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
+
+
+def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """Look up every partition asked for, each once."""
+    if request.isolation_level not in _ISOLATION_LEVELS:
+        return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+    topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    for topic in request.topics:
+        answers = topics.setdefault(topic.name, {})
+        for asked in topic.partitions:
+            index = asked.partition_index
+            if index in answers:
+                answers[index] = _error(index, ErrorCode.INVALID_REQUEST)
+            else:
+                answers[index] = _look_up(ctx, request, topic.name, asked)
+    return ListOffsetsResponse(
+        topics=tuple(
+            ListOffsetsTopicResponse(name=name, partitions=tuple(answers.values()))
+            for name, answers in topics.items()
+            if answers
+        )
+    )
+
+
+def refuse(request: ListOffsetsRequest, error_code: int) -> ListOffsetsResponse:
+    """The same error for every partition."""
+    return ListOffsetsResponse(
+        topics=tuple(
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=tuple(_error(p.partition_index, error_code) for p in topic.partitions),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _look_up(
+    ctx: Context, request: ListOffsetsRequest, topic: str, asked: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    index, target = asked.partition_index, asked.timestamp
+    if target < 0 and ctx.version < _SINCE.get(target, ctx.version + 1):
+        return _error(index, ErrorCode.UNSUPPORTED_VERSION)
+    find = find_replica if request.replica_id == DEBUGGING else find_leader
+    replica = find(ctx.broker, topic, index, asked.current_leader_epoch)
+    if isinstance(replica, ErrorCode):
+        return _error(index, replica)
+    timestamp, offset, epoch = _find(replica, target, _bound(replica, request))
+    return ListOffsetsPartitionResponse(
+        partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch
+    )
+
+
+def _error(index: int, code: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
+
+
+def _bound(replica: Replica, request: ListOffsetsRequest) -> int:
+    """Exclusive end of what the asker may read."""
+    if request.replica_id != CONSUMER:
+        return replica.log.log_end_offset
+    if request.isolation_level == READ_COMMITTED:
+        return replica.last_stable_offset
+    return replica.high_watermark
+
+
+def _find(replica: Replica, target: int, bound: int) -> tuple[int, int, int]:
+    """Timestamp, offset and epoch; all -1 where there is nothing."""
+    log = replica.log
+    if target == LATEST:
+        return -1, bound, replica.leader_epoch
+    if target in (EARLIEST, EARLIEST_LOCAL):
+        start = log.log_start_offset if target == EARLIEST else log.local_log_start_offset
+        epoch = log.epoch_for_offset(start)
+        return -1, start, -1 if epoch is None else epoch
+    if target in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return -1, -1, -1
+    if target == MAX_TIMESTAMP:
+        found = log.offset_of_max_timestamp()
+    else:
+        found = log.offset_for_timestamp(target)
+    if found is None or found.offset >= bound:
+        return -1, -1, -1
+    return found.timestamp, found.offset, -1 if found.epoch is None else found.epoch

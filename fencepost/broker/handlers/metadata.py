@@ -1,0 +1,149 @@
+"""Metadata (3), versions 0-13: brokers, topics, who leads what.
+
+Topics are asked for by name, by id, or all. A name that is not there yet is created, with
+``num.partitions`` and ``default.replication.factor``, when the request allows it and
+``auto.create.topics.enable`` does; it is answered as created at once. Illegal names never are.
+
+Versions: v0 an empty list means all topics, from v1 null does; v1 controller, racks, internal topics;
+v2 cluster id; v4 the request says whether to create; v5 offline replicas; v7 leader epochs (KIP-320);
+v8-v10 authorized operations of the cluster (v8+ of topics); v10 topic ids in answers and v12 in
+requests (KIP-516); v13 a top-level error.
+"""
+
+from typing import Final
+from uuid import UUID
+
+from fencepost.broker import authorized
+from fencepost.broker.context import Context
+from fencepost.broker.controller import ControllerError, NewTopic, topic_name_problem
+from fencepost.broker.image import PartitionImage, TopicImage
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+FIRST_WITH_NULL_FOR_ALL: Final = 1
+
+
+def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse:
+    """Describe the cluster as this broker sees it."""
+    asked = request.topics
+    everything = asked is None or (not asked and ctx.version < FIRST_WITH_NULL_FOR_ALL)
+    if not everything and any(t.name is None and t.topic_id is None for t in asked or ()):
+        return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+    if everything:
+        topics = [_describe(t, request) for t in ctx.broker.view.topics.values()]
+    else:
+        topics = [_answer(ctx, request, topic) for topic in dict.fromkeys(asked or ())]
+    return _response(ctx, request, tuple(topics))
+
+
+def refuse(request: MetadataRequest, error_code: int) -> MetadataResponse:
+    """The same error for every topic asked for, and at the top (v13+)."""
+    return MetadataResponse(
+        error_code=error_code,
+        topics=tuple(
+            MetadataResponseTopic(
+                error_code=error_code, name=topic.name or "", topic_id=topic.topic_id
+            )
+            for topic in request.topics or ()
+        ),
+    )
+
+
+def _response(
+    ctx: Context, request: MetadataRequest, topics: tuple[MetadataResponseTopic, ...]
+) -> MetadataResponse:
+    view = ctx.broker.view
+    return MetadataResponse(
+        brokers=tuple(
+            MetadataResponseBroker(
+                node_id=b.broker_id, host=ctx.host_of(b), port=b.port, rack=b.rack
+            )
+            for b in view.brokers.values()
+            if not b.fenced
+        ),
+        cluster_id=view.cluster_id,
+        controller_id=view.controller_id,
+        topics=topics,
+        cluster_authorized_operations=(
+            authorized.CLUSTER
+            if request.include_cluster_authorized_operations
+            else authorized.NOT_ASKED
+        ),
+    )
+
+
+def _answer(
+    ctx: Context, request: MetadataRequest, asked: MetadataRequestTopic
+) -> MetadataResponseTopic:
+    view = ctx.broker.view
+    if asked.topic_id is not None:
+        topic = view.topic_by_id(asked.topic_id)
+        if topic is None:
+            return _unknown_id(asked.topic_id, ctx.version)
+        return _describe(topic, request)
+    name = asked.name or ""
+    topic = view.topics.get(name)
+    if topic is not None:
+        return _describe(topic, request)
+    if topic_name_problem(name) is not None:
+        return _error(name, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if not (request.allow_auto_topic_creation and ctx.broker.configs.auto_create_topics_enable):
+        return _error(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return _create(ctx, request, name)
+
+
+def _create(ctx: Context, request: MetadataRequest, name: str) -> MetadataResponseTopic:
+    try:
+        ctx.broker.auto_create(name)
+    except ControllerError as error:
+        return _error(name, error.code)
+    topic = ctx.broker.view.topics.get(name)
+    if topic is None:  # the view is behind: the client asks again
+        return _error(name, ErrorCode.LEADER_NOT_AVAILABLE)
+    return _describe(topic, request)
+
+
+def _error(name: str, code: ErrorCode) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=code, name=name)
+
+
+def _unknown_id(topic_id: UUID, version: int) -> MetadataResponseTopic:
+    """Names may be null from v12 on; before, there is none to give."""
+    return MetadataResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+        name=None if version >= 12 else "",
+        topic_id=topic_id,
+    )
+
+
+def _describe(topic: TopicImage, request: MetadataRequest) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=tuple(_partition(i, p) for i, p in enumerate(topic.partitions)),
+        topic_authorized_operations=(
+            authorized.TOPIC
+            if request.include_topic_authorized_operations
+            else authorized.NOT_ASKED
+        ),
+    )
+
+
+def _partition(index: int, partition: PartitionImage) -> MetadataResponsePartition:
+    leaderless = partition.leader < 0
+    return MetadataResponsePartition(
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leaderless else ErrorCode.NONE,
+        partition_index=index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+    )

@@ -1,0 +1,56 @@
+"""OffsetForLeaderEpoch (23), versions 2-4: where a leader epoch ends (KIP-101, KIP-279, KIP-320).
+
+The answer is the largest epoch at or below the asked one, with its exclusive end offset: the start of
+the next larger epoch, or the log end for the current one. Unknown is (-1, -1) without an error.
+
+Versions: v2 current leader epoch and throttle time; v3 replica id; v4 compact types.
+"""
+
+from fencepost.broker.context import Context
+from fencepost.broker.ladder import find_leader
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+def handle(ctx: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    """Look up every partition asked for."""
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(_look_up(ctx, topic.topic, p) for p in topic.partitions),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def refuse(request: OffsetForLeaderEpochRequest, error_code: int) -> OffsetForLeaderEpochResponse:
+    """The same error for every partition."""
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(_error(p.partition, error_code) for p in topic.partitions),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _look_up(ctx: Context, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    replica = find_leader(ctx.broker, topic, asked.partition, asked.current_leader_epoch)
+    if isinstance(replica, ErrorCode):
+        return _error(asked.partition, replica)
+    epoch, end_offset = replica.end_offset_for_epoch(asked.leader_epoch)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+def _error(index: int, code: int) -> EpochEndOffset:
+    return EpochEndOffset(error_code=code, partition=index)

@@ -1,0 +1,39 @@
+"""What a broker does to its logs on its own: retention, compaction, forgetting silent producers."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fencepost.broker.broker import Broker
+
+
+class Housekeeping:
+    """The periodic work of one broker; timers are set anew each time, by the configs of then."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+
+    def start(self) -> None:
+        """Set the first timers."""
+        self._after(self._broker.configs.log_retention_check_interval_ms, self._retain)
+        self._after(self._broker.configs.log_cleaner_backoff_ms, self._compact)
+
+    def _after(self, delay_ms: int, work: Callable[[], None]) -> None:
+        scheduler = self._broker.scheduler
+        scheduler.at(scheduler.now_ms() + max(delay_ms, 1), work)
+
+    def _retain(self) -> None:
+        now_ms = self._broker.scheduler.now_ms()
+        for replica in self._broker.replicas.values():
+            replica.log.delete_expired(now_ms, replica.high_watermark)
+            replica.log.expire_producers(now_ms)
+        self._after(self._broker.configs.log_retention_check_interval_ms, self._retain)
+
+    def _compact(self) -> None:
+        configs = self._broker.configs
+        if configs.log_cleaner_enable:
+            now_ms = self._broker.scheduler.now_ms()
+            for replica in self._broker.replicas.values():
+                if replica.log.config.is_compacted:
+                    replica.log.compact(now_ms, replica.high_watermark)
+        self._after(configs.log_cleaner_backoff_ms, self._compact)

@@ -1,0 +1,259 @@
+"""One replica: a log on one broker, with what that broker knows of it.
+
+A replica follows until it is told to lead, and leads until it is told to follow:
+
+    FOLLOWER --lead(epoch e)--> LEADER --follow(epoch e')--> FOLLOWER        e' > e
+
+A leader's high watermark is the lowest log end of the in-sync replicas, as far as they have told
+it by fetching (KIP-101); a follower's is what its leader last answered. Becoming leader records the
+log end as the new epoch's start at once, not at its first batch: OffsetsForLeaderEpoch of the epoch
+before must answer it, and KIP-207's gate stands on it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from uuid import UUID
+
+from fencepost.broker.image import NO_LEADER, PartitionImage
+from fencepost.broker.waits import WatchList
+from fencepost.protocol.buffers import Buffer
+from fencepost.storage.log import AppendOrigin, AppendRejected, AppendResult, Log
+
+UNKNOWN_OFFSET = -1
+
+Ring = Callable[[int, str, int], None]
+"""Tells a broker that a partition's leader has something new: broker id, topic, index."""
+
+
+class Role(Enum):
+    """What a replica is to its partition."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
+
+
+@dataclass(slots=True)
+class FollowerProgress:
+    """What a leader knows of one follower, from its fetches alone."""
+
+    log_end_offset: int = UNKNOWN_OFFSET
+    """Exclusive: the offset that it last fetched from."""
+    log_start_offset: int = UNKNOWN_OFFSET
+    high_watermark: int = UNKNOWN_OFFSET
+    """The one that it was last told."""
+    last_fetch_ms: int = -1
+    last_caught_up_ms: int = -1
+    """When it was last known to have had all that the leader had."""
+
+
+class Replica:
+    """A partition's replica on one broker."""
+
+    __slots__ = (
+        "assigned",
+        "broker_id",
+        "end_watch",
+        "epoch_start_offset",
+        "followers",
+        "high_watermark",
+        "index",
+        "isr",
+        "leader",
+        "leader_epoch",
+        "log",
+        "min_insync_replicas",
+        "partition_epoch",
+        "ring",
+        "role",
+        "topic",
+        "topic_id",
+        "watermark_watch",
+    )
+
+    def __init__(
+        self, *, topic: str, topic_id: UUID, index: int, broker_id: int, log: Log, ring: Ring
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.broker_id = broker_id
+        self.log = log
+        self.ring = ring
+        self.role = Role.FOLLOWER
+        self.leader = NO_LEADER
+        self.leader_epoch = -1
+        self.partition_epoch = -1
+        self.assigned: tuple[int, ...] = ()
+        self.isr: tuple[int, ...] = ()
+        self.min_insync_replicas = 1
+        self.high_watermark = log.log_start_offset
+        self.epoch_start_offset = UNKNOWN_OFFSET
+        """Leader only: its log end when it was elected (KIP-207)."""
+        self.followers: dict[int, FollowerProgress] = {}
+        """Leader only: the other replicas, by broker id."""
+        self.end_watch = WatchList()
+        """Notified when records were appended or the replica changed its role."""
+        self.watermark_watch = WatchList()
+        """Notified when the high watermark rose or the replica changed its role."""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this replica leads its partition, as far as its broker knows."""
+        return self.role is Role.LEADER
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Exclusive upper bound of what a read_committed consumer may read."""
+        unstable = self.log.first_unstable_offset
+        return self.high_watermark if unstable is None else min(self.high_watermark, unstable)
+
+    def lead(self, image: PartitionImage) -> None:
+        """Lead in the image's epoch, or take over its changed ISR within the epoch."""
+        self._take(image)
+        if self.role is Role.LEADER and self.leader_epoch == image.leader_epoch:
+            self._keep_followers()
+            self._raise_watermark()
+            return
+        self.role = Role.LEADER
+        self.leader_epoch = image.leader_epoch
+        self.epoch_start_offset = self.log.log_end_offset
+        self.log.assign_epoch_start(image.leader_epoch, self.epoch_start_offset)
+        self.followers = {}
+        self._keep_followers()
+        self._raise_watermark()
+        self._notify_all()
+        self._ring_all()
+
+    def follow(self, image: PartitionImage) -> None:
+        """Follow the image's leader in its epoch."""
+        changed = self.role is Role.LEADER or self.leader_epoch != image.leader_epoch
+        self._take(image)
+        self.role = Role.FOLLOWER
+        self.leader_epoch = image.leader_epoch
+        self.epoch_start_offset = UNKNOWN_OFFSET
+        self.followers = {}
+        if changed:
+            self._notify_all()
+
+    def resign(self) -> None:
+        """The partition is gone or moved away: whoever waits on it must look again."""
+        self.role = Role.FOLLOWER
+        self.leader = NO_LEADER
+        self.followers = {}
+        self._notify_all()
+
+    def append(
+        self,
+        records: Buffer,
+        *,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        allow_zstd: bool = True,
+    ) -> AppendResult | AppendRejected:
+        """Append as leader: assign offsets, stamp the epoch, keep the very buffer.
+
+        :param allow_zstd: Whether the request's version may carry zstd (Produce v7+).
+        """
+        result = self.log.append_as_leader(
+            records,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=origin,
+            allow_zstd=allow_zstd,
+        )
+        if isinstance(result, AppendResult) and not result.duplicate:
+            self._raise_watermark()
+            self.end_watch.notify()
+            self._ring_all()
+        return result
+
+    def append_fetched(self, batches: Sequence[Buffer], *, now_ms: int) -> None:
+        """Append as follower what the leader's fetch answered, as it is."""
+        self.log.append_as_follower(batches, now_ms=now_ms)
+        self.end_watch.notify()
+
+    def learn_watermark(self, leader_watermark: int) -> None:
+        """Follower: the leader's high watermark, as far as the own log reaches."""
+        watermark = min(leader_watermark, self.log.log_end_offset)
+        if watermark > self.high_watermark:
+            self.high_watermark = watermark
+            self.watermark_watch.notify()
+
+    def record_fetch(
+        self, broker_id: int, *, fetch_offset: int, log_start_offset: int, now_ms: int
+    ) -> None:
+        """Leader: a follower fetched from ``fetch_offset``, which is its log end.
+
+        :param fetch_offset: Exclusive end of the follower's log.
+        """
+        progress = self.followers.get(broker_id)
+        if progress is None:
+            return
+        progress.log_end_offset = fetch_offset
+        progress.log_start_offset = log_start_offset
+        progress.last_fetch_ms = now_ms
+        if fetch_offset >= self.log.log_end_offset:
+            progress.last_caught_up_ms = now_ms
+        self._raise_watermark(told=broker_id)
+
+    def record_answer(self, broker_id: int) -> None:
+        """Leader: a fetch of this follower is answered with the present high watermark."""
+        progress = self.followers.get(broker_id)
+        if progress is not None:
+            progress.high_watermark = self.high_watermark
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch at or below the asked one, and its exclusive end; (-1, -1) if unknown.
+
+        The current epoch ends at the log end (KIP-279, KIP-320).
+        """
+        if epoch == self.leader_epoch and self.is_leader:
+            return epoch, self.log.log_end_offset
+        found = self.log.end_offset_for_epoch(epoch)
+        return found.epoch, found.end_offset
+
+    def has_enough_replicas(self) -> bool:
+        """Whether acks=all may append: the ISR is as large as ``min.insync.replicas`` asks for.
+
+        It never asks for more replicas than the partition has.
+        """
+        return len(self.isr) >= min(self.min_insync_replicas, len(self.assigned))
+
+    def _take(self, image: PartitionImage) -> None:
+        self.leader = image.leader
+        self.isr = image.isr
+        self.assigned = image.replicas
+        self.partition_epoch = image.partition_epoch
+
+    def _keep_followers(self) -> None:
+        self.followers = {
+            broker_id: self.followers.get(broker_id) or FollowerProgress()
+            for broker_id in self.assigned
+            if broker_id != self.broker_id
+        }
+
+    def _raise_watermark(self, told: int | None = None) -> None:
+        """Move to the lowest log end of the ISR, never back, and let the followers know.
+
+        :param told: A follower that is being answered, and so needs no ring.
+        """
+        watermark = self.log.log_end_offset
+        for broker_id in self.isr:
+            if broker_id != self.broker_id:
+                watermark = min(watermark, self.followers[broker_id].log_end_offset)
+        if watermark <= self.high_watermark:
+            return
+        self.high_watermark = watermark
+        self.watermark_watch.notify()
+        for broker_id, progress in self.followers.items():
+            if broker_id != told and progress.high_watermark < watermark:
+                self.ring(broker_id, self.topic, self.index)
+
+    def _ring_all(self) -> None:
+        for broker_id in self.followers:
+            self.ring(broker_id, self.topic, self.index)
+
+    def _notify_all(self) -> None:
+        self.end_watch.notify()
+        self.watermark_watch.notify()

@@ -1,0 +1,277 @@
+"""One client's connection: frames in, answers out in the order of their requests.
+
+Requests are taken up as they come, so that one which waits (a long poll) does not hold up the
+work of those behind it; their answers wait for it. Reading pauses while too many wait, or while
+the client does not read what it is sent. Whatever a peer sends, at worst its own connection closes.
+"""
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final, cast
+
+from fencepost.broker.broker import handler_of
+from fencepost.broker.context import Context, HangUp, Peer
+from fencepost.broker.server import logs
+from fencepost.broker.server.journal import Exchange
+from fencepost.broker.waits import Wait
+from fencepost.protocol.apis import BY_KEY, BY_NAME, Api
+from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.codec import MalformedMessage, decode_request, encode_response
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.frames import (
+    BadFrame,
+    FrameAssembler,
+    RequestHeader,
+    read_header,
+    skip_tags,
+)
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+    from fencepost.broker.server.listener import Listener
+
+MAX_IN_FLIGHT: Final = 256
+"""Requests of one connection that may wait; a real broker takes up one at a time."""
+_SCRATCH: Final = memoryview(bytearray(256 << 10))
+"""Where all connections receive: a loop reads one at a time, and uses up what it read."""
+_API_VERSIONS: Final = BY_NAME["api_versions"]
+
+
+class _Slot:
+    """A request whose answer has its turn behind those before it."""
+
+    __slots__ = ("chunks", "done", "exchange", "wait")
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.chunks: list[Buffer] | None = None
+        self.done = False
+        self.wait: Wait[object] | None = None
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The server's side of one TCP connection."""
+
+    def __init__(self, listener: "Listener") -> None:
+        self._listener = listener
+        self._server = listener.server
+        self._broker = listener.broker
+        self._assembler = FrameAssembler(_SCRATCH, self._broker.configs.socket_request_max_bytes)
+        self._inbox: deque[bytearray] = deque()
+        self._slots: deque[_Slot] = deque()
+        self._out: list[Buffer] = []
+        self._transport: asyncio.Transport
+        self._writing_paused = False
+        self._reading_paused = False
+        self._closing = False
+        self._client_id: str | None = None
+        self.peer: Peer
+        self.last_active_ms = self._server.clock.now_ms()
+
+    # -- asyncio's side -------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client connected."""
+        # uvloop's transports are not asyncio's by inheritance.
+        self._transport = cast(asyncio.Transport, transport)
+        address = transport.get_extra_info("peername") or ("unknown", 0)
+        local = transport.get_extra_info("sockname") or ("", 0)
+        self.peer = Peer(
+            connection_id=f"{local[0]}:{local[1]}-{address[0]}:{address[1]}",
+            host=str(address[0]),
+            listener_host=str(local[0]),
+        )
+        if not self._listener.admit(self):
+            self._close("too_many_connections")
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """The connection is gone: nobody waits for its answers any more."""
+        self._closing = True
+        for slot in self._slots:
+            if slot.wait is not None:
+                slot.wait.cancel()
+        self._slots.clear()
+        self._inbox.clear()
+        self._out.clear()
+        self._listener.forget(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        """Where to receive the next bytes."""
+        return self._assembler.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Bytes came: take up the requests that they complete."""
+        self.last_active_ms = self._server.clock.now_ms()
+        try:
+            self._inbox += self._assembler.received(nbytes)
+        except BadFrame as error:
+            self._close("bad_frame", str(error))
+            return
+        self._work()
+
+    def eof_received(self) -> bool:
+        """The client sends no more: close at once, as a real broker does."""
+        return False
+
+    def pause_writing(self) -> None:
+        """The client does not read: take up no more of its requests."""
+        self._writing_paused = True
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        self._writing_paused = False
+        self._work()
+
+    # -- requests -------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        """Take up requests while there is room for their answers; send what is ready."""
+        inbox = self._inbox
+        while inbox and not self._closing and self._has_room():
+            self._take_up(inbox.popleft())
+        self._flush()
+        self._pace()
+
+    def _has_room(self) -> bool:
+        return not self._writing_paused and len(self._slots) < MAX_IN_FLIGHT
+
+    def _pace(self) -> None:
+        """Read from the socket only while requests are taken up."""
+        if self._closing:
+            return
+        wanted = bool(self._inbox) or not self._has_room()
+        if wanted and not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+        elif not wanted and self._reading_paused:
+            self._reading_paused = False
+            self._transport.resume_reading()
+
+    def _take_up(self, frame: bytearray) -> None:
+        try:
+            header = read_header(frame)
+            api = BY_KEY.get(header.api_key)
+            self._client_id = header.client_id
+            if api is None or not api.serves(header.version):
+                self._refuse_version(api, header, frame)
+                return
+            offset = skip_tags(frame, header, api)
+            request = decode_request(api, header.version, frame, offset)
+        except (BadFrame, MalformedMessage) as error:
+            self._close("bad_request", str(error))
+            return
+        self._answer(api, header, frame, offset, request)
+
+    def _refuse_version(self, api: Api | None, header: RequestHeader, frame: bytearray) -> None:
+        """ApiVersions is answered in version 0 whatever was asked; all else closes (KIP-511)."""
+        if api is not _API_VERSIONS:
+            name = f"API key {header.api_key}" if api is None else api.title
+            self._close("not_served", f"{name} v{header.version}")
+            return
+        slot = self._open(api, 0, header, frame, header.body_offset)
+        answer = handler_of(api).refuse(None, ErrorCode.UNSUPPORTED_VERSION)
+        self._complete(slot, answer)
+
+    def _answer(
+        self, api: Api, header: RequestHeader, frame: bytearray, offset: int, request: object
+    ) -> None:
+        slot = self._open(api, header.version, header, frame, offset)
+        ctx = Context(
+            broker=self._broker,
+            version=header.version,
+            client_id=header.client_id,
+            peer=self.peer,
+            now_ms=slot.exchange.time_ms,
+        )
+        try:
+            answer = self._broker.handle(api, ctx, request)
+        except Exception:  # noqa: BLE001  # a bug costs one answer, never the broker
+            self._log().exception("handler_failed", api=api.title, version=header.version)
+            answer = handler_of(api).refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+        if isinstance(answer, Wait):
+            slot.wait = answer
+            answer.then(lambda result: self._complete_later(slot, result))
+        elif isinstance(answer, HangUp):
+            self._close("acks_0_failed")
+        else:
+            self._complete(slot, answer)
+
+    def _open(
+        self, api: Api, version: int, header: RequestHeader, frame: bytearray, offset: int
+    ) -> _Slot:
+        exchange = self._server.journal.open(
+            time_ms=self.last_active_ms,
+            broker_id=self._broker.broker_id,
+            connection_id=self.peer.connection_id,
+            client_id=header.client_id,
+            api=api,
+            version=version,
+            correlation_id=header.correlation_id,
+            frame=frame,
+            body_offset=offset,
+        )
+        slot = _Slot(exchange)
+        self._slots.append(slot)
+        if logs.is_debug():
+            self._log().debug("request", api=api.title, version=version)
+        return slot
+
+    # -- answers --------------------------------------------------------------------------------
+
+    def _complete(self, slot: _Slot, answer: object) -> None:
+        """An answer is there; None is acks=0's: nothing is sent."""
+        exchange = slot.exchange
+        slot.done = True
+        slot.wait = None
+        if answer is not None:
+            try:
+                slot.chunks = encode_response(
+                    exchange.api, exchange.version, exchange.correlation_id, answer
+                )
+            except Exception:  # noqa: BLE001  # a bug costs one connection, never the broker
+                self._log().exception("answer_not_encodable", api=exchange.api.title)
+                self._close("answer_not_encodable")
+                return
+        self._server.journal.close(exchange, slot.chunks, self._server.clock.now_ms())
+        slots = self._slots
+        while slots and slots[0].done:
+            self._out += slots.popleft().chunks or ()
+
+    def _complete_later(self, slot: _Slot, answer: object) -> None:
+        if self._closing:
+            return
+        self._complete(slot, answer)
+        self._server.flush_soon(self)
+
+    def flush(self) -> None:
+        """Send what is ready, at the end of a turn, and go on with what waited for room."""
+        if not self._closing:
+            self._work()
+
+    def _flush(self) -> None:
+        if self._out and not self._closing:
+            out, self._out = self._out, []
+            self._transport.writelines(out)
+
+    def _close(self, reason: str, detail: str = "") -> None:
+        """Send what is due and close."""
+        self._flush()
+        self._closing = True
+        self._inbox.clear()
+        self._log().info("connection_closed", reason=reason, detail=detail)
+        self._transport.close()
+
+    def close(self) -> None:
+        """The server goes down, or the client was idle for too long."""
+        if not self._closing:
+            self._flush()
+            self._closing = True
+            self._transport.close()
+
+    def _log(self) -> "FilteringBoundLogger":
+        return logs.logger(
+            broker=self._broker.broker_id,
+            connection=self.peer.connection_id,
+            client_id=self._client_id,
+        )

@@ -1,0 +1,118 @@
+"""The journal: the last requests and answers, kept as bytes and decoded only when somebody asks."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+from fencepost.protocol.apis import Api
+from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.codec import decode_request, decode_response, response_body_offset
+
+MAX_EXCHANGES: Final = 4096
+MAX_BYTES: Final = 64 << 20
+"""Of frames and answers together. What a log keeps anyway costs nothing more while it does."""
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request and its answer."""
+
+    number: int
+    """Rises by one with each request of the process."""
+    time_ms: int
+    broker_id: int
+    connection_id: str
+    client_id: str | None
+    api: Api
+    version: int
+    correlation_id: int
+    frame: bytearray
+    body_offset: int
+    chunks: list[Buffer] | None = None
+    """The answer's frame, size included; None while there is none (or, with acks=0, ever)."""
+    answered_ms: int | None = None
+    counted: int = 0
+    """Bytes that the journal counts for it; -1 when it is no longer in the journal."""
+
+    def request(self) -> object:
+        """The decoded request."""
+        return decode_request(self.api, self.version, self.frame, self.body_offset)
+
+    def response(self) -> object | None:
+        """The decoded answer, None while there is none."""
+        if self.chunks is None:
+            return None
+        offset = 4 + response_body_offset(self.api, self.version)
+        response: object = decode_response(self.api, self.version, b"".join(self.chunks), offset)
+        return response
+
+
+class Journal:
+    """The last exchanges, oldest first, bounded in number and bytes."""
+
+    def __init__(self) -> None:
+        self._exchanges: deque[Exchange] = deque()
+        self._numbers = count(1)
+        self._bytes = 0
+        self.listeners: list[Callable[[Exchange], None]] = []
+        """Called with each exchange as it is answered."""
+
+    def __iter__(self) -> Iterator[Exchange]:
+        return iter(tuple(self._exchanges))
+
+    def open(
+        self,
+        *,
+        time_ms: int,
+        broker_id: int,
+        connection_id: str,
+        client_id: str | None,
+        api: Api,
+        version: int,
+        correlation_id: int,
+        frame: bytearray,
+        body_offset: int,
+    ) -> Exchange:
+        """Note a request."""
+        exchange = Exchange(
+            next(self._numbers),
+            time_ms,
+            broker_id,
+            connection_id,
+            client_id,
+            api,
+            version,
+            correlation_id,
+            frame,
+            body_offset,
+        )
+        self._exchanges.append(exchange)
+        self._count(exchange, len(frame))
+        return exchange
+
+    def close(self, exchange: Exchange, chunks: list[Buffer] | None, now_ms: int) -> None:
+        """Note its answer, or that it gets none."""
+        exchange.chunks = chunks
+        exchange.answered_ms = now_ms
+        if chunks and exchange.counted >= 0:
+            self._count(exchange, sum(map(len, chunks)))
+        for listener in self.listeners:
+            listener(exchange)
+
+    def _count(self, exchange: Exchange, size: int) -> None:
+        """Count more bytes of an exchange, and drop the oldest beyond the bounds."""
+        exchange.counted += size
+        self._bytes += size
+        while len(self._exchanges) > MAX_EXCHANGES or self._bytes > MAX_BYTES:
+            oldest = self._exchanges.popleft()
+            self._bytes -= oldest.counted
+            oldest.counted = -1
+
+    def clear(self) -> None:
+        """Forget all; numbers go on."""
+        for exchange in self._exchanges:
+            exchange.counted = -1
+        self._exchanges.clear()
+        self._bytes = 0

@@ -1,0 +1,61 @@
+"""Logs: structured, to stderr, pretty on a terminal and JSON elsewhere.
+
+structlog is imported on first use, after the listeners accept: start-up is a goal. Events are
+snake_case nouns with key-values; every line of a connection is bound to it and to its client id.
+Nothing is logged per request above debug.
+"""
+
+import logging
+import sys
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger as Logger
+    from structlog.typing import Processor
+
+LEVELS = ("debug", "info", "warning", "error")
+_level = "info"
+
+
+def set_level(level: str) -> None:
+    """Choose what is logged, one of ``LEVELS``; before the first line is."""
+    global _level  # noqa: PLW0603  # one process, one log
+    _level = level
+
+
+def is_debug() -> bool:
+    """Whether lines about single requests are wanted; ask before making one."""
+    return _level == "debug"
+
+
+def logger(**bound: object) -> "Logger":
+    """A logger bound to key-values, such as a connection and its client."""
+    return _configured().bind(**bound)
+
+
+@cache
+def _configured() -> "Logger":
+    import structlog
+
+    processors: list[Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    if sys.stderr.isatty():
+        processors.append(structlog.dev.ConsoleRenderer())
+    else:
+        processors += [
+            structlog.processors.dict_tracebacks,
+            structlog.processors.JSONRenderer(),
+        ]
+    structlog.configure(
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[_level.upper()]
+        ),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    made: Logger = structlog.get_logger()
+    return made

@@ -1,0 +1,144 @@
+"""Run a cluster in this process until it is told to stop."""
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import ModuleType
+from typing import TypeAlias
+
+from fencepost.broker.cluster import Address, Cluster, ClusterOptions, Conformance
+from fencepost.broker.controller import NewTopic
+from fencepost.broker.server import logs
+from fencepost.broker.server.driver import SystemClock
+from fencepost.broker.server.listener import bind
+from fencepost.broker.server.server import Server
+
+BACKLOG = 512
+WILDCARDS = ("0.0.0.0", "::")
+
+ControlPlane: TypeAlias = Callable[[Server, socket.socket, asyncio.Event], Awaitable[None]]
+"""Serves the control API on a listening socket until the event is set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """What ``fencepost serve`` was told, checked."""
+
+    brokers: int = 1
+    host: str = "127.0.0.1"
+    port: int = 9092
+    """Broker i listens on port + i - 1; 0 picks free ones."""
+    advertise: str | None = None
+    """The host that clients are told; None is ``host``, or what they reached if that is any."""
+    control_port: int = 9644
+    topics: tuple[NewTopic, ...] = ()
+    configs: Mapping[str, str] = field(default_factory=dict)
+    conformance: Conformance = Conformance.KIP
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """What ``serve`` says once every listener accepts."""
+
+    bootstrap: str
+    control: str
+    pid: int
+
+
+def run(
+    options: ServeOptions, control_plane: ControlPlane, on_ready: Callable[[Ready], None]
+) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    :param on_ready: Called once every port accepts.
+    :raises PortUnavailable: When a port can't be listened on.
+    :raises ControllerError: When a topic of the options can't be created.
+    """
+    new_event_loop = _event_loops().new_event_loop
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(options, control_plane, on_ready))
+
+
+def _event_loops() -> ModuleType:
+    """Use uvloop where there is one: there is none for Windows."""
+    try:
+        return import_module("uvloop")
+    except ModuleNotFoundError:
+        return asyncio
+
+
+async def _serve(
+    options: ServeOptions, control_plane: ControlPlane, on_ready: Callable[[Ready], None]
+) -> None:
+    sockets, control_socket = _bind_all(options)
+    clock = SystemClock()
+    server = Server(_make_cluster(options, sockets, clock), clock, sockets)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await server.start()
+    gc.freeze()  # what start-up made lives as long as the process
+    on_ready(_ready(options, server, control_socket))
+    plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
+    await stop.wait()
+    logs.logger().info("stopping")
+    await server.stop()
+    await plane
+
+
+def _bind_all(options: ServeOptions) -> tuple[list[socket.socket], socket.socket]:
+    sockets: list[socket.socket] = []
+    try:
+        for i in range(options.brokers):
+            port = options.port + i if options.port else 0
+            sockets.append(bind(options.host, port, BACKLOG))
+        return sockets, bind(options.host, options.control_port, BACKLOG)
+    except OSError:
+        for sock in sockets:
+            sock.close()
+        raise
+
+
+def _make_cluster(
+    options: ServeOptions, sockets: list[socket.socket], clock: SystemClock
+) -> Cluster:
+    advertised = _advertised(options)
+    cluster_options = ClusterOptions(
+        addresses=tuple(
+            Address(host=options.host, port=sock.getsockname()[1], advertised_host=advertised)
+            for sock in sockets
+        ),
+        topics=options.topics,
+        configs=options.configs,
+        conformance=options.conformance,
+        seed=options.seed,
+    )
+    return Cluster(cluster_options, clock)
+
+
+def _ready(options: ServeOptions, server: Server, control_socket: socket.socket) -> Ready:
+    addresses = server.cluster.options.addresses
+    host = _in_uri(_advertised(options) or "127.0.0.1")
+    return Ready(
+        bootstrap=",".join(f"{host}:{a.port}" for a in addresses),
+        control=f"http://{host}:{control_socket.getsockname()[1]}",
+        pid=os.getpid(),
+    )
+
+
+def _advertised(options: ServeOptions) -> str:
+    """What clients are told; empty, the address they reached, where all are listened on."""
+    if options.advertise is not None:
+        return options.advertise
+    return "" if options.host in WILDCARDS else options.host
+
+
+def _in_uri(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,26 @@
+"""The ``fencepost`` command.
+
+``serve`` has 300 ms until its first Metadata answer, so it is dispatched here, before typer, rich
+or anything else that only a person needs is imported; everything else is in ``commands``.
+"""
+
+import sys
+from collections.abc import Sequence
+
+_HELP = frozenset({"--help", "-h"})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    :param arguments: Without the program's name; None takes the process's own.
+    :returns: The exit code: 0, 1 for what failed, 2 for what was asked wrongly.
+    """
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["serve"] and _HELP.isdisjoint(given):
+        from fencepost.cli.serve import serve
+
+        return serve(given[1:])
+    from fencepost.cli.commands import run
+
+    return run(given)

@@ -1,0 +1,168 @@
+"""What ``fencepost serve`` was asked for, read and checked."""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, NoReturn
+
+from fencepost.broker.cluster import Conformance
+from fencepost.broker.controller import NewTopic, topic_name_problem
+from fencepost.broker.server.run import ServeOptions
+from fencepost.cli.options import SERVE_OPTIONS, Option
+
+MAX_BROKERS: Final = 1000
+MAX_PORT: Final = 65535
+
+
+class OptionError(Exception):
+    """An option is wrong. The text is one line, for the person who gave it."""
+
+
+class _Given(NamedTuple):
+    """An option's text, and where it was read, for the message when it is wrong."""
+
+    text: str
+    source: str
+
+    def refuse(self, why: str) -> NoReturn:
+        raise OptionError(f"{self.source}: {self.text!r} {why}")
+
+    def number(self, low: int, high: int | None = None) -> int:
+        """A whole number from ``low`` to ``high``, both inclusive."""
+        wanted = f"a number from {low} to {high}" if high is not None else f"a number from {low} on"
+        try:
+            value = int(self.text)
+        except ValueError:
+            self.refuse(f"is not {wanted}")
+        if value < low or (high is not None and value > high):
+            self.refuse(f"is not {wanted}")
+        return value
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise OptionError(f"{message}; see fencepost serve --help")
+
+
+def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOptions:
+    """What ``fencepost serve`` was asked for. An argument beats its environment variable.
+
+    :raises OptionError: When an option is unknown, its value is no good, or two contradict.
+    """
+    parser = _Parser(prog="fencepost serve", add_help=False, allow_abbrev=False)
+    for option in SERVE_OPTIONS:
+        parser.add_argument(option.flag, action="append", dest=option.key)
+    given: dict[str, list[str] | None] = vars(parser.parse_args(arguments))
+    found = {option.key: _texts(option, given, environment) for option in SERVE_OPTIONS}
+    configs = _configs(found["config"])
+    options = ServeOptions(
+        brokers=_last(found, "brokers").number(1, MAX_BROKERS),
+        host=_host(_last(found, "host")),
+        port=_last(found, "port").number(0, MAX_PORT),
+        advertise=_host(_last(found, "advertise")) if found["advertise"] else None,
+        control_port=_last(found, "control_port").number(0, MAX_PORT),
+        topics=tuple(_topic(each, configs) for each in found["topic"]),
+        configs=configs,
+        conformance=_conformance(_last(found, "conformance")),
+        seed=_last(found, "seed").number(0) if found["seed"] else _any_seed(),
+    )
+    _check_ports(options)
+    _check_topics(options)
+    return options
+
+
+def _last(found: Mapping[str, list[_Given]], key: str) -> _Given:
+    return found[key][-1]
+
+
+def _texts(
+    option: Option, given: Mapping[str, list[str] | None], environment: Mapping[str, str]
+) -> list[_Given]:
+    """The argument if there is one, else the environment variable, else the default."""
+    texts = given.get(option.key)
+    if texts:
+        return [_Given(text, option.flag) for text in texts]
+    variable = environment.get(option.variable, "")
+    if variable:
+        parts = variable.split() if option.repeated else [variable]
+        return [_Given(text, option.variable) for text in parts]
+    return [_Given(option.default, option.flag)] if option.default is not None else []
+
+
+def _host(given: _Given) -> str:
+    if not given.text or any(character.isspace() for character in given.text):
+        given.refuse("is not a host")
+    return given.text
+
+
+def _configs(given: Sequence[_Given]) -> dict[str, str]:
+    configs = {}
+    for each in given:
+        key, equals, value = each.text.partition("=")
+        if not key or not equals:
+            each.refuse("is not KEY=VALUE")
+        configs[key] = value
+    if configs:
+        # The table of configs is read only where there are some.
+        from fencepost.broker.configs.broker import validate_static_configs
+
+        error = validate_static_configs(configs)
+        if error is not None:
+            raise OptionError(error.message)
+    return configs
+
+
+def _topic(given: _Given, configs: Mapping[str, str]) -> NewTopic:
+    """What is left out is as the broker configs say, as for any topic."""
+    name, *counts = given.text.split(":")
+    if len(counts) > 2 or not all(text.isascii() and text.isdigit() for text in counts):
+        given.refuse("is not NAME[:PARTITIONS[:RF]]")
+    problem = topic_name_problem(name)
+    if problem is not None:
+        given.refuse(f"does not name a topic: {problem}")
+    defaults = (configs.get("num.partitions", "1"), configs.get("default.replication.factor", "1"))
+    partitions, replication_factor = (int(text) for text in (*counts, *defaults[len(counts) :]))
+    if not partitions or not replication_factor:
+        given.refuse("is not NAME[:PARTITIONS[:RF]]")
+    return NewTopic(
+        name=name, partitions=partitions, replication_factor=replication_factor, configs={}
+    )
+
+
+def _conformance(given: _Given) -> Conformance:
+    try:
+        return Conformance(given.text)
+    except ValueError:
+        return given.refuse(f"is not {' or '.join(Conformance)}")
+
+
+def _any_seed() -> int:
+    return int.from_bytes(os.urandom(4))
+
+
+def _check_ports(options: ServeOptions) -> None:
+    """Whether there are enough ports, and none is asked for twice."""
+    if not options.port:
+        return
+    last = options.port + options.brokers - 1
+    if last > MAX_PORT:
+        raise OptionError(
+            f"{options.brokers} brokers from port {options.port} on would need port {last};"
+            f" the last port is {MAX_PORT}"
+        )
+    if options.port <= options.control_port <= last:
+        broker_id = options.control_port - options.port + 1
+        raise OptionError(f"control port {options.control_port} is also broker {broker_id}'s port")
+
+
+def _check_topics(options: ServeOptions) -> None:
+    seen = set()
+    for topic in options.topics:
+        if topic.name in seen:
+            raise OptionError(f"topic {topic.name} is given twice")
+        seen.add(topic.name)
+        if topic.replication_factor > options.brokers:
+            raise OptionError(
+                f"topic {topic.name}: replication factor {topic.replication_factor}"
+                f" is larger than the number of brokers, {options.brokers}"
+            )

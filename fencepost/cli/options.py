@@ -1,0 +1,86 @@
+"""The options of ``fencepost serve``: one table for the command, its help and its environment.
+
+``serve`` reads it with argparse (`fencepost.cli.arguments`), because typer would cost a third of
+the start-up budget; help and completion read it with typer (`fencepost.cli.commands`).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One option of ``serve``, as text."""
+
+    name: str
+    """As written, without the dashes."""
+    metavar: str
+    help: str
+    default: str | None = None
+    unset: str | None = None
+    """What holds where there is no default and nothing is given."""
+    repeated: bool = False
+    """May be given more than once; its environment variable holds a list split by white space."""
+
+    @property
+    def flag(self) -> str:
+        """Such as ``--control-port``."""
+        return f"--{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """The environment variable, such as ``FENCEPOST_CONTROL_PORT``."""
+        return f"FENCEPOST_{self.key.upper()}"
+
+    @property
+    def key(self) -> str:
+        """The name as a Python identifier."""
+        return self.name.replace("-", "_")
+
+
+SERVE_OPTIONS: Final = (
+    Option(name="brokers", metavar="N", default="1", help="How many brokers; their ids are 1..N."),
+    Option(name="host", metavar="HOST", default="127.0.0.1", help="The address to listen on."),
+    Option(
+        name="port",
+        metavar="PORT",
+        default="9092",
+        help="Broker i listens on PORT + i - 1; 0 picks free ports.",
+    ),
+    Option(
+        name="advertise",
+        metavar="HOST",
+        unset="the address they reached",
+        help="The host that clients are told to connect to.",
+    ),
+    Option(
+        name="control-port",
+        metavar="PORT",
+        default="9644",
+        help="The port of the HTTP control API; 0 picks a free one.",
+    ),
+    Option(
+        name="topic",
+        metavar="NAME[:PARTITIONS[:RF]]",
+        repeated=True,
+        help="Create this topic at the start. May be repeated.",
+    ),
+    Option(
+        name="config",
+        metavar="KEY=VALUE",
+        repeated=True,
+        help="Set a broker config by Kafka's own name. May be repeated.",
+    ),
+    Option(
+        name="conformance",
+        metavar="kip|apache",
+        default="kip",
+        help="Where a KIP's text and Apache Kafka's code differ: which one to follow.",
+    ),
+    Option(
+        name="seed",
+        metavar="N",
+        unset="a new one every time",
+        help="Draw ids and other random choices from this seed.",
+    ),
+)

@@ -1,0 +1,108 @@
+"""Typed messages to bytes and back, for every API and version that is served.
+
+Readers and writers are made on first use and kept: a schema module costs 5-20 ms to import, and
+there are hundreds.
+"""
+
+import struct
+from functools import cache
+from typing import Any, Final
+
+from fencepost.protocol.apis import BY_KEY, Api
+from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.codec.reader import Read, compile_reader
+from fencepost.protocol.codec.schema import Side, message_shape, native_reader
+from fencepost.protocol.codec.writer import Writer, compile_writer
+
+_API_VERSIONS: Final = 18
+
+
+class MalformedMessage(ValueError):
+    """Bytes that are no message of the API and version they claim to be."""
+
+
+def decode_request(api: Api, version: int, frame: Buffer, offset: int = 0) -> Any:
+    """Read a request body that starts at ``offset`` of a frame; bytes behind it are ignored.
+
+    :raises MalformedMessage: When the bytes are not such a request.
+    """
+    return _decode(api, "request", version, frame, offset)
+
+
+def decode_response(api: Api, version: int, frame: Buffer, offset: int = 0) -> Any:
+    """Read a response body that starts at ``offset`` of a frame, header and size not counted.
+
+    :raises MalformedMessage: When the bytes are not such a response.
+    """
+    return _decode(api, "response", version, frame, offset)
+
+
+def encode_response(api: Api, version: int, correlation_id: int, message: object) -> list[Buffer]:
+    """A whole response frame, size and header included, as buffers to be written in order.
+
+    The header of an ApiVersions answer has version 0 always: its client cannot know better yet.
+    """
+    out = bytearray(8)
+    if api.is_flexible(version) and api.key != _API_VERSIONS:
+        out.append(0)
+    return _finish(_writer(api.name, "response", version)(out, message), correlation_id)
+
+
+def encode_request(
+    api: Api, version: int, correlation_id: int, client_id: str | None, message: object
+) -> list[Buffer]:
+    """A whole request frame, size and header included, as buffers to be written in order."""
+    name = None if client_id is None else client_id.encode()
+    out = bytearray(struct.pack(">ihhi", 0, api.key, version, correlation_id))
+    out += struct.pack(">h", -1) if name is None else struct.pack(">h", len(name)) + name
+    if api.is_flexible(version):
+        out.append(0)
+    chunks = _writer(api.name, "request", version)(out, message)
+    struct.pack_into(">i", out, 0, sum(map(len, chunks)) - 4)
+    return chunks
+
+
+def response_body_offset(api: Api, version: int) -> int:
+    """Where the body starts in a response frame without its size: behind the header.
+
+    Right for peers that send no tagged fields in response headers, which no Kafka version does.
+    """
+    return 5 if api.is_flexible(version) and api.key != _API_VERSIONS else 4
+
+
+def warm(key: int, version: int) -> None:
+    """Make the reader and the writer of an API before its first request needs them."""
+    _reader(BY_KEY[key].name, "request", version)
+    _writer(BY_KEY[key].name, "response", version)
+
+
+def _finish(chunks: list[Buffer], correlation_id: int) -> list[Buffer]:
+    head: Any = chunks[0]
+    struct.pack_into(">ii", head, 0, sum(map(len, chunks)) - 4, correlation_id)
+    return chunks
+
+
+def _decode(api: Api, side: Side, version: int, frame: Buffer, offset: int) -> Any:
+    try:
+        return _reader(api.name, side, version)(memoryview(frame), offset)[0]
+    except Exception as error:  # whatever a reader says of foreign bytes, they are at fault
+        raise MalformedMessage(f"not a {api.title} v{version} {side}: {error}") from error
+
+
+@cache
+def _reader(name: str, side: Side, version: int) -> Read:
+    shape = message_shape(name, side, version)
+    if shape.holds_records:
+        return compile_reader(shape)
+    native = native_reader(shape)
+
+    def read(view: memoryview, offset: int) -> tuple[Any, int]:
+        message, size = native(view.toreadonly(), offset)
+        return message, offset + size
+
+    return read
+
+
+@cache
+def _writer(name: str, side: Side, version: int) -> Writer:
+    return compile_writer(message_shape(name, side, version))

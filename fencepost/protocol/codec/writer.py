@@ -1,0 +1,235 @@
+"""Writers compiled from shapes: one Python function for each (API, side, version).
+
+Building and walking generic writers costs more than the network (15-17 us an answer). A compiled
+writer packs runs of fixed-width fields with one ``struct`` call and has its loops inline. Record
+batches are not copied: the writer returns the encoded bytes around them and the batches themselves.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.codec.schema import RECORDS, FieldShape, Shape
+
+Writer = Callable[[bytearray, Any], list[Buffer]]
+"""Appends a body to the bytes so far; returns all buffers in order, the first being those bytes."""
+
+FIXED = {
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "bool": "?",
+    "uuid": "16s",
+}
+ZERO_UUID = bytes(16)
+
+
+def uvarint(value: int) -> bytes:
+    """An unsigned variable-length integer, seven bits a byte, lowest first."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def compile_writer(shape: Shape) -> Writer:
+    """Compile the writer of a body.
+
+    A value that does not fit its field raises ``struct.error``, ``AttributeError`` or ``TypeError``
+    in the writer: a bug of the caller, not of a peer.
+    """
+    source = _Source()
+    source.line("def write(out, m):")
+    source.depth += 1
+    source.line("chunks = [out]")
+    _struct(source, shape, "m", "out")
+    source.line("return chunks")
+    namespace: dict[str, Any] = {"uvarint": uvarint, "ZERO": ZERO_UUID, **source.constants}
+    exec(compile("\n".join(source.lines), f"<writer of {shape.cls.__name__}>", "exec"), namespace)
+    writer: Writer = namespace["write"]
+    return writer
+
+
+class _Source:
+    """The text of a function being written."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.depth = 0
+        self.constants: dict[str, Any] = {}
+        self._names = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def fresh(self, stem: str) -> str:
+        self._names += 1
+        return f"{stem}{self._names}"
+
+    def packer(self, code: str) -> str:
+        name = f"pack_{code.replace('?', 'o')}"
+        self.constants[name] = struct.Struct(f">{code}").pack
+        return name
+
+    def constant(self, value: object) -> str:
+        name = self.fresh("k")
+        self.constants[name] = value
+        return name
+
+
+def _struct(src: _Source, shape: Shape, var: str, out: str) -> None:
+    """Emit the fields of a struct, runs of fixed width joined, then its tagged fields."""
+    run: list[tuple[str, str]] = []
+    for f in shape.fields:
+        if f.tag is not None:
+            continue
+        if f.kind in FIXED and not f.array:
+            run.append((FIXED[f.kind], _fixed_value(f.kind, f"{var}.{f.name}")))
+            continue
+        _flush(src, run, out)
+        _value(src, f, f"{var}.{f.name}", shape.flexible, out)
+    _flush(src, run, out)
+    if shape.flexible:
+        _tags(src, [f for f in shape.fields if f.tag is not None], var, out)
+
+
+def _fixed_value(kind: str, value: str) -> str:
+    return f"({value}.bytes if {value} is not None else ZERO)" if kind == "uuid" else value
+
+
+def _flush(src: _Source, run: list[tuple[str, str]], out: str) -> None:
+    if run:
+        code = "".join(code for code, _ in run)
+        src.line(f"{out} += {src.packer(code)}({', '.join(value for _, value in run)})")
+        run.clear()
+
+
+def _value(src: _Source, f: FieldShape, value: str, flexible: bool, out: str) -> None:
+    if f.array:
+        _array(src, f, value, flexible, out)
+    elif f.struct is not None:
+        _nested(src, f, f.struct, value, out)
+    elif f.kind in RECORDS:
+        _records(src, value, flexible, out)
+    else:
+        _text(src, f, value, flexible, out)
+
+
+def _nested(src: _Source, f: FieldShape, inner: Shape, value: str, out: str) -> None:
+    """A struct in place; nullable ones are marked by a leading byte (KIP-893)."""
+    var = src.fresh("s")
+    src.line(f"{var} = {value}")
+    if not f.nullable:
+        _struct(src, inner, var, out)
+        return
+    src.line(f"if {var} is None: {out}.append(255)")
+    src.line("else:")
+    src.depth += 1
+    src.line(f"{out}.append(1)")
+    _struct(src, inner, var, out)
+    src.depth -= 1
+
+
+def _array(src: _Source, f: FieldShape, value: str, flexible: bool, out: str) -> None:
+    var, item = src.fresh("a"), src.fresh("e")
+    src.line(f"{var} = {value}")
+    src.line(f"if {var} is None: {out} += {_null(flexible, 'i')}")
+    src.line("else:")
+    src.depth += 1
+    _length(src, var, flexible, "i", out)
+    src.line(f"for {item} in {var}:")
+    src.depth += 1
+    mark = len(src.lines)
+    if f.struct is not None:
+        _struct(src, f.struct, item, out)
+    elif f.kind in FIXED:
+        src.line(f"{out} += {src.packer(FIXED[f.kind])}({_fixed_value(f.kind, item)})")
+    else:
+        _text(src, f, item, flexible, out)
+    if len(src.lines) == mark:
+        src.line("pass")
+    src.depth -= 2
+
+
+def _text(src: _Source, f: FieldShape, value: str, flexible: bool, out: str) -> None:
+    """Strings and bytes, with a length before them."""
+    var = src.fresh("t")
+    src.line(f"{var} = {value}")
+    src.line(f"if {var} is None: {out} += {_null(flexible, 'h' if f.kind == 'string' else 'i')}")
+    src.line("else:")
+    src.depth += 1
+    if f.kind == "string":
+        src.line(f"{var} = {var}.encode()")
+    _length(src, var, flexible, "h" if f.kind == "string" else "i", out)
+    src.line(f"{out} += {var}")
+    src.depth -= 1
+
+
+def _records(src: _Source, value: str, flexible: bool, out: str) -> None:
+    """Record batches, untouched: one buffer, or a tuple of them."""
+    var, size = src.fresh("r"), src.fresh("n")
+    src.line(f"{var} = {value}")
+    src.line(f"if {var} is None: {out} += {_null(flexible, 'i')}")
+    src.line("else:")
+    src.depth += 1
+    src.line(f"if type({var}) is not tuple: {var} = ({var},)")
+    src.line(f"{size} = sum(map(len, {var}))")
+    pack = src.packer("i")
+    src.line(f"{out} += uvarint({size} + 1)" if flexible else f"{out} += {pack}({size})")
+    src.line(f"if {var}:")
+    src.line(f"    chunks += {var}")
+    src.line(f"    {out} = bytearray()")
+    src.line(f"    chunks.append({out})")
+    src.depth -= 1
+
+
+def _length(src: _Source, var: str, flexible: bool, code: str, out: str) -> None:
+    if not flexible:
+        src.line(f"{out} += {src.packer(code)}(len({var}))")
+        return
+    size = src.fresh("n")
+    src.line(f"{size} = len({var}) + 1")
+    src.line(f"if {size} < 128: {out}.append({size})")
+    src.line(f"else: {out} += uvarint({size})")
+
+
+def _null(flexible: bool, code: str) -> str:
+    return r"b'\x00'" if flexible else repr(struct.pack(f">{code}", -1))
+
+
+def _tags(src: _Source, tagged: list[FieldShape], var: str, out: str) -> None:
+    """Tagged fields (KIP-482): those that differ from their default, by rising tag."""
+    if not tagged:
+        src.line(f"{out}.append(0)")
+        return
+    tags = src.fresh("g")
+    src.line(f"{tags} = []")
+    for f in sorted(tagged, key=lambda f: f.tag or 0):
+        default = src.constant(f.default)
+        src.line(f"if {var}.{f.name} != {default}:")
+        src.depth += 1
+        body = src.fresh("b")
+        src.line(f"{body} = bytearray()")
+        _tag_value(src, f, f"{var}.{f.name}", body)
+        src.line(f"{tags}.append(uvarint({f.tag}) + uvarint(len({body})) + {body})")
+        src.depth -= 1
+    src.line(f"{out} += uvarint(len({tags}))")
+    src.line(f"for {tags} in {tags}: {out} += {tags}")
+
+
+def _tag_value(src: _Source, f: FieldShape, value: str, body: str) -> None:
+    if f.kind in FIXED and not f.array:
+        src.line(f"{body} += {src.packer(FIXED[f.kind])}({_fixed_value(f.kind, value)})")
+    elif f.struct is not None and not f.array:
+        var = src.fresh("s")
+        src.line(f"{var} = {value}")
+        _struct(src, f.struct, var, body)
+    else:
+        _value(src, f, value, True, body)

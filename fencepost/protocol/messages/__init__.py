@@ -1,0 +1,1 @@
+"""The structs of every API, one module each; see tools/generate_messages.py."""

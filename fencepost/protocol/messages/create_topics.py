@@ -1,0 +1,62 @@
+"""CreateTopics (19), versions 2 to 7.
+
+Written by tools/generate_messages.py from kio's schemas; not to be edited.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatableReplicaAssignment:
+    partition_index: int = 0
+    broker_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatableTopicConfig:
+    name: str = ""
+    value: str | None = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatableTopic:
+    name: str = ""
+    num_partitions: int = 0
+    replication_factor: int = 0
+    assignments: tuple[CreatableReplicaAssignment, ...] = ()
+    configs: tuple[CreatableTopicConfig, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopicsRequest:
+    topics: tuple[CreatableTopic, ...] = ()
+    timeout_ms: int = 60000
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatableTopicConfigs:
+    name: str = ""  # v5+
+    value: str | None = ""  # v5+
+    read_only: bool = False  # v5+
+    config_source: int = -1  # v5+
+    is_sensitive: bool = False  # v5+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatableTopicResult:
+    name: str = ""
+    error_code: int = 0
+    error_message: str | None = ""
+    topic_config_error_code: int = 0  # v5+
+    num_partitions: int = -1  # v5+
+    replication_factor: int = -1  # v5+
+    configs: tuple[CreatableTopicConfigs, ...] | None = ()  # v5+
+    topic_id: UUID | None = None  # v7+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopicsResponse:
+    throttle_time_ms: int = 0
+    topics: tuple[CreatableTopicResult, ...] = ()

@@ -1,0 +1,34 @@
+"""DeleteTopics (20), versions 1 to 6.
+
+Written by tools/generate_messages.py from kio's schemas; not to be edited.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteTopicState:
+    name: str | None = None  # v6+
+    topic_id: UUID | None = None  # v6+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteTopicsRequest:
+    topic_names: tuple[str, ...] = ()  # v1-v5
+    timeout_ms: int = 0
+    topics: tuple[DeleteTopicState, ...] = ()  # v6+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletableTopicResult:
+    name: str | None = ""
+    error_code: int = 0
+    error_message: str | None = None  # v5+
+    topic_id: UUID | None = None  # v6+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteTopicsResponse:
+    throttle_time_ms: int = 0
+    responses: tuple[DeletableTopicResult, ...] = ()

@@ -1,0 +1,25 @@
+"""GetTelemetrySubscriptions (71), versions 0 to 0.
+
+Written by tools/generate_messages.py from kio's schemas; not to be edited.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetTelemetrySubscriptionsRequest:
+    client_instance_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetTelemetrySubscriptionsResponse:
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    client_instance_id: UUID | None = None
+    subscription_id: int = 0
+    accepted_compression_types: tuple[int, ...] = ()
+    push_interval_ms: int = 0
+    telemetry_max_bytes: int = 0
+    delta_temporality: bool = False
+    requested_metrics: tuple[str, ...] = ()

@@ -1,0 +1,76 @@
+"""Produce (0), versions 3 to 13.
+
+Written by tools/generate_messages.py from kio's schemas; not to be edited.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from fencepost.protocol.buffers import Buffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionProduceData:
+    index: int = 0
+    records: Buffer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicProduceData:
+    name: str = ""  # v3-v12
+    partition_data: tuple[PartitionProduceData, ...] = ()
+    topic_id: UUID | None = None  # v13+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceRequest:
+    transactional_id: str | None = None
+    acks: int = 0
+    timeout_ms: int = 0
+    topic_data: tuple[TopicProduceData, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchIndexAndErrorMessage:
+    batch_index: int = 0  # v8+
+    batch_index_error_message: str | None = None  # v8+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderIdAndEpoch:
+    leader_id: int = -1  # v10+
+    leader_epoch: int = -1  # v10+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionProduceResponse:
+    index: int = 0
+    error_code: int = 0
+    base_offset: int = 0
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1  # v5+
+    record_errors: tuple[BatchIndexAndErrorMessage, ...] = ()  # v8+
+    error_message: str | None = None  # v8+
+    current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()  # v10+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicProduceResponse:
+    name: str = ""  # v3-v12
+    partition_responses: tuple[PartitionProduceResponse, ...] = ()
+    topic_id: UUID | None = None  # v13+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEndpoint:
+    node_id: int = 0  # v10+
+    host: str = ""  # v10+
+    port: int = 0  # v10+
+    rack: str | None = None  # v10+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceResponse:
+    responses: tuple[TopicProduceResponse, ...] = ()
+    throttle_time_ms: int = 0
+    node_endpoints: tuple[NodeEndpoint, ...] = ()  # v10+

@@ -1,0 +1,22 @@
+"""PushTelemetry (72), versions 0 to 0.
+
+Written by tools/generate_messages.py from kio's schemas; not to be edited.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushTelemetryRequest:
+    client_instance_id: UUID | None = None
+    subscription_id: int = 0
+    terminating: bool = False
+    compression_type: int = 0
+    metrics: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushTelemetryResponse:
+    throttle_time_ms: int = 0
+    error_code: int = 0

@@ -1,0 +1,32 @@
+"""SyncGroup (14), versions 0 to 5.
+
+Written by tools/generate_messages.py from kio's schemas; not to be edited.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncGroupRequestAssignment:
+    member_id: str = ""
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncGroupRequest:
+    group_id: str = ""
+    generation_id: int = 0
+    member_id: str = ""
+    assignments: tuple[SyncGroupRequestAssignment, ...] = ()
+    group_instance_id: str | None = None  # v3+
+    protocol_type: str | None = None  # v5+
+    protocol_name: str | None = None  # v5+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncGroupResponse:
+    error_code: int = 0
+    assignment: bytes = b""
+    throttle_time_ms: int = 0  # v1+
+    protocol_type: str | None = None  # v5+
+    protocol_name: str | None = None  # v5+

@@ -1,0 +1,71 @@
+"""The topic configs that a log acts on, typed, with Kafka's defaults."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+MAX_LONG: Final = 2**63 - 1
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+
+
+class TimestampType(StrEnum):
+    """Values of ``message.timestamp.type``."""
+
+    CREATE_TIME = "CreateTime"
+    LOG_APPEND_TIME = "LogAppendTime"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """One field a config, named as Kafka names it with underscores; sizes in bytes, times in ms.
+
+    Three are not configs of a topic. `producer_id_expiration_ms` is the broker's.
+    `require_zero_base_offset` refuses a produced batch whose base offset is not 0, as Apache
+    Kafka does (``conformance=apache``); otherwise base offsets are overwritten unseen, or are
+    conditional publish's to judge (KIP-27). `validate_records` parses every record that a client
+    appends, as Apache Kafka does; without it the header is believed where it suffices.
+    """
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * DAY_MS
+    retention_ms: int = 7 * DAY_MS
+    retention_bytes: int = -1
+    max_message_bytes: int = 1_048_588
+    message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    message_timestamp_before_max_ms: int = MAX_LONG
+    message_timestamp_after_max_ms: int = HOUR_MS
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    min_cleanable_dirty_ratio: float = 0.5
+    delete_retention_ms: int = DAY_MS
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = MAX_LONG
+    producer_id_expiration_ms: int = DAY_MS
+    require_zero_base_offset: bool = False
+    validate_records: bool = False
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether ``cleanup.policy`` has compact in it."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether ``cleanup.policy`` has delete in it; without it retention deletes nothing."""
+        return "delete" in self.cleanup_policy
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """Whether the broker's clock is every record's timestamp."""
+        return self.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+
+    @property
+    def max_segment_ms(self) -> int:
+        """segment.ms, or max.compaction.lag.ms where that is less and the log compacted."""
+        if "compact" in self.cleanup_policy:
+            return min(self.segment_ms, self.max_compaction_lag_ms)
+        return self.segment_ms

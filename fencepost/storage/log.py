@@ -1,0 +1,249 @@
+"""What a replica asks of its log, and the values that it answers with.
+
+A log answers a protocol error as a value (`AppendRejected`); `OffsetOutOfRange` is an exception
+because a read has nothing else to say. The values on the way of every append and read are named
+tuples: a frozen dataclass costs four times as much to make.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple, Protocol
+
+from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.errors import ErrorCode
+from fencepost.storage.config import LogConfig
+from fencepost.storage.epochs import EpochEndOffset, EpochEntry
+from fencepost.storage.producers import ProducerView
+
+
+class AppendOrigin(Enum):
+    """Who appends as leader, which decides how much is checked."""
+
+    CLIENT = auto()
+    """A produce request: everything is checked."""
+    COORDINATOR = auto()
+    """A group or transaction coordinator: it numbers no sequences and may write markers."""
+
+
+class AppendResult(NamedTuple):
+    """What was appended; offsets are inclusive, times in ms.
+
+    With `duplicate` nothing was: the offsets are those of the batch that the log holds already,
+    and `log_append_time_ms` is its max timestamp whatever the timestamp type, as Kafka answers.
+    """
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool
+    records_count: int
+    max_timestamp: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendRejected:
+    """Why nothing was appended.
+
+    :ivar message: For the answer's ErrorMessage; None where Kafka leaves it to the error code.
+    :ivar record_errors: Index in the batch and message of each record at fault (v8+).
+    :ivar log_start_offset: For the answer; -1 where the batch was refused before the log looked.
+    """
+
+    error: ErrorCode
+    message: str | None = None
+    record_errors: tuple[tuple[int, str], ...] = ()
+    log_start_offset: int = -1
+
+
+class ReadResult(NamedTuple):
+    """Whole batches and perhaps the first bytes of one more, as the buffers that hold them.
+
+    :ivar first_offset: Base offset of the first batch, which may lie before the offset asked for.
+        The offset asked for where there is none.
+    """
+
+    buffers: tuple[Buffer, ...]
+    size: int
+    first_offset: int
+
+
+class TimestampAndOffset(NamedTuple):
+    """A record's timestamp (ms), offset and leader epoch (-1: unknown)."""
+
+    timestamp: int
+    offset: int
+    epoch: int
+
+
+class SegmentView(NamedTuple):
+    """One segment as others may see it: offsets from `base_offset` to before `next_offset`."""
+
+    base_offset: int
+    next_offset: int
+    size_bytes: int
+    records: int
+    max_timestamp: int
+    created_ms: int
+    last_modified_ms: int
+
+
+class OffsetOutOfRange(ValueError):
+    """An offset before the log's start or behind its end."""
+
+
+class UnexpectedAppendOffset(ValueError):
+    """A leader sent records from before the follower's log end."""
+
+
+class Log(Protocol):
+    """One replica's log.
+
+    Offsets are absolute; every range is from inclusive to exclusive. What is appended is kept in
+    the very buffer given and handed out as such by reads: whoever gives one away does not write
+    to it again.
+    """
+
+    config: LogConfig
+
+    @property
+    def name(self) -> str:
+        """Topic and partition as Kafka's messages print them: ``topic-0``."""
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read."""
+
+    @property
+    def local_log_start_offset(self) -> int:
+        """The first offset held here: the log start offset, unless the log is tiered."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+
+    def append_as_leader(
+        self,
+        records: Buffer,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        allow_zstd: bool = True,
+    ) -> AppendResult | AppendRejected:
+        """Check one batch, give it offsets and the leader's epoch, and keep it.
+
+        :param records: One batch in a writable buffer, which is stamped in place and kept. A
+            read-only one is copied first.
+        :param allow_zstd: Whether the request's version may carry zstd (Produce v7+).
+        """
+
+    def append_as_follower(self, records: Sequence[Buffer], *, now_ms: int) -> AppendResult:
+        """Keep batches as their leader sent them; a partial one at an end is left out.
+
+        :param records: Each buffer begins with a batch.
+        :raises CorruptBatch: When a batch is broken or fails its checksum; those before it stay.
+        :raises UnexpectedAppendOffset: When a batch begins before the log end. (Where the log is
+            empty and its start lies within the first batch, that batch is kept: DeleteRecords
+            need not stop between batches.)
+        """
+
+    def read(
+        self, offset: int, *, max_bytes: int, upper_bound: int, min_one_batch: bool
+    ) -> ReadResult:
+        """The batches from the one that holds `offset` on, to the end of its segment at most.
+
+        :param max_bytes: Where to cut, within a batch if need be.
+        :param upper_bound: Only batches that end before this offset (exclusive).
+        :param min_one_batch: The first batch comes whole, however large. Without it there is
+            nothing where the first does not fit.
+        :raises OffsetOutOfRange: When `offset` is before the log start or behind the log end.
+        """
+
+    def size_between(self, offset: int, upper_bound: int) -> int:
+        """Bytes of the batches from the one that holds `offset` to before `upper_bound`."""
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop everything from `offset` on, and of the batch that holds it all.
+
+        :returns: Whether any record went.
+        """
+
+    def truncate_fully_and_start_at(
+        self, offset: int, *, now_ms: int, log_start_offset: int | None = None
+    ) -> None:
+        """Drop everything, epochs and producers too; the next record gets `offset`.
+
+        :param log_start_offset: None is `offset` as well.
+        """
+
+    def assign_epoch_start(self, epoch: int, offset: int) -> None:
+        """Note a new leader epoch, at the election and not at its first append."""
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
+        """What OffsetForLeaderEpoch answers: see `LeaderEpochCache.end_offset_for`."""
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The newest leader epoch known."""
+
+    def epoch_for_offset(self, offset: int) -> int | None:
+        """The leader epoch that `offset` was, or will be, written in."""
+
+    def epoch_entries(self) -> tuple[EpochEntry, ...]:
+        """The leader-epoch cache, oldest first."""
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+        """The first record from the log start on whose timestamp is at least `timestamp`."""
+
+    def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
+        """The first record with the highest timestamp held.
+
+        As in Kafka it may lie before the log start: within the segment that DeleteRecords went
+        to, nothing is forgotten.
+        """
+
+    def advance_log_start(self, offset: int) -> bool:
+        """Move the log start forward, and drop the segments that lie before it.
+
+        :returns: Whether it moved; an offset at or before the log start changes nothing.
+        :raises OffsetOutOfRange: When `offset` lies behind the log end.
+        """
+
+    def roll(self, now_ms: int) -> None:
+        """Begin a new segment, unless the active one is empty."""
+
+    def delete_expired(self, now_ms: int, high_watermark: int) -> int:
+        """Drop the oldest segments by retention.ms and retention.bytes.
+
+        Segments at or beyond the high watermark stay. Where all go, the active one is rolled.
+
+        :returns: How many were dropped.
+        """
+
+    def compact(self, now_ms: int, high_watermark: int) -> int:
+        """Clean the closed segments below the high watermark, if they are dirty enough.
+
+        :returns: How many records were dropped.
+        """
+
+    def segments(self) -> tuple[SegmentView, ...]:
+        """All segments, oldest first; the last is the active one."""
+
+    def producers(self) -> tuple[ProducerView, ...]:
+        """The producers known, in order of their ids (DescribeProducers)."""
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget the producers that have been silent for producer.id.expiration.ms.
+
+        :returns: How many.
+        """
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest open transaction begins; None without one."""

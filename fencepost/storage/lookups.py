@@ -1,0 +1,39 @@
+"""Finding records by time (KIP-33, KIP-734)."""
+
+from collections.abc import Sequence
+
+from fencepost.protocol.records import iter_records
+from fencepost.storage.log import TimestampAndOffset
+from fencepost.storage.segment import Segment
+
+
+def first_at_or_after(
+    segments: Sequence[Segment], timestamp: int, start_offset: int
+) -> TimestampAndOffset | None:
+    """The first record from `start_offset` on whose timestamp is at least `timestamp`."""
+    for segment in segments:
+        # Before this batch there is none: neither late enough nor far enough.
+        first = max(segment.batch_reaching(timestamp), segment.batch_holding(start_offset))
+        for buffer, header in segment.batches(first):
+            if header.max_timestamp < timestamp:
+                continue
+            for record in iter_records(buffer):
+                if record.timestamp >= timestamp and record.offset >= start_offset:
+                    return TimestampAndOffset(
+                        record.timestamp, record.offset, header.partition_leader_epoch
+                    )
+    return None
+
+
+def of_max_timestamp(segments: Sequence[Segment]) -> TimestampAndOffset | None:
+    """The first record with the highest timestamp of all segments."""
+    segment = max(segments, key=lambda each: each.max_timestamp)
+    if not len(segment):
+        return None
+    buffer, header = next(segment.batches(segment.batch_reaching(segment.max_timestamp)))
+    for record in iter_records(buffer):
+        if record.timestamp == header.max_timestamp:
+            return TimestampAndOffset(
+                record.timestamp, record.offset, header.partition_leader_epoch
+            )
+    return None

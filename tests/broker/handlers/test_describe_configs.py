@@ -1,0 +1,111 @@
+"""DescribeConfigs, beyond what Apache Kafka's recorded answers show (tests/broker/configs)."""
+
+from __future__ import annotations
+
+from fencepost.broker.configs.broker import broker_configs
+from fencepost.broker.configs.layers import ConfigSource
+from fencepost.broker.configs.resolve import static_configs
+from fencepost.broker.handlers import describe_configs
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+)
+from tests.broker.configs.standin import StandIn, broker
+
+TOPIC, BROKER = 2, 4
+
+
+def describe(
+    asked: StandIn,
+    resource_type: int,
+    name: str,
+    *keys: str,
+    synonyms: bool = False,
+    documentation: bool = False,
+) -> DescribeConfigsResult:
+    request = DescribeConfigsRequest(
+        resources=(
+            DescribeConfigsResource(
+                resource_type=resource_type, resource_name=name, configuration_keys=keys or None
+            ),
+        ),
+        include_synonyms=synonyms,
+        include_documentation=documentation,
+    )
+    (result,) = asked.ask("describe_configs", 4, request).results
+    assert isinstance(result, DescribeConfigsResult)
+    return result
+
+
+def only(result: DescribeConfigsResult) -> DescribeConfigsResourceResult:
+    (entry,) = result.configs
+    return entry
+
+
+def test_synonyms_and_documentation_come_when_asked_for() -> None:
+    asked = broker()
+    asked.create("t", {})
+    bare = only(describe(asked, TOPIC, "t", "segment.bytes"))
+    assert (bare.synonyms, bare.documentation) == ((), None)
+    assert len(only(describe(asked, TOPIC, "t", "segment.bytes", synonyms=True)).synonyms) == 1
+    documented = only(describe(asked, TOPIC, "t", "segment.bytes", documentation=True))
+    assert documented.documentation
+    assert documented.synonyms == ()
+
+
+def test_no_keys_and_an_empty_list_of_keys_both_mean_all() -> None:
+    asked = broker()
+    asked.create("t", {})
+    resource = DescribeConfigsResource(
+        resource_type=TOPIC, resource_name="t", configuration_keys=()
+    )
+    request = DescribeConfigsRequest(resources=(resource,))
+    (result,) = asked.ask("describe_configs", 4, request).results
+    assert len(result.configs) == len(describe(asked, TOPIC, "t").configs) == 33
+
+
+def test_a_broker_says_where_it_listens() -> None:
+    asked = broker(
+        static_configs({}, broker_id=1, host="0.0.0.0", port=9092, advertised_host="kafka.test")
+    )
+    entry = only(describe(asked, BROKER, "1", "advertised.listeners"))
+    assert entry.value == "PLAINTEXT://kafka.test:9092"
+    assert entry.config_source == ConfigSource.STATIC_BROKER_CONFIG
+    assert entry.read_only
+
+
+def test_every_broker_config_that_is_not_hidden_is_described_in_order() -> None:
+    names = [entry.name for entry in describe(broker(), BROKER, "1").configs]
+    assert names == [name for name, config in broker_configs().items() if not config.hidden]
+
+
+def test_a_secret_is_never_shown() -> None:
+    # No secret acts here yet, so none can be set but by the cluster's own hand.
+    asked = broker({"ssl.key.password": "hunter2"})
+    entry = only(describe(asked, BROKER, "1", "ssl.key.password", synonyms=True))
+    assert entry.is_sensitive
+    assert entry.value is None
+    assert [synonym.value for synonym in entry.synonyms] == [None]
+
+
+def test_a_topic_that_is_not_in_the_view_is_unknown() -> None:
+    result = describe(broker(), TOPIC, "t")
+    assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert result.configs == ()
+
+
+def test_refuses_every_resource() -> None:
+    request = DescribeConfigsRequest(
+        resources=(
+            DescribeConfigsResource(resource_type=TOPIC, resource_name="a"),
+            DescribeConfigsResource(resource_type=BROKER, resource_name="1"),
+        )
+    )
+    results = describe_configs.refuse(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED).results
+    assert [(r.resource_type, r.resource_name, r.error_code) for r in results] == [
+        (TOPIC, "a", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (BROKER, "1", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    ]

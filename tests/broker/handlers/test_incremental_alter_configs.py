@@ -1,0 +1,136 @@
+"""IncrementalAlterConfigs, beyond Apache Kafka's recorded answers (tests/broker/configs)."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencepost.broker.handlers import incremental_alter_configs
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+)
+from tests.broker.configs.standin import StandIn, broker
+
+TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def resource(kind: int, name: str, *configs: tuple[str, int, str | None]) -> AlterConfigsResource:
+    return AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=tuple(
+            AlterableConfig(name=key, config_operation=operation, value=value)
+            for key, operation, value in configs
+        ),
+    )
+
+
+def alter(
+    asked: StandIn, *resources: AlterConfigsResource, validate_only: bool = False
+) -> tuple[AlterConfigsResourceResponse, ...]:
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+    responses = asked.ask("incremental_alter_configs", 1, request).responses
+    assert isinstance(responses, tuple)
+    return responses
+
+
+def test_changes_only_what_it_names() -> None:
+    asked = broker()
+    asked.create("t", {"segment.bytes": "2000000", "segment.ms": "5"})
+    (response,) = alter(
+        asked,
+        resource(TOPIC, "t", ("segment.ms", DELETE, None), ("retention.ms", SET, "6")),
+    )
+    assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
+    assert asked.view.configs_of("t") == {"segment.bytes": "2000000", "retention.ms": "6"}
+
+
+def test_a_resource_is_changed_as_a_whole_or_not_at_all() -> None:
+    asked = broker()
+    asked.create("bad", {})
+    asked.create("good", {})
+    bad, good = alter(
+        asked,
+        resource(TOPIC, "bad", ("segment.ms", SET, "5"), ("segment.bytes", SET, "1")),
+        resource(TOPIC, "good", ("segment.ms", SET, "5")),
+    )
+    assert (bad.error_code, good.error_code) == (ErrorCode.INVALID_CONFIG, ErrorCode.NONE)
+    assert asked.view.configs_of("bad") == {}
+    assert asked.view.configs_of("good") == {"segment.ms": "5"}
+
+
+def test_validate_only_changes_nothing() -> None:
+    asked = broker()
+    asked.create("t", {})
+    before = asked.view
+    change = resource(TOPIC, "t", ("segment.ms", SET, "5"))
+    assert alter(asked, change, validate_only=True)[0].error_code == ErrorCode.NONE
+    assert asked.view is before
+
+
+def test_what_changes_nothing_makes_no_new_image() -> None:
+    asked = broker()
+    asked.create("t", {"segment.ms": "5"})
+    before = asked.view
+    alter(
+        asked,
+        resource(TOPIC, "t", ("segment.ms", SET, "5"), ("retention.ms", DELETE, None)),
+        resource(BROKER, "1", ("log.retention.ms", DELETE, None)),
+    )
+    assert asked.view is before
+
+
+def test_the_second_spelling_of_a_broker_sees_what_the_first_did() -> None:
+    asked = broker()
+    alter(
+        asked,
+        resource(BROKER, "1", ("message.max.bytes", SET, "7")),
+        resource(BROKER, "01", ("compression.type", SET, "zstd")),
+    )
+    assert asked.view.broker_configs[1] == {"message.max.bytes": "7", "compression.type": "zstd"}
+
+
+def test_appends_to_kafkas_default_and_not_to_the_brokers() -> None:
+    asked = broker({"log.cleanup.policy": "compact"})
+    asked.create("t", {})
+    alter(asked, resource(TOPIC, "t", ("cleanup.policy", APPEND, "compact")))
+    assert asked.view.configs_of("t") == {"cleanup.policy": "delete,compact"}
+    alter(asked, resource(TOPIC, "t", ("cleanup.policy", SUBTRACT, "delete")))
+    assert asked.view.configs_of("t") == {"cleanup.policy": "compact"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "config", "value"),
+    [
+        (GROUP, "g", "consumer.session.timeout.ms", "45000"),
+        (CLIENT_METRICS, "s", "interval.ms", "300000"),
+        (LOGGER, "1", "root", "INFO"),
+        (TOPIC, "t", "flush.ms", "9223372036854775807"),
+        (BROKER, "1", "num.io.threads", "8"),
+    ],
+)
+def test_what_does_not_act_may_stay_as_it_is(kind: int, name: str, config: str, value: str) -> None:
+    asked = broker()
+    asked.create("t", {})
+    (response,) = alter(asked, resource(kind, name, (config, SET, value)))
+    assert response.error_code == ErrorCode.NONE
+
+
+def test_the_log_level_does_not_change() -> None:
+    (response,) = alter(broker(), resource(LOGGER, "1", ("root", SET, "DEBUG")))
+    assert response.error_code == ErrorCode.INVALID_CONFIG
+    assert response.error_message is not None
+    assert "when it starts" in response.error_message
+
+
+def test_refuses_every_resource() -> None:
+    request = IncrementalAlterConfigsRequest(resources=(resource(TOPIC, "a"), resource(GROUP, "g")))
+    responses = incremental_alter_configs.refuse(request, ErrorCode.NOT_CONTROLLER).responses
+    assert [(r.resource_type, r.resource_name, r.error_code) for r in responses] == [
+        (TOPIC, "a", ErrorCode.NOT_CONTROLLER),
+        (GROUP, "g", ErrorCode.NOT_CONTROLLER),
+    ]

@@ -1,0 +1,75 @@
+"""What every test gets: uvloop, no silent skips under CI, and the servers' logs with a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.harness.cluster import Cluster, configs, given, serve
+from tests.harness.process import LIVE
+from tests.harness.require import under_ci
+
+if sys.platform == "win32":  # which uvloop does not run on
+    from asyncio import new_event_loop
+else:
+    from uvloop import new_event_loop
+
+SETTINGS: Final[Mapping[str, str]] = {
+    # Kafka's own default, 3 s, is a wait for more members that a test knows will not come.
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+}
+
+_log_positions = pytest.StashKey[dict[int, int]]()
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"uvloop": new_event_loop}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_log_positions] = {server.pid: server.log_size() for server in LIVE}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and under_ci() and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which nothing may be under CI: {report.longrepr}"
+    if report.failed:
+        positions = item.stash.get(_log_positions, {})
+        for server in LIVE:
+            text = server.log_since(positions.get(server.pid, 0))
+            report.sections.append(
+                (f"log of {server.name} {server.pid} since the test began", text)
+            )
+    return report
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three brokers for the whole run; each test uses topics and groups of its own."""
+    existing = given()
+    if existing is not None:
+        yield existing
+        return
+    log = tmp_path_factory.mktemp("cluster") / "fencepost.log"
+    started = serve(log, *configs(SETTINGS))
+    yield started
+    assert started.process is not None
+    started.process.stop()
+
+
+@pytest.fixture(scope="session")
+def session_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("session")

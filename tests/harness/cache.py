@@ -1,0 +1,40 @@
+"""Where fetched and built things stay between runs: outside the tree."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+def cache_dir() -> Path:
+    """``FENCEPOST_TEST_CACHE``, or a folder in the user's cache."""
+    chosen = os.environ.get("FENCEPOST_TEST_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(chosen) if chosen else Path(base) / "fencepost-tests"
+
+
+def made_once(name: str, inputs: list[Path], make: Callable[[Path], None]) -> Path:
+    """The folder that ``make`` filled; made anew when a file of ``inputs`` changes.
+
+    Appears whole or not at all, so that an interrupted run, or two at a time, do no harm.
+    """
+    digest = hashlib.sha256(b"\0".join(each.read_bytes() for each in inputs)).hexdigest()[:16]
+    target = cache_dir() / f"{name}-{digest}"
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=target.parent))
+    try:
+        make(made)
+        try:
+            made.rename(target)
+        except OSError:
+            if not target.is_dir():  # not just that another run was faster
+                raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return target

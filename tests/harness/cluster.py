@@ -1,0 +1,170 @@
+"""The cluster that client tests talk to: a fencepost process of their own, or one they are given.
+
+``FENCEPOST_TEST_BOOTSTRAP=host:port,...`` gives one: run the same tests against a real Kafka to see
+that they say what Kafka does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+from uuid import uuid4
+
+from tests.harness.process import NotReadyError, Process, start
+from tests.harness.wire import ZERO_UUID, Body, Connection
+
+READY_S: Final = 30.0
+WAIT_S: Final = 30.0
+
+T = TypeVar("T")
+
+_numbers = itertools.count(1)
+
+
+def wait_until(what: str, attempt: Callable[[], T | None], timeout_s: float = WAIT_S) -> T:
+    """Ask again until the answer is true. :raises AssertionError: When it never is."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        found = attempt()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
+        time.sleep(0.02)
+
+
+def unique(prefix: str) -> str:
+    """A name that no other test, run or machine uses."""
+    return f"{prefix}-{next(_numbers)}-{uuid4().hex[:8]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where a cluster listens. ``control`` and ``process`` are None for one that was given."""
+
+    bootstrap: str
+    control: str | None = None
+    process: Process | None = None
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        pairs = (each.rsplit(":", 1) for each in self.bootstrap.split(","))
+        return [(host, int(port)) for host, port in pairs]
+
+    def connect(self, address: tuple[str, int] | None = None) -> Connection:
+        return Connection(address or self.addresses[0])
+
+    def metadata(self, topic: str, address: tuple[str, int] | None = None) -> Body:
+        """One topic's entry of a Metadata answer, with ``Brokers`` (id to address) added."""
+        wanted = [{"TopicId": ZERO_UUID, "Name": topic}]
+        with self.connect(address) as connection:
+            body: Body = {"Topics": wanted, "AllowAutoTopicCreation": False}
+            answer = connection.call("Metadata", 12, body)
+        entry: Body = answer["Topics"][0]
+        brokers = {each["NodeId"]: (each["Host"], each["Port"]) for each in answer["Brokers"]}
+        return {**entry, "Brokers": brokers}
+
+    def leader(self, topic: str, partition: int = 0) -> tuple[str, int]:
+        """The address of a partition's leader."""
+        entry = self.metadata(topic)
+        chosen = next(p for p in entry["Partitions"] if p["PartitionIndex"] == partition)
+        address: tuple[str, int] = entry["Brokers"][chosen["LeaderId"]]
+        return address
+
+    def create_topic(
+        self,
+        prefix: str = "t",
+        *,
+        partitions: int = 1,
+        replication_factor: int = 3,
+        configs: Mapping[str, str] | None = None,
+    ) -> str:
+        """A new topic of a unique name; returns when its leaders serve it."""
+        name = unique(prefix)
+        settings = [{"Name": key, "Value": value} for key, value in (configs or {}).items()]
+        topic = {
+            "Name": name,
+            "NumPartitions": partitions,
+            "ReplicationFactor": replication_factor,
+            "Configs": settings,
+        }
+        with self.connect() as connection:
+            answer = connection.call("CreateTopics", 7, {"Topics": [topic], "timeoutMs": 20_000})
+        assert answer["Topics"][0]["ErrorCode"] == 0, answer
+        wait_until(f"{name} has leaders", lambda: self._served(name, partitions))
+        return name
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Let a topic have ``total`` partitions."""
+        wanted = {"Name": topic, "Count": total}
+        with self.connect() as connection:
+            answer = connection.call(
+                "CreatePartitions", 3, {"Topics": [wanted], "TimeoutMs": 20_000}
+            )
+        assert answer["Results"][0]["ErrorCode"] == 0, answer
+
+    def _served(self, topic: str, partitions: int) -> bool:
+        """Whether every broker knows the topic, and every leader serves it."""
+        for address in self.addresses:
+            entry = self.metadata(topic, address)
+            if entry["ErrorCode"] != 0 or len(entry["Partitions"]) != partitions:
+                return False
+            if any(p["LeaderId"] < 0 for p in entry["Partitions"]):
+                return False
+        return all(self.end_offset(topic, p) >= 0 for p in range(partitions))
+
+    def end_offset(self, topic: str, partition: int = 0, *, timestamp: int = -1) -> int:
+        """What ListOffsets says, or -1 while there is an error."""
+        asked = {"PartitionIndex": partition, "Timestamp": timestamp}
+        body: Body = {"ReplicaId": -1, "Topics": [{"Name": topic, "Partitions": [asked]}]}
+        with self.connect(self.leader(topic, partition)) as connection:
+            answer = connection.call("ListOffsets", 7, body)
+        entry: Body = answer["Topics"][0]["Partitions"][0]
+        return int(entry["Offset"]) if entry["ErrorCode"] == 0 else -1
+
+    def stored(self, topic: str, partition: int = 0, offset: int = 0) -> bytes:
+        """The batches of a partition as they are stored, from the one with ``offset`` on."""
+        wanted = {"Partition": partition, "FetchOffset": offset, "PartitionMaxBytes": 50 << 20}
+        body = {
+            "MaxWaitMs": 1000,
+            "MinBytes": 1,
+            "Topics": [{"Topic": topic, "Partitions": [wanted]}],
+        }
+        with self.connect(self.leader(topic, partition)) as connection:
+            answer = connection.call("Fetch", 12, body)
+        entry = answer["Responses"][0]["Partitions"][0]
+        assert entry["ErrorCode"] == 0, entry
+        records: bytes = entry["Records"] or b""
+        return records
+
+
+def serve(log: Path, *options: str, brokers: int = 3) -> Cluster:
+    """Start ``fencepost serve`` on free loopback ports. Stop it by ``process.stop()``."""
+    command = [sys.executable, "-m", "fencepost", "serve", "--brokers", str(brokers)]
+    command += ["--port", "0", "--control-port", "0", *options]
+    process = start("fencepost", command, log)
+    try:
+        ready = json.loads(process.first_line(READY_S))
+    except (NotReadyError, ValueError):
+        process.child.kill()
+        process.stop(expect=None)
+        raise
+    assert ready["pid"] == process.pid
+    return Cluster(bootstrap=ready["bootstrap"], control=ready["control"], process=process)
+
+
+def given() -> Cluster | None:
+    """The cluster of ``FENCEPOST_TEST_BOOTSTRAP``."""
+    bootstrap = os.environ.get("FENCEPOST_TEST_BOOTSTRAP")
+    return Cluster(bootstrap=bootstrap) if bootstrap else None
+
+
+def configs(settings: Mapping[str, str]) -> Sequence[str]:
+    """Broker configs as options of ``fencepost serve``."""
+    return [part for key, value in settings.items() for part in ("--config", f"{key}={value}")]

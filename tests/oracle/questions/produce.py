@@ -1,0 +1,198 @@
+"""Produce: every version, acks, batches that must be refused, idempotence, append time."""
+
+from __future__ import annotations
+
+import time
+
+from tests.harness import batches
+from tests.harness.cluster import wait_until
+from tests.harness.wire import Body
+from tests.oracle.asking import (
+    NO_SUCH_ID,
+    Broker,
+    T,
+    error_text,
+    fetch,
+    list_offsets,
+    offset_text,
+    produce_text,
+    send_records,
+)
+
+SECTION = "Produce"
+TWO_HOURS_MS = 7_200_000
+SEQUENCES = (
+    (0, "first"),
+    (0, "duplicate of first"),
+    (1, "next"),
+    (5, "gap"),
+    (1, "duplicate"),
+    (0, "older duplicate"),
+)
+
+
+def ask(broker: Broker) -> None:
+    topic, topic_id = broker.create("p", {"retention.ms": "-1"})
+    for version in range(3, 14):
+        data = batches.build([(T, b"k", b"v")])
+        answer = send_records(broker.connection, topic, data, version=version, topic_id=topic_id)
+        broker.row(SECTION, f"v{version} acks=-1", produce_text(answer))
+    for version in (0, 1, 2, 14):
+        broker.row(SECTION, f"unsupported v{version}", _unsupported(broker, version))
+    _acks(broker, topic)
+    _unknown(broker, topic)
+    _refused(broker, topic)
+    producer_id = _init_producer_id(broker)
+    _idempotence(broker, topic, producer_id)
+    _append_time(broker)
+
+
+def one(timestamp: int = T) -> bytes:
+    return batches.build([(timestamp, None, b"v")])
+
+
+def _row(broker: Broker, request: str, topic: str, data: bytes) -> None:
+    try:
+        answer = produce_text(send_records(broker.connection, topic, data))
+    except ConnectionError as closed:
+        answer = repr(closed)
+        broker.reconnect()
+    broker.row(SECTION, request, answer)
+
+
+def _unsupported(broker: Broker, version: int) -> str:
+    body: Body = {"Acks": 1, "TimeoutMs": 1000, "TopicData": []}
+    with broker.fresh() as connection:
+        connection.send("Produce", version, body, encode_as=3)
+        try:
+            return connection.receive().hex()
+        except ConnectionError as closed:
+            return repr(closed)
+
+
+def _acks(broker: Broker, topic: str) -> None:
+    for acks in (1, 0, 2, -2, -1):
+        data = batches.build([(T, b"k", b"v")])
+        try:
+            answer = send_records(broker.connection, topic, data, acks=acks)
+            text = produce_text(answer) if answer else _after_no_answer(broker, topic)
+        except ConnectionError as closed:
+            text = repr(closed)
+            broker.reconnect()
+        broker.row(SECTION, f"acks={acks}", text)
+
+
+def _after_no_answer(broker: Broker, topic: str) -> str:
+    after = offset_text(list_offsets(broker.connection, topic, -1))
+    return f"no response; next ListOffsets(-1) on the connection: {after}"
+
+
+def _unknown(broker: Broker, topic: str) -> None:
+    connection = broker.connection
+    for request, answer in (
+        ("unknown topic v9", send_records(connection, "nope", one())),
+        (
+            "unknown topic id v13",
+            send_records(connection, topic, one(), version=13, topic_id=NO_SUCH_ID),
+        ),
+        ("partition 5", send_records(connection, topic, one(), partition=5)),
+    ):
+        broker.row(SECTION, request, produce_text(answer))
+
+
+def _refused(broker: Broker, topic: str) -> None:
+    soon = int(time.time() * 1000) + TWO_HOURS_MS
+    for request, data in (
+        ("bad CRC", _changed(-2, one()[-2] ^ 1)),
+        ("magic 1", _changed(16, 1)),
+        ("magic 3", _changed(16, 3)),
+        ("two batches in one partition", one() * 2),
+        ("empty records", b""),
+        ("truncated batch", one()[:-3]),
+        ("base_offset=77 in batch", batches.build([(T, None, b"v")], base_offset=77)),
+        (
+            "record > max.message.bytes (1.1MB)",
+            batches.build([(T, None, b"v" * 1_100_000)]),
+        ),
+        ("leader epoch 9 in batch", batches.build([(T, None, b"v")], leader_epoch=9)),
+        ("future ts (+2h)", one(soon)),
+        ("ts=-1", one(-1)),
+        ("control batch bit", batches.build([(T, b"\0\0\0\0", b"v")], attributes=0x20)),
+        (
+            "transactional bit, no txn id",
+            batches.build(
+                [(T, None, b"v")],
+                attributes=0x10,
+                producer_id=1,
+                producer_epoch=0,
+                base_sequence=0,
+            ),
+        ),
+    ):
+        _row(broker, request, topic, data)
+
+
+def _changed(index: int, value: int) -> bytes:
+    data = bytearray(one())
+    data[index] = value
+    return bytes(data)
+
+
+def _init_producer_id(broker: Broker) -> int:
+    """A producer id; the rows are the first answer of a young broker, and the good one."""
+    body: Body = {"TransactionalId": None, "TransactionTimeoutMs": 60_000, "ProducerId": -1}
+    body["ProducerEpoch"] = -1
+
+    def ask_once() -> Body:
+        return broker.connection.call("InitProducerId", 4, body)
+
+    first = ask_once()
+    broker.row(
+        "InitProducerId",
+        "v4 first answer (14 = COORDINATOR_LOAD_IN_PROGRESS while the first pid block is fetched)",
+        error_text(first["ErrorCode"]),
+    )
+    answer = first
+
+    def good() -> bool:
+        nonlocal answer
+        answer = answer if answer["ErrorCode"] == 0 else ask_once()
+        return bool(answer["ErrorCode"] == 0)
+
+    wait_until("a producer id", good)
+    text = str({key: value for key, value in answer.items() if key != "ProducerId"})
+    broker.row("InitProducerId", "v4 idempotent", text)
+    return int(answer["ProducerId"])
+
+
+def _idempotence(broker: Broker, topic: str, producer_id: int) -> None:
+    def row(request: str, epoch: int, sequence: int, producer: int = producer_id) -> None:
+        data = batches.build(
+            [(T, None, b"v")],
+            producer_id=producer,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+        )
+        _row(broker, request, topic, data)
+
+    for sequence, name in SEQUENCES:
+        row(f"idempotent seq={sequence} ({name})", 0, sequence)
+    row("idempotent epoch 1 seq 3 (bump, nonzero seq)", 1, 3)
+    row("idempotent epoch 1 seq 0", 1, 0)
+    row("idempotent epoch 0 (old) seq 2", 0, 2)
+    row("unknown pid 999999 seq 5", 0, 5, 999_999)
+
+
+def _append_time(broker: Broker) -> None:
+    topic, _ = broker.create("lat", {"message.timestamp.type": "LogAppendTime"})
+    answer = send_records(broker.connection, topic, one())
+    assert answer is not None
+    appended = answer["Responses"][0]["PartitionResponses"][0]["LogAppendTimeMs"]
+    near = abs(appended / 1000 - time.time()) < 5
+    request = "LogAppendTime topic: LogAppendTimeMs"
+    broker.row(SECTION, request, "now" if near else appended)
+    fetched = fetch(broker.connection, topic, 0)["Responses"][0]["Partitions"][0]["Records"]
+    stored = batches.parse(fetched)[0][0]
+    stamped, kept = stored.max_timestamp == appended, stored.base_timestamp == T
+    request = "LogAppendTime batch attrs / maxTs==LogAppendTime / t0 kept"
+    broker.row("Fetch", request, f"{stored.attributes:#x} {stamped} {kept}")

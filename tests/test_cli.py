@@ -1,0 +1,388 @@
+"""The command line: what it accepts, what it says, and how it ends."""
+
+import http.server
+import json
+import os
+import re
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from fencepost.broker.cluster import Conformance
+from fencepost.broker.controller import NewTopic
+from fencepost.broker.server.run import ServeOptions
+from fencepost.cli import main
+from fencepost.cli.arguments import OptionError, parse
+from fencepost.cli.control import default_url
+from fencepost.cli.options import SERVE_OPTIONS
+from tests.harness.cluster import Cluster, serve
+from tests.harness.run import Finished, run
+
+FENCEPOST: Final = (sys.executable, "-m", "fencepost")
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("FENCEPOST_")}
+    return kept | more
+
+
+def fencepost(*arguments: str, code: int | None = 0, **environment: str) -> Finished:
+    return run([*FENCEPOST, *arguments], code=code, env=clean_environment(**environment))
+
+
+# What serve accepts
+
+
+def test_nothing_given_is_the_defaults() -> None:
+    assert parse(["--seed", "0"], {}) == ServeOptions(seed=0)
+
+
+EVERYTHING: Final = ServeOptions(
+    brokers=3,
+    host="0.0.0.0",
+    port=19092,
+    advertise="kafka.test",
+    control_port=19644,
+    topics=(
+        NewTopic(name="one", partitions=4, replication_factor=2, configs={}),
+        NewTopic(name="two", partitions=5, replication_factor=2, configs={}),
+        NewTopic(name="three", partitions=2, replication_factor=3, configs={}),
+    ),
+    configs={
+        "num.partitions": "4",
+        "default.replication.factor": "2",
+        "log.cleanup.policy": "compact,delete",
+    },
+    conformance=Conformance.APACHE,
+    seed=7,
+)
+
+
+def test_every_option() -> None:
+    arguments = (
+        "--brokers 3 --host 0.0.0.0 --port 19092 --advertise kafka.test --control-port 19644"
+        " --topic one --topic two:5 --topic three:2:3"
+        " --config num.partitions=4 --config default.replication.factor=2"
+        " --config log.cleanup.policy=compact,delete"
+        " --conformance apache --seed 7"
+    ).split()
+    assert parse(arguments, {}) == EVERYTHING
+
+
+def test_every_option_from_the_environment() -> None:
+    environment = {
+        "FENCEPOST_BROKERS": "3",
+        "FENCEPOST_HOST": "0.0.0.0",
+        "FENCEPOST_PORT": "19092",
+        "FENCEPOST_ADVERTISE": "kafka.test",
+        "FENCEPOST_CONTROL_PORT": "19644",
+        "FENCEPOST_TOPIC": "one two:5\nthree:2:3",
+        "FENCEPOST_CONFIG": "num.partitions=4 default.replication.factor=2"
+        " log.cleanup.policy=compact,delete",
+        "FENCEPOST_CONFORMANCE": "apache",
+        "FENCEPOST_SEED": "7",
+    }
+    assert set(environment) == {option.variable for option in SERVE_OPTIONS}
+    assert parse([], environment) == EVERYTHING
+
+
+def test_an_argument_beats_the_environment() -> None:
+    environment = {"FENCEPOST_BROKERS": "5", "FENCEPOST_TOPIC": "a b"}
+    options = parse(["--brokers=2", "--topic", "c"], environment)
+    assert options.brokers == 2
+    assert [topic.name for topic in options.topics] == ["c"]
+
+
+def test_an_empty_variable_is_as_good_as_none() -> None:
+    environment = {"FENCEPOST_BROKERS": "", "FENCEPOST_TOPIC": "", "FENCEPOST_SEED": "0"}
+    assert parse([], environment) == ServeOptions(seed=0)
+
+
+def test_a_seed_that_is_not_given_is_drawn() -> None:
+    assert parse([], {}).seed != parse([], {}).seed
+
+
+def test_the_last_of_two_holds() -> None:
+    options = parse(
+        "--port 1 --port 2 --config num.partitions=1 --config num.partitions=2".split(), {}
+    )
+    assert (options.port, options.configs) == (2, {"num.partitions": "2"})
+
+
+def test_a_config_value_may_be_empty() -> None:
+    assert parse(["--config", "log.cleanup.policy="], {}).configs == {"log.cleanup.policy": ""}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--brokers 0", "--brokers: '0' is not a number from 1 to 1000"),
+        ("--brokers three", "--brokers: 'three' is not a number from 1 to 1000"),
+        ("--port 65536", "--port: '65536' is not a number from 0 to 65535"),
+        ("--port -1", "--port: '-1' is not a number from 0 to 65535"),
+        ("--control-port x", "--control-port: 'x' is not a number from 0 to 65535"),
+        ("--brokers 3 --port 65534", "3 brokers from port 65534 on would need port 65536"),
+        ("--brokers 3 --control-port 9094", "control port 9094 is also broker 3's port"),
+        ("--host=", "--host: '' is not a host"),
+        ("--topic :3", "--topic: ':3' does not name a topic: the empty string is not allowed"),
+        ("--topic a/b", "--topic: 'a/b' does not name a topic: 'a/b' contains one or more"),
+        ("--topic t:0", "--topic: 't:0' is not NAME[:PARTITIONS[:RF]]"),
+        ("--topic t:1:1:1", "--topic: 't:1:1:1' is not NAME[:PARTITIONS[:RF]]"),
+        ("--topic t:", "--topic: 't:' is not NAME[:PARTITIONS[:RF]]"),
+        ("--topic t --topic t:2", "topic t is given twice"),
+        ("--topic t:1:2", "replication factor 2 is larger than the number of brokers, 1"),
+        ("--config num.partitions", "--config: 'num.partitions' is not KEY=VALUE"),
+        ("--config =1", "--config: '=1' is not KEY=VALUE"),
+        ("--config no.such.config=1", "no.such.config"),
+        ("--config num.partitions=many", "num.partitions"),
+        ("--config log.dirs=/tmp/x", "log.dirs cannot be set in fencepost"),
+        ("--conformance strict", "--conformance: 'strict' is not kip or apache"),
+        ("--seed -1", "--seed: '-1' is not a number from 0 on"),
+        ("--brokers", "argument --brokers: expected one argument"),
+        ("--broker 3", "unrecognized arguments: --broker 3"),
+        ("3", "unrecognized arguments: 3"),
+        ("--data-dir /tmp", "unrecognized arguments: --data-dir /tmp"),
+        ("--clock manual", "unrecognized arguments: --clock manual"),
+    ],
+)
+def test_what_serve_refuses(arguments: str, message: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)):
+        parse(arguments.split(), {})
+
+
+def test_a_refusal_names_the_variable_that_is_wrong() -> None:
+    with pytest.raises(OptionError, match=r"FENCEPOST_PORT: 'tcp://10\.0\.0\.1:9092' is not"):
+        parse([], {"FENCEPOST_PORT": "tcp://10.0.0.1:9092"})
+
+
+def test_a_free_port_never_meets_the_control_port() -> None:
+    assert parse("--port 0 --brokers 3 --control-port 1".split(), {}).port == 0
+
+
+# Help
+
+
+def test_help_of_serve_shows_every_option_with_its_variable(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["serve", "--help"]) == 0
+    text = capsys.readouterr().out
+    for option in SERVE_OPTIONS:
+        line = next(line for line in text.splitlines() if f" {option.flag} " in line)
+        assert option.metavar in line
+        assert f"[env var: {option.variable}]" in text
+
+
+def test_help_shows_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    for command in ("serve", "healthcheck", "topics", "partition", "elect", "reset"):
+        assert f" {command} " in text
+
+
+def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate"]) == 2
+    assert "No such command 'simulate'" in capsys.readouterr().err
+
+
+def test_serve_is_ready_before_what_only_a_person_needs_is_imported() -> None:
+    code = (
+        "import sys, fencepost.cli.serve\n"
+        "print(*{m.partition('.')[0] for m in sys.modules}"
+        " & {'typer', 'rich', 'fastapi', 'starlette', 'uvicorn', 'pydantic', 'click'})"
+    )
+    assert run([sys.executable, "-c", code]).out.strip() == ""
+
+
+# A cluster that runs
+
+
+def test_serve_refuses_in_one_line() -> None:
+    done = fencepost("serve", "--brokers", "none", code=2)
+    assert done.out == ""
+    assert done.err == "fencepost serve: --brokers: 'none' is not a number from 1 to 1000\n"
+
+
+@pytest.mark.parametrize("which", ["--port", "--control-port"])
+def test_a_port_in_use_is_one_line_and_exit_code_2(which: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ports = {"--port": "0", "--control-port": "0"} | {which: str(port)}
+        done = fencepost("serve", *(text for pair in ports.items() for text in pair), code=2)
+    assert done.out == ""
+    assert len(done.err.splitlines()) == 1
+    assert str(port) in done.err
+
+
+def test_an_address_of_another_machine_is_one_line_as_well() -> None:
+    done = fencepost("serve", "--host", "192.0.2.1", code=2)
+    assert len(done.err.splitlines()) == 1
+    assert "192.0.2.1" in done.err
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A cluster of two brokers of this test's own; in the end SIGTERM must end it with 0."""
+    for name in [name for name in os.environ if name.startswith("FENCEPOST_")]:
+        monkeypatch.delenv(name)
+    cluster = serve(tmp_path / "log", "--topic", "first:2:2", brokers=2)
+    assert cluster.process is not None
+    yield cluster
+    cluster.process.stop(expect=0)
+
+
+def test_the_ready_line_says_where_everything_listens(served: Cluster) -> None:
+    assert len(served.addresses) == 2
+    for address in served.addresses:
+        socket.create_connection(address, timeout=10).close()
+    assert served.control is not None
+    fencepost("healthcheck", FENCEPOST_CONTROL=served.control)
+
+
+def test_healthcheck_without_a_cluster_fails_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        free = server.getsockname()[1]
+    done = fencepost("healthcheck", code=1, FENCEPOST_CONTROL_PORT=str(free))
+    assert len(done.err.splitlines()) == 1
+    assert f"127.0.0.1:{free}" in done.err
+
+
+@pytest.mark.parametrize(
+    ("environment", "url"),
+    [
+        ({}, "http://127.0.0.1:9644"),
+        ({"FENCEPOST_CONTROL_PORT": "1"}, "http://127.0.0.1:1"),
+        ({"FENCEPOST_HOST": "0.0.0.0"}, "http://127.0.0.1:9644"),
+        ({"FENCEPOST_HOST": "192.0.2.1"}, "http://192.0.2.1:9644"),
+        ({"FENCEPOST_HOST": "::1"}, "http://[::1]:9644"),
+        ({"FENCEPOST_CONTROL": "http://x:1", "FENCEPOST_CONTROL_PORT": "2"}, "http://x:1"),
+    ],
+)
+def test_where_a_command_looks_for_its_cluster(environment: dict[str, str], url: str) -> None:
+    assert default_url(environment) == url
+
+
+def test_topics_partition_and_elect(cluster: Cluster) -> None:
+    assert cluster.control is not None
+    topic = cluster.create_topic("cli", partitions=2, replication_factor=3)
+    control = ("--control", cluster.control)
+
+    listed = json.loads(fencepost("topics", "--json", *control).out)
+    mine = next(row for row in listed if row["name"] == topic)
+    assert (mine["partitions"], mine["replication_factor"]) == (2, 3)
+    table = fencepost("topics", *control, COLUMNS="160").out
+    assert re.search(rf"^ *{topic} +2 +3 ", table, re.MULTILINE)
+
+    before = json.loads(fencepost("partition", topic, "1", "--json", *control).out)
+    other = next(each for each in before["isr"] if each != before["leader"])
+    elected = fencepost("elect", topic, "1", "--leader", str(other), "--json", *control)
+    after = json.loads(elected.out)
+    assert (after["leader"], after["leader_epoch"]) == (other, before["leader_epoch"] + 1)
+    shown = fencepost("partition", topic, "1", *control, COLUMNS="160").out
+    assert f"{topic}-1: leader {other} in epoch {after['leader_epoch']}" in shown
+
+
+def test_a_refusal_of_the_control_api_is_one_line(cluster: Cluster) -> None:
+    assert cluster.control is not None
+    done = fencepost("partition", "no-such-topic", "0", code=1, FENCEPOST_CONTROL=cluster.control)
+    assert len(done.err.splitlines()) == 1
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in done.err
+
+
+def test_reset_forgets_the_topics(served: Cluster) -> None:
+    assert served.control is not None
+    topic = served.create_topic("forgotten")
+    assert topic in fencepost("topics", FENCEPOST_CONTROL=served.control).out
+    fencepost("reset", FENCEPOST_CONTROL=served.control)
+    assert topic not in fencepost("topics", FENCEPOST_CONTROL=served.control).out
+
+
+# The control API's client, against a server of a few lines
+
+
+@dataclass
+class Stub:
+    """Answers every request with the same, and keeps what it was asked."""
+
+    status: int = 200
+    body: bytes = b"{}"
+    asked: list[tuple[str, str, bytes]] = field(default_factory=list)
+    url: str = ""
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    state = Stub()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            length = int(self.headers.get("Content-Length", 0))
+            state.asked.append((self.command, self.path, self.rfile.read(length)))
+            self.send_response(state.status)
+            self.end_headers()
+            self.wfile.write(state.body)
+
+        do_GET = do_POST = answer  # noqa: N815 - the names that http.server calls
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its base's name
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        state.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield state
+        server.shutdown()
+        thread.join()
+
+
+def test_commands_ask_what_the_contract_says(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FENCEPOST_CONTROL", stub.url)
+    # Nothing of a proxy must come between: this one does not exist.
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert main(["healthcheck"]) == 0
+    assert main(["topics", "--json"]) == 0
+    assert main(["partition", "a/b", "3", "--json"]) == 0
+    assert main(["elect", "t", "0", "--leader", "2", "--json"]) == 0
+    assert main(["reset"]) == 0
+    assert stub.asked == [
+        ("GET", "/healthz", b""),
+        ("GET", "/v1/topics", b""),
+        ("GET", "/v1/topics/a%2Fb/partitions/3", b""),
+        ("POST", "/v1/topics/t/partitions/0/elect", b'{"leader": 2}'),
+        ("GET", "/v1/topics/t/partitions/0", b""),
+        ("POST", "/v1/reset", b""),
+    ]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (400, b'{"error": "INVALID_REQUEST", "message": "no"}', "fencepost: no (INVALID_REQUEST)"),
+        (404, b'{"detail": "x"}', "/v1/reset answered 404"),
+        (500, b"<html>", "/v1/reset answered 500"),
+    ],
+)
+def test_an_error_answer_is_one_line_and_exit_code_1(
+    stub: Stub, status: int, body: bytes, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stub.status, stub.body = status, body
+    assert main(["reset", "--control", stub.url]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_control_url_must_be_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reset", "--control", "file:///etc/passwd"]) == 1
+    assert "is not the URL of a control API" in capsys.readouterr().err
