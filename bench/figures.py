@@ -66,7 +66,7 @@ def list_offsets(kind: servers.Kind, scale: Scale) -> Values:
 
 
 def c_client(kind: servers.Kind, scale: Scale) -> Values:
-    """Produce, look at memory, consume; the server's CPU time is of the whole process."""
+    """Produce, look at memory, consume, look again; CPU time is of the whole process."""
     with servers.running(kind) as server:
         server.create_bench_topic()
         gigabytes = scale.records * load.RECORD_BYTES / 1e9
@@ -77,13 +77,17 @@ def c_client(kind: servers.Kind, scale: Scale) -> Values:
         loaded = process.memory(server.pid).resident
         settled = process.cpu_seconds(server.pid)
         consumed = load.consume(load.Client.C, server, scale.records)
+        spent = process.cpu_seconds(server.pid) - settled
+        time.sleep(SETTLE_S)
+        after = process.memory(server.pid)
         return {
             "produce_c": produced.per_second / 1e3,
             "produce_cpu": (between - before) / gigabytes,
             "rss_loaded": loaded,
             "consume_c": consumed.per_second / 1e3,
-            "consume_cpu": (process.cpu_seconds(server.pid) - settled) / gigabytes,
-            "rss_peak": process.memory(server.pid).peak,
+            "consume_cpu": spent / gigabytes,
+            "rss_consumed": after.resident,
+            "rss_peak": after.peak,
         }
 
 

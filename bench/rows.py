@@ -25,7 +25,8 @@ ROWS: tuple[Row, ...] = (
     Row(key="produce_cpu", title="server CPU, produce", unit="s/GB", digits=2),
     Row(key="consume_c", title="consume, C client", unit="k records/s", higher=True),
     Row(key="consume_cpu", title="server CPU, consume", unit="s/GB", digits=2),
-    Row(key="rss_loaded", title="resident memory, after the records", unit="MiB"),
+    Row(key="rss_loaded", title="resident memory, records produced", unit="MiB"),
+    Row(key="rss_consumed", title="resident memory, produced and consumed", unit="MiB"),
     Row(key="rss_peak", title="resident memory, peak", unit="MiB"),
     Row(
         key="produce_py", title="produce, confluent-kafka, acks=1", unit="k records/s", higher=True

@@ -15,6 +15,7 @@ from fencepost.broker.image import INTERNAL_TOPICS, ClusterImage, PartitionImage
 from fencepost.broker.replica import Replica
 from fencepost.broker.scheduler import Scheduler
 from fencepost.broker.sessions import FetchSessions
+from fencepost.broker.telemetry import ClientInstances
 from fencepost.protocol.apis import Api
 from fencepost.storage.config import LogConfig
 from fencepost.storage.log import Log
@@ -51,6 +52,7 @@ class Broker:
         self.controller = controller
         self.replicas: dict[tuple[str, int], Replica] = {}
         self.sessions = FetchSessions(rng, configs)
+        self.telemetry = ClientInstances()
         self.coordination = Coordination(self)
         self._followers: dict[tuple[str, int], Follower] = {}
         self._make_log = make_log

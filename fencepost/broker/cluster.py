@@ -61,7 +61,7 @@ class Cluster:
         self.rng = random.Random(options.seed)
         self.network = Network()
         self.controller = Controller(
-            brokers=map(_broker_image, enumerate(options.addresses, start=1)),
+            brokers=_broker_images(options),
             cluster_id=_cluster_id(self.rng),
             rng=self.rng,
             publish=self._publish,
@@ -81,6 +81,7 @@ class Cluster:
         self.controller.forget_everything()
         for broker in self.brokers.values():
             broker.sessions.clear()
+            broker.telemetry.clear()
         self._start()
 
     def _start(self) -> None:
@@ -118,9 +119,12 @@ class Cluster:
         return broker
 
 
-def _broker_image(numbered: tuple[int, Address]) -> BrokerImage:
-    broker_id, address = numbered
-    return BrokerImage(broker_id=broker_id, host=address.advertised_host, port=address.port)
+def _broker_images(options: ClusterOptions) -> list[BrokerImage]:
+    rack = options.configs.get("broker.rack")
+    return [
+        BrokerImage(broker_id=i, host=address.advertised_host, port=address.port, rack=rack)
+        for i, address in enumerate(options.addresses, start=1)
+    ]
 
 
 def _cluster_id(rng: random.Random) -> str:

@@ -95,9 +95,9 @@ class Controller:
 
         :raises ControllerError: When the topic can't be, with Kafka's code and words.
         """
-        self._check_name(topic.name)
+        self.check_new_name(topic.name)
         if topic.assignments is not None:
-            assignments = self._checked_assignments(topic.assignments)
+            assignments = self.check_assignments(topic.assignments)
         else:
             assignments = self._placed(
                 topic.partitions, topic.replication_factor, first_partition=0
@@ -165,7 +165,8 @@ class Controller:
                     f"Attempted to add {count - have} additional partition(s), but only "
                     f"{len(assignments)} assignment(s) were specified.",
                 )
-            added = self._checked_assignments(tuple(map(tuple, assignments)))
+            factor = len(topic.partitions[0].replicas)
+            added = self.check_assignments(tuple(map(tuple, assignments)), factor)
         return replace(topic, partitions=topic.partitions + tuple(map(_new_partition, added)))
 
     def update_topics(self, topics: Sequence[TopicImage]) -> None:
@@ -241,7 +242,11 @@ class Controller:
         partitions = (*topic.partitions[:index], partition, *topic.partitions[index + 1 :])
         self.update_topics([replace(topic, partitions=partitions)])
 
-    def _check_name(self, name: str) -> None:
+    def check_new_name(self, name: str) -> None:
+        """Whether a new topic may have this name.
+
+        :raises ControllerError: When it is illegal, taken, or like another but for dots.
+        """
         problem = topic_name_problem(name)
         if problem is not None:
             raise ControllerError(
@@ -262,15 +267,15 @@ class Controller:
     def _placed(
         self, partitions: int, replication_factor: int, *, first_partition: int
     ) -> tuple[tuple[int, ...], ...]:
-        if partitions <= 0:
-            raise ControllerError(
-                ErrorCode.INVALID_PARTITIONS,
-                "Number of partitions was set to an invalid non-positive value.",
-            )
         if replication_factor <= 0:
             raise ControllerError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        if partitions <= 0:
+            raise ControllerError(
+                ErrorCode.INVALID_PARTITIONS,
+                "Number of partitions was set to an invalid non-positive value.",
             )
         if partitions > MAX_PARTITIONS_PER_REQUEST:
             raise ControllerError(
@@ -290,10 +295,16 @@ class Controller:
         except PlacementError as error:
             raise ControllerError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
 
-    def _checked_assignments(
-        self, assignments: tuple[tuple[int, ...], ...]
+    def check_assignments(
+        self, assignments: tuple[tuple[int, ...], ...], factor: int | None = None
     ) -> tuple[tuple[int, ...], ...]:
-        factor = len(assignments[0]) if assignments else 0
+        """The same assignments, which are right each and together.
+
+        :param factor: How many replicas each must have; None is as many as the first.
+        :raises ControllerError: When an assignment is not right.
+        """
+        if factor is None:
+            factor = len(assignments[0]) if assignments else 0
         for replicas in assignments:
             problem = self._assignment_problem(replicas, factor)
             if problem is not None:

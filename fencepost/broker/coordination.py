@@ -116,6 +116,7 @@ def _group_config(broker: "Broker") -> GroupConfig:
         max_session_timeout_ms=configs.group_max_session_timeout_ms,
         max_size=configs.group_max_size,
         offset_metadata_max_bytes=configs.offset_metadata_max_bytes,
+        offsets_commit_timeout_ms=configs.offsets_commit_timeout_ms,
         offsets_retention_ms=configs.offsets_retention_minutes * _MINUTE_MS,
         offsets_retention_check_interval_ms=configs.offsets_retention_check_interval_ms,
     )

@@ -128,12 +128,10 @@ class Follower:
         replica = self.replica
         if partition.records:
             replica.append_fetched(partition.records, now_ms=self._broker.scheduler.now_ms())
-        if partition.log_start_offset > replica.log.log_start_offset:
-            replica.log.advance_log_start(
-                min(partition.log_start_offset, replica.log.log_end_offset)
-            )
+        log_start = min(partition.log_start_offset, replica.log.log_end_offset)
+        start_moved = replica.log.advance_log_start(log_start)
         replica.learn_watermark(partition.high_watermark)
-        if partition.records:
+        if partition.records or start_moved:  # the next fetch tells the leader so
             self._again()
         else:
             self.state = State.IDLE

@@ -12,6 +12,11 @@ from typing import Final
 from uuid import UUID
 
 NO_LEADER: Final = -1
+METADATA_VERSION: Final = "metadata.version"
+SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {METADATA_VERSION: (7, 30)}
+)
+"""Lowest and highest level of each feature (KIP-584), both inclusive: those of Kafka 4.3."""
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -68,6 +73,10 @@ class ClusterImage:
     cluster_id: str
     controller_id: int
     brokers: Mapping[int, BrokerImage]
+    features: Mapping[str, int] = field(
+        default_factory=lambda: {name: high for name, (_, high) in SUPPORTED_FEATURES.items()}
+    )
+    """Finalized levels."""
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     names: Mapping[UUID, str] = field(default_factory=dict)
     """Topic names by topic id."""

@@ -30,8 +30,10 @@ def place(
     usable = [broker for broker in brokers.values() if not broker.fenced]
     if replication_factor > len(usable):
         raise PlacementError(
-            f"Unable to replicate the partition {replication_factor} time(s): "
-            f"only {len(usable)} broker(s) are registered."
+            f"Unable to replicate the partition {replication_factor} time(s): The target "
+            f"replication factor of {replication_factor} cannot be reached because only "
+            f"{len(usable)} broker(s) are registered or some brokers have all their log "
+            "directories cordoned."
         )
     order = _by_racks(usable)
     start = rng.randrange(len(order)) if first_partition == 0 else 0

@@ -10,7 +10,7 @@ log end as the new epoch's start at once, not at its first batch: OffsetsForLead
 before must answer it, and KIP-207's gate stands on it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
@@ -95,7 +95,7 @@ class Replica:
         self.end_watch = WatchList()
         """Notified when records were appended or the replica changed its role."""
         self.watermark_watch = WatchList()
-        """Notified when the high watermark rose or the replica changed its role."""
+        """Notified when the high or the low watermark rose or the replica changed its role."""
 
     @property
     def is_leader(self) -> bool:
@@ -168,6 +168,23 @@ class Replica:
             self._ring_all()
         return result
 
+    def delete_records(self, offset: int) -> None:
+        """Leader: move the log start forward, and let the followers know (KIP-107).
+
+        :param offset: The new log start, at most the high watermark.
+        """
+        if self.log.advance_log_start(offset):
+            self.watermark_watch.notify()
+            self._ring_all()
+
+    def low_watermark(self, alive: Container[int]) -> int:
+        """Leader: the least log start of the replicas on brokers that are ``alive``.
+
+        -1 while one of them has not fetched in this leader's epoch.
+        """
+        starts = [p.log_start_offset for b, p in self.followers.items() if b in alive]
+        return min([self.log.log_start_offset, *starts])
+
     def append_fetched(self, batches: Sequence[Buffer], *, now_ms: int) -> None:
         """Append as follower what the leader's fetch answered, as it is."""
         self.log.append_as_follower(batches, now_ms=now_ms)
@@ -191,11 +208,14 @@ class Replica:
         if progress is None:
             return
         progress.log_end_offset = fetch_offset
+        follower_start_moved = log_start_offset > progress.log_start_offset
         progress.log_start_offset = log_start_offset
         progress.last_fetch_ms = now_ms
         if fetch_offset >= self.log.log_end_offset:
             progress.last_caught_up_ms = now_ms
         self._raise_watermark(told=broker_id)
+        if follower_start_moved:
+            self.watermark_watch.notify()
 
     def record_answer(self, broker_id: int) -> None:
         """Leader: a fetch of this follower is answered with the present high watermark."""

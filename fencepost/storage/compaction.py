@@ -18,6 +18,7 @@ from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.records import (
     MAX_SEQUENCE,
     BatchHeader,
+    InvalidRecords,
     Record,
     build_batch,
     iter_records,
@@ -132,9 +133,17 @@ def _latest_offsets(segments: Sequence[Segment]) -> dict[bytes, int]:
         for segment in segments
         for buffer, header in segment.batches()
         if not header.is_control
-        for record in iter_records(buffer)
+        for record in _records(buffer) or ()
         if record.key is not None
     }
+
+
+def _records(buffer: Buffer) -> list[Record] | None:
+    """None where they do not parse: such a batch is from before the log was compacted."""
+    try:
+        return list(iter_records(buffer))
+    except InvalidRecords:
+        return None
 
 
 def _groups(segments: Sequence[Segment], max_bytes: int) -> Iterator[list[Segment]]:
@@ -175,15 +184,12 @@ def _clean_group(
 
 def _clean_batch(buffer: Buffer, header: BatchHeader, this_round: _Round) -> Buffer | None:
     """The batch, what is left of it, its bare header, or nothing."""
-    if header.is_control:
+    records = _records(buffer)
+    if header.is_control or records is None:
         return buffer
     horizon = header.delete_horizon_ms
     tombstones_expired = horizon is not None and this_round.now_ms >= horizon
-    kept = [
-        record
-        for record in iter_records(buffer)
-        if _stays(record, this_round.latest, tombstones_expired)
-    ]
+    kept = [r for r in records if _stays(r, this_round.latest, tombstones_expired)]
     if not kept:
         return _bare(header) if header.last_offset in this_round.keep_headers_of else None
     if horizon is None and any(record.value is None for record in kept):

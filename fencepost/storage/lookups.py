@@ -1,8 +1,10 @@
 """Finding records by time (KIP-33, KIP-734)."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from fencepost.protocol.records import iter_records
+from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.records import BatchHeader, InvalidRecords, iter_records
 from fencepost.storage.log import TimestampAndOffset
 from fencepost.storage.segment import Segment
 
@@ -17,11 +19,9 @@ def first_at_or_after(
         for buffer, header in segment.batches(first):
             if header.max_timestamp < timestamp:
                 continue
-            for record in iter_records(buffer):
-                if record.timestamp >= timestamp and record.offset >= start_offset:
-                    return TimestampAndOffset(
-                        record.timestamp, record.offset, header.partition_leader_epoch
-                    )
+            found = _first_in(buffer, header, timestamp, start_offset)
+            if found is not None:
+                return found
     return None
 
 
@@ -31,9 +31,17 @@ def of_max_timestamp(segments: Sequence[Segment]) -> TimestampAndOffset | None:
     if not len(segment):
         return None
     buffer, header = next(segment.batches(segment.batch_reaching(segment.max_timestamp)))
-    for record in iter_records(buffer):
-        if record.timestamp == header.max_timestamp:
-            return TimestampAndOffset(
-                record.timestamp, record.offset, header.partition_leader_epoch
-            )
+    return _first_in(buffer, header, header.max_timestamp, header.base_offset)
+
+
+def _first_in(
+    buffer: Buffer, header: BatchHeader, timestamp: int, start_offset: int
+) -> TimestampAndOffset | None:
+    # What a client wrote was not parsed when it was appended, and need not parse now.
+    with suppress(InvalidRecords):
+        for record in iter_records(buffer):
+            if record.timestamp >= timestamp and record.offset >= start_offset:
+                return TimestampAndOffset(
+                    record.timestamp, record.offset, header.partition_leader_epoch
+                )
     return None

@@ -176,7 +176,9 @@ def test_get_offset_shell(cluster: Cluster, hundred: str, time: str, offset: str
 
 
 @pytest.mark.parametrize("time", ["-3", "max-timestamp"])
-def test_get_offset_shell_of_the_latest_timestamp(cluster: Cluster, hundred: str, time: str) -> None:
+def test_get_offset_shell_of_the_latest_timestamp(
+    cluster: Cluster, hundred: str, time: str
+) -> None:
     (line,) = tool(cluster, "GetOffsetShell", "--topic", hundred, "--time", time).lines
     topic, partition, offset = line.split(":")
     assert (topic, partition) == (hundred, "0")

@@ -17,7 +17,6 @@ REASONS: Final[Mapping[str, str]] = {
     "acl": "there is no authorization",
     "buffers": "socket buffers are left to the operating system",
     "cleaner": "compaction keeps its key map in ordinary memory",
-    "commit_timeout": "a commit waits as long as its client does",
     "consumer_groups": "groups of the consumer protocol, KIP-848, are not served",
     "controller": "the controller hears of its brokers without heartbeats",
     "delay": "background work starts with the broker",

@@ -47,6 +47,7 @@ class BrokerConfigs:
     group_min_session_timeout_ms: int
     log_cleaner_backoff_ms: int
     log_cleaner_enable: bool
+    log_dir: str
     log_retention_check_interval_ms: int
     max_connections: int
     max_connections_per_ip: int
@@ -54,6 +55,7 @@ class BrokerConfigs:
     max_request_partition_size_limit: int
     num_partitions: int
     offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
     offsets_retention_check_interval_ms: int
     offsets_retention_minutes: int
     offsets_topic_num_partitions: int
@@ -141,6 +143,7 @@ class BrokerConfigs:
         self.group_min_session_timeout_ms = number("group.min.session.timeout.ms")
         self.log_cleaner_backoff_ms = number("log.cleaner.backoff.ms")
         self.log_cleaner_enable = flag("log.cleaner.enable")
+        self.log_dir = typed.entries("log.dir")[0]
         self.log_retention_check_interval_ms = number("log.retention.check.interval.ms")
         self.max_connections = number("max.connections")
         self.max_connections_per_ip = number("max.connections.per.ip")
@@ -150,6 +153,7 @@ class BrokerConfigs:
         self.max_request_partition_size_limit = number("max.request.partition.size.limit")
         self.num_partitions = number("num.partitions")
         self.offset_metadata_max_bytes = number("offset.metadata.max.bytes")
+        self.offsets_commit_timeout_ms = number("offsets.commit.timeout.ms")
         self.offsets_retention_check_interval_ms = number("offsets.retention.check.interval.ms")
         self.offsets_retention_minutes = number("offsets.retention.minutes")
         self.offsets_topic_num_partitions = number("offsets.topic.num.partitions")

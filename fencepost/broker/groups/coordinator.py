@@ -39,22 +39,22 @@ class GroupCoordinator:
         partition_count: Callable[[], int],
     ) -> None:
         """:param partition_count: Of ``__consumer_offsets`` in this broker's view; 0 without it."""
+        self.config = config
         self.shards: dict[int, Shard] = {}
         """By partition of ``__consumer_offsets``."""
         self._scheduler = scheduler
         self._rng = rng
-        self._config = config
         self._partition_count = partition_count
 
     def on_elected(self, partition: int, log: PartitionLog) -> None:
-        """This broker leads a partition, in a new epoch: its groups are loaded from its log."""
+        """This broker leads a partition: its groups are loaded at the end of the turn."""
         self.on_resigned(partition)
         self.shards[partition] = Shard(
-            log=log, scheduler=self._scheduler, rng=self._rng, config=self._config
+            log=log, scheduler=self._scheduler, rng=self._rng, config=self.config
         )
 
     def on_resigned(self, partition: int) -> None:
-        """This broker does not lead a partition any more, or not in the same epoch."""
+        """This broker does not lead a partition any more."""
         shard = self.shards.pop(partition, None)
         if shard is not None:
             shard.close()
@@ -63,7 +63,7 @@ class GroupCoordinator:
         """Topics have gone, and what was committed for them goes too."""
         gone = frozenset(topics)
         for shard in self.shards.values():
-            if shard.loaded:
+            if gone and shard.loaded:
                 shard.forget_topics(gone)
 
     def shard_for(self, group_id: str) -> Shard | ErrorCode:

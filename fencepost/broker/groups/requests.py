@@ -1,7 +1,7 @@
 """Requests on the groups of one shard: find the group, let it decide, carry that out."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from fencepost.broker.groups import directory, joins, membership, offsets, rebalance
 from fencepost.broker.groups.decision import Decision
@@ -23,6 +23,13 @@ from fencepost.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRe
 Codes: TypeAlias = tuple[ErrorCode, ...]
 Deleted: TypeAlias = tuple[ErrorCode, dict[str, ErrorCode]]
 """Of OffsetDelete: the group's error, and each topic's."""
+
+
+class Offsets(NamedTuple):
+    """Of OffsetFetch: where to look offsets up, unless there is an error."""
+
+    state: DurableState
+    error: ErrorCode = ErrorCode.NONE
 
 
 def join(shard: Shard, joining: Join) -> None:
@@ -105,15 +112,17 @@ def _all(error: ErrorCode, codes: Codes) -> Codes:
     return (error,) * len(codes)
 
 
-def read_offsets(shard: Shard, *, stable: bool) -> DurableState | Wait[DurableState]:
+def read_offsets(shard: Shard, *, stable: bool) -> Offsets | Wait[Offsets]:
     """What OffsetFetch looks offsets up in.
 
     :param stable: Everything that has been committed to by now, once it is replicated (KIP-447);
         otherwise what is.
     """
     if not stable:
-        return shard.committed
-    return shard.carry_out(Decision(response=shard.latest), lambda _, state: state)
+        return Offsets(shard.committed)
+    return shard.carry_out(
+        Decision(response=Offsets(shard.latest)), lambda error, read: Offsets(read.state, error)
+    )
 
 
 def delete_offsets(

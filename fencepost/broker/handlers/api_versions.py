@@ -3,20 +3,23 @@
 The list is the API table. A version that the broker does not know is answered by the edge, with
 UNSUPPORTED_VERSION in a version 0 body: closing makes librdkafka repeat it for ever.
 
-Versions: v1 throttle time; v3 the client's software name and version, which must look like such, and
-features in the answer; v4 features may start at version 0.
+Versions: v1 throttle time; v3 the client's software name and version, which must look like such,
+and features in the answer; v4 features may start at version 0.
 """
 
 import re
 from typing import Final
 
 from fencepost.broker.context import Context
+from fencepost.broker.image import SUPPORTED_FEATURES
 from fencepost.protocol.apis import APIS, BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
 )
 
 FIRST_WITH_SOFTWARE: Final = 3
@@ -24,6 +27,10 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _ALL: Final = tuple(
     ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
     for api in APIS
+)
+_FEATURES: Final = tuple(
+    SupportedFeatureKey(name=name, min_version=low, max_version=high)
+    for name, (low, high) in SUPPORTED_FEATURES.items()
 )
 
 
@@ -34,11 +41,20 @@ def handle(ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             return refuse(request, ErrorCode.INVALID_REQUEST)
         ctx.peer.software_name, ctx.peer.software_version = name, version
-    return ApiVersionsResponse(api_keys=_ALL)
+    view = ctx.broker.view
+    return ApiVersionsResponse(
+        api_keys=_ALL,
+        supported_features=_FEATURES,
+        finalized_features_epoch=view.version,
+        finalized_features=tuple(
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in view.features.items()
+        ),
+    )
 
 
 def refuse(_request: ApiVersionsRequest, error_code: int) -> ApiVersionsResponse:
-    """The error alone; for UNSUPPORTED_VERSION with the versions of ApiVersions itself (KIP-511)."""
+    """The error alone; for UNSUPPORTED_VERSION with the versions of this API itself (KIP-511)."""
     own = BY_NAME["api_versions"]
     known = ApiVersion(api_key=own.key, min_version=own.min_version, max_version=own.max_version)
     keys = (known,) if error_code == ErrorCode.UNSUPPORTED_VERSION else ()

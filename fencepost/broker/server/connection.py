@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from fencepost.broker.broker import handler_of
 from fencepost.broker.context import Context, HangUp, Peer
 from fencepost.broker.server import logs
+from fencepost.broker.server.answers import Key
 from fencepost.broker.server.journal import Exchange
 from fencepost.broker.waits import Wait
 from fencepost.protocol.apis import BY_KEY, BY_NAME, Api
@@ -41,13 +42,15 @@ _API_VERSIONS: Final = BY_NAME["api_versions"]
 class _Slot:
     """A request whose answer has its turn behind those before it."""
 
-    __slots__ = ("chunks", "done", "exchange", "wait")
+    __slots__ = ("chunks", "done", "exchange", "key", "wait")
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
         self.chunks: list[Buffer] | None = None
         self.done = False
         self.wait: Wait[object] | None = None
+        self.key: Key | None = None
+        """What the answer is to be kept under."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -57,6 +60,7 @@ class Connection(asyncio.BufferedProtocol):
         self._listener = listener
         self._server = listener.server
         self._broker = listener.broker
+        self._answers = listener.answers
         self._assembler = FrameAssembler(_SCRATCH, self._broker.configs.socket_request_max_bytes)
         self._inbox: deque[bytearray] = deque()
         self._slots: deque[_Slot] = deque()
@@ -157,11 +161,26 @@ class Connection(asyncio.BufferedProtocol):
                 self._refuse_version(api, header, frame)
                 return
             offset = skip_tags(frame, header, api)
+            key = self._answers.key(
+                api, header.version, self.peer.listener_host, memoryview(frame)[offset:]
+            )
+            if key is not None and self._repeat(key, api, header, frame, offset):
+                return
             request = decode_request(api, header.version, frame, offset)
         except (BadFrame, MalformedMessage) as error:
             self._close("bad_request", str(error))
             return
-        self._answer(api, header, frame, offset, request)
+        self._answer(api, header, frame, offset, request, key)
+
+    def _repeat(
+        self, key: Key, api: Api, header: RequestHeader, frame: bytearray, offset: int
+    ) -> bool:
+        """Answer from what is kept, if it is."""
+        found = self._answers.find(self._broker.view, key, header.correlation_id)
+        if found is None:
+            return False
+        self._settle(self._open(api, header.version, header, frame, offset), found)
+        return True
 
     def _refuse_version(self, api: Api | None, header: RequestHeader, frame: bytearray) -> None:
         """ApiVersions is answered in version 0 whatever was asked; all else closes (KIP-511)."""
@@ -174,9 +193,16 @@ class Connection(asyncio.BufferedProtocol):
         self._complete(slot, answer)
 
     def _answer(
-        self, api: Api, header: RequestHeader, frame: bytearray, offset: int, request: object
+        self,
+        api: Api,
+        header: RequestHeader,
+        frame: bytearray,
+        offset: int,
+        request: object,
+        key: Key | None,
     ) -> None:
         slot = self._open(api, header.version, header, frame, offset)
+        slot.key = key
         ctx = Context(
             broker=self._broker,
             version=header.version,
@@ -221,19 +247,26 @@ class Connection(asyncio.BufferedProtocol):
 
     def _complete(self, slot: _Slot, answer: object) -> None:
         """An answer is there; None is acks=0's: nothing is sent."""
-        exchange = slot.exchange
-        slot.done = True
-        slot.wait = None
+        exchange, chunks = slot.exchange, None
         if answer is not None:
             try:
-                slot.chunks = encode_response(
+                chunks = encode_response(
                     exchange.api, exchange.version, exchange.correlation_id, answer
                 )
             except Exception:  # noqa: BLE001  # a bug costs one connection, never the broker
                 self._log().exception("answer_not_encodable", api=exchange.api.title)
                 self._close("answer_not_encodable")
                 return
-        self._server.journal.close(exchange, slot.chunks, self._server.clock.now_ms())
+            if slot.key is not None:
+                self._answers.keep(self._broker.view, slot.key, chunks)
+        self._settle(slot, chunks)
+
+    def _settle(self, slot: _Slot, chunks: list[Buffer] | None) -> None:
+        """Put an encoded answer in its place, and make ready what has its turn."""
+        slot.chunks = chunks
+        slot.done = True
+        slot.wait = None
+        self._server.journal.close(slot.exchange, chunks, self._server.clock.now_ms())
         slots = self._slots
         while slots and slots[0].done:
             self._out += slots.popleft().chunks or ()

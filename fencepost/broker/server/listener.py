@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from fencepost.broker.broker import Broker
+from fencepost.broker.server.answers import Answers
 from fencepost.broker.server.connection import Connection
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Listener:
     def __init__(self, server: "Server", broker: Broker, sock: socket.socket) -> None:
         self.server = server
         self.broker = broker
+        self.answers = Answers()
         self._sock = sock
         self._asyncio_server: asyncio.Server | None = None
         self._connections: set[Connection] = set()

@@ -1,17 +1,16 @@
-"""Readers that leave record batches where they lie.
+"""Readers that leave record batches where they lie, compiled from shapes as the writers are.
 
 kio's native reader copies everything it reads. For the messages that carry record batches (Produce
 requests, Fetch responses) that would be one more copy of all data, into a place that can't be
-stamped. These few are read in Python instead, with batches as views of the frame.
+stamped. These few are read by compiled Python instead, with batches as views of the frame.
 """
 
-import struct
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from fencepost.protocol.codec.schema import FieldShape, Shape
-from fencepost.protocol.codec.writer import FIXED
+from fencepost.protocol.codec.schema import RECORDS, FieldShape, Shape
+from fencepost.protocol.codec.source import FIXED, Source
 
 Read = Callable[[memoryview, int], tuple[Any, int]]
 
@@ -19,129 +18,181 @@ Read = Callable[[memoryview, int], tuple[Any, int]]
 def compile_reader(shape: Shape) -> Read:
     """A reader of a body in a frame, from a position: returns the message and where it ends.
 
-    :raises ValueError: (in the reader) When the bytes are not such a body.
+    The reader raises ``ValueError``, ``IndexError`` or ``struct.error`` when the bytes are not such
+    a body.
     """
-    plain = [(f.name, _field_reader(f, shape.flexible)) for f in shape.fields if f.tag is None]
-    tagged = {f.tag: (f.name, _tag_reader(f)) for f in shape.fields if f.tag is not None}
-    cls = shape.cls
-
-    def read(view: memoryview, pos: int) -> tuple[Any, int]:
-        values: dict[str, Any] = {}
-        for name, read_field in plain:
-            values[name], pos = read_field(view, pos)
-        if shape.flexible:
-            count, pos = read_uvarint(view, pos)
-            for _ in range(count):
-                tag, pos = read_uvarint(view, pos)
-                size, pos = read_uvarint(view, pos)
-                if tag in tagged:
-                    name, read_field = tagged[tag]
-                    values[name], _ = read_field(view, pos)
-                pos = _end(view, pos, size)
-        return cls(**values), pos
-
-    return read
+    src = Source()
+    src.constants.update(end=_end, uvarint=read_uvarint, UUID=UUID, str=str, bytes=bytes)
+    src.line("def read(view, at):")
+    src.depth += 1
+    message = _struct(src, shape)
+    src.line(f"return {message}, at")
+    reader: Read = src.function("read", f"reader of {shape.cls.__name__}")
+    return reader
 
 
 def read_uvarint(view: memoryview, pos: int) -> tuple[int, int]:
     """An unsigned variable-length integer of at most five bytes, and the position behind it."""
-    value = shift = 0
-    while True:
-        if pos >= len(view):
-            raise ValueError("the frame ends inside a number")
+    value = 0
+    for shift in range(0, 35, 7):
         byte = view[pos]
         pos += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, pos
-        shift += 7
-        if shift > 28:
-            raise ValueError("a number is longer than five bytes")
+    raise ValueError("a number is longer than five bytes")
 
 
 def _end(view: memoryview, pos: int, size: int) -> int:
-    if size < 0 or pos + size > len(view):
+    """The position behind ``size`` bytes, which the frame must have."""
+    if pos + size > len(view):
         raise ValueError(f"{size} bytes wanted at {pos}, the frame has {len(view)}")
     return pos + size
 
 
-def _field_reader(f: FieldShape, flexible: bool) -> Read:
+def _struct(src: Source, shape: Shape) -> str:
+    """Emit the reading of a struct; returns the variable that holds it."""
+    values: dict[str, str] = {}
+    run: list[FieldShape] = []
+    for f in shape.fields:
+        if f.tag is not None:
+            continue
+        if f.kind in FIXED and not f.array:
+            run.append(f)
+            continue
+        _flush(src, run, values)
+        values[f.name] = _value(src, f, shape.flexible)
+    _flush(src, run, values)
+    tagged = [f for f in shape.fields if f.tag is not None]
+    if shape.flexible:
+        values.update(_tags(src, tagged))
+    cls = src.constant(shape.cls)
+    message = src.fresh("m")
+    arguments = ", ".join(f"{name}={value}" for name, value in values.items())
+    src.line(f"{message} = {cls}({arguments})")
+    return message
+
+
+def _flush(src: Source, run: list[FieldShape], values: dict[str, str]) -> None:
+    """Read a run of fixed-width fields with one call."""
+    if not run:
+        return
+    packed = src.packed("".join(FIXED[f.kind] for f in run))
+    names = [src.fresh("v") for _ in run]
+    src.line(f"{', '.join(names)}, = {packed}.unpack_from(view, at)")
+    src.line(f"at += {src.constants[packed].size}")
+    for f, name in zip(run, names, strict=True):
+        values[f.name] = _fixed(f.kind, name)
+    run.clear()
+
+
+def _fixed(kind: str, name: str) -> str:
+    return f"(UUID(bytes={name}) if any({name}) else None)" if kind == "uuid" else name
+
+
+def _value(src: Source, f: FieldShape, flexible: bool) -> str:
+    if f.array:
+        return _array(src, f, flexible)
     if f.struct is not None:
-        item = compile_reader(f.struct)
-        if not f.array and f.nullable:
-            return _nullable(item)
-    elif f.kind in FIXED:
-        item = _fixed_reader(f.kind)
-    else:
-        item = _sized_reader(f.kind, flexible)
-    return _array_reader(item, flexible) if f.array else item
+        return _nullable(src, f.struct) if f.nullable else _struct(src, f.struct)
+    return _sized(src, f.kind, flexible)
 
 
-def _tag_reader(f: FieldShape) -> Read:
-    """As a field of a flexible version; presence says that it is not null."""
-    if f.struct is not None and not f.array:
-        return compile_reader(f.struct)
-    return _field_reader(f, True)
-
-
-def _fixed_reader(kind: str) -> Read:
-    unpack, size = struct.Struct(f">{FIXED[kind]}").unpack_from, struct.calcsize(f">{FIXED[kind]}")
-
-    def read(view: memoryview, pos: int) -> tuple[Any, int]:
-        end = _end(view, pos, size)
-        (value,) = unpack(view, pos)
-        if kind == "uuid":
-            value = UUID(bytes=value) if any(value) else None
-        return value, end
-
-    return read
-
-
-def _length(view: memoryview, pos: int, flexible: bool, code: str) -> tuple[int, int]:
-    """A length, -1 for null."""
+def _length(src: Source, flexible: bool, code: str) -> str:
+    """Emit the reading of a length, -1 for null."""
+    size = src.fresh("n")
     if flexible:
-        size, pos = read_uvarint(view, pos)
-        return size - 1, pos
-    end = _end(view, pos, struct.calcsize(code))
-    return struct.unpack_from(code, view, pos)[0], end
+        src.line(f"{size} = view[at]; at += 1")
+        src.line(f"if {size} > 127: {size}, at = uvarint(view, at - 1)")
+        src.line(f"{size} -= 1")
+    else:
+        packed = src.packed(code)
+        src.line(f"{size}, = {packed}.unpack_from(view, at); at += {src.constants[packed].size}")
+    return size
 
 
-def _sized_reader(kind: str, flexible: bool) -> Read:
-    code = ">h" if kind == "string" else ">i"
-
-    def read(view: memoryview, pos: int) -> tuple[Any, int]:
-        size, pos = _length(view, pos, flexible, code)
-        if size < 0:
-            return None, pos
-        end = _end(view, pos, size)
-        part = view[pos:end]
-        if kind == "string":
-            return str(part, "utf-8"), end
-        if kind == "batches":
-            return (part,), end
-        return (part if kind == "records" else bytes(part)), end
-
-    return read
+def _sized(src: Source, kind: str, flexible: bool) -> str:
+    """Strings, bytes and batches."""
+    size = _length(src, flexible, "h" if kind == "string" else "i")
+    value, stop = src.fresh("t"), src.fresh("p")
+    src.line(f"if {size} < 0: {value} = None")
+    src.line("else:")
+    src.depth += 1
+    src.line(f"{stop} = end(view, at, {size})")
+    part = f"view[at:{stop}]"
+    whole = {"string": f"str({part}, 'utf-8')", "records": part, "batches": f"({part},)"}
+    src.line(f"{value} = {whole.get(kind, f'bytes({part})')}; at = {stop}")
+    src.depth -= 1
+    return value
 
 
-def _array_reader(item: Read, flexible: bool) -> Read:
-    def read(view: memoryview, pos: int) -> tuple[Any, int]:
-        count, pos = _length(view, pos, flexible, ">i")
-        if count < 0:
-            return None, pos
-        _end(view, pos, count)  # an element has at least a byte: refuse before looping
-        values = []
-        for _ in range(count):
-            value, pos = item(view, pos)
-            values.append(value)
-        return tuple(values), pos
+def _array(src: Source, f: FieldShape, flexible: bool) -> str:
+    count = _length(src, flexible, "i")
+    value, items = src.fresh("a"), src.fresh("l")
+    src.line(f"if {count} < 0: {value} = None")
+    src.line("else:")
+    src.depth += 1
+    src.line(f"end(view, at, {count})")  # an element has a byte at least: refuse before looping
+    src.line(f"{items} = []")
+    src.line(f"for _ in range({count}):")
+    src.depth += 1
+    if f.struct is not None:
+        item = _struct(src, f.struct)
+    elif f.kind in FIXED:
+        one: dict[str, str] = {}
+        _flush(src, [f], one)
+        item = one[f.name]
+    else:
+        item = _sized(src, f.kind, flexible)
+    src.line(f"{items}.append({item})")
+    src.depth -= 1
+    src.line(f"{value} = tuple({items})")
+    src.depth -= 1
+    return value
 
-    return read
+
+def _nullable(src: Source, shape: Shape) -> str:
+    """A struct behind a byte that says whether it is there (KIP-893)."""
+    value = src.fresh("o")
+    src.line(f"{value} = None")
+    src.line("at += 1")
+    src.line("if view[at - 1] < 128:")
+    src.depth += 1
+    src.line(f"{value} = {_struct(src, shape)}")
+    src.depth -= 1
+    return value
 
 
-def _nullable(item: Read) -> Read:
-    def read(view: memoryview, pos: int) -> tuple[Any, int]:
-        end = _end(view, pos, 1)
-        return item(view, end) if view[pos] < 0x80 else (None, end)
+def _tags(src: Source, tagged: list[FieldShape]) -> dict[str, str]:
+    """Tagged fields (KIP-482): those that are known, by any order; others are passed over."""
+    values = {f.name: src.fresh("x") for f in tagged}
+    for f in tagged:
+        src.line(f"{values[f.name]} = {src.constant(f.default)}")
+    count, tag, size, stop = (src.fresh(stem) for stem in ("c", "g", "z", "p"))
+    src.line(f"{count} = view[at]; at += 1")
+    src.line(f"if {count} > 127: {count}, at = uvarint(view, at - 1)")
+    src.line(f"for _ in range({count}):")
+    src.depth += 1
+    src.line(f"{tag}, at = uvarint(view, at)")
+    src.line(f"{size}, at = uvarint(view, at)")
+    src.line(f"{stop} = end(view, at, {size})")
+    for f in tagged:
+        src.line(f"if {tag} == {f.tag}:")
+        src.depth += 1
+        src.line(f"{values[f.name]} = {_tag_value(src, f)}")
+        src.depth -= 1
+    src.line(f"at = {stop}")
+    src.depth -= 1
+    return values
 
-    return read
+
+def _tag_value(src: Source, f: FieldShape) -> str:
+    """As a field of a flexible version; being there says that it is not null."""
+    if f.struct is not None and not f.array:
+        return _struct(src, f.struct)
+    if f.kind in FIXED and not f.array:
+        one: dict[str, str] = {}
+        _flush(src, [f], one)
+        return one[f.name]
+    assert f.kind not in RECORDS, "no message has batches in a tagged field"
+    return _value(src, f, True)

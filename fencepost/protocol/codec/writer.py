@@ -11,21 +11,11 @@ from typing import Any
 
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.codec.schema import RECORDS, FieldShape, Shape
+from fencepost.protocol.codec.source import FIXED, Source
 
 Writer = Callable[[bytearray, Any], list[Buffer]]
 """Appends a body to the bytes so far; returns all buffers in order, the first being those bytes."""
 
-FIXED = {
-    "int8": "b",
-    "int16": "h",
-    "uint16": "H",
-    "int32": "i",
-    "uint32": "I",
-    "int64": "q",
-    "float64": "d",
-    "bool": "?",
-    "uuid": "16s",
-}
 ZERO_UUID = bytes(16)
 
 
@@ -45,46 +35,18 @@ def compile_writer(shape: Shape) -> Writer:
     A value that does not fit its field raises ``struct.error``, ``AttributeError`` or ``TypeError``
     in the writer: a bug of the caller, not of a peer.
     """
-    source = _Source()
-    source.line("def write(out, m):")
-    source.depth += 1
-    source.line("chunks = [out]")
-    _struct(source, shape, "m", "out")
-    source.line("return chunks")
-    namespace: dict[str, Any] = {"uvarint": uvarint, "ZERO": ZERO_UUID, **source.constants}
-    exec(compile("\n".join(source.lines), f"<writer of {shape.cls.__name__}>", "exec"), namespace)
-    writer: Writer = namespace["write"]
+    src = Source()
+    src.constants.update(uvarint=uvarint, ZERO=ZERO_UUID)
+    src.line("def write(out, m):")
+    src.depth += 1
+    src.line("chunks = [out]")
+    _struct(src, shape, "m", "out")
+    src.line("return chunks")
+    writer: Writer = src.function("write", f"writer of {shape.cls.__name__}")
     return writer
 
 
-class _Source:
-    """The text of a function being written."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.depth = 0
-        self.constants: dict[str, Any] = {}
-        self._names = 0
-
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
-
-    def fresh(self, stem: str) -> str:
-        self._names += 1
-        return f"{stem}{self._names}"
-
-    def packer(self, code: str) -> str:
-        name = f"pack_{code.replace('?', 'o')}"
-        self.constants[name] = struct.Struct(f">{code}").pack
-        return name
-
-    def constant(self, value: object) -> str:
-        name = self.fresh("k")
-        self.constants[name] = value
-        return name
-
-
-def _struct(src: _Source, shape: Shape, var: str, out: str) -> None:
+def _struct(src: Source, shape: Shape, var: str, out: str) -> None:
     """Emit the fields of a struct, runs of fixed width joined, then its tagged fields."""
     run: list[tuple[str, str]] = []
     for f in shape.fields:
@@ -104,14 +66,14 @@ def _fixed_value(kind: str, value: str) -> str:
     return f"({value}.bytes if {value} is not None else ZERO)" if kind == "uuid" else value
 
 
-def _flush(src: _Source, run: list[tuple[str, str]], out: str) -> None:
+def _flush(src: Source, run: list[tuple[str, str]], out: str) -> None:
     if run:
         code = "".join(code for code, _ in run)
-        src.line(f"{out} += {src.packer(code)}({', '.join(value for _, value in run)})")
+        src.line(f"{out} += {src.packed(code)}.pack({', '.join(value for _, value in run)})")
         run.clear()
 
 
-def _value(src: _Source, f: FieldShape, value: str, flexible: bool, out: str) -> None:
+def _value(src: Source, f: FieldShape, value: str, flexible: bool, out: str) -> None:
     if f.array:
         _array(src, f, value, flexible, out)
     elif f.struct is not None:
@@ -122,7 +84,7 @@ def _value(src: _Source, f: FieldShape, value: str, flexible: bool, out: str) ->
         _text(src, f, value, flexible, out)
 
 
-def _nested(src: _Source, f: FieldShape, inner: Shape, value: str, out: str) -> None:
+def _nested(src: Source, f: FieldShape, inner: Shape, value: str, out: str) -> None:
     """A struct in place; nullable ones are marked by a leading byte (KIP-893)."""
     var = src.fresh("s")
     src.line(f"{var} = {value}")
@@ -137,7 +99,7 @@ def _nested(src: _Source, f: FieldShape, inner: Shape, value: str, out: str) -> 
     src.depth -= 1
 
 
-def _array(src: _Source, f: FieldShape, value: str, flexible: bool, out: str) -> None:
+def _array(src: Source, f: FieldShape, value: str, flexible: bool, out: str) -> None:
     var, item = src.fresh("a"), src.fresh("e")
     src.line(f"{var} = {value}")
     src.line(f"if {var} is None: {out} += {_null(flexible, 'i')}")
@@ -150,7 +112,7 @@ def _array(src: _Source, f: FieldShape, value: str, flexible: bool, out: str) ->
     if f.struct is not None:
         _struct(src, f.struct, item, out)
     elif f.kind in FIXED:
-        src.line(f"{out} += {src.packer(FIXED[f.kind])}({_fixed_value(f.kind, item)})")
+        src.line(f"{out} += {src.packed(FIXED[f.kind])}.pack({_fixed_value(f.kind, item)})")
     else:
         _text(src, f, item, flexible, out)
     if len(src.lines) == mark:
@@ -158,7 +120,7 @@ def _array(src: _Source, f: FieldShape, value: str, flexible: bool, out: str) ->
     src.depth -= 2
 
 
-def _text(src: _Source, f: FieldShape, value: str, flexible: bool, out: str) -> None:
+def _text(src: Source, f: FieldShape, value: str, flexible: bool, out: str) -> None:
     """Strings and bytes, with a length before them."""
     var = src.fresh("t")
     src.line(f"{var} = {value}")
@@ -172,7 +134,7 @@ def _text(src: _Source, f: FieldShape, value: str, flexible: bool, out: str) -> 
     src.depth -= 1
 
 
-def _records(src: _Source, value: str, flexible: bool, out: str) -> None:
+def _records(src: Source, value: str, flexible: bool, out: str) -> None:
     """Record batches, untouched: one buffer, or a tuple of them."""
     var, size = src.fresh("r"), src.fresh("n")
     src.line(f"{var} = {value}")
@@ -181,8 +143,8 @@ def _records(src: _Source, value: str, flexible: bool, out: str) -> None:
     src.depth += 1
     src.line(f"if type({var}) is not tuple: {var} = ({var},)")
     src.line(f"{size} = sum(map(len, {var}))")
-    pack = src.packer("i")
-    src.line(f"{out} += uvarint({size} + 1)" if flexible else f"{out} += {pack}({size})")
+    packed = src.packed("i")
+    src.line(f"{out} += uvarint({size} + 1)" if flexible else f"{out} += {packed}.pack({size})")
     src.line(f"if {var}:")
     src.line(f"    chunks += {var}")
     src.line(f"    {out} = bytearray()")
@@ -190,9 +152,9 @@ def _records(src: _Source, value: str, flexible: bool, out: str) -> None:
     src.depth -= 1
 
 
-def _length(src: _Source, var: str, flexible: bool, code: str, out: str) -> None:
+def _length(src: Source, var: str, flexible: bool, code: str, out: str) -> None:
     if not flexible:
-        src.line(f"{out} += {src.packer(code)}(len({var}))")
+        src.line(f"{out} += {src.packed(code)}.pack(len({var}))")
         return
     size = src.fresh("n")
     src.line(f"{size} = len({var}) + 1")
@@ -204,7 +166,7 @@ def _null(flexible: bool, code: str) -> str:
     return r"b'\x00'" if flexible else repr(struct.pack(f">{code}", -1))
 
 
-def _tags(src: _Source, tagged: list[FieldShape], var: str, out: str) -> None:
+def _tags(src: Source, tagged: list[FieldShape], var: str, out: str) -> None:
     """Tagged fields (KIP-482): those that differ from their default, by rising tag."""
     if not tagged:
         src.line(f"{out}.append(0)")
@@ -224,9 +186,9 @@ def _tags(src: _Source, tagged: list[FieldShape], var: str, out: str) -> None:
     src.line(f"for {tags} in {tags}: {out} += {tags}")
 
 
-def _tag_value(src: _Source, f: FieldShape, value: str, body: str) -> None:
+def _tag_value(src: Source, f: FieldShape, value: str, body: str) -> None:
     if f.kind in FIXED and not f.array:
-        src.line(f"{body} += {src.packer(FIXED[f.kind])}({_fixed_value(f.kind, value)})")
+        src.line(f"{body} += {src.packed(FIXED[f.kind])}.pack({_fixed_value(f.kind, value)})")
     elif f.struct is not None and not f.array:
         var = src.fresh("s")
         src.line(f"{var} = {value}")

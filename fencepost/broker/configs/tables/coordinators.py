@@ -31,7 +31,7 @@ group.min.session.timeout.ms INT 6000 acts
     Shortest session timeout a member may ask for, in ms.
 offset.metadata.max.bytes INT 4096 acts
     Longest metadata text of a committed offset, in bytes.
-offsets.commit.timeout.ms INT 5000 >=1 inert:commit_timeout
+offsets.commit.timeout.ms INT 5000 >=1 acts
     How long a commit waits for the offsets topic's replicas, in ms.
 offsets.load.buffer.size INT 5242880 >=1 inert:loading
     Bytes read at a time when committed offsets are loaded.

@@ -1,0 +1,71 @@
+"""CreatePartitions (37), versions 0-3: add partitions to topics.
+
+``count`` is what a topic has afterwards. Brokers are chosen as for a new topic, or assignments name
+them, one for each added partition. Every topic of the request is answered, each grows or is refused
+by itself, and all that grow do so in one new view of the cluster. A name that stands twice is refused.
+
+Versions: v2 compact types; v3 is the first to be throttled.
+
+Missing: quotas.
+"""
+
+from collections import Counter
+
+from fencepost.broker.context import Context
+from fencepost.broker.controller import ControllerError
+from fencepost.broker.image import TopicImage
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+def handle(ctx: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    """Plan for every topic, grow those that can."""
+    times = Counter(topic.name for topic in request.topics)
+    results: dict[str, CreatePartitionsTopicResult] = {}
+    grown: list[TopicImage] = []
+    for topic in request.topics:
+        if times[topic.name] > 1:
+            results[topic.name] = CreatePartitionsTopicResult(
+                name=topic.name,
+                error_code=ErrorCode.INVALID_REQUEST,
+                error_message="Duplicate topic name.",
+            )
+            continue
+        planned = _plan(ctx, topic)
+        if isinstance(planned, TopicImage):
+            grown.append(planned)
+            planned = CreatePartitionsTopicResult(name=topic.name)
+        results[topic.name] = planned
+    if grown and not request.validate_only:
+        ctx.broker.controller.update_topics(grown)
+    return CreatePartitionsResponse(results=tuple(results.values()))
+
+
+def refuse(request: CreatePartitionsRequest, error_code: int) -> CreatePartitionsResponse:
+    """The same error for every topic."""
+    return CreatePartitionsResponse(
+        results=tuple(
+            CreatePartitionsTopicResult(name=topic.name, error_code=error_code)
+            for topic in request.topics
+        )
+    )
+
+
+def _plan(ctx: Context, asked: CreatePartitionsTopic) -> TopicImage | CreatePartitionsTopicResult:
+    assignments = None
+    if asked.assignments is not None:
+        assignments = [assignment.broker_ids for assignment in asked.assignments]
+    try:
+        return ctx.broker.controller.plan_partitions(asked.name, asked.count, assignments)
+    except ControllerError as error:
+        unknown = error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return CreatePartitionsTopicResult(
+            name=asked.name,
+            error_code=error.code,
+            error_message=None if unknown else error.message,  # as a real broker does
+        )

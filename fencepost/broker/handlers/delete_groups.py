@@ -1,0 +1,59 @@
+"""DeleteGroups (42), versions 0 to 2: delete groups that have no members, with their offsets.
+
+NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND. A group that is named twice is deleted and answered once.
+
+Versions: 1 and 2 are 0, 2 in the compact encoding.
+"""
+
+from fencepost.broker.context import Context
+from fencepost.broker.groups import requests
+from fencepost.broker.groups.answers import gathered, mapped
+from fencepost.broker.groups.shard import Shard
+from fencepost.broker.waits import Wait
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+
+
+def handle(
+    ctx: Context, request: DeleteGroupsRequest
+) -> DeleteGroupsResponse | Wait[DeleteGroupsResponse]:
+    names = tuple(dict.fromkeys(request.groups_names))
+    refused: dict[str, ErrorCode] = {}
+    by_shard: dict[Shard, list[str]] = {}
+    for name in names:
+        shard = ctx.broker.coordinator.shard_for(name)
+        if isinstance(shard, ErrorCode):
+            refused[name] = shard
+        else:
+            by_shard.setdefault(shard, []).append(name)
+    parts = [_delete(shard, of_shard) for shard, of_shard in by_shard.items()]
+
+    def respond(deleted: list[dict[str, ErrorCode]]) -> DeleteGroupsResponse:
+        codes = {name: code for part in (refused, *deleted) for name, code in part.items()}
+        return DeleteGroupsResponse(
+            results=tuple(
+                DeletableGroupResult(group_id=name, error_code=codes[name]) for name in names
+            )
+        )
+
+    return gathered(parts, respond)
+
+
+def refuse(request: DeleteGroupsRequest, error_code: int) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(
+        results=tuple(
+            DeletableGroupResult(group_id=name, error_code=error_code)
+            for name in request.groups_names
+        )
+    )
+
+
+def _delete(shard: Shard, names: list[str]) -> dict[str, ErrorCode] | Wait[dict[str, ErrorCode]]:
+    return mapped(
+        requests.delete_groups(shard, names),
+        lambda codes: dict(zip(names, codes, strict=True)),
+    )

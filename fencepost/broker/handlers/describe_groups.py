@@ -1,0 +1,55 @@
+"""DescribeGroups (15), versions 0 to 6: state and members of groups.
+
+Protocol and member metadata are told of a STABLE group alone. A group that does not exist is Dead.
+
+Versions: 3 authorized operations on request (KIP-430); 4 instance ids (KIP-345); 6 a group that
+does not exist is GROUP_ID_NOT_FOUND with a message, before it was no error (KIP-1043).
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from fencepost.broker import authorized
+from fencepost.broker.context import Context
+from fencepost.broker.groups import requests
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+_FIRST_WITH_NOT_FOUND: Final = 6
+
+
+def handle(ctx: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    groups = (_describe(ctx, group_id) for group_id in request.groups)
+    asked = request.include_authorized_operations
+    return DescribeGroupsResponse(
+        groups=tuple(
+            replace(group, authorized_operations=authorized.GROUP)
+            if asked and group.error_code == ErrorCode.NONE
+            else group
+            for group in groups
+        )
+    )
+
+
+def refuse(request: DescribeGroupsRequest, error_code: int) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(
+        groups=tuple(_refused(group_id, error_code) for group_id in request.groups)
+    )
+
+
+def _describe(ctx: Context, group_id: str) -> DescribedGroup:
+    shard = ctx.broker.coordinator.shard_for(group_id)
+    if isinstance(shard, ErrorCode):
+        return _refused(group_id, shard)
+    group = requests.describe(shard, group_id)
+    if ctx.version < _FIRST_WITH_NOT_FOUND and group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        return replace(group, error_code=ErrorCode.NONE)
+    return group
+
+
+def _refused(group_id: str, error_code: int) -> DescribedGroup:
+    return DescribedGroup(group_id=group_id, error_code=error_code)

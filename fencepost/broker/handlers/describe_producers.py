@@ -1,0 +1,84 @@
+"""DescribeProducers (61), version 0: the producers that wrote to partitions that lead here (KIP-664).
+
+Idempotent producers that were active within ``producer.id.expiration.ms``, by producer id. A partition
+that this broker does not lead is NOT_LEADER_OR_FOLLOWER.
+
+Missing: transactions, so no coordinator epoch (-1) and no start of a transaction (-1).
+"""
+
+from typing import Final
+
+from fencepost.broker.context import Context
+from fencepost.broker.controller import topic_name_problem
+from fencepost.broker.ladder import find_leader
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from fencepost.storage.producers import ProducerView
+
+NO_TRANSACTION: Final = -1
+_UNKNOWN: Final = "This server does not host this topic-partition."
+
+
+def handle(ctx: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    """Describe every partition asked for."""
+    return DescribeProducersResponse(
+        topics=tuple(
+            TopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    _partition(ctx, topic.name, index) for index in topic.partition_indexes
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def refuse(request: DescribeProducersRequest, error_code: int) -> DescribeProducersResponse:
+    """The same error for every partition."""
+    return DescribeProducersResponse(
+        topics=tuple(
+            TopicResponse(
+                name=topic.name,
+                partitions=tuple(_error(i, error_code, None) for i in topic.partition_indexes),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _partition(ctx: Context, topic: str, index: int) -> PartitionResponse:
+    problem = topic_name_problem(topic)
+    if problem is not None:
+        message = f"Topic name is invalid: {problem}"
+        return _error(index, ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+    if topic not in ctx.broker.view.topics:
+        return _error(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN)
+    replica = find_leader(ctx.broker, topic, index)
+    if isinstance(replica, ErrorCode):
+        return _error(index, replica, None)
+    return PartitionResponse(
+        partition_index=index, active_producers=tuple(map(_producer, replica.log.producers()))
+    )
+
+
+def _error(index: int, code: int, message: str | None) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, error_code=code, error_message=message)
+
+
+def _producer(view: ProducerView) -> ProducerState:
+    first = view.txn_first_offset
+    return ProducerState(
+        producer_id=view.producer_id,
+        producer_epoch=view.producer_epoch,
+        last_sequence=view.last_sequence,
+        last_timestamp=view.last_timestamp,
+        coordinator_epoch=view.coordinator_epoch,
+        current_txn_start_offset=NO_TRANSACTION if first is None else first,
+    )

@@ -1,0 +1,86 @@
+"""DescribeQuorum (55), versions 0-2: the controllers' quorum (KIP-595, KIP-836).
+
+The cluster has one controller and no metadata log. It is described as Kafka would describe the same:
+the controller is leader and only voter of ``__cluster_metadata-0``, the other brokers observe, and an
+offset of that log is the number of an image of the cluster. Any request but one for exactly this
+partition is UNKNOWN_TOPIC_OR_PARTITION for all that it names.
+
+Versions: v1 when a replica last fetched and last was caught up; v2 error messages, directory ids and
+nodes (KIP-853). Directory ids are zero, as of replicas without one, and the controller has no listener
+to name.
+"""
+
+from typing import Final
+
+from fencepost.broker.context import Context
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Node,
+    PartitionData,
+    ReplicaState,
+    ResponsePartitionData,
+    ResponseTopicData,
+    TopicData,
+)
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+CONTROLLER_EPOCH: Final = 1
+_ONLY: Final = (TopicData(topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=0),)),)
+_UNKNOWN: Final = "This server does not host this topic-partition."
+
+
+def handle(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """Describe the one partition."""
+    if request.topics != _ONLY:
+        return _every_partition(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN)
+    image = ctx.broker.controller.image
+    states = {
+        broker_id: ReplicaState(
+            replica_id=broker_id,
+            log_end_offset=image.version,
+            last_fetch_timestamp=ctx.now_ms,
+            last_caught_up_timestamp=ctx.now_ms,
+        )
+        for broker_id in image.brokers
+    }
+    leader = states.pop(image.controller_id)
+    partition = ResponsePartitionData(
+        leader_id=leader.replica_id,
+        leader_epoch=CONTROLLER_EPOCH,
+        high_watermark=image.version,
+        current_voters=(leader,),
+        observers=tuple(states.values()),
+    )
+    return DescribeQuorumResponse(
+        topics=(ResponseTopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),),
+        nodes=(Node(node_id=leader.replica_id),),
+    )
+
+
+def refuse(request: DescribeQuorumRequest, error_code: int) -> DescribeQuorumResponse:
+    """The same error at the top and for every partition."""
+    partitions = _every_partition(request, error_code, "")
+    return DescribeQuorumResponse(error_code=error_code, topics=partitions.topics)
+
+
+def _every_partition(
+    request: DescribeQuorumRequest, code: int, message: str
+) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(
+        topics=tuple(
+            ResponseTopicData(
+                topic_name=topic.topic_name,
+                partitions=tuple(
+                    ResponsePartitionData(
+                        partition_index=partition.partition_index,
+                        error_code=code,
+                        error_message=message,
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )

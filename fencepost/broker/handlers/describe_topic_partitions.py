@@ -1,0 +1,125 @@
+"""DescribeTopicPartitions (75), version 0: topics page by page (KIP-966).
+
+Topics come in the order of their names, all of them where none is named. A page holds as many
+partitions as the request and ``max.request.partition.size.limit`` allow, one at least; the cursor
+behind it names the next one. Topics that are not there take no room on a page.
+
+A cursor whose partition is negative, or whose topic is not the first at or behind it that the request
+names, is INVALID_REQUEST; a nameless topic is UNKNOWN_SERVER_ERROR for the whole request, as it is at
+a real broker. Eligible leader replicas are empty lists: there are none outside the ISR, and clients
+cannot do with null.
+"""
+
+from dataclasses import dataclass, field
+
+from fencepost.broker import authorized
+from fencepost.broker.context import Context
+from fencepost.broker.controller import topic_name_problem
+from fencepost.broker.image import PartitionImage, TopicImage
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+
+def handle(
+    ctx: Context, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    """Describe one page."""
+    names = sorted({topic.name for topic in request.topics})
+    if "" in names:
+        return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+    cursor, view = request.cursor, ctx.broker.view
+    start = "" if cursor is None else cursor.topic_name
+    wanted = [name for name in names or sorted(view.topics) if name >= start]
+    if cursor is not None and cursor.partition_index < 0:
+        return refuse(request, ErrorCode.INVALID_REQUEST)
+    if cursor is not None and names and wanted[:1] != [start]:
+        return refuse(request, ErrorCode.INVALID_REQUEST)
+    most = ctx.broker.configs.max_request_partition_size_limit
+    page = _Page(left=max(min(request.response_partition_limit, most), 1))
+    for name in wanted:
+        first = cursor.partition_index if cursor is not None and name == start else 0
+        page.add(name, view.topics.get(name), first)
+    return DescribeTopicPartitionsResponse(
+        topics=tuple(page.topics), next_cursor=page.next_cursor
+    )
+
+
+def refuse(
+    request: DescribeTopicPartitionsRequest, error_code: int
+) -> DescribeTopicPartitionsResponse:
+    """The same error for every topic that the request names."""
+    return DescribeTopicPartitionsResponse(
+        topics=tuple(
+            DescribeTopicPartitionsResponseTopic(error_code=error_code, name=topic.name)
+            for topic in request.topics
+        )
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Page:
+    """The topics of one answer, until it is full."""
+
+    left: int
+    """Partitions that there is room for."""
+    topics: list[DescribeTopicPartitionsResponseTopic] = field(default_factory=list)
+    next_cursor: Cursor | None = None
+
+    def add(self, name: str, topic: TopicImage | None, first: int) -> None:
+        """Take a topic's partitions from index ``first`` on, as many as there is room for."""
+        if self.next_cursor is not None:
+            return
+        if self.left == 0:
+            self.next_cursor = Cursor(topic_name=name, partition_index=0)
+        elif topic is None:
+            self.topics.append(_unknown(name))
+        else:
+            end = min(len(topic.partitions), first + self.left)
+            described = tuple(_partition(i, topic.partitions[i]) for i in range(first, end))
+            self.topics.append(_topic(topic, described))
+            self.left -= len(described)
+            if end < len(topic.partitions):
+                self.next_cursor = Cursor(topic_name=name, partition_index=end)
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    illegal = topic_name_problem(name) is not None
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=(
+            ErrorCode.INVALID_TOPIC_EXCEPTION if illegal else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        ),
+        name=name,
+        topic_authorized_operations=authorized.TOPIC,
+    )
+
+
+def _topic(
+    topic: TopicImage, partitions: tuple[DescribeTopicPartitionsResponsePartition, ...]
+) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=partitions,
+        topic_authorized_operations=authorized.TOPIC,
+    )
+
+
+def _partition(index: int, partition: PartitionImage) -> DescribeTopicPartitionsResponsePartition:
+    leaderless = partition.leader < 0
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leaderless else ErrorCode.NONE,
+        partition_index=index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        eligible_leader_replicas=(),
+        last_known_elr=(),
+    )

@@ -1,0 +1,43 @@
+"""GetTelemetrySubscriptions (71), version 0: which metrics a client is to push (KIP-714).
+
+There are no subscriptions: the list of metrics is empty, and a client of good manners pushes nothing.
+A client without an instance id is given one. Asking again before the push interval has passed is
+THROTTLING_QUOTA_EXCEEDED, unless a push was just refused for its subscription or its compression.
+"""
+
+from uuid import UUID
+
+from fencepost.broker.context import Context
+from fencepost.broker.telemetry import ACCEPTED_COMPRESSION, PUSH_INTERVAL_MS
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+
+
+def handle(
+    ctx: Context, request: GetTelemetrySubscriptionsRequest
+) -> GetTelemetrySubscriptionsResponse:
+    """The empty subscription, and the instance id to push under."""
+    instance_id = request.client_instance_id
+    if instance_id is None:
+        instance_id = UUID(int=ctx.broker.rng.getrandbits(128), version=4)
+    instance = ctx.broker.telemetry.instance(instance_id)
+    if not instance.may_ask(ctx.now_ms):
+        return refuse(request, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+    return GetTelemetrySubscriptionsResponse(
+        client_instance_id=instance_id,
+        subscription_id=instance.subscription_id,
+        accepted_compression_types=ACCEPTED_COMPRESSION,
+        push_interval_ms=PUSH_INTERVAL_MS,
+        telemetry_max_bytes=ctx.broker.configs.telemetry_max_bytes,
+        delta_temporality=True,
+    )
+
+
+def refuse(
+    _request: GetTelemetrySubscriptionsRequest, error_code: int
+) -> GetTelemetrySubscriptionsResponse:
+    """The error alone."""
+    return GetTelemetrySubscriptionsResponse(error_code=error_code)

@@ -1,0 +1,68 @@
+"""JoinGroup (11), versions 0 to 9: take part in a group's next generation.
+
+The answer waits until everybody has joined, or had the time to. Who stays away for good is dropped
+after its session timeout, as is a member whose client has disconnected meanwhile. See
+``fencepost.broker.groups.state`` for the whole of it.
+
+Versions: 1 a rebalance timeout of its own (before: the session timeout); 4 a new member is told its
+id first, MEMBER_ID_REQUIRED (KIP-394); 5 static members (KIP-345); 7 protocol type in the answer,
+and a protocol name that can be null (KIP-559); 8 the client's reason (KIP-800); 9 a leader that
+comes back may be told to skip the assignment (KIP-814).
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from fencepost.broker.context import Context
+from fencepost.broker.groups import requests
+from fencepost.broker.groups.answers import mapped
+from fencepost.broker.groups.joins import Join, refusal
+from fencepost.broker.waits import Wait
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+_FIRST_WITH_REBALANCE_TIMEOUT: Final = 1
+_FIRST_WITH_KNOWN_MEMBER_ID: Final = 4
+_FIRST_WITH_NULL_PROTOCOL: Final = 7
+_FIRST_WITH_SKIPPED_ASSIGNMENT: Final = 9
+
+
+def handle(ctx: Context, request: JoinGroupRequest) -> JoinGroupResponse | Wait[JoinGroupResponse]:
+    return mapped(_join(ctx, request), lambda response: _as_of(ctx.version, response))
+
+
+def refuse(_request: JoinGroupRequest, error_code: int) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=error_code)
+
+
+def _join(ctx: Context, request: JoinGroupRequest) -> JoinGroupResponse | Wait[JoinGroupResponse]:
+    config = ctx.broker.coordinator.config
+    timeout_ms = request.session_timeout_ms
+    if not request.group_id:
+        return refusal(ErrorCode.INVALID_GROUP_ID, request.member_id)
+    if not config.min_session_timeout_ms <= timeout_ms <= config.max_session_timeout_ms:
+        return refusal(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+    shard = ctx.broker.coordinator.shard_for(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return refusal(shard)
+    if ctx.version < _FIRST_WITH_REBALANCE_TIMEOUT:
+        request = replace(request, rebalance_timeout_ms=timeout_ms)
+    answer: Wait[JoinGroupResponse] = Wait()
+    requests.join(
+        shard,
+        Join(
+            request=request,
+            client_id=ctx.client_id or "",
+            client_host=f"/{ctx.peer.host}",
+            member_id_required=ctx.version >= _FIRST_WITH_KNOWN_MEMBER_ID,
+            can_skip_assignment=ctx.version >= _FIRST_WITH_SKIPPED_ASSIGNMENT,
+            answer=answer,
+        ),
+    )
+    return answer
+
+
+def _as_of(version: int, response: JoinGroupResponse) -> JoinGroupResponse:
+    if version < _FIRST_WITH_NULL_PROTOCOL and response.protocol_name is None:
+        return replace(response, protocol_name="")
+    return response

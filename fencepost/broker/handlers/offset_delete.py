@@ -1,0 +1,64 @@
+"""OffsetDelete (47), version 0: take committed offsets back (KIP-496).
+
+Of a group of consumers, only for topics that no member is subscribed to, GROUP_SUBSCRIBED_TO_TOPIC
+otherwise; of a group of others, only while it has no members, NON_EMPTY_GROUP.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from fencepost.broker.context import Context
+from fencepost.broker.groups import requests
+from fencepost.broker.groups.answers import mapped
+from fencepost.broker.waits import Wait
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+
+def handle(
+    ctx: Context, request: OffsetDeleteRequest
+) -> OffsetDeleteResponse | Wait[OffsetDeleteResponse]:
+    if not request.group_id:
+        return refuse(request, ErrorCode.INVALID_GROUP_ID)
+    shard = ctx.broker.coordinator.shard_for(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return refuse(request, shard)
+    wanted: defaultdict[str, tuple[int, ...]] = defaultdict(tuple)
+    unknown: list[tuple[str, int, ErrorCode]] = []
+    for topic in request.topics:
+        for partition in topic.partitions:
+            index = partition.partition_index
+            if ctx.broker.view.partition(topic.name, index) is None:
+                unknown.append((topic.name, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            else:
+                wanted[topic.name] += (index,)
+
+    def respond(deleted: requests.Deleted) -> OffsetDeleteResponse:
+        error, codes = deleted
+        if error is not ErrorCode.NONE:
+            return refuse(request, error)
+        known = [(name, index, code) for name, code in codes.items() for index in wanted[name]]
+        return OffsetDeleteResponse(topics=_topics([*unknown, *known]))
+
+    return mapped(requests.delete_offsets(shard, request.group_id, wanted), respond)
+
+
+def refuse(_request: OffsetDeleteRequest, error_code: int) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(error_code=error_code)
+
+
+def _topics(
+    results: Iterable[tuple[str, int, ErrorCode]],
+) -> tuple[OffsetDeleteResponseTopic, ...]:
+    topics: defaultdict[str, list[OffsetDeleteResponsePartition]] = defaultdict(list)
+    for name, index, code in results:
+        topics[name].append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
+    return tuple(
+        OffsetDeleteResponseTopic(name=name, partitions=tuple(partitions))
+        for name, partitions in topics.items()
+    )

@@ -1,0 +1,203 @@
+"""OffsetFetch (9), versions 1 to 10: how far groups have come.
+
+A partition that nothing was committed for is -1 without an error, and so is every partition of a
+group that nobody has used: clients take any other answer for a failure. Partitions need not exist.
+
+Versions: 2 all partitions, and an error for the group; 5 leader epochs (KIP-320); 7 stable offsets:
+the answer waits until what was committed is replicated (KIP-447); 8 many groups (KIP-709); 9 member
+id and epoch, which say nothing about a classic group (KIP-848); 10 topic ids.
+
+Missing: UNSTABLE_OFFSET_COMMIT, which takes transactions.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from fencepost.broker.context import Context
+from fencepost.broker.groups import requests
+from fencepost.broker.groups.answers import gathered, mapped
+from fencepost.broker.groups.durable import DurableState
+from fencepost.broker.groups.offsets import find
+from fencepost.broker.groups.records import CommittedOffset
+from fencepost.broker.image import ClusterImage
+from fencepost.broker.topics import resolve_name
+from fencepost.broker.waits import Wait
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+_FIRST_WITH_GROUP_ERROR: Final = 2
+_FIRST_WITH_MANY_GROUPS: Final = 8
+_FIRST_WITH_TOPIC_IDS: Final = 10
+_NOTHING: Final = -1
+
+
+def handle(
+    ctx: Context, request: OffsetFetchRequest
+) -> OffsetFetchResponse | Wait[OffsetFetchResponse]:
+    if ctx.version >= _FIRST_WITH_MANY_GROUPS:
+        return gathered(
+            [_fetch(ctx, group, stable=request.require_stable) for group in request.groups],
+            lambda groups: OffsetFetchResponse(groups=tuple(groups)),
+        )
+    group = _fetch(ctx, _one_group(request), stable=request.require_stable)
+    return mapped(group, lambda found: _single(ctx.version, request, found))
+
+
+def refuse(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
+    return OffsetFetchResponse(
+        error_code=error_code,
+        topics=_refused_topics(request.topics or (), error_code),
+        groups=tuple(
+            OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
+            for group in request.groups
+        ),
+    )
+
+
+def _one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+    """The one group of a request before v8, as later versions name it."""
+    topics = None
+    if request.topics is not None:
+        topics = tuple(
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        )
+    return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+
+
+def _single(
+    version: int, request: OffsetFetchRequest, group: OffsetFetchResponseGroup
+) -> OffsetFetchResponse:
+    """The one group of an answer before v8; before v2 its error is each partition's."""
+    if group.error_code and version < _FIRST_WITH_GROUP_ERROR:
+        return OffsetFetchResponse(topics=_refused_topics(request.topics or (), group.error_code))
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=tuple(
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetFetchResponsePartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code,
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in group.topics
+        ),
+    )
+
+
+def _refused_topics(
+    topics: Iterable[OffsetFetchRequestTopic], error_code: int
+) -> tuple[OffsetFetchResponseTopic, ...]:
+    return tuple(
+        OffsetFetchResponseTopic(
+            name=topic.name,
+            partitions=tuple(
+                OffsetFetchResponsePartition(
+                    partition_index=index, committed_offset=_NOTHING, error_code=error_code
+                )
+                for index in topic.partition_indexes
+            ),
+        )
+        for topic in topics
+    )
+
+
+def _fetch(
+    ctx: Context, group: OffsetFetchRequestGroup, *, stable: bool
+) -> OffsetFetchResponseGroup | Wait[OffsetFetchResponseGroup]:
+    shard = ctx.broker.coordinator.shard_for(group.group_id)
+    if isinstance(shard, ErrorCode):
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=shard)
+    by_id = ctx.version >= _FIRST_WITH_TOPIC_IDS
+
+    def respond(read: requests.Offsets) -> OffsetFetchResponseGroup:
+        if read.error is not ErrorCode.NONE:
+            unavailable = read.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+            # Consumers before 3.9 do not know what to do with that error here.
+            error = ErrorCode.NOT_COORDINATOR if unavailable else read.error
+            return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
+        view, state = ctx.broker.view, read.state
+        if group.topics is None:
+            topics = _everything(view, state, group.group_id, by_id=by_id)
+        else:
+            topics = tuple(
+                _topic(view, state, group.group_id, topic, by_id=by_id) for topic in group.topics
+            )
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
+
+    return mapped(requests.read_offsets(shard, stable=stable), respond)
+
+
+def _topic(
+    view: ClusterImage,
+    state: DurableState,
+    group_id: str,
+    topic: OffsetFetchRequestTopics,
+    *,
+    by_id: bool,
+) -> OffsetFetchResponseTopics:
+    name = resolve_name(view, topic.name, topic.topic_id, by_id=by_id)
+    if isinstance(name, ErrorCode):
+        partitions = tuple(_partition(i, None, name) for i in topic.partition_indexes)
+    else:
+        known = view.topics.get(name)
+        topic_id = None if known is None else known.topic_id
+        partitions = tuple(
+            _partition(index, find(state, group_id, name, topic_id, index))
+            for index in topic.partition_indexes
+        )
+    return OffsetFetchResponseTopics(
+        name=topic.name, topic_id=topic.topic_id, partitions=partitions
+    )
+
+
+def _everything(
+    view: ClusterImage, state: DurableState, group_id: str, *, by_id: bool
+) -> tuple[OffsetFetchResponseTopics, ...]:
+    """All that the group has committed; by id, of topics that still exist."""
+    topics = []
+    for name, committed in state.offsets.get(group_id, {}).items():
+        known = view.topics.get(name)
+        if by_id and known is None:
+            continue
+        topics.append(
+            OffsetFetchResponseTopics(
+                name=name,
+                topic_id=None if known is None else known.topic_id,
+                partitions=tuple(_partition(index, one) for index, one in committed.items()),
+            )
+        )
+    return tuple(topics)
+
+
+def _partition(
+    index: int, committed: CommittedOffset | None, error: ErrorCode = ErrorCode.NONE
+) -> OffsetFetchResponsePartitions:
+    if committed is None:
+        return OffsetFetchResponsePartitions(
+            partition_index=index, committed_offset=_NOTHING, error_code=error
+        )
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )

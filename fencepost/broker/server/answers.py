@@ -1,0 +1,52 @@
+"""Answers that repeat, kept encoded: Metadata, as long as the broker's view stays the same.
+
+Clients ask for it again and again, in the same words; ten thousand partitions take tens of
+milliseconds to describe.
+"""
+
+import struct
+from typing import Final
+
+from fencepost.broker.image import ClusterImage
+from fencepost.protocol.apis import BY_NAME, Api
+from fencepost.protocol.buffers import Buffer
+
+MAX_KEPT: Final = 64
+_KEPT_API: Final = BY_NAME["metadata"]
+_CORRELATION_ID_AT: Final = 4
+
+Key = tuple[int, str, bytes]
+"""Version, the address that the client reached, the request's body."""
+
+
+class Answers:
+    """One broker's encoded answers of its present view."""
+
+    __slots__ = ("_kept", "_view")
+
+    def __init__(self) -> None:
+        self._view: ClusterImage | None = None
+        self._kept: dict[Key, bytes] = {}
+
+    def key(self, api: Api, version: int, reached: str, body: Buffer) -> Key | None:
+        """What an answer to this request is kept under; None for an API whose answers are not."""
+        return (version, reached, bytes(body)) if api is _KEPT_API else None
+
+    def find(self, view: ClusterImage, key: Key, correlation_id: int) -> list[Buffer] | None:
+        """The whole frame of an answer that still holds."""
+        if view is not self._view:
+            self._view = view
+            self._kept.clear()
+        kept = self._kept.get(key)
+        if kept is None:
+            return None
+        frame = bytearray(kept)
+        struct.pack_into(">i", frame, _CORRELATION_ID_AT, correlation_id)
+        return [frame]
+
+    def keep(self, view: ClusterImage, key: Key, chunks: list[Buffer]) -> None:
+        """Keep an answer, unless answering changed the view (a topic was created)."""
+        if view is self._view:
+            if len(self._kept) >= MAX_KEPT:
+                self._kept.clear()
+            self._kept[key] = b"".join(chunks)

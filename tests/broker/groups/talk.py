@@ -1,0 +1,132 @@
+"""Conversations with a group coordinator: held with a real Kafka once, and with ours in each run.
+
+A conversation is a list of steps. What only one broker can know (member ids, topic ids) stands in it
+as ``$name``, is learnt from an answer, and is put into later requests. What was answered is kept in
+``answers.jsonl`` with the names in place of the values; ``python -m tests.broker.groups.record``
+writes it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from fencepost.protocol.apis import BY_NAME, Api
+
+Message = Any
+"""Any request or response."""
+
+TOPICS: Final = ("t", "u")
+"""Topics of two partitions that exist before a conversation begins."""
+TOPIC_IDS: Final = {name: UUID(int=0xF000 + index) for index, name in enumerate(TOPICS)}
+"""What stands for their ids in a conversation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A request and its answer."""
+
+    api: str
+    version: int
+    request: Message
+    on: str = "first"
+    """Which connection; each is a client of its own."""
+    client_id: str | None = "probe"
+    parks: bool = False
+    """Whether the answer is to come later, with ``Answered``."""
+    learn: str | None = None
+    """What the ``member_id`` of the answer is called from here on."""
+
+    @property
+    def described(self) -> Api:
+        return BY_NAME[self.api]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """The answer to the request that was parked on a connection."""
+
+    on: str
+    learn: str | None = None
+
+
+Script = list[Step | Answered]
+
+
+@dataclass
+class Names:
+    """What the names in a conversation stand for."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    topic_ids: dict[UUID, UUID] = field(default_factory=dict)
+
+    def learn(self, name: str, value: str) -> None:
+        self.values[name] = value
+
+    def fill_in(self, message: Message) -> Message:
+        """A request with values for names."""
+        return mapped(message, self._value, lambda topic_id: self.topic_ids.get(topic_id, topic_id))
+
+    def take_out(self, message: Message) -> Message:
+        """An answer with names for values."""
+        ids = {real: name for name, real in self.topic_ids.items()}
+        return mapped(message, self._name, lambda topic_id: ids.get(topic_id, topic_id))
+
+    def _value(self, text: str) -> str:
+        return self.values.get(text, text)
+
+    def _name(self, text: str) -> str:
+        for name, value in self.values.items():
+            if text == value:
+                return name
+        return text
+
+
+def mapped(
+    message: Message, text: Callable[[str], str], topic_id: Callable[[UUID], UUID]
+) -> Message:
+    """A message with other strings and ids."""
+    if isinstance(message, str):
+        return text(message)
+    if isinstance(message, UUID):
+        return topic_id(message)
+    if isinstance(message, tuple):
+        return tuple(mapped(each, text, topic_id) for each in message)
+    if dataclasses.is_dataclass(message):
+        return dataclasses.replace(
+            message,  # type: ignore[type-var]  # instances only: classes are no messages
+            **{
+                each.name: mapped(getattr(message, each.name), text, topic_id)
+                for each in dataclasses.fields(message)
+            },
+        )
+    return message
+
+
+def as_json(message: Message) -> Message:
+    """A message as JSON has it: bytes as hex, ids as text, and just the fields that say something."""
+    if isinstance(message, bytes):
+        return {"hex": message.hex()}
+    if isinstance(message, UUID):
+        return str(message)
+    if isinstance(message, tuple):
+        return [as_json(each) for each in message]
+    if dataclasses.is_dataclass(message):
+        return {
+            each.name: as_json(getattr(message, each.name))
+            for each in dataclasses.fields(message)
+            if getattr(message, each.name) != each.default
+        }
+    return message
+
+
+def scripts() -> Iterator[tuple[str, Script]]:
+    """Every conversation by name."""
+    from tests.broker.groups import scripts as module
+
+    found: Mapping[str, Callable[[], Script]] = module.ALL
+    for name, make in found.items():
+        yield name, make()

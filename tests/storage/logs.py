@@ -1,0 +1,76 @@
+"""Logs and batches that the tests of storage make."""
+
+from collections.abc import Sequence
+
+from fencepost.protocol.compression import Codec
+from fencepost.protocol.records import Record, build_batch, iter_headers, iter_records
+from fencepost.storage.config import LogConfig
+from fencepost.storage.log import AppendResult, ReadResult
+from fencepost.storage.memory import MemoryLog
+
+T = 1_700_000_000_000
+NOW = T + 60_000
+
+Row = tuple[int, bytes | None, bytes | None]
+
+
+def batch(
+    *rows: Row,
+    codec: Codec = Codec.NONE,
+    pid: int = -1,
+    epoch: int = -1,
+    seq: int = -1,
+    transactional: bool = False,
+) -> bytearray:
+    """A batch as a producer sends it: (timestamp, key, value) each."""
+    records = [Record(offset, *row) for offset, row in enumerate(rows or [(T, b"k", b"v")])]
+    return build_batch(
+        records,
+        codec=codec,
+        producer_id=pid,
+        producer_epoch=epoch,
+        base_sequence=seq,
+        transactional=transactional,
+    )
+
+
+def new_log(config: LogConfig | None = None, *, start_offset: int = 0) -> MemoryLog:
+    return MemoryLog("t-0", config or LogConfig(), now_ms=NOW, start_offset=start_offset)
+
+
+def append(
+    log: MemoryLog, data: bytearray | None = None, *, epoch: int = 0, now_ms: int = NOW
+) -> AppendResult:
+    """Append as leader what must be accepted."""
+    result = log.append_as_leader(data or batch(), leader_epoch=epoch, now_ms=now_ms)
+    assert isinstance(result, AppendResult), result
+    return result
+
+
+def read_all(log: MemoryLog, offset: int | None = None, *, max_bytes: int = 1 << 30) -> ReadResult:
+    """One read up to the log end, from the log start where no offset is given."""
+    return log.read(
+        log.log_start_offset if offset is None else offset,
+        max_bytes=max_bytes,
+        upper_bound=log.log_end_offset,
+        min_one_batch=True,
+    )
+
+
+def records_of(log: MemoryLog) -> list[Record]:
+    """Every record from the log start to the log end, read as a consumer reads."""
+    found: list[Record] = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        result = read_all(log, offset)
+        if not result.buffers:
+            break
+        for buffer in result.buffers:
+            for position, header in iter_headers(buffer):
+                found += [r for r in iter_records(buffer, position) if r.offset >= offset]
+                offset = header.next_offset
+    return found
+
+
+def keys_and_values(records: Sequence[Record]) -> list[tuple[int, bytes | None, bytes | None]]:
+    return [(record.offset, record.key, record.value) for record in records]
