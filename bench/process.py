@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,27 @@ def parse_busy_ticks(text: str) -> int:
     """
     user, nice, system, _, _, irq, softirq, steal = map(int, text.split("\n", 1)[0].split()[1:9])
     return user + nice + system + irq + softirq + steal
+
+
+def touch_memory(size: int) -> None:
+    """Has a child take and release ``size`` bytes of memory, or half of what is free if less.
+
+    On a virtual machine the first touch of a page costs many times the later ones, until the host
+    has backed it. Whoever is measured first would pay that for all.
+    """
+    available = parse_available(Path("/proc/meminfo").read_text())
+    code = (
+        "import mmap, sys; m = mmap.mmap(-1, int(sys.argv[1]), flags=mmap.MAP_PRIVATE"
+        "|mmap.MAP_ANONYMOUS|mmap.MAP_POPULATE)"
+    )
+    command = [sys.executable, "-c", code, str(min(size, available // 2))]
+    subprocess.run(command, check=False, timeout=120)
+
+
+def parse_available(text: str) -> int:
+    """MemAvailable out of /proc/meminfo, bytes."""
+    fields = dict(line.split(":", 1) for line in text.splitlines())
+    return int(fields["MemAvailable"].split()[0]) * 1024
 
 
 class Others:

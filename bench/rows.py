@@ -36,8 +36,8 @@ ROWS: tuple[Row, ...] = (
     Row(key="connection", title="memory an idle connection", unit="KiB", digits=1),
     Row(key="connected_p50", title="ListOffsets beside the idle ones, p50", unit="us"),
     Row(key="connected_p99", title="ListOffsets beside the idle ones, p99", unit="us"),
-    Row(key="metadata_first", title="Metadata of all partitions, first", unit="ms", digits=1),
-    Row(key="metadata", title="Metadata of all partitions, p50", unit="ms", digits=1),
+    Row(key="metadata_first", title="Metadata of all partitions, first", unit="ms", digits=2),
+    Row(key="metadata", title="Metadata of all partitions, p50", unit="ms", digits=2),
     Row(key="rss_partitions", title="resident memory with the partitions", unit="MiB"),
     Row(key="reset", title="a used cluster made empty", unit="ms", digits=1),
 )

@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
 from fencepost.broker.configs.broker import broker_configs
 from fencepost.broker.configs.definitions import ConfigDef, Effect, Table, UpdateMode
 from fencepost.broker.configs.effects import REASONS
 from fencepost.broker.configs.topic import BROKER_SYNONYMS, topic_configs
 from fencepost.cli.options import SERVE_OPTIONS
+from fencepost.control.app import router
 from fencepost.protocol.apis import APIS
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -141,8 +145,35 @@ def without_effect() -> str:
     )
 
 
+def control_api() -> str:
+    """Every path of the control API."""
+    return table(
+        ("verb", "path", "body", "what it does"),
+        (
+            (method, f"`{route.path}`", _body(route), _cell(route.description.partition("\n")[0]))
+            for route in router.routes
+            if isinstance(route, APIRoute)
+            for method in sorted(route.methods or ())
+        ),
+    )
+
+
+def _body(route: APIRoute) -> str:
+    """The fields of a JSON body; those that may be left out in brackets."""
+    if route.body_field is None:
+        return ""
+    model = route.body_field.field_info.annotation
+    assert isinstance(model, type)
+    assert issubclass(model, BaseModel)
+    fields = (
+        name if field.is_required() else f"[{name}]" for name, field in model.model_fields.items()
+    )
+    return f"`{', '.join(fields)}`"
+
+
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "apis": apis,
+    "control-api": control_api,
     "serve-options": serve_options,
     "broker-configs": broker_table,
     "topic-configs": topic_table,
@@ -163,9 +194,12 @@ def render(page: str) -> str:
 
 
 def main() -> None:
-    """Rewrite every page."""
+    """Rewrite the pages that are not as they should be."""
     for path in PAGES:
-        path.write_text(render(path.read_text()))
+        text = path.read_text()
+        fresh = render(text)
+        if fresh != text:
+            path.write_text(fresh)
 
 
 if __name__ == "__main__":

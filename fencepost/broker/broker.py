@@ -54,6 +54,8 @@ class Broker:
         self.sessions = FetchSessions(rng, configs)
         self.telemetry = ClientInstances()
         self.coordination = Coordination(self)
+        self.discard: Callable[[Log], None] = _let_go
+        """Takes the log of each replica that is gone; the edge sets it, to free it bit by bit."""
         self._followers: dict[tuple[str, int], Follower] = {}
         self._make_log = make_log
 
@@ -127,6 +129,10 @@ class Broker:
             )
         )
 
+    def follower(self, topic: str, index: int) -> Follower | None:
+        """The follower of a partition, None where this broker has no replica or leads."""
+        return self._followers.get((topic, index))
+
     def poke_follower(self, topic: str, index: int) -> None:
         """A leader has something new for this broker's replica."""
         follower = self._followers.get((topic, index))
@@ -185,6 +191,11 @@ class Broker:
             if replica.is_leader:
                 self.coordination.on_resigned(replica)
             replica.resign()
+            self.discard(replica.log)
+
+
+def _let_go(_log: Log) -> None:
+    """Nobody frees logs bit by bit: they go at once, with the last reference."""
 
 
 _HANDLERS: dict[int, Handler] = {}

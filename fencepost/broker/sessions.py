@@ -11,7 +11,7 @@ that was unused for two minutes makes room.
 """
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
@@ -158,7 +158,7 @@ def _update(session: FetchSession, request: FetchRequest) -> None:
         if known is None:
             session.partitions[key] = asked
         else:
-            known.request = replace(asked.request)
+            known.request = asked.request
 
 
 def order_behind(session_partitions: dict[Key, CachedPartition], answered: list[Key]) -> None:

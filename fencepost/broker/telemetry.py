@@ -1,8 +1,8 @@
 """What a broker remembers of the clients that ask where to push their metrics (KIP-714).
 
-Nothing is subscribed to. Clients are bounded in how often they ask and push all the same, and a push
-under another subscription than the one that was answered is refused, so that a client's telemetry
-behaves here as it does at a real broker without subscriptions.
+Nothing is subscribed to. Clients are bounded in how often they ask and push all the same, and a
+push under another subscription than the one that was answered is refused, so that a client's
+telemetry behaves here as it does at a real broker without subscriptions.
 """
 
 from typing import Final
@@ -49,9 +49,7 @@ class ClientInstance:
         self._error = ErrorCode.NONE
         return True
 
-    def take_push(
-        self, request: PushTelemetryRequest, *, now_ms: int, max_bytes: int
-    ) -> ErrorCode:
+    def take_push(self, request: PushTelemetryRequest, *, now_ms: int, max_bytes: int) -> ErrorCode:
         """Note a push, and say what is wrong with it."""
         if self._terminating:
             return ErrorCode.INVALID_REQUEST

@@ -119,9 +119,7 @@ def elect(
     as_json: AsJson = False,
 ) -> None:
     """Make a broker of the ISR the leader of a partition; the leader epoch rises."""
-    cluster = _control(control)
-    cluster.elect(topic, index, leader)
-    state = cluster.partition(topic, index)
+    state = _control(control).elect(topic, index, leader)
     print(json.dumps(state)) if as_json else tables.show_partition(state)
 
 

@@ -101,9 +101,11 @@ class Control:
         state: Partition = json.loads(self._call("GET", _partition_path(topic, index)))
         return state
 
-    def elect(self, topic: str, index: int, leader: int) -> None:
-        """Make a broker of the ISR the leader; the leader epoch rises."""
-        self._call("POST", f"{_partition_path(topic, index)}/elect", {"leader": leader})
+    def elect(self, topic: str, index: int, leader: int) -> Partition:
+        """Make a broker of the ISR the leader, and its state after that."""
+        path = f"{_partition_path(topic, index)}/elect"
+        state: Partition = json.loads(self._call("POST", path, {"leader": leader}))
+        return state
 
     def reset(self) -> None:
         """Forget every topic, group and record; ports stay as they are."""

@@ -1,9 +1,7 @@
 """``fencepost serve``: read the options, run the cluster, say when it is ready."""
 
-import asyncio
 import json
 import os
-import socket
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -11,9 +9,9 @@ from typing import Final
 
 from fencepost.broker.controller import ControllerError
 from fencepost.broker.server.listener import PortUnavailable
-from fencepost.broker.server.run import ControlPlane, Ready, ServeOptions, run
-from fencepost.broker.server.server import Server
+from fencepost.broker.server.run import Ready, ServeOptions, run
 from fencepost.cli.arguments import OptionError, parse
+from fencepost.control import plane
 
 CANNOT_START: Final = 2
 
@@ -25,7 +23,7 @@ def serve(arguments: Sequence[str]) -> int:
     """
     try:
         options = parse(arguments, os.environ)
-        run(options, control_plane, partial(announce, options))
+        run(options, plane.serve, partial(announce, options))
     except (OptionError, PortUnavailable, ControllerError) as error:
         print(f"fencepost serve: {error}", file=sys.stderr)
         return CANNOT_START
@@ -41,15 +39,3 @@ def announce(options: ServeOptions, ready: Ready) -> None:
         "seed": options.seed,
     }
     print(json.dumps(line), flush=True)
-
-
-async def control_plane(server: Server, sock: socket.socket, stop: asyncio.Event) -> None:
-    """Serve the control API. Its imports take longer than all else, so nobody waits for them."""
-    serve_control = await asyncio.to_thread(_load_control)
-    await serve_control(server, sock, stop)
-
-
-def _load_control() -> ControlPlane:
-    from fencepost.control.plane import serve as serve_control
-
-    return serve_control

@@ -5,16 +5,17 @@ because a read has nothing else to say. The values on the way of every append an
 tuples: a frozen dataclass costs four times as much to make.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.records import BatchHeader
 from fencepost.storage.config import LogConfig
 from fencepost.storage.epochs import EpochEndOffset, EpochEntry
-from fencepost.storage.producers import ProducerView
+from fencepost.storage.producers import BatchMetadata, ProducerView
 
 
 class AppendOrigin(Enum):
@@ -143,6 +144,12 @@ class Log(Protocol):
         :param allow_zstd: Whether the request's version may carry zstd (Produce v7+).
         """
 
+    def find_duplicate(self, header: BatchHeader) -> BatchMetadata | None:
+        """The batch held that a client's batch repeats, None where it repeats none.
+
+        Conditional publish asks before it compares offsets (KIP-27).
+        """
+
     def append_as_follower(self, records: Sequence[Buffer], *, now_ms: int) -> AppendResult:
         """Keep batches as their leader sent them; a partial one at an end is left out.
 
@@ -222,6 +229,7 @@ class Log(Protocol):
         """Drop the oldest segments by retention.ms and retention.bytes.
 
         Segments at or beyond the high watermark stay. Where all go, the active one is rolled.
+        Those that lie before the log start go whatever ``cleanup.policy`` says.
 
         :returns: How many were dropped.
         """
@@ -247,3 +255,10 @@ class Log(Protocol):
     @property
     def first_unstable_offset(self) -> int | None:
         """Where the oldest open transaction begins; None without one."""
+
+    def dismantle(self) -> Iterator[None]:
+        """Free what is held, a little before each step; nobody may use the log any more.
+
+        Freeing gigabytes takes a good part of a second: whoever has others to serve takes the
+        steps when nothing else is to be done.
+        """

@@ -10,6 +10,7 @@ from fencepost.storage.segmented import SegmentedLog
 
 _SMALL: Final = 1024
 _JOINED: Final = 64
+_SHED_BYTES: Final = 256 << 10
 
 
 class MemoryBytes:
@@ -75,6 +76,17 @@ class MemoryBytes:
                 self._chunks[last] = memoryview(self._chunks[last])[: size - start]
                 self._ends[last] = size
         self._small = 0
+
+    def shed(self) -> bool:
+        """Free the last few buffers."""
+        chunks, size = self._chunks, 0
+        for _ in range(_JOINED):
+            if not chunks:
+                return False
+            size += len(chunks.pop())
+            if size > _SHED_BYTES:
+                break
+        return True
 
 
 @final

@@ -31,6 +31,12 @@ class SegmentBytes(Protocol):
     def truncate(self, size: int) -> None:
         """Keep the first `size` bytes, which end with a batch."""
 
+    def shed(self) -> bool:
+        """Free some of what is held, quickly; False when nothing is left.
+
+        For a segment that nobody reads any more.
+        """
+
 
 class Slice(NamedTuple):
     """Bytes of a segment, from `start` to `end`."""

@@ -5,7 +5,7 @@ contract of each method stands in `fencepost.storage.log.Log`.
 """
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from fencepost.protocol.buffers import Buffer
@@ -316,6 +316,12 @@ class SegmentedLog:
         self._epochs.clear()
         self._producers.clear()
 
+    def dismantle(self) -> Iterator[None]:
+        """Free what is held, a little before each step; nobody may use the log any more."""
+        for segment in self._segments:
+            while segment.content.shed():
+                yield
+
     # Leader epochs.
 
     def assign_epoch_start(self, epoch: int, offset: int) -> None:
@@ -372,8 +378,9 @@ class SegmentedLog:
 
     def delete_expired(self, now_ms: int, high_watermark: int) -> int:
         """Drop the oldest segments by retention.ms and retention.bytes."""
+        dropped = self._segments.drop_before(self._start)
         if not self.config.is_deleted:
-            return 0
+            return dropped
         count = retention.expired_segments(
             self._segments.all,
             self.config,
@@ -385,7 +392,9 @@ class SegmentedLog:
             if count == len(self._segments):
                 self._roll(now_ms)
             self.advance_log_start(self._segments.all[count].base_offset)
-        return count
+            # The log start may have been there before, at the end of what was the active one.
+            self._segments.drop_before(self._start)
+        return dropped + count
 
     def compact(self, now_ms: int, high_watermark: int) -> int:
         """Clean the closed segments below the high watermark, if they are dirty enough."""

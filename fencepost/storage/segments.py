@@ -93,7 +93,12 @@ class Segments:
         """Forget the segments from `index` on."""
         del self._segments[index:], self._bases[index:]
 
-    def drop_before(self, offset: int) -> None:
-        """Forget the segments that end at or before `offset`; never the active one."""
+    def drop_before(self, offset: int) -> int:
+        """Forget the segments that end at or before `offset`; never the active one.
+
+        :returns: How many.
+        """
         index = self.index_of(offset)
-        del self._segments[:index], self._bases[:index]
+        if index:
+            del self._segments[:index], self._bases[:index]
+        return index

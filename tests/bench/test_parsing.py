@@ -47,6 +47,11 @@ def test_what_others_use_is_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
     assert process.Others().share() == pytest.approx(0.35)
 
 
+def test_available_memory_is_in_bytes() -> None:
+    text = "MemTotal:       8 kB\nMemFree:        1 kB\nMemAvailable:   3 kB\n"
+    assert process.parse_available(text) == 3072
+
+
 def test_free_ports_can_all_be_bound() -> None:
     first = process.free_ports(4)
     sockets = [socket.socket() for _ in range(4)]

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.harness.cluster import Cluster
-from tests.harness.golang import source_dir, build_tests
+from tests.harness.golang import build_tests, source_dir
 from tests.harness.run import Finished, run
 
 KGO: Final = "github.com/twmb/franz-go/pkg/kgo"

@@ -16,10 +16,23 @@ from fencepost.protocol.codec import encode_request
 from tests.harness import batches
 
 Value: TypeAlias = Any
+Numbers: TypeAlias = tuple[int, ...]
 
 TOPIC: Final = "fuzz"
-NAMES: Final = ("", TOPIC, TOPIC, TOPIC, "fuzz-2", "a b", "é", "x" * 300, "retention.ms", "range")
+NAMES: Final = (
+    "",
+    TOPIC,
+    TOPIC,
+    TOPIC,
+    "fuzz-2",
+    "a b",
+    "é",
+    "x" * 300,
+    "retention.ms",
+    "consumer",
+)
 NUMBERS: Final = (0, 0, 0, 1, 1, 2, 3, -1, -2, -6, 5, 100)
+ROUND_NUMBERS: Final = (*NUMBERS, 10_000, 60_000)
 LARGE_NUMBERS: Final = (2**15 - 1, 2**31 - 1, -(2**31), 2**62, 2**63 - 1, -(2**63))
 BLOBS: Final = (b"", b"\0", b"\xff" * 9, bytes(range(64)))
 
@@ -28,8 +41,9 @@ def random_request(rng: random.Random, api: Api | None = None) -> bytes:
     """A whole frame of any version of any API that is served, its fields full of surprises."""
     chosen = api or rng.choice(APIS)
     version = rng.randint(chosen.min_version, chosen.max_version)
-    for large in (rng.random() < 0.3, False):
-        message = _random_value(request_class(chosen), rng, large=large, depth=0)
+    wide = ROUND_NUMBERS if rng.random() < 0.7 else (*ROUND_NUMBERS, *LARGE_NUMBERS)
+    for numbers in (wide, NUMBERS):
+        message = _random_value(request_class(chosen), rng, numbers)
         try:
             chunks = encode_request(chosen, version, rng.getrandbits(31), "fuzz", message)
         except (OverflowError, ValueError, struct.error):
@@ -50,9 +64,9 @@ def _hints(message: Value) -> dict[str, Value]:
     return get_type_hints(message)
 
 
-def _random_value(hint: Value, rng: random.Random, *, large: bool, depth: int) -> Value:
+def _random_value(hint: Value, rng: random.Random, numbers: Numbers) -> Value:
     if is_dataclass(hint) and isinstance(hint, type):
-        return _random_message(hint, rng, large=large, depth=depth)
+        return _random_message(hint, rng, numbers)
     origin: Value = get_origin(hint)
     if origin in (Union, types.UnionType):
         choices = get_args(hint)
@@ -60,29 +74,26 @@ def _random_value(hint: Value, rng: random.Random, *, large: bool, depth: int) -
             return _random_records(rng)
         chosen = rng.choice([each for each in choices if each is not types.NoneType])
         absent = types.NoneType in choices and rng.random() < 0.2
-        return None if absent else _random_value(chosen, rng, large=large, depth=depth)
+        return None if absent else _random_value(chosen, rng, numbers)
     if origin is tuple:
         count = rng.choice((0, 1, 1, 1, 2, 3))
         item = get_args(hint)[0]
-        return tuple(_random_value(item, rng, large=large, depth=depth + 1) for _ in range(count))
-    return _random_scalar(hint, rng, large=large)
+        return tuple(_random_value(item, rng, numbers) for _ in range(count))
+    return _random_scalar(hint, rng, numbers)
 
 
-def _random_message(message: Value, rng: random.Random, *, large: bool, depth: int) -> object:
+def _random_message(message: Value, rng: random.Random, numbers: Numbers) -> object:
     hints = _hints(message)
     return message(
-        **{
-            each.name: _random_value(hints[each.name], rng, large=large, depth=depth)
-            for each in fields(message)
-        }
+        **{each.name: _random_value(hints[each.name], rng, numbers) for each in fields(message)}
     )
 
 
-def _random_scalar(hint: Value, rng: random.Random, *, large: bool) -> Value:
+def _random_scalar(hint: Value, rng: random.Random, numbers: Numbers) -> Value:
     if hint is bool:
         return rng.random() < 0.5
     if hint is int:
-        return rng.choice(LARGE_NUMBERS if large and rng.random() < 0.3 else NUMBERS)
+        return rng.choice(numbers)
     if hint is float:
         return rng.choice((0.0, 1.5, -1.0))
     if hint is str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import struct
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -17,6 +18,8 @@ from tests.harness.wire import Body, Connection, frame
 from tests.robustness.messages import random_request, resized, spoiled
 
 CLOSED_S = 10.0
+BODY_STARTS = 18
+"""Behind the size, the header, and the client id "fuzz"."""
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -74,9 +77,10 @@ def test_one_byte_at_a_time(broker: Cluster, answers: list[bytes]) -> None:
 
 
 @pytest.fixture(scope="module")
-def witness(broker: Cluster) -> Connection:
+def witness(broker: Cluster) -> Iterator[Connection]:
     """A connection from before, which must go on being served."""
-    return broker.connect()
+    with broker.connect() as connection:
+        yield connection
 
 
 @settings(deadline=None, max_examples=300)
@@ -109,6 +113,19 @@ def test_every_version_of_every_api_cut_short(
                 whole[:4] + api.key.to_bytes(2, "big") + version.to_bytes(2, "big") + whole[8:size]
             )
             assert_survived(broker, witness, resized(cut))
+
+
+@pytest.mark.parametrize(
+    "length", [b"\xff\xff\xff\xff\x0f", b"\x7f\xff\xff\xff"], ids=["compact", "int32"]
+)
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
+def test_enormous_lengths_are_not_believed(
+    broker: Cluster, witness: Connection, api: Api, length: bytes
+) -> None:
+    """Wherever a length may stand: nothing is allocated for what the frame cannot hold."""
+    whole = random_request(random.Random(api.key), api)
+    for at in range(BODY_STARTS, min(len(whole), BODY_STARTS + 60)):
+        assert_survived(broker, witness, resized(whole[:at] + length + whole[at + 1 :]))
 
 
 def assert_survived(broker: Cluster, witness: Connection, data: bytes) -> None:

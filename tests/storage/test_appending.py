@@ -227,8 +227,10 @@ def test_a_timestamp_too_far_ahead() -> None:
         record_errors=(
             (
                 1,
-                f"Timestamp {late} of message with offset 1 is out of range. "
-                f"The timestamp should be within [{NOW - MAX_LONG}, {NOW + 3_600_000}]",
+                (
+                    f"Timestamp {late} of message with offset 1 is out of range. "
+                    f"The timestamp should be within [{NOW - MAX_LONG}, {NOW + 3_600_000}]"
+                ),
             ),
         ),
         log_start_offset=0,
@@ -266,8 +268,10 @@ def test_a_producer_does_not_set_log_append_time() -> None:
     assert rejected.message == "One or more records have been rejected due to invalid timestamp"
     assert rejected.record_errors[1] == (
         1,
-        f"Invalid timestamp type in message DefaultRecord(offset=1, timestamp={T + 5}, "
-        "key=1 bytes, value=1 bytes). Producer should not set timestamp type to LogAppendTime.",
+        (
+            f"Invalid timestamp type in message DefaultRecord(offset=1, timestamp={T + 5}, "
+            "key=1 bytes, value=1 bytes). Producer should not set timestamp type to LogAppendTime."
+        ),
     )
     # On a CreateTime topic its flag is taken off, as Kafka does.
     log = new_log()

@@ -167,19 +167,25 @@ class LogMachine(RuleBasedStateMachine):
         self.move_start(offset)
 
     def move_start(self, offset: int) -> None:
-        if offset <= self.start:
-            return
-        self.start = offset
-        before = [e for e, o in self.epochs if o <= offset]
-        self.epochs = [(e, o) for e, o in self.epochs if o > offset]
-        if before:
-            self.epochs.insert(0, (before[-1], offset))
-        while len(self.parts) > 1 and self.parts[1].base <= offset:
+        if offset > self.start:
+            self.start = offset
+            before = [e for e, o in self.epochs if o <= offset]
+            self.epochs = [(e, o) for e, o in self.epochs if o > offset]
+            if before:
+                self.epochs.insert(0, (before[-1], offset))
+            self.drop_parts()
+
+    def drop_parts(self) -> int:
+        count = 0
+        while len(self.parts) > 1 and self.parts[1].base <= self.start:
             self.parts.pop(0)
+            count += 1
+        return count
 
     @rule(fraction=st.floats(0, 1))
     def expire(self, fraction: float) -> None:
         high_watermark = min(max(self.offset_near(fraction), self.start), self.end)
+        dropped = self.drop_parts()
         excess = sum(part.size for part in self.parts) - CONFIG.retention_bytes
         by_size = True
         count = 0
@@ -194,11 +200,12 @@ class LogMachine(RuleBasedStateMachine):
             elif self.now - part.largest <= CONFIG.retention_ms:
                 break
             count += 1
-        assert self.log.delete_expired(self.now, high_watermark) == count
+        assert self.log.delete_expired(self.now, high_watermark) == dropped + count
         if count == len(self.parts):
             self.new_part()
         if count:
             self.move_start(self.parts[count].base)
+            self.drop_parts()
 
     # What asks it.
 

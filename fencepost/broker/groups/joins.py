@@ -18,6 +18,7 @@ class Join:
     """A JoinGroup request, what its version means for the answer, and who waits for that."""
 
     request: JoinGroupRequest
+    rebalance_timeout_ms: int
     client_id: str
     client_host: str
     """As Kafka shows it: ``/`` and the address."""
@@ -120,7 +121,7 @@ def _add(host: Host, group: ClassicGroup, member_id: str, joining: Join) -> None
         client_id=joining.client_id,
         client_host=joining.client_host,
         protocol_type=request.protocol_type,
-        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        rebalance_timeout_ms=joining.rebalance_timeout_ms,
         session_timeout_ms=request.session_timeout_ms,
         protocols=joining.protocols,
         is_new=True,
@@ -162,7 +163,7 @@ def _rejoin(host: Host, group: ClassicGroup, member: Member, joining: Join) -> N
 
 def _update(member: Member, joining: Join) -> None:
     member.protocols = joining.protocols
-    member.rebalance_timeout_ms = joining.request.rebalance_timeout_ms
+    member.rebalance_timeout_ms = joining.rebalance_timeout_ms
     member.session_timeout_ms = joining.request.session_timeout_ms
     member.joining = joining.answer
 

@@ -101,7 +101,7 @@ class Shard:
             self.write(decision.records, done)
         else:
             self._commits.after_all(done)
-        return answer
+        return answer if answer.result is None else answer.result
 
     def _batch(self, records: Sequence[CoordinatorRecord]) -> bytearray:
         now_ms = self.scheduler.now_ms()

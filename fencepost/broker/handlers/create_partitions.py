@@ -2,7 +2,8 @@
 
 ``count`` is what a topic has afterwards. Brokers are chosen as for a new topic, or assignments name
 them, one for each added partition. Every topic of the request is answered, each grows or is refused
-by itself, and all that grow do so in one new view of the cluster. A name that stands twice is refused.
+by itself, and all that grow do so in one new view of the cluster. A name that stands twice is
+refused.
 
 Versions: v2 compact types; v3 is the first to be throttled.
 

@@ -1,11 +1,11 @@
 """DeleteRecords (21), versions 0-2: move a partition's log start forward (KIP-107).
 
-Every record before the offset is gone for readers at once; -1 means up to the high watermark, beyond
-which nothing can be deleted. The answer's low watermark is the least log start of all replicas on
-brokers that are not fenced. It is sent when all of them have followed; those that did not within the
-timeout make it REQUEST_TIMED_OUT. A partition that stands twice in a request is deleted up to the
-offset named last. Kafka's own topics are INVALID_TOPIC_EXCEPTION, and topics that are only compacted
-are POLICY_VIOLATION.
+Every record before the offset is gone for readers at once; -1 means up to the high watermark,
+beyond which nothing can be deleted. The answer's low watermark is the least log start of all
+replicas on brokers that are not fenced. It is sent when all of them have followed; those that did
+not within the timeout make it REQUEST_TIMED_OUT. A partition that stands twice in a request is
+deleted up to the offset named last. Kafka's own topics are INVALID_TOPIC_EXCEPTION, and topics that
+are only compacted are POLICY_VIOLATION.
 
 Versions: v1 is throttled after the answer; v2 compact types.
 """

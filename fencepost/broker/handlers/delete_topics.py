@@ -1,9 +1,9 @@
 """DeleteTopics (20), versions 1-6: delete topics, by name or (v6) by id.
 
-The topics are gone from every view before the answer is sent; their names may be used again at once,
-for topics with other ids. What stands twice in a request, by name, by id or by both, is refused and
-not deleted. With ``delete.topic.enable=false`` everything is TOPIC_DELETION_DISABLED (from v3; before,
-INVALID_REQUEST).
+The topics are gone from every view before the answer is sent; their names may be used again at
+once, for topics with other ids. What stands twice in a request, by name, by id or by both, is
+refused and not deleted. With ``delete.topic.enable=false`` everything is TOPIC_DELETION_DISABLED
+(from v3; before, INVALID_REQUEST).
 
 Versions: v3 TOPIC_DELETION_DISABLED; v5 error messages; v6 topic ids.
 """
@@ -60,9 +60,7 @@ def _asked(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
     return [*(DeleteTopicState(name=name) for name in request.topic_names), *request.topics]
 
 
-def _results(
-    image: ClusterImage, asked: Sequence[DeleteTopicState]
-) -> list[DeletableTopicResult]:
+def _results(image: ClusterImage, asked: Sequence[DeleteTopicState]) -> list[DeletableTopicResult]:
     """One result for each topic; those without an error are to be deleted."""
     results = [_unclear(one) for one in asked if (one.name is None) == (one.topic_id is None)]
     times = Counter(one for one in asked if (one.name is None) != (one.topic_id is None))

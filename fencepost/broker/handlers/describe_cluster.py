@@ -40,7 +40,11 @@ def handle(ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResp
         controller_id=view.controller_id,
         brokers=tuple(
             DescribeClusterBroker(
-                broker_id=b.broker_id, host=b.host, port=b.port, rack=b.rack, is_fenced=b.fenced
+                broker_id=b.broker_id,
+                host=ctx.host_of(b),
+                port=b.port,
+                rack=b.rack,
+                is_fenced=b.fenced,
             )
             for b in view.brokers.values()
             if request.include_fenced_brokers or not b.fenced

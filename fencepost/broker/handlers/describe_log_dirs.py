@@ -1,11 +1,12 @@
 """DescribeLogDirs (35), versions 1-5: the replicas on this broker and their sizes (KIP-113).
 
 There is one directory, which bears the name that ``log.dir`` has, though logs are kept in memory.
-Null asks for all replicas; of those that a request names, the ones that this broker has are answered.
-Sizes are the bytes of all segments of a log.
+Null asks for all replicas; of those that a request names, the ones that this broker has are
+answered. Sizes are the bytes of all segments of a log.
 
-Versions: v2 compact types; v3 a top-level error; v4 total and usable bytes (KIP-827), both -1: memory
-is no volume whose size could be told; v5 cordoned directories (KIP-1066), which this one never is.
+Versions: v2 compact types; v3 a top-level error; v4 total and usable bytes (KIP-827), both -1:
+memory is no volume whose size could be told; v5 cordoned directories (KIP-1066), which this one
+never is.
 """
 
 from collections.abc import Iterator

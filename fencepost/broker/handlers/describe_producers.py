@@ -1,7 +1,7 @@
-"""DescribeProducers (61), version 0: the producers that wrote to partitions that lead here (KIP-664).
+"""DescribeProducers (61), version 0: who wrote to partitions that lead here (KIP-664).
 
-Idempotent producers that were active within ``producer.id.expiration.ms``, by producer id. A partition
-that this broker does not lead is NOT_LEADER_OR_FOLLOWER.
+Idempotent producers that were active within ``producer.id.expiration.ms``, by producer id. A
+partition that this broker does not lead is NOT_LEADER_OR_FOLLOWER.
 
 Missing: transactions, so no coordinator epoch (-1) and no start of a transaction (-1).
 """

@@ -1,13 +1,13 @@
 """DescribeQuorum (55), versions 0-2: the controllers' quorum (KIP-595, KIP-836).
 
-The cluster has one controller and no metadata log. It is described as Kafka would describe the same:
-the controller is leader and only voter of ``__cluster_metadata-0``, the other brokers observe, and an
-offset of that log is the number of an image of the cluster. Any request but one for exactly this
-partition is UNKNOWN_TOPIC_OR_PARTITION for all that it names.
+The cluster has one controller and no metadata log. It is described as Kafka would describe the
+same: the controller is leader and only voter of ``__cluster_metadata-0``, the other brokers
+observe, and an offset of that log is the number of an image of the cluster. Any request but one for
+exactly this partition is UNKNOWN_TOPIC_OR_PARTITION for all that it names.
 
-Versions: v1 when a replica last fetched and last was caught up; v2 error messages, directory ids and
-nodes (KIP-853). Directory ids are zero, as of replicas without one, and the controller has no listener
-to name.
+Versions: v1 when a replica last fetched and last was caught up; v2 error messages, directory ids
+and nodes (KIP-853). Directory ids are zero, as of replicas without one, and the controller has no
+listener to name.
 """
 
 from typing import Final
@@ -18,22 +18,21 @@ from fencepost.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     Node,
-    PartitionData,
     ReplicaState,
     ResponsePartitionData,
     ResponseTopicData,
-    TopicData,
 )
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 CONTROLLER_EPOCH: Final = 1
-_ONLY: Final = (TopicData(topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=0),)),)
+_ONLY: Final = [(METADATA_TOPIC, [0])]
 _UNKNOWN: Final = "This server does not host this topic-partition."
 
 
 def handle(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Describe the one partition."""
-    if request.topics != _ONLY:
+    asked = [(t.topic_name, [p.partition_index for p in t.partitions]) for t in request.topics]
+    if asked != _ONLY:
         return _every_partition(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN)
     image = ctx.broker.controller.image
     states = {

@@ -4,10 +4,10 @@ Topics come in the order of their names, all of them where none is named. A page
 partitions as the request and ``max.request.partition.size.limit`` allow, one at least; the cursor
 behind it names the next one. Topics that are not there take no room on a page.
 
-A cursor whose partition is negative, or whose topic is not the first at or behind it that the request
-names, is INVALID_REQUEST; a nameless topic is UNKNOWN_SERVER_ERROR for the whole request, as it is at
-a real broker. Eligible leader replicas are empty lists: there are none outside the ISR, and clients
-cannot do with null.
+A cursor whose partition is negative, or whose topic is not the first at or behind it that the
+request names, is INVALID_REQUEST; a nameless topic is UNKNOWN_SERVER_ERROR for the whole request,
+as it is at a real broker. Eligible leader replicas are empty lists: there are none outside the ISR,
+and clients cannot do with null.
 """
 
 from dataclasses import dataclass, field
@@ -45,9 +45,7 @@ def handle(
     for name in wanted:
         first = cursor.partition_index if cursor is not None and name == start else 0
         page.add(name, view.topics.get(name), first)
-    return DescribeTopicPartitionsResponse(
-        topics=tuple(page.topics), next_cursor=page.next_cursor
-    )
+    return DescribeTopicPartitionsResponse(topics=tuple(page.topics), next_cursor=page.next_cursor)
 
 
 def refuse(

@@ -1,8 +1,9 @@
 """GetTelemetrySubscriptions (71), version 0: which metrics a client is to push (KIP-714).
 
-There are no subscriptions: the list of metrics is empty, and a client of good manners pushes nothing.
-A client without an instance id is given one. Asking again before the push interval has passed is
-THROTTLING_QUOTA_EXCEEDED, unless a push was just refused for its subscription or its compression.
+There are no subscriptions: the list of metrics is empty, and a client of good manners pushes
+nothing. A client without an instance id is given one. Asking again before the push interval has
+passed is THROTTLING_QUOTA_EXCEEDED, unless a push was just refused for its subscription or its
+compression.
 """
 
 from uuid import UUID

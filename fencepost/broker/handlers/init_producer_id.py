@@ -1,15 +1,15 @@
 """InitProducerId (22), versions 0-6: an id for an idempotent producer (KIP-98, KIP-360).
 
-Without a transactional id every request gets a new producer id with epoch 0, also one that brings the
-id and epoch it had: an idempotent producer has no epoch to bump, it starts over. The id and the epoch
-are given both or not at all, and a transactional id is not empty: else INVALID_REQUEST.
+Without a transactional id every request gets a new producer id with epoch 0, also one that brings
+the id and epoch it had: an idempotent producer has no epoch to bump, it starts over. The id and the
+epoch are given both or not at all, and a transactional id is not empty: else INVALID_REQUEST.
 
-Versions: v2 compact types; v3 the producer's present id and epoch; v4 may answer PRODUCER_FENCED; v5
-TRANSACTION_ABORTABLE (KIP-890); v6 two-phase commit (KIP-939).
+Versions: v2 compact types; v3 the producer's present id and epoch; v4 may answer PRODUCER_FENCED;
+v5 TRANSACTION_ABORTABLE (KIP-890); v6 two-phase commit (KIP-939).
 
-Missing: transactions. A transactional id is answered COORDINATOR_NOT_AVAILABLE, as by a broker whose
-transaction topic is not up. NOT_COORDINATOR would say that another broker has it, and send the client
-looking for it.
+Missing: transactions. A transactional id is answered COORDINATOR_NOT_AVAILABLE, as by a broker
+whose transaction topic is not up. NOT_COORDINATOR would say that another broker has it, and send
+the client looking for it.
 """
 
 from typing import Final
@@ -38,6 +38,4 @@ def handle(ctx: Context, request: InitProducerIdRequest) -> InitProducerIdRespon
 
 def refuse(_request: InitProducerIdRequest, error_code: int) -> InitProducerIdResponse:
     """The error, and no id."""
-    return InitProducerIdResponse(
-        error_code=error_code, producer_id=NONE, producer_epoch=NONE
-    )
+    return InitProducerIdResponse(error_code=error_code, producer_id=NONE, producer_epoch=NONE)

@@ -45,13 +45,13 @@ def _join(ctx: Context, request: JoinGroupRequest) -> JoinGroupResponse | Wait[J
     shard = ctx.broker.coordinator.shard_for(request.group_id)
     if isinstance(shard, ErrorCode):
         return refusal(shard)
-    if ctx.version < _FIRST_WITH_REBALANCE_TIMEOUT:
-        request = replace(request, rebalance_timeout_ms=timeout_ms)
+    has_own = ctx.version >= _FIRST_WITH_REBALANCE_TIMEOUT
     answer: Wait[JoinGroupResponse] = Wait()
     requests.join(
         shard,
         Join(
             request=request,
+            rebalance_timeout_ms=request.rebalance_timeout_ms if has_own else timeout_ms,
             client_id=ctx.client_id or "",
             client_host=f"/{ctx.peer.host}",
             member_id_required=ctx.version >= _FIRST_WITH_KNOWN_MEMBER_ID,

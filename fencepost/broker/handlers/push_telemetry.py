@@ -1,9 +1,10 @@
 """PushTelemetry (72), version 0: a client's metrics, which nobody here reads (KIP-714).
 
-A push is checked as a real broker checks it, unpacked, and dropped: INVALID_REQUEST without an instance
-id or after the client's last push, THROTTLING_QUOTA_EXCEEDED before the push interval has passed (the
-last push may come early), UNKNOWN_SUBSCRIPTION_ID, UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE
-above ``telemetry.max.bytes``, and INVALID_RECORD for bytes that are not what their codec says.
+A push is checked as a real broker checks it, unpacked, and dropped: INVALID_REQUEST without an
+instance id or after the client's last push, THROTTLING_QUOTA_EXCEEDED before the push interval has
+passed (the last push may come early), UNKNOWN_SUBSCRIPTION_ID, UNSUPPORTED_COMPRESSION_TYPE,
+TELEMETRY_TOO_LARGE above ``telemetry.max.bytes``, and INVALID_RECORD for bytes that are not what
+their codec says.
 """
 
 from fencepost.broker.context import Context

@@ -110,9 +110,16 @@ class Journal:
             self._bytes -= oldest.counted
             oldest.counted = -1
 
-    def clear(self) -> None:
-        """Forget all; numbers go on."""
-        for exchange in self._exchanges:
+    def clear(self) -> Iterator[None]:
+        """Forget all; numbers go on. What was kept is freed by the steps, a little with each."""
+        gone, self._exchanges = self._exchanges, deque()
+        for exchange in gone:
             exchange.counted = -1
-        self._exchanges.clear()
         self._bytes = 0
+        return _freed(gone)
+
+
+def _freed(exchanges: deque[Exchange]) -> Iterator[None]:
+    while exchanges:
+        exchanges.popleft()
+        yield

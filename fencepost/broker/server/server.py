@@ -9,6 +9,8 @@ from fencepost.broker.server.connection import Connection
 from fencepost.broker.server.driver import LoopDriver
 from fencepost.broker.server.journal import Journal
 from fencepost.broker.server.listener import Listener
+from fencepost.broker.server.reclaim import Reclaimer
+from fencepost.storage.log import Log
 
 IDLE_CHECK_S = 1.0
 
@@ -28,12 +30,16 @@ class Server:
         self._flushes: dict[Connection, None] = {}
         self._loop: asyncio.AbstractEventLoop
         self._driver: LoopDriver
+        self._reclaimer: Reclaimer
         self._idle_check: asyncio.TimerHandle
 
     async def start(self) -> None:
         """Accept connections on every port."""
         self._loop = asyncio.get_running_loop()
         self._driver = LoopDriver(self.cluster.scheduler, self._loop)
+        self._reclaimer = Reclaimer(self._loop)
+        for broker in self.cluster.brokers.values():
+            broker.discard = self._reclaim
         for broker, sock in zip(self.cluster.brokers.values(), self._sockets, strict=True):
             listener = Listener(self, broker, sock)
             self._listeners.append(listener)
@@ -41,8 +47,11 @@ class Server:
         self._check_idle()
 
     def reset(self) -> None:
-        """Take the cluster back to how it started; connections stay."""
-        self.journal.clear()
+        """Take the cluster back to how it started; connections stay.
+
+        It is quick however much there was: what the cluster held is freed later, bit by bit.
+        """
+        self._reclaimer.add(self.journal.clear())
         self.cluster.reset()
 
     def flush_soon(self, connection: Connection) -> None:
@@ -60,6 +69,7 @@ class Server:
         """Close every port and connection."""
         self._idle_check.cancel()
         self._driver.stop()
+        self._reclaimer.stop()
         for listener in self._listeners:
             await listener.stop()
         await asyncio.sleep(0)  # lets the transports send what they hold and close
@@ -68,6 +78,9 @@ class Server:
         flushes, self._flushes = self._flushes, {}
         for connection in flushes:
             connection.flush()
+
+    def _reclaim(self, log: Log) -> None:
+        self._reclaimer.add(log.dismantle())
 
     def _check_idle(self) -> None:
         now_ms = self.clock.now_ms()

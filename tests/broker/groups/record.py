@@ -11,7 +11,7 @@ import struct
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from uuid import UUID
 
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.codec import decode_response, encode_request, response_body_offset
@@ -22,7 +22,8 @@ from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from fencepost.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from fencepost.protocol.messages.list_groups import ListGroupsRequest
 from fencepost.protocol.messages.metadata import MetadataRequest
-from tests.broker.groups.talk import TOPIC_IDS, TOPICS, Names, Script, Step, as_json, scripts
+from tests.broker.groups.scripts import ALL
+from tests.broker.groups.talk import TOPIC_IDS, TOPICS, Message, Names, Script, Step, as_json
 
 ANSWERS = Path(__file__).with_name("answers.jsonl")
 _SETTLED_S = 0.4
@@ -39,13 +40,15 @@ class Client:
         chunks = encode_request(BY_NAME[api], version, 1, client_id, request)
         self.socket.sendall(b"".join(chunks))
 
-    def receive(self, api: str, version: int) -> Any:
+    def receive(self, api: str, version: int) -> Message:
         size = struct.unpack(">i", self._exactly(4))[0]
         frame = self._exactly(size)
         described = BY_NAME[api]
         return decode_response(described, version, frame, response_body_offset(described, version))
 
-    def call(self, api: str, version: int, request: object, client_id: str | None = "probe") -> Any:
+    def call(
+        self, api: str, version: int, request: object, client_id: str | None = "probe"
+    ) -> Message:
         self.send(api, version, request, client_id)
         return self.receive(api, version)
 
@@ -59,7 +62,7 @@ class Client:
         return bytes(out)
 
 
-def record(address: tuple[str, int], script: Script, names: Names) -> list[Any]:
+def record(address: tuple[str, int], script: Script, names: Names) -> list[Message]:
     """Every answer of a conversation."""
     clients: dict[str, Client] = {}
     parked: dict[str, Step] = {}
@@ -104,21 +107,21 @@ def main() -> None:
     client = Client(address)
     ids = prepare(client)
     lines = []
-    for name, script in scripts():
+    for name, make in ALL.items():
+        script = make()
         clean(client)
         names = Names(topic_ids=ids)
         names.learn("$host", host)
         for answer in record(address, script, names):
-            answer = as_json(answer)
-            for found in [answer, *answer.get("coordinators", ())]:
+            row = as_json(answer)
+            for found in [row, *row.get("coordinators", ())]:
                 if found.get("port") == address[1]:
                     found["port"] = 9092
-            lines.append(json.dumps({"in": name, "answer": answer}, ensure_ascii=True))
+            lines.append(json.dumps({"in": name, "answer": row}))
     ANSWERS.write_text("\n".join(lines) + "\n")
-    print(len(lines), "answers")
 
 
-def prepare(client: Client) -> dict[Any, Any]:
+def prepare(client: Client) -> dict[UUID, UUID]:
     """The topics, and ``__consumer_offsets``."""
     topics = tuple(
         CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in TOPICS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from fencepost.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -32,7 +32,7 @@ from fencepost.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from fencepost.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.broker.groups.talk import TOPIC_IDS, Answered, Script, Step
+from tests.broker.groups.talk import TOPIC_IDS, Answered, Message, Script, Step
 
 UNKNOWN_ID: Final = UUID(int=0x11)
 
@@ -45,11 +45,13 @@ def subscription(*topics: str) -> bytes:
     return out + struct.pack(">i", -1)
 
 
-def protocols(*names: str, metadata: bytes = subscription("t")) -> tuple[Any, ...]:
+def protocols(
+    *names: str, metadata: bytes = subscription("t")
+) -> tuple[JoinGroupRequestProtocol, ...]:
     return tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names)
 
 
-def join(group: str, member: str = "", *, version: int = 9, **options: Any) -> Step:
+def join(group: str, member: str = "", *, version: int = 9, **options: Message) -> Step:
     step = {
         key: options.pop(key) for key in ("on", "parks", "learn", "client_id") if key in options
     }
@@ -62,7 +64,7 @@ def join(group: str, member: str = "", *, version: int = 9, **options: Any) -> S
 
 def sync(
     group: str, generation: int, member: str, *, version: int = 5, on: str = "first",
-    parks: bool = False, assign: dict[str, bytes] | None = None, **options: Any,
+    parks: bool = False, assign: dict[str, bytes] | None = None, **options: Message,
 ) -> Step:  # fmt: skip
     named = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
     request = SyncGroupRequest(
@@ -106,7 +108,7 @@ def offset(
 def commit(
     group: str, generation: int = -1, member: str = "", *, version: int = 9,
     topics: tuple[tuple[str | UUID, tuple[OffsetCommitRequestPartition, ...]], ...] | None = None,
-    **options: Any,
+    **options: Message,
 ) -> Step:  # fmt: skip
     default = (("t", (offset(epoch=3 if version >= 6 else -1),)),)
     request = OffsetCommitRequest(
@@ -126,7 +128,7 @@ Wanted = tuple[tuple[str | UUID, tuple[int, ...]], ...]
 SOME: Final[Wanted] = (("t", (0, 1, 7)),)
 
 
-def fetch(group: str, version: int, wanted: Wanted | None = SOME, **options: Any) -> Step:
+def fetch(group: str, version: int, wanted: Wanted | None = SOME, **options: Message) -> Step:
     """OffsetFetch of one group."""
     if version < 8:
         topics = None
@@ -141,7 +143,7 @@ def fetch(group: str, version: int, wanted: Wanted | None = SOME, **options: Any
     return Step(api="offset_fetch", version=version, request=request)
 
 
-def _fetched(group: str, wanted: Wanted | None, **options: Any) -> OffsetFetchRequestGroup:
+def _fetched(group: str, wanted: Wanted | None, **options: Message) -> OffsetFetchRequestGroup:
     topics = None
     if wanted is not None:
         topics = tuple(
@@ -167,7 +169,7 @@ def delete_offsets(group: str, **partitions: tuple[int, ...]) -> Step:
     return Step(api="offset_delete", version=0, request=request)
 
 
-def describe(*groups: str, version: int = 6, **options: Any) -> Step:
+def describe(*groups: str, version: int = 6, **options: Message) -> Step:
     request = DescribeGroupsRequest(groups=groups, **options)
     return Step(api="describe_groups", version=version, request=request)
 
@@ -355,7 +357,7 @@ def _two_members() -> Script:
 
 
 def _static_members() -> Script:
-    def again(name: str, version: int, **options: Any) -> Step:
+    def again(name: str, version: int, **options: Message) -> Step:
         return join("st", group_instance_id="i1", version=version, learn=name, **options)
 
     return [
@@ -442,7 +444,7 @@ def _fetching() -> Script:
 
 
 def _listing() -> Script:
-    connect = {"protocol_type": "connect"}
+    connect: dict[str, Message] = {"protocol_type": "connect"}
     filters = [(("empty",), ("Classic",)), (("EMPTY ",), ("CLASSIC",)), (("nope",), ())]
     return [
         commit("s"),

@@ -1,15 +1,15 @@
 """Conversations with a group coordinator: held with a real Kafka once, and with ours in each run.
 
-A conversation is a list of steps. What only one broker can know (member ids, topic ids) stands in it
-as ``$name``, is learnt from an answer, and is put into later requests. What was answered is kept in
-``answers.jsonl`` with the names in place of the values; ``python -m tests.broker.groups.record``
+A conversation is a list of steps. What only one broker can know (member ids, topic ids) stands in
+it as ``$name``, is learnt from an answer, and is put into later requests. What was answered is kept
+in ``answers.jsonl`` with the names in place of the values; ``python -m tests.broker.groups.record``
 writes it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -96,18 +96,19 @@ def mapped(
     if isinstance(message, tuple):
         return tuple(mapped(each, text, topic_id) for each in message)
     if dataclasses.is_dataclass(message):
-        return dataclasses.replace(
-            message,  # type: ignore[type-var]  # instances only: classes are no messages
-            **{
-                each.name: mapped(getattr(message, each.name), text, topic_id)
-                for each in dataclasses.fields(message)
-            },
-        )
+        cls = message_class(message)
+        values = {each.name: getattr(message, each.name) for each in dataclasses.fields(cls)}
+        return cls(**{name: mapped(value, text, topic_id) for name, value in values.items()})
     return message
 
 
+def message_class(message: Message) -> Message:
+    """The class of a message; what the codec reads is of a subclass with one version's fields."""
+    return next(cls for cls in type(message).__mro__ if "__dataclass_params__" in vars(cls))
+
+
 def as_json(message: Message) -> Message:
-    """A message as JSON has it: bytes as hex, ids as text, and just the fields that say something."""
+    """A message as JSON has it: bytes as hex, ids as text, and without what is at its default."""
     if isinstance(message, bytes):
         return {"hex": message.hex()}
     if isinstance(message, UUID):
@@ -117,16 +118,7 @@ def as_json(message: Message) -> Message:
     if dataclasses.is_dataclass(message):
         return {
             each.name: as_json(getattr(message, each.name))
-            for each in dataclasses.fields(message)
+            for each in dataclasses.fields(message_class(message))
             if getattr(message, each.name) != each.default
         }
     return message
-
-
-def scripts() -> Iterator[tuple[str, Script]]:
-    """Every conversation by name."""
-    from tests.broker.groups import scripts as module
-
-    found: Mapping[str, Callable[[], Script]] = module.ALL
-    for name, make in found.items():
-        yield name, make()

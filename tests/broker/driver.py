@@ -1,0 +1,138 @@
+"""A cluster without sockets or event loop: requests go in, answers come out, a hand moves time.
+
+Requests and answers take the codec's way there and back, so that handlers see what a client of that
+version sends, and tests what it gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+from fencepost.broker.broker import Broker
+from fencepost.broker.cluster import Address, Cluster, ClusterOptions, Conformance
+from fencepost.broker.context import Context, HangUp, Peer
+from fencepost.broker.replica import Replica
+from fencepost.broker.scheduler import ManualClock, advance
+from fencepost.broker.waits import Wait
+from fencepost.protocol import codec, frames
+from fencepost.protocol.apis import BY_NAME
+
+Message: TypeAlias = Any
+"""A request or response of any API."""
+NEWEST: Final = -1
+"""As a version: the newest that is served."""
+
+
+class Asked:
+    """A request that was sent, and its answer as soon as there is one."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self.hung_up = False
+        self._response: Message = None
+
+    @property
+    def response(self) -> Message:
+        assert self.done, "no answer yet"
+        return self._response
+
+    def take(self, response: Message) -> None:
+        assert not self.done, "answered twice"
+        self.done = True
+        self._response = response
+
+
+class Driver:
+    """A cluster with its clock."""
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        configs: Mapping[str, str] | None = None,
+        conformance: Conformance = Conformance.KIP,
+    ) -> None:
+        self.clock = ManualClock()
+        addresses = (
+            Address(host="127.0.0.1", port=9091 + n, advertised_host=f"broker-{n}")
+            for n in range(1, brokers + 1)
+        )
+        options = ClusterOptions(
+            addresses=tuple(addresses), configs=configs or {}, conformance=conformance
+        )
+        self.cluster = Cluster(options, self.clock)
+
+    def send(
+        self, broker_id: int, api_name: str, version: int, request: Message, client: str = "c1"
+    ) -> Asked:
+        """Send a request; everything that is due happens before this returns."""
+        api, asked = BY_NAME[api_name], Asked()
+        version = api.max_version if version == NEWEST else version
+        frame = bytearray(b"".join(codec.encode_request(api, version, 1, client, request))[4:])
+        offset = frames.skip_tags(frame, frames.read_header(frame), api)
+        ctx = Context(
+            broker=self.broker(broker_id),
+            version=version,
+            client_id=client,
+            peer=Peer(connection_id=client, host="192.0.2.1", listener_host="203.0.113.7"),
+            now_ms=self.clock.now_ms(),
+        )
+
+        def answered(response: object) -> None:
+            if response is None:
+                asked.take(None)
+                return
+            sent = b"".join(codec.encode_response(api, version, 1, response))[4:]
+            body = codec.response_body_offset(api, version)
+            asked.take(codec.decode_response(api, version, sent, body))
+
+        message = codec.decode_request(api, version, frame, offset)
+        answer = self.broker(broker_id).handle(api, ctx, message)
+        if isinstance(answer, Wait):
+            answer.then(answered)
+        elif isinstance(answer, HangUp):
+            asked.hung_up = True
+        else:
+            answered(answer)
+        self.cluster.scheduler.run_due()
+        return asked
+
+    def ask(
+        self, broker_id: int, api_name: str, version: int, request: Message, client: str = "c1"
+    ) -> Message:
+        """Send a request that is answered without waiting; its answer."""
+        return self.send(broker_id, api_name, version, request, client).response
+
+    def advance(self, by_ms: int) -> None:
+        """Let time pass, and all that is due meanwhile happen."""
+        advance(self.cluster.scheduler, self.clock, by_ms)
+
+    def broker(self, broker_id: int) -> Broker:
+        return self.cluster.brokers[broker_id]
+
+    def replica(self, broker_id: int, topic: str, index: int = 0) -> Replica:
+        return self.broker(broker_id).replicas[topic, index]
+
+    def leader(self, topic: str, index: int = 0) -> Replica:
+        found = self.cluster.controller.image.partition(topic, index)
+        assert found is not None
+        return self.replica(found.leader, topic, index)
+
+    def elect(self, topic: str, index: int, leader: int) -> None:
+        self.cluster.controller.elect(topic, index, leader)
+        self.cluster.scheduler.run_due()
+
+    def hold(self, *broker_ids: int) -> None:
+        """No request and no ring reaches these brokers, so that their followers take no steps.
+
+        They still ask others when a new view of the cluster reaches them.
+        """
+        for broker_id in broker_ids:
+            del self.cluster.network._brokers[broker_id]
+
+    def release(self, *broker_ids: int) -> None:
+        for broker_id in broker_ids:
+            self.cluster.network.join(self.broker(broker_id))
+            for topic, index in self.broker(broker_id).replicas:
+                self.broker(broker_id).poke_follower(topic, index)
+        self.cluster.scheduler.run_due()

@@ -1,0 +1,76 @@
+"""What Apache Kafka 4.3.1 answered, and what we answer, step by step."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tests.broker.groups.live import HOST, Live, hold
+from tests.broker.groups.scripts import ALL
+from tests.broker.groups.talk import Answered, Message, Script, Step, as_json
+
+ANSWERS: Final = Path(__file__).with_name("answers.jsonl")
+UNORDERED: Final = {"groups", "topics", "results", "partitions", "members"}
+"""What Kafka lists in the order of its hash tables, in the answers of these APIs."""
+UNORDERED_IN: Final = {
+    "offset_fetch",
+    "list_groups",
+    "offset_delete",
+    "delete_groups",
+    "join_group",
+}
+
+
+def recorded(conversation: str) -> list[Message]:
+    rows = [json.loads(line) for line in ANSWERS.read_text().splitlines()]
+    return [row["answer"] for row in rows if row["in"] == conversation]
+
+
+def answered(script: Script) -> list[str]:
+    """Which request each answer is to."""
+    parked: dict[str, Step] = {}
+    asked = []
+    for step in script:
+        if isinstance(step, Answered):
+            asked.append(parked.pop(step.on).api)
+        elif step.parks:
+            parked[step.on] = step
+        else:
+            asked.append(step.api)
+    return asked
+
+
+def sorted_lists(value: Message) -> Message:
+    if isinstance(value, dict):
+        return {
+            key: sorted(map(sorted_lists, each), key=json.dumps)
+            if key in UNORDERED
+            else sorted_lists(each)
+            for key, each in value.items()
+        }
+    if isinstance(value, list):
+        return [sorted_lists(each) for each in value]
+    return value
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_answers_are_those_of_kafka(name: str) -> None:
+    script = ALL[name]()
+    live = Live()
+    names = live.names
+    names.learn("$host", HOST)
+    live.call("find_coordinator", 0, FindCoordinatorRequest(key="g"))
+    ours = [as_json(answer) for answer in hold(live, script, names)]
+    kafkas = recorded(name)
+    assert len(ours) == len(kafkas)
+    for index, (api, our, kafka) in enumerate(zip(answered(script), ours, kafkas, strict=True)):
+        put = sorted_lists if api in UNORDERED_IN else as_it_is
+        assert put(our) == put(kafka), f"answer {index} of {name}, to {api}"
+
+
+def as_it_is(value: Message) -> Message:
+    return value

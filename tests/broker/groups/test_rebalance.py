@@ -1,0 +1,214 @@
+"""Transitions that time brings about."""
+
+from __future__ import annotations
+
+from fencepost.broker.groups.state import GroupState
+from fencepost.protocol.errors import ErrorCode
+from tests.broker.groups.workbench import NOW_MS, REBALANCE_MS, SESSION_MS, Workbench, said
+
+MANY = 10 * SESSION_MS
+
+
+def test_a_silent_member_is_dropped_after_its_session_timeout() -> None:
+    bench = Workbench()
+    bench.stable()
+    bench.advance(SESSION_MS - 1)
+    assert bench.group().state is GroupState.STABLE
+    bench.advance(1)
+    assert bench.group().state is GroupState.EMPTY
+    assert bench.group().generation == 2
+
+
+def test_heartbeats_keep_a_member() -> None:
+    bench = Workbench()
+    (member,) = bench.stable()
+    for _ in range(5):
+        bench.advance(SESSION_MS - 1)
+        assert bench.heartbeat(member, 1) is ErrorCode.NONE
+
+
+def test_commits_keep_a_member() -> None:
+    bench = Workbench()
+    (member,) = bench.stable()
+    for _ in range(5):
+        bench.advance(SESSION_MS - 1)
+        assert bench.commit(generation=1, member_id=member) == (ErrorCode.NONE,)
+
+
+def test_the_others_rebalance_without_the_silent_one() -> None:
+    bench = Workbench()
+    alive, silent = bench.stable(2)
+    bench.advance(SESSION_MS - 1)
+    bench.heartbeat(alive, 2)
+    bench.advance(1)
+    assert bench.heartbeat(alive, 2) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert silent not in bench.group().members
+    assert said(bench.join(alive)).generation_id == 3
+
+
+def test_who_waits_for_the_others_need_not_heartbeat() -> None:
+    bench = Workbench()
+    bench.stable(2, session_ms=MANY)
+    leader, follower = bench.group().members
+    waiting = bench.join(leader, session_ms=SESSION_MS)
+    for _ in range(2):
+        bench.advance(SESSION_MS)
+        assert not waiting.done
+        assert bench.heartbeat(follower, 2) is ErrorCode.REBALANCE_IN_PROGRESS
+    bench.join(follower, session_ms=MANY)
+    assert said(waiting).generation_id == 3
+    bench.advance(SESSION_MS)
+    assert leader not in bench.group().members, "its session runs again"
+
+
+def test_who_does_not_join_within_the_rebalance_timeout_is_dropped() -> None:
+    bench = Workbench()
+    leader, missing = bench.stable(2, session_ms=2 * REBALANCE_MS)
+    waiting = bench.join(leader, session_ms=2 * REBALANCE_MS)
+    bench.advance(REBALANCE_MS - 1)
+    assert not waiting.done
+    bench.advance(1)
+    assert [one.member_id for one in said(waiting).members] == [leader]
+    assert missing not in bench.group().members
+
+
+def test_a_leader_that_does_not_come_back_is_followed_by_one_who_did() -> None:
+    bench = Workbench()
+    leader, follower = bench.stable(2, session_ms=2 * REBALANCE_MS)
+    waiting = bench.join(follower, topics=("u",), session_ms=2 * REBALANCE_MS)
+    bench.advance(REBALANCE_MS)
+    assert said(waiting).leader == follower
+    assert leader not in bench.group().members
+
+
+def test_who_does_not_sync_within_the_rebalance_timeout_is_dropped() -> None:
+    bench = Workbench()
+    leader, follower = bench.stable(2, session_ms=MANY * 10)
+    waiting = bench.join(leader, session_ms=MANY * 10)
+    bench.join(follower, session_ms=MANY * 10)
+    assert said(waiting).generation_id == 3
+    parked = bench.sync(follower, 3)
+    bench.advance(REBALANCE_MS - 1)
+    assert not parked.done
+    bench.advance(1)
+    assert said(parked).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert list(bench.group().members) == [follower]
+    assert said(bench.join(follower)).generation_id == 4
+
+
+def test_a_follower_that_never_syncs_is_dropped_from_a_stable_group() -> None:
+    bench = Workbench()
+    leader, follower = bench.stable(2, session_ms=MANY * 10)
+    bench.join(leader, session_ms=MANY * 10)
+    bench.join(follower, session_ms=MANY * 10)
+    bench.sync(leader, 3, {})
+    assert bench.group().state is GroupState.STABLE
+    bench.advance(REBALANCE_MS)
+    assert bench.group().state is GroupState.PREPARING_REBALANCE
+    assert list(bench.group().members) == [leader]
+
+
+def test_all_synced_and_nobody_is_overdue() -> None:
+    bench = Workbench()
+    bench.stable(2, session_ms=MANY * 10)
+    bench.advance(REBALANCE_MS)
+    assert bench.group().state is GroupState.STABLE
+
+
+def test_a_pending_member_holds_up_the_others_until_it_is_forgotten() -> None:
+    bench = Workbench()
+    (leader,) = bench.stable(session_ms=MANY)
+    bench.join(session_ms=SESSION_MS)
+    waiting = bench.join(leader, session_ms=MANY)
+    assert not waiting.done
+    bench.advance(SESSION_MS - 1)
+    assert not waiting.done
+    bench.advance(1)
+    assert said(waiting).generation_id == 2
+
+
+def test_a_new_member_during_the_sync_phase_makes_everybody_join_again() -> None:
+    bench = Workbench()
+    leader, follower = bench.stable(2)
+    waiting = bench.join(leader)
+    bench.join(follower)
+    assert said(waiting).generation_id == 3
+    parked = bench.sync(follower, 3)
+    bench.enter()
+    assert said(parked).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert said(bench.sync(leader, 3)).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_only_static_members_left_and_none_comes_until_their_sessions_end() -> None:
+    bench = Workbench()
+    first = bench.join(instance="a", session_ms=2 * REBALANCE_MS, rebalance_ms=REBALANCE_MS)
+    static = said(first).member_id
+    bench.sync(static, 1, {}, instance="a")
+    told = said(bench.join()).member_id
+    bench.join(told)
+    bench.leave((told, None))
+    bench.advance(REBALANCE_MS)
+    assert bench.group().state is GroupState.PREPARING_REBALANCE
+    bench.advance(REBALANCE_MS)
+    assert (bench.group().state, bench.group().generation) == (GroupState.EMPTY, 2)
+
+
+def test_an_empty_generation_is_stored() -> None:
+    bench = Workbench()
+    (member,) = bench.stable()
+    bench.leave((member, None))
+    stored = bench.shard.latest.groups["g"]
+    assert (stored.generation, stored.protocol_type, stored.protocol) == (2, "consumer", None)
+    assert (stored.leader, stored.members) == (None, ())
+
+
+def test_an_assignment_that_cannot_be_stored_makes_everybody_join_again() -> None:
+    bench = Workbench()
+    leader, follower = bench.stable(2)
+    bench.join(leader)
+    bench.join(follower)
+    parked = bench.sync(follower, 3)
+    bench.log.refusal = ErrorCode.MESSAGE_TOO_LARGE
+    assert said(bench.sync(leader, 3, {})).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert said(parked).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert bench.group().state is GroupState.PREPARING_REBALANCE
+
+
+def test_an_assignment_counts_when_it_is_committed() -> None:
+    bench = Workbench()
+    told = said(bench.join()).member_id
+    bench.join(told)
+    bench.log.held = True
+    parked = bench.sync(told, 1, {told: b"A"})
+    assert not parked.done
+    assert bench.group().state is GroupState.COMPLETING_REBALANCE
+    bench.log.commit()
+    assert said(parked).assignment == b"A"
+    assert bench.group().state is GroupState.STABLE
+
+
+def test_an_assignment_of_a_generation_that_is_over_is_ignored() -> None:
+    bench = Workbench()
+    told = said(bench.join(rebalance_ms=1000)).member_id
+    bench.join(told, rebalance_ms=1000)
+    bench.log.held = True
+    parked = bench.sync(told, 1, {told: b"A"})
+    bench.join(told, topics=("u",), rebalance_ms=1000)
+    assert said(parked).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    bench.log.commit()
+    assert bench.group().state is GroupState.COMPLETING_REBALANCE
+    assert bench.group().generation == 2
+    assert bench.group().members[told].assignment == b""
+
+
+def test_no_timer_outlives_a_group() -> None:
+    bench = Workbench()
+    members = bench.stable(3)
+    bench.join()
+    bench.leave(*((member, None) for member in members))
+    bench.advance(REBALANCE_MS + SESSION_MS)
+    assert bench.group().state is GroupState.EMPTY
+    assert (
+        bench.scheduler.next_deadline_ms()
+        == NOW_MS + bench.config.offsets_retention_check_interval_ms
+    )

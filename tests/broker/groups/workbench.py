@@ -1,0 +1,265 @@
+"""A shard on a log that commits when it is told to, with short ways to ask it things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+
+from fencepost.broker.groups import requests
+from fencepost.broker.groups.config import GroupConfig
+from fencepost.broker.groups.group import ClassicGroup
+from fencepost.broker.groups.joins import Join
+from fencepost.broker.groups.offsets import Commit, PartitionCommit
+from fencepost.broker.groups.shard import Shard
+from fencepost.broker.scheduler import ManualClock, Scheduler, advance
+from fencepost.broker.waits import Wait
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.heartbeat import HeartbeatRequest
+from fencepost.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from fencepost.protocol.messages.leave_group import MemberIdentity, MemberResponse
+from fencepost.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from fencepost.protocol.records import Record, iter_records
+from tests.broker.groups.scripts import subscription
+from tests.broker.groups.talk import Message
+
+NOW_MS = 1_700_000_000_000
+SESSION_MS = 10_000
+REBALANCE_MS = 60_000
+
+
+class FakeLog:
+    """A log of one leader; what is appended is committed at once unless it is held."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.records = list(records)
+        self.held = False
+        self.refusal: ErrorCode | None = None
+        self.high_watermark = len(self.records)
+        self._waiting: list[tuple[int, Callable[[], None]]] = []
+
+    def append(self, batch: bytearray) -> int | ErrorCode:
+        if self.refusal is not None:
+            return self.refusal
+        for record in iter_records(batch):
+            self.records.append(record._replace(offset=len(self.records)))
+        if not self.held:
+            self.high_watermark = len(self.records)
+        return len(self.records) - 1
+
+    def read_all(self) -> Iterable[Record]:
+        return tuple(self.records)
+
+    def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
+        if offset < self.high_watermark:
+            callback()
+        else:
+            self._waiting.append((offset, callback))
+
+    def commit(self, up_to: int | None = None) -> None:
+        """Raise the high watermark: to the end, or to an offset (exclusive)."""
+        self.high_watermark = len(self.records) if up_to is None else up_to
+        due = [each for each in self._waiting if each[0] < self.high_watermark]
+        self._waiting = [each for each in self._waiting if each[0] >= self.high_watermark]
+        for _, callback in due:
+            callback()
+
+
+class Workbench:
+    """One shard, one clock."""
+
+    def __init__(
+        self,
+        config: GroupConfig | None = None,
+        *,
+        log: FakeLog | None = None,
+        now_ms: int = NOW_MS,
+        seed: int = 1,
+    ) -> None:
+        self.clock = ManualClock(now_ms)
+        self.scheduler = Scheduler(self.clock)
+        self.log = log or FakeLog()
+        self.config = config or GroupConfig(initial_rebalance_delay_ms=0)
+        self.shard = Shard(
+            log=self.log, scheduler=self.scheduler, rng=Random(seed), config=self.config
+        )
+        self.scheduler.run_due()
+
+    def advance(self, by_ms: int) -> None:
+        advance(self.scheduler, self.clock, by_ms)
+
+    def group(self, group_id: str = "g") -> ClassicGroup:
+        group = self.shard.find(group_id)
+        assert group is not None
+        return group
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        group: str = "g",
+        version: int = 9,
+        instance: str | None = None,
+        protocols: tuple[str, ...] = ("range",),
+        topics: tuple[str, ...] = ("t",),
+        protocol_type: str = "consumer",
+        session_ms: int = SESSION_MS,
+        rebalance_ms: int = REBALANCE_MS,
+        client_id: str = "c",
+        reason: str | None = None,
+    ) -> Wait[JoinGroupResponse]:
+        answer: Wait[JoinGroupResponse] = Wait()
+        request = JoinGroupRequest(
+            group_id=group,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocols=tuple(
+                JoinGroupRequestProtocol(name=name, metadata=subscription(*topics))
+                for name in protocols
+            ),
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rebalance_ms,
+            reason=reason,
+        )
+        joining = Join(
+            request=request,
+            rebalance_timeout_ms=rebalance_ms,
+            client_id=client_id,
+            client_host="/127.0.0.1",
+            member_id_required=version >= 4,
+            can_skip_assignment=version >= 9,
+            answer=answer,
+        )
+        requests.join(self.shard, joining)
+        self.scheduler.run_due()
+        return answer
+
+    def enter(self, *, group: str = "g", **options: Message) -> tuple[str, Wait[JoinGroupResponse]]:
+        """Join as a new member that is told its id first: that id, and the answer or the wait."""
+        told = said(self.join(group=group, **options))
+        assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        member_id = told.member_id
+        return member_id, self.join(member_id, group=group, **options)
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assign: dict[str, bytes] | None = None,
+        *,
+        group: str = "g",
+        instance: str | None = None,
+        protocol_name: str | None = None,
+        protocol_type: str | None = None,
+    ) -> Wait[SyncGroupResponse]:
+        answer: Wait[SyncGroupResponse] = Wait()
+        request = SyncGroupRequest(
+            group_id=group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_name=protocol_name,
+            protocol_type=protocol_type,
+            assignments=tuple(
+                SyncGroupRequestAssignment(member_id=to, assignment=part)
+                for to, part in (assign or {}).items()
+            ),
+        )
+        requests.sync(self.shard, request, answer)
+        self.scheduler.run_due()
+        return answer
+
+    def stable(self, count: int = 1, *, group: str = "g", **options: Message) -> list[str]:
+        """A stable group with members of its own; the leader's id comes first."""
+        ids = [said(self.join(group=group, **options)).member_id for _ in range(count)]
+        answers = [self.join(member_id, group=group, **options) for member_id in ids]
+        if count > 1:
+            # The first was alone in a generation before the others came.
+            answers[0] = self.join(ids[0], group=group, **options)
+        generation = said(answers[0]).generation_id
+        waiting = [self.sync(member_id, generation, group=group) for member_id in ids[1:]]
+        parts = {member_id: member_id.encode() for member_id in ids}
+        assert said(self.sync(ids[0], generation, parts, group=group)).error_code == 0
+        assert all(said(each).error_code == 0 for each in waiting)
+        return ids
+
+    def heartbeat(
+        self, member_id: str, generation: int, *, group: str = "g", instance: str | None = None
+    ) -> ErrorCode:
+        request = HeartbeatRequest(
+            group_id=group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+        )
+        code = requests.heartbeat(self.shard, request)
+        assert isinstance(code, ErrorCode)
+        return code
+
+    def leave(
+        self, *members: tuple[str, str | None], group: str = "g"
+    ) -> tuple[MemberResponse, ...]:
+        identities = tuple(
+            MemberIdentity(member_id=member_id, group_instance_id=instance)
+            for member_id, instance in members
+        )
+        left = requests.leave(self.shard, group, identities)
+        self.scheduler.run_due()
+        return left
+
+    def commit(
+        self,
+        offset: int = 5,
+        *,
+        group: str = "g",
+        generation: int = -1,
+        member_id: str = "",
+        topic: str = "t",
+        partition: int = 0,
+        metadata: str | None = "md",
+        epoch: int = 3,
+        retention_ms: int = -1,
+    ) -> requests.Codes | Wait[requests.Codes]:
+        return requests.commit(
+            self.shard,
+            Commit(
+                group_id=group,
+                generation=generation,
+                member_id=member_id,
+                group_instance_id=None,
+                retention_time_ms=retention_ms,
+                partitions=(
+                    PartitionCommit(
+                        topic=topic,
+                        topic_id=None,
+                        partition=partition,
+                        offset=offset,
+                        leader_epoch=epoch,
+                        metadata=metadata,
+                    ),
+                ),
+                missing_group_error=ErrorCode.GROUP_ID_NOT_FOUND,
+            ),
+        )
+
+    def after_failover(self, config: GroupConfig | None = None) -> Workbench:
+        """The shard as another broker loads it now from the same log; this one is closed."""
+        self.shard.close()
+        return Workbench(
+            config or self.config, log=FakeLog(self.log.records), now_ms=self.clock.now_ms()
+        )
+
+
+def said(answer: Wait[JoinGroupResponse] | Wait[SyncGroupResponse]) -> Message:
+    """An answer that has to be there."""
+    assert answer.done, "it waits"
+    assert answer.result is not None
+    return answer.result

@@ -1,0 +1,90 @@
+"""DescribeQuorum: one controller, seen as Kafka would show it."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    PartitionData,
+    TopicData,
+)
+from tests.broker.driver import Driver
+from tests.broker.talk import create
+
+
+def describe(
+    driver: Driver, *topics: tuple[str, tuple[int, ...]], version: int = 2
+) -> DescribeQuorumResponse:
+    request = DescribeQuorumRequest(
+        topics=tuple(
+            TopicData(
+                topic_name=name,
+                partitions=tuple(PartitionData(partition_index=index) for index in indexes),
+            )
+            for name, indexes in topics
+        )
+    )
+    response = driver.ask(2, "describe_quorum", version, request)
+    assert isinstance(response, DescribeQuorumResponse)
+    return response
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_the_controller_leads_and_the_other_brokers_observe(version: int) -> None:
+    driver = Driver(3)
+    answer = describe(driver, ("__cluster_metadata", (0,)), version=version)
+    ((partition,),) = (topic.partitions for topic in answer.topics)
+    assert (answer.error_code, partition.error_code) == (ErrorCode.NONE, ErrorCode.NONE)
+    assert (partition.leader_id, partition.leader_epoch) == (1, 1)
+    assert [voter.replica_id for voter in partition.current_voters] == [1]
+    assert [observer.replica_id for observer in partition.observers] == [2, 3]
+    now_ms = driver.clock.now_ms() if version >= 1 else -1
+    seen = {r.last_caught_up_timestamp for r in (*partition.current_voters, *partition.observers)}
+    assert seen == {now_ms}
+    assert [node.node_id for node in answer.nodes] == ([1] if version >= 2 else [])
+
+
+def test_the_log_of_the_controller_grows_with_every_change() -> None:
+    driver = Driver(2)
+
+    def ends() -> list[int]:
+        ((partition,),) = (
+            t.partitions for t in describe(driver, ("__cluster_metadata", (0,))).topics
+        )
+        replicas = (*partition.current_voters, *partition.observers)
+        return [partition.high_watermark, *(replica.log_end_offset for replica in replicas)]
+
+    before = ends()
+    assert len(set(before)) == 1
+    create(driver, "t")
+    assert ends() == [before[0] + 1] * 3
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [
+        [("nope", (0,))],
+        [("__cluster_metadata", (1,))],
+        [("__cluster_metadata", (0, 1))],
+        [("__cluster_metadata", (0, 0))],
+        [("nope", (0,)), ("__cluster_metadata", (0,))],
+    ],
+)
+def test_any_other_question_is_refused_for_all_that_it_names(
+    topics: list[tuple[str, tuple[int, ...]]],
+) -> None:
+    answer = describe(Driver(2), *topics)
+    assert answer.error_code == ErrorCode.NONE
+    assert [(t.topic_name, len(t.partitions)) for t in answer.topics] == [
+        (name, len(indexes)) for name, indexes in topics
+    ]
+    assert {(p.error_code, p.error_message) for t in answer.topics for p in t.partitions} == {
+        (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "This server does not host this topic-partition.",
+        )
+    }
+    assert answer.nodes == ()

@@ -1,0 +1,128 @@
+"""A server without sockets: connections that write into a list."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from fencepost.broker.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.controller import NewTopic
+from fencepost.broker.scheduler import ManualClock
+from fencepost.broker.server.connection import Connection
+from fencepost.broker.server.listener import Listener
+from fencepost.broker.server.server import Server
+from fencepost.protocol.apis import BY_NAME, Api
+from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.codec import decode_response, encode_request, response_body_offset
+
+Message: TypeAlias = Any
+"""A response of any API."""
+ADDRESS: Final = ("192.0.2.1", 50_000)
+
+
+class Transport(asyncio.Transport):
+    """What a connection writes, and whether it reads."""
+
+    def __init__(self, address: tuple[str, int] = ADDRESS) -> None:
+        super().__init__({"peername": address, "sockname": ("203.0.113.7", 9092)})
+        self.written = bytearray()
+        self.writes = 0
+        self.closed = False
+        self._reading = True
+
+    def is_reading(self) -> bool:
+        return self._reading
+
+    def writelines(self, list_of_data: Iterable[Buffer]) -> None:
+        assert not self.closed, "written after the end"
+        self.writes += 1
+        for data in list_of_data:
+            self.written += data
+
+    def close(self) -> None:
+        self.closed = True
+
+    def pause_reading(self) -> None:
+        assert self._reading, "paused twice"
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        assert not self._reading, "resumed twice"
+        self._reading = True
+
+
+class Client:
+    """One connection's other end."""
+
+    def __init__(self, listener: Listener, address: tuple[str, int] = ADDRESS) -> None:
+        self.transport = Transport(address)
+        self.connection = Connection(listener)
+        self.connection.connection_made(self.transport)
+        self._correlation_id = 0
+
+    def send(self, data: bytes) -> None:
+        """Bytes, as they come from the network."""
+        while data and not self.transport.closed:
+            room = self.connection.get_buffer(-1)
+            count = min(len(room), len(data))
+            room[:count] = data[:count]
+            self.connection.buffer_updated(count)
+            data = data[count:]
+
+    def frame(self, name: str, version: int, message: object) -> bytes:
+        self._correlation_id += 1
+        chunks: list[Buffer] = encode_request(
+            BY_NAME[name], version, self._correlation_id, "tester", message
+        )
+        return b"".join(chunks)
+
+    def ask(self, name: str, version: int, message: object) -> None:
+        self.send(self.frame(name, version, message))
+
+    def correlation_ids(self) -> list[int]:
+        return [struct.unpack_from(">i", frame)[0] for frame in self.frames()]
+
+    def frames(self) -> list[bytes]:
+        found, at = [], 0
+        while at < len(self.transport.written):
+            (size,) = struct.unpack_from(">i", self.transport.written, at)
+            found.append(bytes(self.transport.written[at + 4 : at + 4 + size]))
+            at += 4 + size
+        return found
+
+    def answer(self, number: int, name: str, version: int) -> Message:
+        api: Api = BY_NAME[name]
+        body = response_body_offset(api, version)
+        return decode_response(api, version, self.frames()[number], body)
+
+
+class Edge:
+    """A server with one broker, whose clock a test moves and whose loop is never asked."""
+
+    def __init__(self, configs: Mapping[str, str] | None = None) -> None:
+        self.clock = ManualClock()
+        address = Address(host="127.0.0.1", port=9092, advertised_host="")
+        options = ClusterOptions(addresses=(address,), configs=configs or {})
+        self.cluster = Cluster(options, self.clock)
+        self.cluster.controller.create_topic(NewTopic(name="t", configs={}))
+        self.cluster.scheduler.run_due()
+        self.server = Server(self.cluster, self.clock, [])
+        self.flushes: list[Connection] = []
+        # There is no loop to flush at the end of a turn.
+        self.server.flush_soon = self.flushes.append  # type: ignore[method-assign, assignment]
+        self.listener = Listener(self.server, self.cluster.brokers[1], None)  # type: ignore[arg-type]
+
+    def connect(self, address: tuple[str, int] = ADDRESS) -> Client:
+        return Client(self.listener, address)
+
+    def pass_time(self, by_ms: int) -> None:
+        self.clock.move_to(self.clock.now_ms() + by_ms)
+        self.turn()
+
+    def turn(self) -> None:
+        """What the loop does at the end of a turn."""
+        self.cluster.scheduler.run_due()
+        while self.flushes:
+            self.flushes.pop(0).flush()

@@ -1,0 +1,171 @@
+"""The compiled writers and the readers, of every API and version, against kio's own."""
+
+from __future__ import annotations
+
+import struct
+from contextlib import suppress
+from io import BytesIO
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kio.serial import entity_reader, entity_writer
+
+from fencepost.protocol import codec
+from fencepost.protocol.apis import APIS, BY_NAME, Api
+from fencepost.protocol.codec.schema import Shape, Side, message_shape
+from fencepost.protocol.frames import read_header, skip_tags
+from fencepost.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from fencepost.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from tests.protocol.messages import EVERY, Content, Value, content_of, contents, kios, ours, title
+
+CORRELATION_ID = 0x01020304
+
+
+def encode(api: Api, version: int, side: Side, message: Value) -> tuple[bytes, int]:
+    """A frame without its size, and where the body starts."""
+    if side == "request":
+        whole = b"".join(codec.encode_request(api, version, CORRELATION_ID, "c", message))
+        frame = bytearray(whole[4:])
+        offset = skip_tags(frame, read_header(frame), api)
+    else:
+        whole = b"".join(codec.encode_response(api, version, CORRELATION_ID, message))
+        offset = codec.response_body_offset(api, version)
+    assert struct.unpack_from(">i", whole) == (len(whole) - 4,)
+    return whole[4:], offset
+
+
+def decode(api: Api, version: int, side: Side, frame: bytes, offset: int = 0) -> Value:
+    read = codec.decode_request if side == "request" else codec.decode_response
+    return read(api, version, frame, offset)
+
+
+def kio_bytes(shape: Shape, content: Content) -> bytes:
+    out = BytesIO()
+    entity_writer(shape.kio_class)(out, kios(shape, content))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("case", EVERY, ids=title)
+def test_what_is_written_and_read_is_what_kio_writes_and_reads(
+    case: tuple[Api, int, Side],
+) -> None:
+    api, version, side = case
+    shape = message_shape(api.name, side, version)
+
+    @settings(
+        max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(contents(shape))
+    def agree(content: Content) -> None:
+        theirs = kio_bytes(shape, content)
+        frame, offset = encode(api, version, side, ours(shape, content))
+        assert frame[offset:] == theirs
+        entity, size = entity_reader(shape.kio_class)(theirs, 0)
+        assert (entity, size) == (kios(shape, content), len(theirs))
+        for read in (decode(api, version, side, theirs), decode(api, version, side, frame, offset)):
+            assert content_of(shape, read) == content
+
+    agree()
+
+
+@pytest.mark.parametrize("case", EVERY, ids=title)
+def test_what_a_version_lacks_reads_as_its_default(case: tuple[Api, int, Side]) -> None:
+    api, version, side = case
+    shape = message_shape(api.name, side, version)
+    frame, offset = encode(api, version, side, shape.cls())
+    read = decode(api, version, side, frame, offset)
+    known = {f.name for f in shape.fields}
+    for name, field in shape.cls.__dataclass_fields__.items():
+        if name not in known:
+            assert getattr(read, name) == field.default
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
+@pytest.mark.parametrize("side", ["request", "response"])
+def test_no_bytes_do_more_to_a_reader_than_be_malformed(api: Api, side: Side) -> None:
+    @settings(
+        max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(st.binary(max_size=120), st.sampled_from([api.min_version, api.max_version]))
+    def refuse(noise: bytes, version: int) -> None:
+        with suppress(codec.MalformedMessage):
+            decode(api, version, side, noise)
+
+    refuse()
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
+def test_a_request_that_is_cut_short_is_malformed(api: Api) -> None:
+    shape = message_shape(api.name, "request", api.max_version)
+
+    @settings(
+        max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(contents(shape), st.data())
+    def refuse(content: Content, data: st.DataObject) -> None:
+        whole = kio_bytes(shape, content)
+        end = data.draw(st.integers(0, len(whole) - 1))
+        with pytest.raises(codec.MalformedMessage):
+            decode(api, api.max_version, "request", whole[:end])
+
+    refuse()
+
+
+def test_bytes_behind_a_request_are_ignored() -> None:
+    api = BY_NAME["metadata"]
+    frame, offset = encode(api, 12, "request", MetadataRequest(topics=None))
+    assert decode(api, 12, "request", frame + b"more", offset).topics is None
+
+
+def test_tagged_fields_that_nobody_knows_are_passed_over() -> None:
+    api = BY_NAME["metadata"]
+    request = MetadataRequest(topics=(MetadataRequestTopic(name="t"),))
+    frame, offset = encode(api, 12, "request", request)
+    assert frame.endswith(b"\0")
+    tagged = frame[:-1] + b"\x01\x63\x03abc"
+    (topic,) = decode(api, 12, "request", tagged, offset).topics
+    assert topic.name == "t"
+
+
+@pytest.mark.parametrize("version", [8, 12])
+def test_batches_of_a_produce_request_are_views_of_its_frame(version: int) -> None:
+    api = BY_NAME["produce"]
+    partition = PartitionProduceData(index=1, records=b"batch")
+    request = ProduceRequest(topic_data=(TopicProduceData(name="t", partition_data=(partition,)),))
+    encoded, offset = encode(api, version, "request", request)
+    frame = bytearray(encoded)
+    records = (
+        codec.decode_request(api, version, frame, offset).topic_data[0].partition_data[0].records
+    )
+    records[0:1] = b"B"
+    assert b"Batch" in frame
+
+
+def test_batches_of_a_fetch_response_leave_as_the_very_buffers() -> None:
+    api = BY_NAME["fetch"]
+    batches = (b"one", memoryview(b"two"))
+    partition = PartitionData(records=batches)
+    response = FetchResponse(
+        responses=(FetchableTopicResponse(topic="t", partitions=(partition, partition)),)
+    )
+    chunks = codec.encode_response(api, 12, 1, response)
+    sent = [chunk for chunk in chunks if not isinstance(chunk, bytearray)]
+    assert [id(chunk) for chunk in sent] == [id(batch) for batch in batches * 2]
+
+
+def test_the_header_of_an_api_versions_answer_has_no_tags() -> None:
+    api = BY_NAME["api_versions"]
+    shape = message_shape("api_versions", "response", 3)
+    (head,) = codec.encode_response(api, 3, CORRELATION_ID, shape.cls())
+    assert bytes(head[4:8]) == struct.pack(">i", CORRELATION_ID)
+    assert bytes(head[8:10]) == b"\0\0", "the error code comes at once"
