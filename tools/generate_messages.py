@@ -74,7 +74,7 @@ def default_of(f: Any, zero: str) -> str:
 
 def member_of(f: Any, request: bool) -> Member:
     inner, array, nullable = split_type(f.type)
-    if is_dataclass(inner):
+    if isinstance(inner, type) and is_dataclass(inner):
         type_, zero = inner.__name__, f"{inner.__name__}()"
         if nullable and not array:
             type_ += " | None"
@@ -142,11 +142,11 @@ def render(api: str, key: int) -> str:
         '"""',
         "",
     ]
-    head.append("from dataclasses import dataclass")
     if "UUID" in body:
-        head.append("from uuid import UUID")
+        head += ["from uuid import UUID", ""]
     if "Buffer" in body:
-        head += ["", "from fencepost.protocol.buffers import Buffer"]
+        head.append("from fencepost.protocol.buffers import Buffer")
+    head.append("from fencepost.protocol.structs import struct")
     return "\n".join(head) + "\n\n\n" + body + "\n"
 
 
@@ -187,7 +187,7 @@ def ordered(side: dict[str, Struct]) -> dict[str, Struct]:
 
 
 def render_struct(struct: Struct, oldest: int, newest: int) -> str:
-    lines = ["@dataclass(frozen=True, slots=True, kw_only=True)", f"class {struct.name}:"]
+    lines = ["@struct(frozen=True, slots=True, kw_only=True)", f"class {struct.name}:"]
     for name, member in struct.members.items():
         note = (
             ""

@@ -54,8 +54,8 @@ class Broker:
         self.sessions = FetchSessions(rng, configs)
         self.telemetry = ClientInstances()
         self.coordination = Coordination(self)
-        self.discard: Callable[[Log], None] = _let_go
-        """Takes the log of each replica that is gone; the edge sets it, to free it bit by bit."""
+        self.discard: Callable[[list[Replica]], None] = _let_go
+        """Takes the replicas that are gone; the edge sets it, to free their logs bit by bit."""
         self._followers: dict[tuple[str, int], Follower] = {}
         self._make_log = make_log
 
@@ -85,7 +85,9 @@ class Broker:
         """
         before, self.view = self.view, image
         self.configs.update(image)
-        for name in changed:
+        if not image.topics:
+            self._drop_all()
+        for name in changed if image.topics else ():
             old, new = before.topics.get(name), image.topics.get(name)
             if old is not None and (new is None or new.topic_id != old.topic_id):
                 self._drop(old)
@@ -191,10 +193,21 @@ class Broker:
             if replica.is_leader:
                 self.coordination.on_resigned(replica)
             replica.resign()
-            self.discard(replica.log)
+            self.discard([replica])
+
+    def _drop_all(self) -> None:
+        """No topic is left, as after a reset: what is to be quick is not done one by one."""
+        gone = list(self.replicas.values())
+        self.replicas.clear()
+        self._followers.clear()
+        for replica in gone:
+            if replica.is_leader:
+                self.coordination.on_resigned(replica)
+            replica.resign()
+        self.discard(gone)
 
 
-def _let_go(_log: Log) -> None:
+def _let_go(_replicas: list[Replica]) -> None:
     """Nobody frees logs bit by bit: they go at once, with the last reference."""
 
 

@@ -1,7 +1,7 @@
 """What a handler is given besides the request, and what it may give back."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from fencepost.broker.image import BrokerImage
 from fencepost.broker.waits import Wait
@@ -34,8 +34,7 @@ class Peer:
     """The local address that the peer reached."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(NamedTuple):
     """One request's surroundings. Handlers see this broker's view and replicas, and no other's."""
 
     broker: "Broker"

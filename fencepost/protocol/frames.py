@@ -5,10 +5,10 @@ own, because the batches in it are stamped where they lie and then kept.
 """
 
 import struct
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from fencepost.protocol.apis import Api
+from fencepost.protocol.buffers import Buffer
 
 DEFAULT_LIMIT: Final = 104_857_600
 """Bytes: ``socket.request.max.bytes``."""
@@ -21,8 +21,7 @@ class BadFrame(ValueError):
     """Bytes that are no request: their connection is closed, and that is all."""
 
 
-@dataclass(slots=True)
-class RequestHeader:
+class RequestHeader(NamedTuple):
     """What stands before every request's body."""
 
     api_key: int
@@ -105,6 +104,12 @@ class FrameAssembler:
         self._filled = len(first)
         self._frame = bytearray(min(size, max(_FIRST_GROWTH, 2 * len(first))))
         self._frame[: len(first)] = first
+
+
+def frame_size(head: Buffer) -> int:
+    """Bytes of a whole frame, its size included, by its first bytes."""
+    (size,) = _SIZE.unpack_from(head)
+    return 4 + int(size)
 
 
 def read_header(frame: bytearray) -> RequestHeader:

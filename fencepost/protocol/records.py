@@ -146,6 +146,10 @@ class BatchHeader(NamedTuple):
         """Whether an idempotent or transactional producer wrote it."""
         return self.producer_id > NO_PRODUCER_ID
 
+    def stamped(self, base_offset: int, leader_epoch: int) -> "BatchHeader":
+        """The header as `stamp` leaves it; `_replace` would take three times as long."""
+        return BatchHeader(base_offset, self[1], leader_epoch, *self[3:])
+
 
 class Record(NamedTuple):
     """One record. Header names are UTF-8, with surrogates where a client sent other bytes."""

@@ -18,6 +18,7 @@ from fencepost.protocol.records import (
     NO_TIMESTAMP,
     BatchHeader,
     decrement_sequence,
+    increment_sequence,
 )
 
 BATCHES_KEPT: Final = 5
@@ -90,7 +91,8 @@ class ProducerStates:
         producer = self._producers.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             return None
-        last_sequence, delta = header.last_sequence, header.last_offset_delta
+        delta = header.last_offset_delta
+        last_sequence = increment_sequence(header.base_sequence, delta)
         for batch in producer.batches:
             if batch.last_sequence == last_sequence and batch.offset_delta == delta:
                 return batch
@@ -127,12 +129,10 @@ class ProducerStates:
             # A marker ends the transaction.
             producer.txn_first_offset = None
             return
+        delta = header.last_offset_delta
         producer.batches.append(
             BatchMetadata(
-                header.last_sequence,
-                header.base_offset + header.last_offset_delta,
-                header.last_offset_delta,
-                header.max_timestamp,
+                header.last_sequence, header.base_offset + delta, delta, header.max_timestamp
             )
         )
         if header.is_transactional and producer.txn_first_offset is None:

@@ -134,7 +134,7 @@ class SegmentedLog:
                 return self._duplicate(found)
         first = self._end
         stamp(batch, 0, header, base_offset=first, leader_epoch=leader_epoch)
-        header = header._replace(base_offset=first, partition_leader_epoch=leader_epoch)
+        header = header.stamped(first, leader_epoch)
         self._append(batch, header, now_ms)
         return AppendResult(
             first,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from contextlib import suppress
+from dataclasses import fields
 from io import BytesIO
 
 import pytest
@@ -85,9 +87,9 @@ def test_what_a_version_lacks_reads_as_its_default(case: tuple[Api, int, Side]) 
     frame, offset = encode(api, version, side, shape.cls())
     read = decode(api, version, side, frame, offset)
     known = {f.name for f in shape.fields}
-    for name, field in shape.cls.__dataclass_fields__.items():
-        if name not in known:
-            assert getattr(read, name) == field.default
+    for field in fields(shape.cls):
+        if field.name not in known:
+            assert getattr(read, field.name) == field.default
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
@@ -119,6 +121,25 @@ def test_a_request_that_is_cut_short_is_malformed(api: Api) -> None:
             decode(api, api.max_version, "request", whole[:end])
 
     refuse()
+
+
+@pytest.mark.parametrize(
+    ("version", "count"),
+    [
+        (1, b"\x7f\xff\xff\xff"),
+        (12, b"\xff\xff\xff\xff\x07"),
+        (12, b"\xff\xff\xff\xff\x0f"),
+        (12, b"\xff\xff\xff\xff\xff\xff"),
+    ],
+)
+def test_no_memory_is_taken_for_elements_that_are_only_claimed(version: int, count: bytes) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(codec.MalformedMessage):
+            decode(BY_NAME["metadata"], version, "request", count + bytes(100))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_bytes_behind_a_request_are_ignored() -> None:

@@ -86,7 +86,9 @@ def test_an_empty_log() -> None:
             read(log, offset)
 
 
-@pytest.mark.parametrize(("upper", "count"), [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (6, 3)])
+@pytest.mark.parametrize(
+    ("upper", "count"), [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (5, 2), (6, 3)]
+)
 def test_only_batches_that_end_before_the_upper_bound(
     log: MemoryLog, upper: int, count: int
 ) -> None:
@@ -178,3 +180,14 @@ def test_a_large_batch_interrupts_a_run_of_small_ones() -> None:
             append(log, big)
     assert any(buffer is big for buffer in read_all(log).buffers)
     assert len(records_of(log)) == 71
+
+
+def test_a_run_of_small_ones_that_was_cut_off_is_forgotten() -> None:
+    log = new_log()
+    big = batch((T, None, b"v" * 5_000))
+    append(log, big)
+    for _ in range(63):
+        append(log)
+    log.truncate_to(1)
+    append(log)
+    assert read_all(log).buffers[0] is big

@@ -63,6 +63,24 @@ class Member:
         """Whether it offers a protocol."""
         return any(offer.name == protocol for offer in self.protocols)
 
+    def park_join(self, answer: Wait[JoinGroupResponse]) -> None:
+        """Let a JoinGroup wait. An older one ends: its client has given up on it, but what comes
+        behind it on its connection cannot be answered before it is.
+        """
+        self.answer_join(
+            JoinGroupResponse(
+                error_code=ErrorCode.REBALANCE_IN_PROGRESS,
+                member_id=self.member_id,
+                protocol_name=None,
+            )
+        )
+        self.joining = answer
+
+    def park_sync(self, answer: Wait[SyncGroupResponse]) -> None:
+        """Let a SyncGroup wait; an older one ends."""
+        self.answer_sync(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        self.syncing = answer
+
     def answer_join(self, response: JoinGroupResponse) -> None:
         """Answer its parked JoinGroup, if there is one."""
         parked, self.joining = self.joining, None

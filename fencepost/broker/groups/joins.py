@@ -165,7 +165,7 @@ def _update(member: Member, joining: Join) -> None:
     member.protocols = joining.protocols
     member.rebalance_timeout_ms = joining.rebalance_timeout_ms
     member.session_timeout_ms = joining.request.session_timeout_ms
-    member.joining = joining.answer
+    member.park_join(joining.answer)
 
 
 def _replace_static(

@@ -26,7 +26,7 @@ def sync(
     if group.state is GroupState.STABLE:
         answer.complete(rebalance.assignment_of(group, member))
         return
-    member.syncing = answer
+    member.park_sync(answer)
     if member.member_id == group.leader_id:
         assigned = {one.member_id: one.assignment for one in request.assignments}
         rebalance.assign(
@@ -71,19 +71,21 @@ def leave(
     host: Host, group: ClassicGroup, members: tuple[MemberIdentity, ...]
 ) -> tuple[MemberResponse, ...]:
     """Drop members; a static one can be named by its instance id alone, as admins do (KIP-345)."""
-    responses = tuple(
-        MemberResponse(
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            error_code=_leave_one(group, member),
-        )
-        for member in members
-    )
+    responses = tuple(left(member, _leave_one(group, member)) for member in members)
     gone = [one for one in responses if one.error_code == ErrorCode.NONE]
     if gone and group.state is not GroupState.EMPTY:
         reasons = ", ".join(member.reason or "not provided" for member in members)
         rebalance.rebalance_or_complete(host, group, f"members left; client reason: {reasons}")
     return responses
+
+
+def left(member: MemberIdentity, error: ErrorCode) -> MemberResponse:
+    """What LeaveGroup answers for one member."""
+    return MemberResponse(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        error_code=error,
+    )
 
 
 def _leave_one(group: ClassicGroup, member: MemberIdentity) -> ErrorCode:

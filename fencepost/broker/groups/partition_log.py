@@ -87,9 +87,6 @@ class CommitQueue:
         self._pending: deque[_Pending] = deque()
         self._closed = False
 
-    def __len__(self) -> int:
-        return len(self._pending)
-
     def add(
         self,
         offset: int,

@@ -162,8 +162,6 @@ def assign(host: Host, group: ClassicGroup, assignments: Mapping[str, bytes]) ->
         if group.state is not GroupState.COMPLETING_REBALANCE or generation != group.generation:
             return
         if error is not ErrorCode.NONE:
-            for member in group.members.values():
-                member.assignment = b""
             _propagate(host, group, error)
             prepare(host, group, f"the assignment could not be stored: {error.name}")
             return

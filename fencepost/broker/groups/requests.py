@@ -16,7 +16,7 @@ from fencepost.broker.waits import Wait
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_groups import DescribedGroup
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
-from fencepost.protocol.messages.leave_group import MemberIdentity, MemberResponse
+from fencepost.protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity
 from fencepost.protocol.messages.list_groups import ListedGroup
 from fencepost.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -81,18 +81,16 @@ def heartbeat(shard: Shard, request: HeartbeatRequest) -> ErrorCode | Wait[Error
 
 def leave(
     shard: Shard, group_id: str, members: tuple[MemberIdentity, ...]
-) -> tuple[MemberResponse, ...]:
-    """LeaveGroup: an error code for each member."""
+) -> LeaveGroupResponse | Wait[LeaveGroupResponse]:
+    """LeaveGroup, as v3 and later answer."""
     group = shard.find(group_id)
     if group is not None:
-        return membership.leave(shard, group, members)
-    return tuple(
-        MemberResponse(
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            error_code=ErrorCode.UNKNOWN_MEMBER_ID,
-        )
-        for member in members
+        left = membership.leave(shard, group, members)
+    else:
+        left = tuple(membership.left(one, ErrorCode.UNKNOWN_MEMBER_ID) for one in members)
+    return shard.carry_out(
+        Decision(response=LeaveGroupResponse(members=left)),
+        lambda error, _: LeaveGroupResponse(error_code=error),
     )
 
 

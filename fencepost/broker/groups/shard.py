@@ -89,8 +89,6 @@ class Shard:
 
         :param refuse: Makes another response of it where they cannot be.
         """
-        if not decision.records and not self._commits:
-            return decision.response
         answer: Wait[T] = Wait()
 
         def done(error: ErrorCode) -> None:

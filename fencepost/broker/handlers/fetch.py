@@ -24,6 +24,7 @@ from fencepost.broker.replica import Replica
 from fencepost.broker.sessions import CachedPartition, FetchPlan, Key, order_behind
 from fencepost.broker.topics import resolve_name
 from fencepost.broker.waits import Wait, WatchList
+from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import (
     EpochEndOffset,
@@ -198,7 +199,7 @@ class _Reading:
         committed = self.request.isolation_level == READ_COMMITTED
         if committed:
             bound = min(bound, replica.last_stable_offset)
-        records = ()
+        records: tuple[Buffer, ...] = ()
         if diverging is None:
             try:
                 records = log.read(

@@ -10,6 +10,8 @@ from typing import Final
 
 from fencepost.broker.context import Context
 from fencepost.broker.groups import requests
+from fencepost.broker.groups.answers import mapped
+from fencepost.broker.waits import Wait
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -20,18 +22,24 @@ from fencepost.protocol.messages.leave_group import (
 _FIRST_WITH_MANY_MEMBERS: Final = 3
 
 
-def handle(ctx: Context, request: LeaveGroupRequest) -> LeaveGroupResponse:
+def handle(
+    ctx: Context, request: LeaveGroupRequest
+) -> LeaveGroupResponse | Wait[LeaveGroupResponse]:
     if not request.group_id:
         return refuse(request, ErrorCode.INVALID_GROUP_ID)
     shard = ctx.broker.coordinator.shard_for(request.group_id)
     if isinstance(shard, ErrorCode):
         return refuse(request, shard)
     if ctx.version >= _FIRST_WITH_MANY_MEMBERS:
-        members = requests.leave(shard, request.group_id, request.members)
-        return LeaveGroupResponse(members=members)
+        return requests.leave(shard, request.group_id, request.members)
     alone = (MemberIdentity(member_id=request.member_id),)
-    (left,) = requests.leave(shard, request.group_id, alone)
-    return LeaveGroupResponse(error_code=left.error_code)
+    return mapped(requests.leave(shard, request.group_id, alone), _of_one)
+
+
+def _of_one(left: LeaveGroupResponse) -> LeaveGroupResponse:
+    """The answer before v3: the one member's error, if the group has none."""
+    codes = (left.error_code, *(member.error_code for member in left.members))
+    return LeaveGroupResponse(error_code=next(filter(None, codes), ErrorCode.NONE))
 
 
 def refuse(_request: LeaveGroupRequest, error_code: int) -> LeaveGroupResponse:

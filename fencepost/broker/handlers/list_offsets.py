@@ -131,4 +131,4 @@ def _find(replica: Replica, target: int, bound: int) -> tuple[int, int, int]:
         found = log.offset_for_timestamp(target)
     if found is None or found.offset >= bound:
         return -1, -1, -1
-    return found.timestamp, found.offset, -1 if found.epoch is None else found.epoch
+    return found.timestamp, found.offset, found.epoch

@@ -23,6 +23,7 @@ from fencepost.protocol.frames import (
     BadFrame,
     FrameAssembler,
     RequestHeader,
+    frame_size,
     read_header,
     skip_tags,
 )
@@ -39,20 +40,6 @@ _SCRATCH: Final = memoryview(bytearray(256 << 10))
 _API_VERSIONS: Final = BY_NAME["api_versions"]
 
 
-class _Slot:
-    """A request whose answer has its turn behind those before it."""
-
-    __slots__ = ("chunks", "done", "exchange", "key", "wait")
-
-    def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
-        self.chunks: list[Buffer] | None = None
-        self.done = False
-        self.wait: Wait[object] | None = None
-        self.key: Key | None = None
-        """What the answer is to be kept under."""
-
-
 class Connection(asyncio.BufferedProtocol):
     """The server's side of one TCP connection."""
 
@@ -63,7 +50,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answers = listener.answers
         self._assembler = FrameAssembler(_SCRATCH, self._broker.configs.socket_request_max_bytes)
         self._inbox: deque[bytearray] = deque()
-        self._slots: deque[_Slot] = deque()
+        self._queue: deque[Exchange] = deque()
         self._out: list[Buffer] = []
         self._transport: asyncio.Transport
         self._writing_paused = False
@@ -92,10 +79,10 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """The connection is gone: nobody waits for its answers any more."""
         self._closing = True
-        for slot in self._slots:
-            if slot.wait is not None:
-                slot.wait.cancel()
-        self._slots.clear()
+        for exchange in self._queue:
+            if exchange.wait is not None:
+                exchange.wait.cancel()
+        self._queue.clear()
         self._inbox.clear()
         self._out.clear()
         self._listener.forget(self)
@@ -138,7 +125,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pace()
 
     def _has_room(self) -> bool:
-        return not self._writing_paused and len(self._slots) < MAX_IN_FLIGHT
+        return not self._writing_paused and len(self._queue) < MAX_IN_FLIGHT
 
     def _pace(self) -> None:
         """Read from the socket only while requests are taken up."""
@@ -170,7 +157,7 @@ class Connection(asyncio.BufferedProtocol):
         except (BadFrame, MalformedMessage) as error:
             self._close("bad_request", str(error))
             return
-        self._answer(api, header, frame, offset, request, key)
+        self._answer(self._open(api, header.version, header, frame, offset), request, key)
 
     def _repeat(
         self, key: Key, api: Api, header: RequestHeader, frame: bytearray, offset: int
@@ -188,66 +175,60 @@ class Connection(asyncio.BufferedProtocol):
             name = f"API key {header.api_key}" if api is None else api.title
             self._close("not_served", f"{name} v{header.version}")
             return
-        slot = self._open(api, 0, header, frame, header.body_offset)
+        exchange = self._open(api, 0, header, frame, header.body_offset)
         answer = handler_of(api).refuse(None, ErrorCode.UNSUPPORTED_VERSION)
-        self._complete(slot, answer)
+        self._complete(exchange, answer)
 
-    def _answer(
-        self,
-        api: Api,
-        header: RequestHeader,
-        frame: bytearray,
-        offset: int,
-        request: object,
-        key: Key | None,
-    ) -> None:
-        slot = self._open(api, header.version, header, frame, offset)
-        slot.key = key
+    def _answer(self, exchange: Exchange, request: object, key: Key | None) -> None:
         ctx = Context(
             broker=self._broker,
-            version=header.version,
-            client_id=header.client_id,
+            version=exchange.version,
+            client_id=exchange.client_id,
             peer=self.peer,
-            now_ms=slot.exchange.time_ms,
+            now_ms=exchange.time_ms,
         )
+        api = exchange.api
         try:
             answer = self._broker.handle(api, ctx, request)
         except Exception:  # noqa: BLE001  # a bug costs one answer, never the broker
-            self._log().exception("handler_failed", api=api.title, version=header.version)
+            self._log().exception("handler_failed", api=api.title, version=exchange.version)
             answer = handler_of(api).refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
         if isinstance(answer, Wait):
-            slot.wait = answer
-            answer.then(lambda result: self._complete_later(slot, result))
+            exchange.wait = answer
+            answer.then(lambda result: self._complete_later(exchange, result))
         elif isinstance(answer, HangUp):
             self._close("acks_0_failed")
         else:
-            self._complete(slot, answer)
+            self._complete(exchange, answer, key)
 
     def _open(
         self, api: Api, version: int, header: RequestHeader, frame: bytearray, offset: int
-    ) -> _Slot:
-        exchange = self._server.journal.open(
-            time_ms=self.last_active_ms,
-            broker_id=self._broker.broker_id,
-            connection_id=self.peer.connection_id,
-            client_id=header.client_id,
-            api=api,
-            version=version,
-            correlation_id=header.correlation_id,
-            frame=frame,
-            body_offset=offset,
+    ) -> Exchange:
+        exchange = Exchange(
+            self.last_active_ms,
+            self._broker.broker_id,
+            self.peer.connection_id,
+            header.client_id,
+            api,
+            version,
+            header.correlation_id,
+            frame,
+            offset,
         )
-        slot = _Slot(exchange)
-        self._slots.append(slot)
+        self._server.journal.open(exchange)
+        self._queue.append(exchange)
         if logs.is_debug():
             self._log().debug("request", api=api.title, version=version)
-        return slot
+        return exchange
 
     # -- answers --------------------------------------------------------------------------------
 
-    def _complete(self, slot: _Slot, answer: object) -> None:
-        """An answer is there; None is acks=0's: nothing is sent."""
-        exchange, chunks = slot.exchange, None
+    def _complete(self, exchange: Exchange, answer: object, key: Key | None = None) -> None:
+        """An answer is there; None is acks=0's: nothing is sent.
+
+        :param key: What it is to be kept under.
+        """
+        chunks = None
         if answer is not None:
             try:
                 chunks = encode_response(
@@ -257,24 +238,22 @@ class Connection(asyncio.BufferedProtocol):
                 self._log().exception("answer_not_encodable", api=exchange.api.title)
                 self._close("answer_not_encodable")
                 return
-            if slot.key is not None:
-                self._answers.keep(self._broker.view, slot.key, chunks)
-        self._settle(slot, chunks)
+            if key is not None:
+                self._answers.keep(self._broker.view, key, chunks)
+        self._settle(exchange, chunks)
 
-    def _settle(self, slot: _Slot, chunks: list[Buffer] | None) -> None:
+    def _settle(self, exchange: Exchange, chunks: list[Buffer] | None) -> None:
         """Put an encoded answer in its place, and make ready what has its turn."""
-        slot.chunks = chunks
-        slot.done = True
-        slot.wait = None
-        self._server.journal.close(slot.exchange, chunks, self._server.clock.now_ms())
-        slots = self._slots
-        while slots and slots[0].done:
-            self._out += slots.popleft().chunks or ()
+        size = frame_size(chunks[0]) if chunks else 0
+        self._server.journal.close(exchange, chunks, size, self._server.clock.now_ms())
+        queue = self._queue
+        while queue and queue[0].done:
+            self._out += queue.popleft().chunks or ()
 
-    def _complete_later(self, slot: _Slot, answer: object) -> None:
+    def _complete_later(self, exchange: Exchange, answer: object) -> None:
         if self._closing:
             return
-        self._complete(slot, answer)
+        self._complete(exchange, answer)
         self._server.flush_soon(self)
 
     def flush(self) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
+from fencepost.broker.waits import Wait
 from fencepost.protocol.apis import Api
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.codec import decode_request, decode_response, response_body_offset
@@ -15,12 +16,10 @@ MAX_BYTES: Final = 64 << 20
 """Of frames and answers together. What a log keeps anyway costs nothing more while it does."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Exchange:
-    """One request and its answer."""
+    """One request and its answer, from when it is taken up; connections queue them."""
 
-    number: int
-    """Rises by one with each request of the process."""
     time_ms: int
     broker_id: int
     connection_id: str
@@ -30,9 +29,14 @@ class Exchange:
     correlation_id: int
     frame: bytearray
     body_offset: int
+    number: int = 0
+    """Rises by one with each request of the process."""
     chunks: list[Buffer] | None = None
     """The answer's frame, size included; None while there is none (or, with acks=0, ever)."""
+    done: bool = False
     answered_ms: int | None = None
+    wait: Wait[object] | None = None
+    """What its answer is to come from."""
     counted: int = 0
     """Bytes that the journal counts for it; -1 when it is no longer in the journal."""
 
@@ -62,42 +66,25 @@ class Journal:
     def __iter__(self) -> Iterator[Exchange]:
         return iter(tuple(self._exchanges))
 
-    def open(
-        self,
-        *,
-        time_ms: int,
-        broker_id: int,
-        connection_id: str,
-        client_id: str | None,
-        api: Api,
-        version: int,
-        correlation_id: int,
-        frame: bytearray,
-        body_offset: int,
-    ) -> Exchange:
-        """Note a request."""
-        exchange = Exchange(
-            next(self._numbers),
-            time_ms,
-            broker_id,
-            connection_id,
-            client_id,
-            api,
-            version,
-            correlation_id,
-            frame,
-            body_offset,
-        )
+    def open(self, exchange: Exchange) -> None:
+        """Note a request that is taken up."""
+        exchange.number = next(self._numbers)
         self._exchanges.append(exchange)
-        self._count(exchange, len(frame))
-        return exchange
+        self._count(exchange, len(exchange.frame))
 
-    def close(self, exchange: Exchange, chunks: list[Buffer] | None, now_ms: int) -> None:
-        """Note its answer, or that it gets none."""
+    def close(
+        self, exchange: Exchange, chunks: list[Buffer] | None, size: int, now_ms: int
+    ) -> None:
+        """Note its answer, or that it gets none.
+
+        :param size: Bytes of all chunks.
+        """
         exchange.chunks = chunks
+        exchange.done = True
+        exchange.wait = None
         exchange.answered_ms = now_ms
-        if chunks and exchange.counted >= 0:
-            self._count(exchange, sum(map(len, chunks)))
+        if size and exchange.counted >= 0:
+            self._count(exchange, size)
         for listener in self.listeners:
             listener(exchange)
 

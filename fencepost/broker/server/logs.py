@@ -8,7 +8,8 @@ Nothing is logged per request above debug.
 import logging
 import sys
 from functools import cache
-from typing import TYPE_CHECKING
+from io import TextIOBase
+from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger as Logger
@@ -34,6 +35,16 @@ def logger(**bound: object) -> "Logger":
     return _configured().bind(**bound)
 
 
+class _Stderr(TextIOBase):
+    """Whatever is standard error when a line is written."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
 @cache
 def _configured() -> "Logger":
     import structlog
@@ -54,7 +65,7 @@ def _configured() -> "Logger":
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[_level.upper()]
         ),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Stderr())),
         cache_logger_on_first_use=True,
     )
     made: Logger = structlog.get_logger()

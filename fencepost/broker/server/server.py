@@ -2,15 +2,16 @@
 
 import asyncio
 import socket
+from collections.abc import Iterator
 
 from fencepost.broker.cluster import Cluster
+from fencepost.broker.replica import Replica
 from fencepost.broker.scheduler import Clock
 from fencepost.broker.server.connection import Connection
 from fencepost.broker.server.driver import LoopDriver
 from fencepost.broker.server.journal import Journal
 from fencepost.broker.server.listener import Listener
 from fencepost.broker.server.reclaim import Reclaimer
-from fencepost.storage.log import Log
 
 IDLE_CHECK_S = 1.0
 
@@ -79,11 +80,18 @@ class Server:
         for connection in flushes:
             connection.flush()
 
-    def _reclaim(self, log: Log) -> None:
-        self._reclaimer.add(log.dismantle())
+    def _reclaim(self, replicas: list[Replica]) -> None:
+        self._reclaimer.add(_dismantled(replicas))
 
     def _check_idle(self) -> None:
         now_ms = self.clock.now_ms()
         for listener in self._listeners:
             listener.close_idle(now_ms)
         self._idle_check = self._loop.call_later(IDLE_CHECK_S, self._check_idle)
+
+
+def _dismantled(replicas: list[Replica]) -> Iterator[None]:
+    """Frees replicas that are gone, a little with each step."""
+    while replicas:
+        yield from replicas.pop().log.dismantle()
+        yield

@@ -11,7 +11,7 @@ from typing import Any, Final
 from fencepost.protocol.apis import BY_KEY, Api
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.codec.reader import Read, compile_reader
-from fencepost.protocol.codec.schema import Side, message_shape, native_reader
+from fencepost.protocol.codec.schema import Side, message_shape
 from fencepost.protocol.codec.writer import Writer, compile_writer
 
 _API_VERSIONS: Final = 18
@@ -91,16 +91,7 @@ def _decode(api: Api, side: Side, version: int, frame: Buffer, offset: int) -> A
 
 @cache
 def _reader(name: str, side: Side, version: int) -> Read:
-    shape = message_shape(name, side, version)
-    if shape.holds_records:
-        return compile_reader(shape)
-    native = native_reader(shape)
-
-    def read(view: memoryview, offset: int) -> tuple[Any, int]:
-        message, size = native(view.toreadonly(), offset)
-        return message, offset + size
-
-    return read
+    return compile_reader(message_shape(name, side, version))
 
 
 @cache

@@ -3,29 +3,29 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class AlterableConfig:
     name: str = ""
     value: str | None = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class AlterConfigsResource:
     resource_type: int = 0
     resource_name: str = ""
     configs: tuple[AlterableConfig, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class AlterConfigsRequest:
     resources: tuple[AlterConfigsResource, ...] = ()
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class AlterConfigsResourceResponse:
     error_code: int = 0
     error_message: str | None = ""
@@ -33,7 +33,7 @@ class AlterConfigsResourceResponse:
     resource_name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class AlterConfigsResponse:
     throttle_time_ms: int = 0
     responses: tuple[AlterConfigsResourceResponse, ...] = ()

@@ -3,37 +3,37 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ApiVersionsRequest:
     client_software_name: str = ""  # v3+
     client_software_version: str = ""  # v3+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ApiVersion:
     api_key: int = 0
     min_version: int = 0
     max_version: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class SupportedFeatureKey:
     name: str = ""  # v3+
     min_version: int = 0  # v3+
     max_version: int = 0  # v3+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class FinalizedFeatureKey:
     name: str = ""  # v3+
     max_version_level: int = 0  # v3+
     min_version_level: int = 0  # v3+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ApiVersionsResponse:
     error_code: int = 0
     api_keys: tuple[ApiVersion, ...] = ()

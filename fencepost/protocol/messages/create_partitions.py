@@ -3,36 +3,36 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsAssignment:
     broker_ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsTopic:
     name: str = ""
     count: int = 0
     assignments: tuple[CreatePartitionsAssignment, ...] | None = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsRequest:
     topics: tuple[CreatePartitionsTopic, ...] = ()
     timeout_ms: int = 0
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsTopicResult:
     name: str = ""
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class CreatePartitionsResponse:
     throttle_time_ms: int = 0
     results: tuple[CreatePartitionsTopicResult, ...] = ()

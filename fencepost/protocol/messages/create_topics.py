@@ -3,23 +3,24 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
+from fencepost.protocol.structs import struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@struct(frozen=True, slots=True, kw_only=True)
 class CreatableReplicaAssignment:
     partition_index: int = 0
     broker_ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class CreatableTopicConfig:
     name: str = ""
     value: str | None = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class CreatableTopic:
     name: str = ""
     num_partitions: int = 0
@@ -28,14 +29,14 @@ class CreatableTopic:
     configs: tuple[CreatableTopicConfig, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class CreateTopicsRequest:
     topics: tuple[CreatableTopic, ...] = ()
     timeout_ms: int = 60000
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class CreatableTopicConfigs:
     name: str = ""  # v5+
     value: str | None = ""  # v5+
@@ -44,7 +45,7 @@ class CreatableTopicConfigs:
     is_sensitive: bool = False  # v5+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class CreatableTopicResult:
     name: str = ""
     error_code: int = 0
@@ -56,7 +57,7 @@ class CreatableTopicResult:
     topic_id: UUID | None = None  # v7+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class CreateTopicsResponse:
     throttle_time_ms: int = 0
     topics: tuple[CreatableTopicResult, ...] = ()

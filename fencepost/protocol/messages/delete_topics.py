@@ -3,24 +3,25 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
+from fencepost.protocol.structs import struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@struct(frozen=True, slots=True, kw_only=True)
 class DeleteTopicState:
     name: str | None = None  # v6+
     topic_id: UUID | None = None  # v6+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DeleteTopicsRequest:
     topic_names: tuple[str, ...] = ()  # v1-v5
     timeout_ms: int = 0
     topics: tuple[DeleteTopicState, ...] = ()  # v6+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DeletableTopicResult:
     name: str | None = ""
     error_code: int = 0
@@ -28,7 +29,7 @@ class DeletableTopicResult:
     topic_id: UUID | None = None  # v6+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DeleteTopicsResponse:
     throttle_time_ms: int = 0
     responses: tuple[DeletableTopicResult, ...] = ()

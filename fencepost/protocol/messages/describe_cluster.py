@@ -3,17 +3,17 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeClusterRequest:
     include_cluster_authorized_operations: bool = False
     endpoint_type: int = 1  # v1+
     include_fenced_brokers: bool = False  # v2+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeClusterBroker:
     broker_id: int = 0
     host: str = ""
@@ -22,7 +22,7 @@ class DescribeClusterBroker:
     is_fenced: bool = False  # v2+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeClusterResponse:
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -3,31 +3,31 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsResource:
     resource_type: int = 0
     resource_name: str = ""
     configuration_keys: tuple[str, ...] | None = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsRequest:
     resources: tuple[DescribeConfigsResource, ...] = ()
     include_synonyms: bool = False
     include_documentation: bool = False  # v3+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsSynonym:
     name: str = ""
     value: str | None = ""
     source: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsResourceResult:
     name: str = ""
     value: str | None = ""
@@ -39,7 +39,7 @@ class DescribeConfigsResourceResult:
     documentation: str | None = ""  # v3+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsResult:
     error_code: int = 0
     error_message: str | None = ""
@@ -48,7 +48,7 @@ class DescribeConfigsResult:
     configs: tuple[DescribeConfigsResourceResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeConfigsResponse:
     throttle_time_ms: int = 0
     results: tuple[DescribeConfigsResult, ...] = ()

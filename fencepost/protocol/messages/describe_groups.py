@@ -3,16 +3,16 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeGroupsRequest:
     groups: tuple[str, ...] = ()
     include_authorized_operations: bool = False  # v3+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribedGroupMember:
     member_id: str = ""
     client_id: str = ""
@@ -22,7 +22,7 @@ class DescribedGroupMember:
     group_instance_id: str | None = None  # v4+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribedGroup:
     error_code: int = 0
     group_id: str = ""
@@ -34,7 +34,7 @@ class DescribedGroup:
     error_message: str | None = None  # v6+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeGroupsResponse:
     groups: tuple[DescribedGroup, ...] = ()
     throttle_time_ms: int = 0  # v1+

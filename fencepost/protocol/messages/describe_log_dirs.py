@@ -3,21 +3,21 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribableLogDirTopic:
     topic: str = ""
     partitions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeLogDirsRequest:
     topics: tuple[DescribableLogDirTopic, ...] | None = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeLogDirsPartition:
     partition_index: int = 0
     partition_size: int = 0
@@ -25,13 +25,13 @@ class DescribeLogDirsPartition:
     is_future_key: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeLogDirsTopic:
     name: str = ""
     partitions: tuple[DescribeLogDirsPartition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeLogDirsResult:
     error_code: int = 0
     log_dir: str = ""
@@ -41,7 +41,7 @@ class DescribeLogDirsResult:
     is_cordoned: bool = False  # v5+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeLogDirsResponse:
     throttle_time_ms: int = 0
     results: tuple[DescribeLogDirsResult, ...] = ()

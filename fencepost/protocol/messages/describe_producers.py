@@ -3,21 +3,21 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class TopicRequest:
     name: str = ""
     partition_indexes: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeProducersRequest:
     topics: tuple[TopicRequest, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ProducerState:
     producer_id: int = 0
     producer_epoch: int = 0
@@ -27,7 +27,7 @@ class ProducerState:
     current_txn_start_offset: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class PartitionResponse:
     partition_index: int = 0
     error_code: int = 0
@@ -35,13 +35,13 @@ class PartitionResponse:
     active_producers: tuple[ProducerState, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class TopicResponse:
     name: str = ""
     partitions: tuple[PartitionResponse, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeProducersResponse:
     throttle_time_ms: int = 0
     topics: tuple[TopicResponse, ...] = ()

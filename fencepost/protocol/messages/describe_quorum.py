@@ -3,27 +3,28 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
+from fencepost.protocol.structs import struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@struct(frozen=True, slots=True, kw_only=True)
 class PartitionData:
     partition_index: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class TopicData:
     topic_name: str = ""
     partitions: tuple[PartitionData, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeQuorumRequest:
     topics: tuple[TopicData, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ReplicaState:
     replica_id: int = 0
     log_end_offset: int = 0
@@ -32,7 +33,7 @@ class ReplicaState:
     replica_directory_id: UUID | None = None  # v2+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ResponsePartitionData:
     partition_index: int = 0
     error_code: int = 0
@@ -44,26 +45,26 @@ class ResponsePartitionData:
     error_message: str | None = ""  # v2+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ResponseTopicData:
     topic_name: str = ""
     partitions: tuple[ResponsePartitionData, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class Listener:
     name: str = ""  # v2+
     host: str = ""  # v2+
     port: int = 0  # v2+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class Node:
     node_id: int = 0  # v2+
     listeners: tuple[Listener, ...] = ()  # v2+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeQuorumResponse:
     error_code: int = 0
     topics: tuple[ResponseTopicData, ...] = ()

@@ -3,29 +3,30 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
+from fencepost.protocol.structs import struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@struct(frozen=True, slots=True, kw_only=True)
 class TopicRequest:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class Cursor:
     topic_name: str = ""
     partition_index: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeTopicPartitionsRequest:
     topics: tuple[TopicRequest, ...] = ()
     response_partition_limit: int = 2000
     cursor: Cursor | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeTopicPartitionsResponsePartition:
     error_code: int = 0
     partition_index: int = 0
@@ -38,7 +39,7 @@ class DescribeTopicPartitionsResponsePartition:
     offline_replicas: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeTopicPartitionsResponseTopic:
     error_code: int = 0
     name: str | None = ""
@@ -48,7 +49,7 @@ class DescribeTopicPartitionsResponseTopic:
     topic_authorized_operations: int = -2147483648
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class DescribeTopicPartitionsResponse:
     throttle_time_ms: int = 0
     topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = ()

@@ -3,13 +3,13 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class FetchPartition:
     partition: int = 0
     fetch_offset: int = 0
@@ -21,27 +21,27 @@ class FetchPartition:
     high_watermark: int = 9223372036854775807  # v18+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class FetchTopic:
     topic: str = ""  # v4-v12
     partitions: tuple[FetchPartition, ...] = ()
     topic_id: UUID | None = None  # v13+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ForgottenTopic:
     topic: str = ""  # v7-v12
     partitions: tuple[int, ...] = ()  # v7+
     topic_id: UUID | None = None  # v13+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ReplicaState:
     replica_id: int = -1  # v15+
     replica_epoch: int = -1  # v15+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class FetchRequest:
     replica_id: int = -1  # v4-v14
     max_wait_ms: int = 0
@@ -57,31 +57,31 @@ class FetchRequest:
     replica_state: ReplicaState = ReplicaState()  # v15+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class AbortedTransaction:
     producer_id: int = 0
     first_offset: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class EpochEndOffset:
     epoch: int = -1  # v12+
     end_offset: int = -1  # v12+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class LeaderIdAndEpoch:
     leader_id: int = -1  # v12+
     leader_epoch: int = -1  # v12+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class SnapshotId:
     end_offset: int = -1  # v12+
     epoch: int = -1  # v12+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class PartitionData:
     partition_index: int = 0
     error_code: int = 0
@@ -96,14 +96,14 @@ class PartitionData:
     snapshot_id: SnapshotId = SnapshotId()  # v12+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class FetchableTopicResponse:
     topic: str = ""  # v4-v12
     partitions: tuple[PartitionData, ...] = ()
     topic_id: UUID | None = None  # v13+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class NodeEndpoint:
     node_id: int = 0  # v16+
     host: str = ""  # v16+
@@ -111,7 +111,7 @@ class NodeEndpoint:
     rack: str | None = None  # v16+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class FetchResponse:
     throttle_time_ms: int = 0
     responses: tuple[FetchableTopicResponse, ...] = ()

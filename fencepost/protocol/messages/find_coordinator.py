@@ -3,17 +3,17 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class FindCoordinatorRequest:
     key: str = ""  # v0-v3
     key_type: int = 0  # v1+
     coordinator_keys: tuple[str, ...] = ()  # v4+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class Coordinator:
     key: str = ""  # v4+
     node_id: int = 0  # v4+
@@ -23,7 +23,7 @@ class Coordinator:
     error_message: str | None = ""  # v4+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class FindCoordinatorResponse:
     error_code: int = 0  # v0-v3
     node_id: int = 0  # v0-v3

@@ -3,16 +3,17 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
+from fencepost.protocol.structs import struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@struct(frozen=True, slots=True, kw_only=True)
 class GetTelemetrySubscriptionsRequest:
     client_instance_id: UUID | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class GetTelemetrySubscriptionsResponse:
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -3,10 +3,10 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class HeartbeatRequest:
     group_id: str = ""
     generation_id: int = 0
@@ -14,7 +14,7 @@ class HeartbeatRequest:
     group_instance_id: str | None = None  # v3+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class HeartbeatResponse:
     error_code: int = 0
     throttle_time_ms: int = 0  # v1+

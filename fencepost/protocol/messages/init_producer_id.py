@@ -3,10 +3,10 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class InitProducerIdRequest:
     transactional_id: str | None = ""
     transaction_timeout_ms: int = 0
@@ -16,7 +16,7 @@ class InitProducerIdRequest:
     keep_prepared_txn: bool = False  # v6+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class InitProducerIdResponse:
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -3,16 +3,16 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class JoinGroupRequestProtocol:
     name: str = ""
     metadata: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class JoinGroupRequest:
     group_id: str = ""
     session_timeout_ms: int = 0
@@ -24,14 +24,14 @@ class JoinGroupRequest:
     reason: str | None = None  # v8+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class JoinGroupResponseMember:
     member_id: str = ""
     metadata: bytes = b""
     group_instance_id: str | None = None  # v5+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class JoinGroupResponse:
     error_code: int = 0
     generation_id: int = -1

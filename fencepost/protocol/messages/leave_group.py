@@ -3,31 +3,31 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class MemberIdentity:
     member_id: str = ""  # v3+
     group_instance_id: str | None = None  # v3+
     reason: str | None = None  # v5+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class LeaveGroupRequest:
     group_id: str = ""
     member_id: str = ""  # v0-v2
     members: tuple[MemberIdentity, ...] = ()  # v3+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class MemberResponse:
     member_id: str = ""  # v3+
     group_instance_id: str | None = ""  # v3+
     error_code: int = 0  # v3+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class LeaveGroupResponse:
     error_code: int = 0
     throttle_time_ms: int = 0  # v1+

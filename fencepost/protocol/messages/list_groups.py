@@ -3,16 +3,16 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ListGroupsRequest:
     states_filter: tuple[str, ...] = ()  # v4+
     types_filter: tuple[str, ...] = ()  # v5+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ListedGroup:
     group_id: str = ""
     protocol_type: str = ""
@@ -20,7 +20,7 @@ class ListedGroup:
     group_type: str = ""  # v5+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ListGroupsResponse:
     error_code: int = 0
     groups: tuple[ListedGroup, ...] = ()

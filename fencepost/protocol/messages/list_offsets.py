@@ -3,23 +3,23 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ListOffsetsPartition:
     partition_index: int = 0
     timestamp: int = 0
     current_leader_epoch: int = -1  # v4+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ListOffsetsTopic:
     name: str = ""
     partitions: tuple[ListOffsetsPartition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ListOffsetsRequest:
     replica_id: int = 0
     topics: tuple[ListOffsetsTopic, ...] = ()
@@ -27,7 +27,7 @@ class ListOffsetsRequest:
     timeout_ms: int = 0  # v10+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ListOffsetsPartitionResponse:
     partition_index: int = 0
     error_code: int = 0
@@ -36,13 +36,13 @@ class ListOffsetsPartitionResponse:
     leader_epoch: int = -1  # v4+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ListOffsetsTopicResponse:
     name: str = ""
     partitions: tuple[ListOffsetsPartitionResponse, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ListOffsetsResponse:
     topics: tuple[ListOffsetsTopicResponse, ...] = ()
     throttle_time_ms: int = 0  # v2+

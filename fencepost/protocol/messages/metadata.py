@@ -3,17 +3,18 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
+from fencepost.protocol.structs import struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@struct(frozen=True, slots=True, kw_only=True)
 class MetadataRequestTopic:
     name: str | None = ""
     topic_id: UUID | None = None  # v10+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class MetadataRequest:
     topics: tuple[MetadataRequestTopic, ...] | None = ()
     allow_auto_topic_creation: bool = True  # v4+
@@ -21,7 +22,7 @@ class MetadataRequest:
     include_topic_authorized_operations: bool = False  # v8+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class MetadataResponseBroker:
     node_id: int = 0
     host: str = ""
@@ -29,7 +30,7 @@ class MetadataResponseBroker:
     rack: str | None = None  # v1+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class MetadataResponsePartition:
     error_code: int = 0
     partition_index: int = 0
@@ -40,7 +41,7 @@ class MetadataResponsePartition:
     leader_epoch: int = -1  # v7+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class MetadataResponseTopic:
     error_code: int = 0
     name: str | None = ""
@@ -50,7 +51,7 @@ class MetadataResponseTopic:
     topic_id: UUID | None = None  # v10+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class MetadataResponse:
     brokers: tuple[MetadataResponseBroker, ...] = ()
     topics: tuple[MetadataResponseTopic, ...] = ()

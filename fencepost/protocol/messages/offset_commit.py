@@ -3,11 +3,12 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
+from fencepost.protocol.structs import struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetCommitRequestPartition:
     partition_index: int = 0
     committed_offset: int = 0
@@ -15,14 +16,14 @@ class OffsetCommitRequestPartition:
     committed_leader_epoch: int = -1  # v6+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetCommitRequestTopic:
     name: str = ""  # v2-v9
     partitions: tuple[OffsetCommitRequestPartition, ...] = ()
     topic_id: UUID | None = None  # v10+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetCommitRequest:
     group_id: str = ""
     generation_id_or_member_epoch: int = -1
@@ -32,20 +33,20 @@ class OffsetCommitRequest:
     group_instance_id: str | None = None  # v7+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetCommitResponsePartition:
     partition_index: int = 0
     error_code: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetCommitResponseTopic:
     name: str = ""  # v2-v9
     partitions: tuple[OffsetCommitResponsePartition, ...] = ()
     topic_id: UUID | None = None  # v10+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetCommitResponse:
     topics: tuple[OffsetCommitResponseTopic, ...] = ()
     throttle_time_ms: int = 0  # v3+

@@ -3,39 +3,39 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetDeleteRequestPartition:
     partition_index: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetDeleteRequestTopic:
     name: str = ""
     partitions: tuple[OffsetDeleteRequestPartition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetDeleteRequest:
     group_id: str = ""
     topics: tuple[OffsetDeleteRequestTopic, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetDeleteResponsePartition:
     partition_index: int = 0
     error_code: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetDeleteResponseTopic:
     name: str = ""
     partitions: tuple[OffsetDeleteResponsePartition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetDeleteResponse:
     error_code: int = 0
     throttle_time_ms: int = 0

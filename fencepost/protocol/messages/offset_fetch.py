@@ -3,24 +3,25 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
+from fencepost.protocol.structs import struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetFetchRequestTopic:
     name: str = ""  # v1-v7
     partition_indexes: tuple[int, ...] = ()  # v1-v7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetFetchRequestTopics:
     name: str = ""  # v8-v9
     partition_indexes: tuple[int, ...] = ()  # v8+
     topic_id: UUID | None = None  # v10+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetFetchRequestGroup:
     group_id: str = ""  # v8+
     topics: tuple[OffsetFetchRequestTopics, ...] | None = ()  # v8+
@@ -28,7 +29,7 @@ class OffsetFetchRequestGroup:
     member_epoch: int = -1  # v9+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetFetchRequest:
     group_id: str = ""  # v1-v7
     topics: tuple[OffsetFetchRequestTopic, ...] | None = ()  # v1-v7
@@ -36,7 +37,7 @@ class OffsetFetchRequest:
     groups: tuple[OffsetFetchRequestGroup, ...] = ()  # v8+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetFetchResponsePartition:
     partition_index: int = 0  # v1-v7
     committed_offset: int = 0  # v1-v7
@@ -45,13 +46,13 @@ class OffsetFetchResponsePartition:
     committed_leader_epoch: int = -1  # v5-v7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetFetchResponseTopic:
     name: str = ""  # v1-v7
     partitions: tuple[OffsetFetchResponsePartition, ...] = ()  # v1-v7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetFetchResponsePartitions:
     partition_index: int = 0  # v8+
     committed_offset: int = 0  # v8+
@@ -60,21 +61,21 @@ class OffsetFetchResponsePartitions:
     error_code: int = 0  # v8+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetFetchResponseTopics:
     name: str = ""  # v8-v9
     partitions: tuple[OffsetFetchResponsePartitions, ...] = ()  # v8+
     topic_id: UUID | None = None  # v10+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetFetchResponseGroup:
     group_id: str = ""  # v8+
     topics: tuple[OffsetFetchResponseTopics, ...] = ()  # v8+
     error_code: int = 0  # v8+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetFetchResponse:
     topics: tuple[OffsetFetchResponseTopic, ...] = ()  # v1-v7
     error_code: int = 0  # v2-v7

@@ -3,29 +3,29 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetForLeaderPartition:
     partition: int = 0
     current_leader_epoch: int = -1
     leader_epoch: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetForLeaderTopic:
     topic: str = ""
     partitions: tuple[OffsetForLeaderPartition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetForLeaderEpochRequest:
     topics: tuple[OffsetForLeaderTopic, ...] = ()
     replica_id: int = -2  # v3+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class EpochEndOffset:
     error_code: int = 0
     partition: int = 0
@@ -33,13 +33,13 @@ class EpochEndOffset:
     end_offset: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetForLeaderTopicResult:
     topic: str = ""
     partitions: tuple[EpochEndOffset, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class OffsetForLeaderEpochResponse:
     throttle_time_ms: int = 0
     topics: tuple[OffsetForLeaderTopicResult, ...] = ()

@@ -3,26 +3,26 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class PartitionProduceData:
     index: int = 0
     records: Buffer | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class TopicProduceData:
     name: str = ""  # v3-v12
     partition_data: tuple[PartitionProduceData, ...] = ()
     topic_id: UUID | None = None  # v13+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ProduceRequest:
     transactional_id: str | None = None
     acks: int = 0
@@ -30,19 +30,19 @@ class ProduceRequest:
     topic_data: tuple[TopicProduceData, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class BatchIndexAndErrorMessage:
     batch_index: int = 0  # v8+
     batch_index_error_message: str | None = None  # v8+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class LeaderIdAndEpoch:
     leader_id: int = -1  # v10+
     leader_epoch: int = -1  # v10+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class PartitionProduceResponse:
     index: int = 0
     error_code: int = 0
@@ -54,14 +54,14 @@ class PartitionProduceResponse:
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()  # v10+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class TopicProduceResponse:
     name: str = ""  # v3-v12
     partition_responses: tuple[PartitionProduceResponse, ...] = ()
     topic_id: UUID | None = None  # v13+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class NodeEndpoint:
     node_id: int = 0  # v10+
     host: str = ""  # v10+
@@ -69,7 +69,7 @@ class NodeEndpoint:
     rack: str | None = None  # v10+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ProduceResponse:
     responses: tuple[TopicProduceResponse, ...] = ()
     throttle_time_ms: int = 0

@@ -3,11 +3,12 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
+from fencepost.protocol.structs import struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@struct(frozen=True, slots=True, kw_only=True)
 class PushTelemetryRequest:
     client_instance_id: UUID | None = None
     subscription_id: int = 0
@@ -16,7 +17,7 @@ class PushTelemetryRequest:
     metrics: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class PushTelemetryResponse:
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -3,16 +3,16 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from dataclasses import dataclass
+from fencepost.protocol.structs import struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class SyncGroupRequestAssignment:
     member_id: str = ""
     assignment: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class SyncGroupRequest:
     group_id: str = ""
     generation_id: int = 0
@@ -23,7 +23,7 @@ class SyncGroupRequest:
     protocol_name: str | None = None  # v5+
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class SyncGroupResponse:
     error_code: int = 0
     assignment: bytes = b""

@@ -36,7 +36,7 @@ class Client:
     def __init__(self, address: tuple[str, int]) -> None:
         self.socket = socket.create_connection(address, 30)
 
-    def send(self, api: str, version: int, request: object, client_id: str | None) -> None:
+    def send(self, api: str, version: int, request: object, client_id: str) -> None:
         chunks = encode_request(BY_NAME[api], version, 1, client_id, request)
         self.socket.sendall(b"".join(chunks))
 
@@ -46,9 +46,7 @@ class Client:
         described = BY_NAME[api]
         return decode_response(described, version, frame, response_body_offset(described, version))
 
-    def call(
-        self, api: str, version: int, request: object, client_id: str | None = "probe"
-    ) -> Message:
+    def call(self, api: str, version: int, request: object, client_id: str = "probe") -> Message:
         self.send(api, version, request, client_id)
         return self.receive(api, version)
 
@@ -112,6 +110,7 @@ def main() -> None:
         clean(client)
         names = Names(topic_ids=ids)
         names.learn("$host", host)
+        names.learn("$client", f"/{client.socket.getsockname()[0]}")
         for answer in record(address, script, names):
             row = as_json(answer)
             for found in [row, *row.get("coordinators", ())]:

@@ -247,7 +247,7 @@ def _member_id_required() -> Script:
         join("k", learn="$k2"),
         join("k", "$k2", group_instance_id="i"),
         join("k", "$k2"),
-        join("n", client_id=None, version=9, learn="$n"),
+        join("n", client_id="", version=9, learn="$n"),
     ]
 
 

@@ -34,7 +34,7 @@ class Step:
     request: Message
     on: str = "first"
     """Which connection; each is a client of its own."""
-    client_id: str | None = "probe"
+    client_id: str = "probe"
     parks: bool = False
     """Whether the answer is to come later, with ``Answered``."""
     learn: str | None = None

@@ -8,10 +8,20 @@ from typing import Final
 
 import pytest
 
+from fencepost.broker.controller import NewTopic
 from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
-from tests.broker.groups.live import HOST, Live, hold
+from tests.broker.driver import Asked, Driver
 from tests.broker.groups.scripts import ALL
-from tests.broker.groups.talk import Answered, Message, Script, Step, as_json
+from tests.broker.groups.talk import (
+    TOPIC_IDS,
+    TOPICS,
+    Answered,
+    Message,
+    Names,
+    Script,
+    Step,
+    as_json,
+)
 
 ANSWERS: Final = Path(__file__).with_name("answers.jsonl")
 UNORDERED: Final = {"groups", "topics", "results", "partitions", "members"}
@@ -28,6 +38,39 @@ UNORDERED_IN: Final = {
 def recorded(conversation: str) -> list[Message]:
     rows = [json.loads(line) for line in ANSWERS.read_text().splitlines()]
     return [row["answer"] for row in rows if row["in"] == conversation]
+
+
+def begin(driver: Driver) -> Names:
+    """The topics, ``__consumer_offsets``, and what the names stand for here."""
+    names = Names()
+    names.learn("$host", "broker-1")
+    names.learn("$client", "/192.0.2.1")
+    for name in TOPICS:
+        topic = NewTopic(name=name, partitions=2, replication_factor=1, configs={})
+        names.topic_ids[TOPIC_IDS[name]] = driver.cluster.controller.create_topic(topic).topic_id
+    driver.ask(1, "find_coordinator", 0, FindCoordinatorRequest(key="g"))
+    return names
+
+
+def hold(driver: Driver, script: Script, names: Names) -> list[Message]:
+    """Every answer of a conversation."""
+    parked: dict[str, Asked] = {}
+    answers = []
+    for step in script:
+        if isinstance(step, Step):
+            request = names.fill_in(step.request)
+            asked = driver.send(1, step.api, step.version, request, step.client_id)
+            if step.parks:
+                assert not asked.done, f"{step} is answered at once: {asked.response}"
+                parked[step.on] = asked
+                continue
+        else:
+            asked = parked.pop(step.on)
+        assert asked.done, f"{step} waits"
+        if step.learn is not None:
+            names.learn(step.learn, asked.response.member_id)
+        answers.append(names.take_out(asked.response))
+    return answers
 
 
 def answered(script: Script) -> list[str]:
@@ -60,11 +103,9 @@ def sorted_lists(value: Message) -> Message:
 @pytest.mark.parametrize("name", ALL)
 def test_answers_are_those_of_kafka(name: str) -> None:
     script = ALL[name]()
-    live = Live()
-    names = live.names
-    names.learn("$host", HOST)
-    live.call("find_coordinator", 0, FindCoordinatorRequest(key="g"))
-    ours = [as_json(answer) for answer in hold(live, script, names)]
+    driver = Driver(1, {"offsets.topic.num.partitions": "1"})
+    names = begin(driver)
+    ours = [as_json(answer) for answer in hold(driver, script, names)]
     kafkas = recorded(name)
     assert len(ours) == len(kafkas)
     for index, (api, our, kafka) in enumerate(zip(answered(script), ours, kafkas, strict=True)):

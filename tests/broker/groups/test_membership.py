@@ -98,6 +98,20 @@ def test_followers_wait_for_the_leader_and_get_their_part() -> None:
     assert said(parked).assignment == b"F"
 
 
+def test_a_client_that_asks_again_has_given_up_on_its_first_request() -> None:
+    bench = Workbench()
+    leader, follower = bench.stable(2)
+    first, second = bench.join(leader), bench.join(leader)
+    assert (said(first).error_code, said(first).member_id) == (REBALANCE, leader)
+    assert not second.done
+    bench.join(follower)
+    assert said(second).generation_id == 3
+    parked = [bench.sync(follower, 3), bench.sync(follower, 3)]
+    assert said(parked[0]).error_code == REBALANCE
+    bench.sync(leader, 3, {follower: b"F"})
+    assert said(parked[1]).assignment == b"F"
+
+
 def test_who_is_left_out_has_an_empty_assignment() -> None:
     bench = Workbench()
     leader, follower = bench.stable(2)

@@ -12,6 +12,7 @@ from fencepost.broker.groups.state import GroupState
 from fencepost.broker.waits import Wait
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
+from fencepost.protocol.messages.leave_group import MemberIdentity
 from fencepost.protocol.records import Record
 from tests.broker.groups.workbench import NOW_MS, SESSION_MS, FakeLog, Workbench, said
 
@@ -113,6 +114,22 @@ def test_a_heartbeat_waits_for_what_it_may_have_seen() -> None:
     assert not answer.done
     bench.log.commit()
     assert answer.result is NONE
+
+
+@pytest.mark.parametrize("replicated", [True, False])
+def test_who_leaves_waits_for_the_record_of_that(replicated: bool) -> None:
+    bench = Workbench()
+    (member,) = bench.stable()
+    bench.log.held = True
+    left = requests.leave(bench.shard, "g", (MemberIdentity(member_id=member),))
+    assert isinstance(left, Wait)
+    assert not left.done
+    if replicated:
+        bench.log.commit()
+    bench.advance(bench.config.offsets_commit_timeout_ms)
+    assert left.result is not None
+    assert left.result.error_code == (NONE if replicated else UNAVAILABLE)
+    assert len(left.result.members) == (1 if replicated else 0)
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ class Workbench:
         )
         left = requests.leave(self.shard, group, identities)
         self.scheduler.run_due()
-        return left
+        return () if isinstance(left, Wait) else left.members
 
     def commit(
         self,

@@ -16,22 +16,14 @@ HEARTBEAT = BY_NAME["heartbeat"]
 def note(journal: Journal, group: str = "g") -> Exchange:
     request = HeartbeatRequest(group_id=group, generation_id=3)
     frame = bytearray(b"".join(encode_request(HEARTBEAT, 3, 7, "c", request))[4:])
-    return journal.open(
-        time_ms=5,
-        broker_id=1,
-        connection_id="x",
-        client_id="c",
-        api=HEARTBEAT,
-        version=3,
-        correlation_id=7,
-        frame=frame,
-        body_offset=11,
-    )
+    exchange = Exchange(5, 1, "x", "c", HEARTBEAT, 3, 7, frame, 11)
+    journal.open(exchange)
+    return exchange
 
 
 def finish(journal: Journal, exchange: Exchange) -> None:
-    answer = HeartbeatResponse(error_code=22)
-    journal.close(exchange, encode_response(HEARTBEAT, 3, 7, answer), 9)
+    chunks = encode_response(HEARTBEAT, 3, 7, HeartbeatResponse(error_code=22))
+    journal.close(exchange, chunks, sum(map(len, chunks)), 9)
 
 
 def test_an_exchange_is_decoded_when_asked() -> None:

@@ -1,0 +1,53 @@
+"""ApiVersions: the table, and who asked for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencepost.broker.context import Context, Peer
+from fencepost.broker.handlers import api_versions
+from fencepost.protocol.apis import APIS
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.api_versions import ApiVersionsRequest
+from tests.broker.driver import Driver
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_every_version_lists_what_is_served(version: int) -> None:
+    request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
+    answer = Driver(1).ask(1, "api_versions", version, request)
+    assert answer.error_code == ErrorCode.NONE
+    assert [(a.api_key, a.min_version, a.max_version) for a in answer.api_keys] == [
+        (api.key, api.advertised_min, api.max_version) for api in APIS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "good"),
+    [
+        ("librdkafka", "2.16.0-rc1", True),
+        ("a", "1", True),
+        ("", "1", False),
+        ("x", "", False),
+        ("-x", "1", False),
+        ("x.", "1", False),
+        ("x y", "1", False),
+        ("x\n", "1", False),
+    ],
+)
+def test_software_must_look_like_software(name: str, version: str, good: bool) -> None:
+    driver = Driver(1)
+    peer = Peer(connection_id="c", host="h")
+    ctx = Context(broker=driver.broker(1), version=3, client_id=None, peer=peer, now_ms=0)
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
+    answer = api_versions.handle(ctx, request)
+    assert answer.error_code == (ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST)
+    known = (peer.software_name, peer.software_version)
+    assert known == ((name, version) if good else ("unknown", "unknown"))
+
+
+def test_an_unsupported_version_is_told_those_of_this_api() -> None:
+    answer = api_versions.refuse(ApiVersionsRequest(), ErrorCode.UNSUPPORTED_VERSION)
+    (own,) = answer.api_keys
+    assert (own.api_key, own.min_version, own.max_version) == (18, 0, 4)
+    assert api_versions.refuse(ApiVersionsRequest(), ErrorCode.INVALID_REQUEST).api_keys == ()

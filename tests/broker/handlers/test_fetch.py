@@ -1,0 +1,431 @@
+"""Fetch: bounds, long polls, sessions, followers that serve consumers, and topic ids."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+    ReplicaState,
+)
+from tests.broker.driver import Asked, Driver, Message
+from tests.broker.talk import (
+    create,
+    fetch,
+    fetch_request,
+    fetched,
+    from_offset,
+    produce,
+    send_produce,
+    values,
+)
+
+NEVER_MS = 60_000
+
+
+def size(partition: PartitionData) -> int:
+    return sum(map(len, partition.records or ()))
+
+
+def poll(
+    driver: Driver, offset: int, *, min_bytes: int = 1, wait_ms: int = NEVER_MS, broker_id: int = 1
+) -> Asked:
+    request = fetch_request(("t", from_offset(offset)), max_wait_ms=wait_ms, min_bytes=min_bytes)
+    return driver.send(broker_id, "fetch", 12, request)
+
+
+# -- bounds ---------------------------------------------------------------------------------------
+
+
+def test_a_consumer_reads_to_the_high_watermark_and_a_follower_to_the_end() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"committed")
+    driver.hold(2)
+    produce(driver, "t", b"not yet", acks=1)
+    consumer = fetch(driver, "t", 0)
+    assert (values(consumer), consumer.high_watermark) == ([b"committed"], 1)
+    as_follower = replace(
+        fetch_request(("t", from_offset(0))),
+        replica_id=2,
+        replica_state=ReplicaState(replica_id=2, replica_epoch=0),
+    )
+    follower = fetched(driver.ask(1, "fetch", 12, as_follower))
+    assert values(follower) == [b"committed", b"not yet"]
+
+
+@pytest.mark.parametrize("offset", [-1, 3])
+def test_out_of_range_answers_at_once_and_tells_no_watermark(offset: int) -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    produce(driver, "t", b"a", b"b")
+    answer = fetched(poll(driver, offset).response)
+    assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (answer.high_watermark, answer.log_start_offset) == (-1, -1)
+    assert size(answer) == 0
+
+
+def test_a_log_end_beyond_the_high_watermark_is_not_out_of_range() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    driver.hold(2)
+    produce(driver, "t", b"a", acks=1)
+    answer = fetch(driver, "t", 1)
+    assert (answer.error_code, values(answer)) == (ErrorCode.NONE, [])
+
+
+def test_an_offset_within_a_batch_gets_the_whole_batch() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    produce(driver, "t", b"a", b"b", b"c")
+    assert values(fetch(driver, "t", 2)) == [b"a", b"b", b"c"]
+
+
+def test_the_first_batch_comes_whole_and_the_limits_cut_what_follows() -> None:
+    driver = Driver(1)
+    create(driver, "t", [(1,), (1,)])
+    for index in (0, 1):
+        for _ in range(3):
+            produce(driver, "t", b"x" * 1000, index=index)
+    one = size(fetch(driver, "t", 2))
+
+    def sizes(partition_bytes: int, request_bytes: int) -> list[int]:
+        asked = [("t", from_offset(0, index, partition_bytes)) for index in (0, 1)]
+        request = fetch_request(*asked, max_bytes=request_bytes)
+        (topic,) = driver.ask(1, "fetch", 12, request).responses
+        return [size(partition) for partition in topic.partitions]
+
+    assert sizes(1, 1 << 20) == [one, 1]
+    assert sizes(1 << 20, 1) == [one, 0]
+    assert sizes(one + 10, 1 << 20) == [one + 10, one + 10]
+    assert sizes(1 << 20, 3 * one + 5) == [3 * one, 5]
+    assert sizes(1 << 20, 1 << 20) == [3 * one, 3 * one]
+
+
+def test_the_brokers_limit_holds_for_consumers() -> None:
+    driver = Driver(1, {"fetch.max.bytes": "1500"})
+    create(driver, "t")
+    for _ in range(3):
+        produce(driver, "t", b"x" * 1000)
+    assert size(fetch(driver, "t", 0)) == 1500
+
+
+# -- long polls -----------------------------------------------------------------------------------
+
+
+def test_a_poll_is_answered_as_soon_as_there_is_something() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    asked = poll(driver, 0)
+    driver.advance(10)
+    assert not asked.done
+    produce(driver, "t", b"a")
+    assert values(fetched(asked.response)) == [b"a"]
+
+
+def test_a_poll_that_nothing_comes_for_is_answered_empty_at_its_time() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    asked = poll(driver, 0, wait_ms=500)
+    driver.advance(499)
+    assert not asked.done
+    driver.advance(1)
+    answer = fetched(asked.response)
+    assert (answer.error_code, answer.high_watermark, size(answer)) == (ErrorCode.NONE, 0, 0)
+
+
+def test_a_poll_waits_until_there_are_as_many_bytes_as_it_wants() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    produce(driver, "t", b"x" * 100)
+    enough = 2 * size(fetch(driver, "t", 0))
+    asked = poll(driver, 0, min_bytes=enough)
+    assert not asked.done
+    produce(driver, "t", b"y" * 100)
+    assert values(fetched(asked.response)) == [b"x" * 100, b"y" * 100]
+
+
+def test_a_poll_gets_what_there_is_at_its_time_though_it_is_too_little() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    asked = poll(driver, 0, min_bytes=1 << 20, wait_ms=500)
+    produce(driver, "t", b"a")
+    assert not asked.done
+    driver.advance(500)
+    assert values(fetched(asked.response)) == [b"a"]
+
+
+def test_a_poll_does_not_hear_of_records_before_they_are_committed() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    driver.hold(2)
+    asked = poll(driver, 0)
+    produce(driver, "t", b"a", acks=1)
+    assert not asked.done
+    driver.release(2)
+    assert values(fetched(asked.response)) == [b"a"]
+
+
+def test_a_poll_on_several_partitions_is_answered_by_any_of_them() -> None:
+    driver = Driver(1)
+    create(driver, "t", [(1,), (1,)])
+    asked = [("t", from_offset(0, index)) for index in (0, 1)]
+    waiting = driver.send(1, "fetch", 12, fetch_request(*asked, max_wait_ms=NEVER_MS))
+    produce(driver, "t", b"a", index=1)
+    (topic,) = waiting.response.responses
+    assert [values(partition) for partition in topic.partitions] == [[], [b"a"]]
+
+
+def test_an_error_answers_at_once() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    asked = [("t", from_offset(0)), ("nope", from_offset(0))]
+    response = driver.ask(1, "fetch", 12, fetch_request(*asked, max_wait_ms=NEVER_MS))
+    codes = {t.topic: t.partitions[0].error_code for t in response.responses}
+    assert codes == {"t": ErrorCode.NONE, "nope": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_an_election_ends_the_wait_of_who_knows_the_epoch() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    knows = replace(from_offset(0), current_leader_epoch=0)
+    asked = driver.send(1, "fetch", 12, fetch_request(("t", knows), max_wait_ms=NEVER_MS))
+    driver.elect("t", 0, 1)
+    assert fetched(asked.response).error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_what_has_been_cancelled_is_not_tried_again() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    asked = poll(driver, 0, wait_ms=500)
+    driver.advance(500)
+    assert asked.done
+    produce(driver, "t", b"a")
+    assert not driver.leader("t").watermark_watch.waits
+
+
+# -- epochs and leaders ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"),
+    [
+        (-1, ErrorCode.NONE),
+        (0, ErrorCode.FENCED_LEADER_EPOCH),
+        (1, ErrorCode.NONE),
+        (2, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_the_epoch_that_a_client_knows_is_checked(epoch: int, code: ErrorCode) -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    driver.elect("t", 0, 2)
+    assert fetch(driver, "t", 0, current_leader_epoch=epoch).error_code == code
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [(10, ErrorCode.NOT_LEADER_OR_FOLLOWER), (11, ErrorCode.NONE)],
+)
+def test_a_follower_serves_consumers_from_v11(version: int, code: ErrorCode) -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"a")
+    answer = fetch(driver, "t", 0, broker_id=2, version=version)
+    assert answer.error_code == code
+    assert values(answer) == ([b"a"] if code is ErrorCode.NONE else [])
+
+
+def test_a_follower_serves_up_to_its_own_high_watermark() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    driver.hold(3)
+    send_produce(driver, "t", b"a")
+    follower = fetch(driver, "t", 0, broker_id=2)
+    assert (values(follower), follower.high_watermark) == ([], 0)
+    waiting = poll(driver, 0, broker_id=2)
+    assert not waiting.done
+    driver.release(3)
+    assert values(fetched(waiting.response)) == [b"a"]
+
+
+def test_another_replicas_fetch_is_for_the_leader() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    request = replace(fetch_request(("t", from_offset(0))), replica_id=3)
+    refused = fetched(driver.ask(2, "fetch", 12, request))
+    assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_who_holds_no_replica_says_from_v16_who_leads() -> None:
+    driver = Driver(3)
+    topic_id = create(driver, "t", [(2, 3)])
+    topic = FetchTopic(topic_id=topic_id, partitions=(from_offset(0),))
+    for version in (15, 16):
+        response = driver.ask(1, "fetch", version, FetchRequest(session_epoch=-1, topics=(topic,)))
+        answer = fetched(response)
+        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        hint = (answer.current_leader.leader_id, [n.node_id for n in response.node_endpoints])
+        assert hint == ((2, [2]) if version >= 16 else (-1, []))
+
+
+def test_logs_that_parted_are_told_where() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"a", b"b")
+    driver.elect("t", 0, 2)
+    produce(driver, "t", b"c")
+    ahead = replace(from_offset(5), last_fetched_epoch=0)
+    answer = fetched(driver.ask(2, "fetch", 12, fetch_request(("t", ahead))))
+    assert (answer.error_code, size(answer)) == (ErrorCode.NONE, 0)
+    assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (0, 2)
+    same = replace(from_offset(2), last_fetched_epoch=0)
+    assert values(fetched(driver.ask(2, "fetch", 12, fetch_request(("t", same))))) == [b"c"]
+
+
+def test_topic_ids_from_v13_name_one_topic_and_not_its_successor() -> None:
+    driver = Driver(1)
+    old = create(driver, "t")
+    driver.cluster.controller.delete_topics(["t"])
+    new = create(driver, "t")
+    produce(driver, "t", b"a")
+    for topic_id, code in ((old, ErrorCode.UNKNOWN_TOPIC_ID), (new, ErrorCode.NONE)):
+        topic = FetchTopic(topic_id=topic_id, partitions=(from_offset(0),))
+        response = driver.ask(1, "fetch", 13, FetchRequest(session_epoch=-1, topics=(topic,)))
+        assert response.responses[0].topic_id == topic_id
+        assert fetched(response).error_code == code
+
+
+# -- sessions -------------------------------------------------------------------------------------
+
+
+class Session:
+    """A client that fetches within a session."""
+
+    def __init__(self, driver: Driver, version: int = 12) -> None:
+        self.driver = driver
+        self.version = version
+        self.place = (0, 0)
+
+    def fetch(
+        self, *partitions: tuple[str, FetchPartition], forget: tuple[str, ...] = ()
+    ) -> Message:
+        request = replace(
+            fetch_request(*partitions, session=self.place),
+            forgotten_topics_data=tuple(ForgottenTopic(topic=t, partitions=(0,)) for t in forget),
+        )
+        response = self.driver.ask(1, "fetch", self.version, request)
+        self.place = (response.session_id, self.place[1] + 1)
+        return response
+
+
+def told(response: Message) -> dict[str, list[bytes | None]]:
+    """The topics that an answer names, with the values in it."""
+    return {t.topic: values(t.partitions[0]) for t in response.responses}
+
+
+@pytest.mark.parametrize("version", [7, 9, 12])
+def test_a_session_names_only_what_changed(version: int) -> None:
+    driver = Driver(1)
+    for topic in ("t", "u"):
+        create(driver, topic)
+    session = Session(driver, version)
+    first = session.fetch(("t", from_offset(0)), ("u", from_offset(0)))
+    assert told(first) == {"t": [], "u": []}
+    assert first.session_id > 0
+    assert told(session.fetch()) == {}
+    produce(driver, "u", b"a")
+    assert told(session.fetch()) == {"u": [b"a"]}
+    assert told(session.fetch(("u", from_offset(1)))) == {}
+    produce(driver, "t", b"b")
+    produce(driver, "u", b"c")
+    assert told(session.fetch()) == {"t": [b"b"], "u": [b"c"]}
+
+
+def test_partitions_join_and_leave_a_session() -> None:
+    driver = Driver(1)
+    for topic in ("t", "u"):
+        create(driver, topic)
+        produce(driver, topic, b"a")
+    session = Session(driver)
+    session.fetch(("t", from_offset(1)))
+    assert told(session.fetch(("u", from_offset(0)))) == {"u": [b"a"]}
+    assert told(session.fetch(("u", from_offset(1)), forget=("t",))) == {}
+    produce(driver, "t", b"b")
+    assert told(session.fetch()) == {}
+
+
+def test_a_moved_log_start_is_news() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    produce(driver, "t", b"a", b"b")
+    session = Session(driver)
+    session.fetch(("t", from_offset(2)))
+    driver.leader("t").delete_records(1)
+    (topic,) = session.fetch().responses
+    assert topic.partitions[0].log_start_offset == 1
+
+
+def test_an_error_is_told_again_until_it_is_gone() -> None:
+    driver = Driver(1)
+    session = Session(driver)
+    for _ in range(2):
+        response = session.fetch(("t", from_offset(0)))
+        assert fetched(response).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    create(driver, "t")
+    assert told(session.fetch()) == {"t": []}
+    assert told(session.fetch()) == {}
+
+
+def test_what_was_sent_goes_behind_what_waits_so_that_nothing_starves() -> None:
+    driver = Driver(1)
+    for topic in ("t", "u"):
+        create(driver, topic)
+        for _ in range(4):
+            produce(driver, topic, b"x" * 100)
+    session = Session(driver)
+    one = size(fetch(driver, "t", 3))
+    asked = [(topic, from_offset(0, max_bytes=one)) for topic in ("t", "u")]
+    request = replace(fetch_request(*asked, max_bytes=one, session=(0, 0)))
+    response = driver.ask(1, "fetch", 12, request)
+    assert [name for name, found in told(response).items() if found] == ["t"]
+    session.place = (response.session_id, 1)
+    following = replace(fetch_request(max_bytes=one, session=session.place))
+    response = driver.ask(1, "fetch", 12, following)
+    assert [name for name, found in told(response).items() if found] == ["u"]
+
+
+def test_sessions_have_an_id_and_epochs_in_order() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    session = Session(driver)
+    session_id = session.fetch(("t", from_offset(0))).session_id
+
+    def code(place: tuple[int, int], version: int = 12) -> ErrorCode:
+        response = driver.ask(1, "fetch", version, fetch_request(session=place))
+        return ErrorCode(response.error_code)
+
+    assert code((session_id, 2)) == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert code((session_id + 1, 1)) == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert code((session_id, 1), version=13) == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    assert code((session_id, 1)) == ErrorCode.NONE
+    assert code((session_id, 1)) == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert code((session_id, -1)) == ErrorCode.NONE
+    assert code((session_id, 2)) == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_poll_within_a_session_says_nothing_when_nothing_comes() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    session_id = Session(driver).fetch(("t", from_offset(0))).session_id
+    waiting = driver.send(1, "fetch", 12, fetch_request(session=(session_id, 1), max_wait_ms=500))
+    assert not waiting.done
+    driver.advance(500)
+    assert (told(waiting.response), waiting.response.session_id) == ({}, session_id)

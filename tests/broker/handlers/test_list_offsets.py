@@ -1,0 +1,106 @@
+"""ListOffsets: what elections, followers and deletions do to the answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencepost.protocol.errors import ErrorCode
+from tests.broker.driver import Driver
+from tests.broker.talk import TIMESTAMP, batch, create, list_offset, produce, produce_request
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
+DEBUGGING = -2
+Place = tuple[int, int, int]
+
+
+def place(driver: Driver, timestamp: int) -> Place:
+    """Offset, epoch and timestamp."""
+    found = list_offset(driver, "t", timestamp)
+    assert found.error_code == ErrorCode.NONE
+    return found.offset, found.leader_epoch, found.timestamp
+
+
+def append(driver: Driver, timestamp: int) -> None:
+    leader = driver.leader("t").broker_id
+    request = produce_request(("t", 0, batch(b"v", timestamp=timestamp)))
+    driver.ask(leader, "produce", 12, request)
+
+
+def test_epochs_are_those_of_the_offsets_and_of_latest_the_current_one() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    append(driver, TIMESTAMP + 5)
+    driver.elect("t", 0, 2)
+    append(driver, TIMESTAMP + 9)
+    append(driver, TIMESTAMP + 7)
+    driver.elect("t", 0, 3)
+    assert place(driver, LATEST) == (3, 2, -1)
+    assert place(driver, EARLIEST) == place(driver, EARLIEST_LOCAL) == (0, 0, -1)
+    assert place(driver, MAX_TIMESTAMP) == (1, 1, TIMESTAMP + 9)
+    assert place(driver, TIMESTAMP) == (0, 0, TIMESTAMP + 5)
+    assert place(driver, TIMESTAMP + 6) == (1, 1, TIMESTAMP + 9)
+    assert place(driver, TIMESTAMP + 10) == (-1, -1, -1)
+
+
+def test_earliest_follows_the_log_start() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    for n in range(3):
+        append(driver, TIMESTAMP + n)
+    driver.leader("t").delete_records(2)
+    assert place(driver, EARLIEST) == (2, 0, -1)
+    assert place(driver, TIMESTAMP)[0] == 2
+
+
+def test_latest_is_the_high_watermark_but_for_replicas_and_debuggers() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"a")
+    driver.hold(2)
+    produce(driver, "t", b"b", acks=1)
+    assert list_offset(driver, "t", LATEST).offset == 1
+    assert list_offset(driver, "t", LATEST, replica_id=2).offset == 2
+    assert list_offset(driver, "t", LATEST, replica_id=DEBUGGING).offset == 2
+
+
+def test_a_record_that_is_not_committed_is_not_found_by_time() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"a")
+    driver.hold(2)
+    produce(driver, "t", b"b", acks=1)
+    assert place(driver, TIMESTAMP) == (0, 0, TIMESTAMP)
+    assert place(driver, TIMESTAMP + 1) == (-1, -1, -1)
+
+
+def test_only_debuggers_ask_followers() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"a")
+    follower = list_offset(driver, "t", LATEST, broker_id=2)
+    assert follower.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    debugger = list_offset(driver, "t", LATEST, broker_id=2, replica_id=DEBUGGING)
+    assert (debugger.error_code, debugger.offset) == (ErrorCode.NONE, 1)
+    stranger = list_offset(driver, "t", LATEST, broker_id=3)
+    assert stranger.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("broker_id", [1, 2])
+@pytest.mark.parametrize(
+    ("epoch", "code"),
+    [(0, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.UNKNOWN_LEADER_EPOCH)],
+)
+def test_a_wrong_epoch_comes_before_the_leader(broker_id: int, epoch: int, code: ErrorCode) -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    driver.elect("t", 0, 1)
+    asked = list_offset(driver, "t", LATEST, broker_id=broker_id, current_leader_epoch=epoch)
+    assert asked.error_code == code
+
+
+def test_below_v4_epochs_are_neither_asked_nor_told() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    driver.elect("t", 0, 2)
+    found = list_offset(driver, "t", LATEST, version=3, current_leader_epoch=0)
+    assert (found.error_code, found.leader_epoch) == (ErrorCode.NONE, -1)

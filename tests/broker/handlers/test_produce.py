@@ -1,0 +1,241 @@
+"""Produce: acks, waits, leaders that move, and what a version knows of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fencepost.protocol.compression import Codec
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from tests.broker.driver import Driver
+from tests.broker.talk import (
+    batch,
+    create,
+    fetch,
+    list_offset,
+    produce,
+    produce_request,
+    produced,
+    send_produce,
+    values,
+)
+
+LATEST = -1
+
+
+def test_acks_all_is_answered_when_every_in_sync_replica_has_it() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    driver.hold(3)
+    asked = send_produce(driver, "t", b"a", b"b")
+    assert not asked.done
+    assert driver.leader("t").high_watermark == 0
+    assert driver.replica(2, "t").log.log_end_offset == 2
+    driver.release(3)
+    answer = produced(asked.response)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 0)
+    assert driver.leader("t").high_watermark == 2
+
+
+def test_acks_all_that_takes_too_long_times_out_and_the_records_stay() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    driver.hold(3)
+    asked = send_produce(driver, "t", b"a", timeout_ms=500)
+    driver.advance(499)
+    assert not asked.done
+    driver.advance(1)
+    answer = produced(asked.response)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+    driver.release(3)
+    assert values(fetch(driver, "t", 0)) == [b"a"]
+
+
+def test_acks_one_is_answered_when_the_leader_has_it_and_nobody_may_read_it_yet() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    driver.hold(2, 3)
+    assert produce(driver, "t", b"a", acks=1).base_offset == 0
+    assert values(fetch(driver, "t", 0)) == []
+    driver.release(2)
+    assert values(fetch(driver, "t", 0)) == []
+    driver.release(3)
+    assert values(fetch(driver, "t", 0)) == [b"a"]
+
+
+def test_acks_none_gets_no_answer_and_an_error_hangs_up() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    good = send_produce(driver, "t", b"a", acks=0)
+    assert (good.done, good.response, good.hung_up) == (True, None, False)
+    assert values(fetch(driver, "t", 0)) == [b"a"]
+    bad = driver.send(1, "produce", 12, produce_request(("nope", 0, batch(b"a")), acks=0))
+    assert bad.hung_up
+
+
+@pytest.mark.parametrize("acks", [2, -2])
+def test_any_other_acks_are_refused(acks: int) -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    answer = produce(driver, "t", b"a", acks=acks)
+    assert answer.error_code == ErrorCode.INVALID_REQUIRED_ACKS
+    assert driver.leader("t").log.log_end_offset == 0
+
+
+def test_waits_complete_in_the_order_in_which_their_records_stand() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    driver.hold(2)
+    asked = [send_produce(driver, "t", b"%d" % n) for n in range(3)]
+    assert not any(a.done for a in asked)
+    driver.release(2)
+    assert [produced(a.response).base_offset for a in asked] == [0, 1, 2]
+    assert values(fetch(driver, "t", 0)) == [b"0", b"1", b"2"]
+
+
+def test_one_request_waits_for_all_of_its_partitions() -> None:
+    driver = Driver(2)
+    create(driver, "alone", [(1,)])
+    create(driver, "held", [(1, 2)])
+    driver.hold(2)
+    request = produce_request(("alone", 0, batch(b"a")), ("held", 0, batch(b"b")))
+    asked = driver.send(1, "produce", 12, request)
+    assert not asked.done
+    driver.advance(1000)
+    codes = {t.name: t.partition_responses[0].error_code for t in asked.response.responses}
+    assert codes == {"alone": ErrorCode.NONE, "held": ErrorCode.REQUEST_TIMED_OUT}
+
+
+def test_a_leader_that_resigns_answers_who_waited() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    driver.hold(3)
+    asked = send_produce(driver, "t", b"a")
+    driver.elect("t", 0, 2)
+    assert produced(asked.response).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_deleted_topic_answers_who_waited() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    driver.hold(2)
+    asked = send_produce(driver, "t", b"a")
+    driver.cluster.controller.delete_topics(["t"])
+    assert produced(asked.response).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize(
+    ("minimum", "code"),
+    [("2", ErrorCode.NONE), ("3", ErrorCode.NOT_ENOUGH_REPLICAS)],
+)
+def test_acks_all_needs_as_many_in_sync_replicas_as_the_topic_says(
+    minimum: str, code: ErrorCode
+) -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)], min_insync_replicas=minimum)
+    controller = driver.cluster.controller
+    topic = controller.image.topics["t"]
+    shrunk = replace(topic.partitions[0], isr=(1, 2))
+    controller.update_topics([replace(topic, partitions=(shrunk,))])
+    answer = produce(driver, "t", b"a")
+    assert answer.error_code == code
+    assert driver.leader("t").log.log_end_offset == (1 if code is ErrorCode.NONE else 0)
+    assert produce(driver, "t", b"b", acks=1).error_code == ErrorCode.NONE
+
+
+def test_no_more_in_sync_replicas_are_asked_for_than_there_are_replicas() -> None:
+    driver = Driver(1)
+    create(driver, "t", min_insync_replicas="3")
+    assert produce(driver, "t", b"a").error_code == ErrorCode.NONE
+
+
+def test_whoever_is_not_the_leader_says_so_and_from_v10_who_is() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(2, 3)])
+    for broker_id in (1, 3):
+        asked = send_produce(driver, "t", b"a", broker_id=broker_id, version=10)
+        answer = produced(asked.response)
+        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (2, 0)
+        (node,) = asked.response.node_endpoints
+        assert (node.node_id, node.host, node.port) == (2, "broker-2", 9093)
+    older = send_produce(driver, "t", b"a", broker_id=1, version=9).response
+    assert produced(older).current_leader.leader_id == -1
+
+
+def test_unknown_topics_and_partitions() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    for name, index in (("nope", 0), ("t", 9)):
+        request = produce_request((name, index, batch(b"a")))
+        answer = produced(driver.ask(1, "produce", 12, request))
+        assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert (answer.base_offset, answer.log_start_offset) == (-1, -1)
+
+
+def test_topic_ids_from_v13_name_one_topic_and_not_its_successor() -> None:
+    driver = Driver(1)
+    old = create(driver, "t")
+    driver.cluster.controller.delete_topics(["t"])
+    new = create(driver, "t")
+    codes = []
+    for topic_id in (old, new):
+        partition = PartitionProduceData(index=0, records=batch(b"a"))
+        topic = TopicProduceData(topic_id=topic_id, partition_data=(partition,))
+        request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(topic,))
+        response = driver.ask(1, "produce", 13, request)
+        assert response.responses[0].topic_id == topic_id
+        codes.append(produced(response).error_code)
+    assert codes == [ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NONE]
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [(6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE), (7, ErrorCode.NONE)],
+)
+def test_zstd_is_taken_from_v7(version: int, code: ErrorCode) -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    request = produce_request(("t", 0, batch(b"a", codec=Codec.ZSTD)))
+    assert produced(driver.ask(1, "produce", version, request)).error_code == code
+
+
+def test_every_version_is_answered() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    for offset, version in enumerate(range(3, 13)):
+        answer = produced(send_produce(driver, "t", b"a", version=version).response)
+        assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, offset)
+
+
+def test_every_replica_has_the_same_bytes_under_the_leaders_epoch() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    produce(driver, "t", b"a", b"b")
+    driver.elect("t", 0, 3)
+    produce(driver, "t", b"c")
+
+    def stored(broker_id: int) -> bytes:
+        log = driver.replica(broker_id, "t").log
+        read = log.read(0, max_bytes=1 << 20, upper_bound=3, min_one_batch=True)
+        return b"".join(read.buffers)
+
+    assert stored(1) == stored(2) == stored(3)
+    assert [e.epoch for e in driver.replica(1, "t").log.epoch_entries()] == [0, 1]
+    assert [e.start_offset for e in driver.replica(2, "t").log.epoch_entries()] == [0, 2]
+
+
+def test_a_partitions_records_are_counted_from_where_its_last_leader_ended() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    for leader in (2, 3, 1):
+        produce(driver, "t", b"x", b"y")
+        driver.elect("t", 0, leader)
+    assert produce(driver, "t", b"z").base_offset == 6
+    assert list_offset(driver, "t", LATEST).offset == 7

@@ -1,0 +1,179 @@
+"""Frames: any chunking gives the same, and no claim takes memory."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fencepost.protocol import codec, frames
+from fencepost.protocol.apis import APIS, BY_NAME, Api
+from fencepost.protocol.codec.schema import message_shape
+from fencepost.protocol.frames import BadFrame, FrameAssembler, read_header, skip_tags
+
+SCRATCH = 64
+
+
+def framed(*payloads: bytes) -> bytes:
+    return b"".join(struct.pack(">i", len(payload)) + payload for payload in payloads)
+
+
+def feed(assembler: FrameAssembler, data: bytes, sizes: list[int] | None = None) -> list[bytes]:
+    """Hand bytes over in pieces of these sizes, or as large as they are taken."""
+    found: list[bytes] = []
+    at = 0
+    pieces = iter(sizes or [])
+    while at < len(data):
+        room = assembler.buffer()
+        assert len(room) > 0
+        size = min(next(pieces, len(room)), len(room), len(data) - at)
+        room[:size] = data[at : at + size]
+        at += size
+        found += map(bytes, assembler.received(size))
+    return found
+
+
+def assembler(limit: int = frames.DEFAULT_LIMIT, scratch: int = SCRATCH) -> FrameAssembler:
+    return FrameAssembler(memoryview(bytearray(scratch)), limit)
+
+
+@settings(deadline=None, database=None)
+@given(
+    st.lists(st.binary(min_size=1, max_size=400), max_size=8),
+    st.lists(st.integers(1, 80), max_size=400),
+    st.integers(4, 100),
+)
+def test_frames_come_out_as_they_went_in_however_they_were_cut(
+    payloads: list[bytes], sizes: list[int], scratch: int
+) -> None:
+    assert feed(assembler(scratch=scratch), framed(*payloads), sizes) == payloads
+
+
+def test_one_byte_at_a_time() -> None:
+    payloads = [b"a", b"b" * 300, b"c"]
+    assert feed(assembler(), framed(*payloads), [1] * 1000) == payloads
+
+
+def test_connections_may_share_the_scratch() -> None:
+    scratch = memoryview(bytearray(SCRATCH))
+    one, two = FrameAssembler(scratch), FrameAssembler(scratch)
+    first, second = framed(b"x" * 40), framed(b"y" * 40)
+    assert feed(one, first[:2]) == []
+    assert feed(two, second[:30]) == []
+    assert feed(one, first[2:]) == [b"x" * 40]
+    assert feed(two, second[30:]) == [b"y" * 40]
+
+
+def test_a_frame_is_a_buffer_of_its_own_that_may_be_written_to() -> None:
+    scratch = bytearray(SCRATCH)
+    cut = FrameAssembler(memoryview(scratch))
+    data = framed(b"first", b"second")
+    cut.buffer()[: len(data)] = data
+    first, second = cut.received(len(data))
+    first[0:1] = b"F"
+    scratch[:] = bytes(SCRATCH)
+    assert [bytes(first), bytes(second)] == [b"First", b"second"]
+
+
+@settings(deadline=None, database=None)
+@given(st.binary(min_size=1, max_size=300), st.integers(1, 50))
+def test_noise_is_frames_or_refused(noise: bytes, piece: int) -> None:
+    try:
+        found = feed(assembler(limit=100), noise, [piece] * len(noise))
+    except BadFrame:
+        return
+    assert framed(*found) == noise[: len(framed(*found))]
+
+
+@pytest.mark.parametrize("size", [0, -1, -(1 << 31), 101, (1 << 31) - 1])
+def test_a_size_out_of_bounds_is_refused_as_soon_as_it_is_there(size: int) -> None:
+    with pytest.raises(BadFrame, match="1 to 100 are accepted"):
+        feed(assembler(limit=100), struct.pack(">i", size))
+
+
+def test_a_frame_of_the_limit_is_taken() -> None:
+    assert feed(assembler(limit=100), framed(b"x" * 100)) == [b"x" * 100]
+
+
+def test_room_is_taken_as_bytes_come() -> None:
+    cut = assembler()
+    tracemalloc.start()
+    try:
+        assert feed(cut, struct.pack(">i", frames.DEFAULT_LIMIT) + b"only this") == []
+        assert tracemalloc.get_traced_memory()[0] < 2 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_large_frame_is_put_together_from_its_growing_room() -> None:
+    payload = bytes(range(256)) * (20 << 10)
+    assert feed(assembler(scratch=1 << 16), framed(payload, b"next")) == [payload, b"next"]
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
+def test_the_header_of_every_request_is_read(api: Api) -> None:
+    for version in range(api.min_version, api.max_version + 1):
+        message = message_shape(api.name, "request", version).cls()
+        whole = b"".join(codec.encode_request(api, version, 7, "client-ü", message))
+        frame = bytearray(whole[4:])
+        header = read_header(frame)
+        assert (header.api_key, header.version, header.correlation_id, header.client_id) == (
+            api.key,
+            version,
+            7,
+            "client-ü",
+        )
+        offset = skip_tags(frame, header, api)
+        assert codec.decode_request(api, version, frame, offset) == message
+
+
+@pytest.mark.parametrize(
+    ("client_id", "read"),
+    [(None, None), (b"", ""), (b"a\xffb", "a�b")],
+)
+def test_a_client_id_is_never_a_reason_to_refuse(client_id: bytes | None, read: str | None) -> None:
+    length = -1 if client_id is None else len(client_id)
+    frame = bytearray(struct.pack(">hhih", 3, 4, 1, length) + (client_id or b"") + b"\0")
+    assert read_header(frame).client_id == read
+
+
+@pytest.mark.parametrize("frame", [b"", b"\0" * 9, struct.pack(">hhih", 3, 4, 1, 5) + b"four"])
+def test_a_header_that_is_cut_short_is_refused(frame: bytes) -> None:
+    with pytest.raises(BadFrame):
+        read_header(bytearray(frame))
+
+
+HEADER = struct.pack(">hhih", 3, 12, 1, -1)
+
+
+@pytest.mark.parametrize(
+    ("tags", "skipped"),
+    [
+        (b"\0", 1),
+        (b"\x01\x00\x03abc", 6),
+        (b"\x02\x00\x00\x81\x01\x01x", 7),
+    ],
+)
+def test_tagged_fields_of_a_header_are_passed_over(tags: bytes, skipped: int) -> None:
+    frame = bytearray(HEADER + tags + b"body")
+    at = skip_tags(frame, read_header(frame), BY_NAME["metadata"])
+    assert at == len(HEADER) + skipped
+    assert frame[at:] == b"body"
+
+
+@pytest.mark.parametrize(
+    "tags", [b"", b"\x01", b"\x01\x00\x09abc", b"\x80" * 5, b"\xff\xff\xff\xff\x0f"]
+)
+def test_tagged_fields_that_are_cut_short_are_refused(tags: bytes) -> None:
+    frame = bytearray(HEADER + tags)
+    with pytest.raises(BadFrame):
+        skip_tags(frame, read_header(frame), BY_NAME["metadata"])
+
+
+def test_headers_of_versions_without_tags_end_with_the_client_id() -> None:
+    frame = bytearray(struct.pack(">hhih", 3, 4, 1, -1) + b"\x05body")
+    at = skip_tags(frame, read_header(frame), BY_NAME["metadata"])
+    assert frame[at:] == b"\x05body"

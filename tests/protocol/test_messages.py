@@ -1,0 +1,36 @@
+"""The generated messages are what the generator writes, and safe to share."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+import pytest
+
+from fencepost.protocol.apis import Api
+from fencepost.protocol.codec.schema import Side, message_shape
+from tests.protocol.messages import EVERY, title
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_they_are_as_the_generator_writes_them() -> None:
+    generator = [sys.executable, "tools/generate_messages.py", "--check"]
+    done = subprocess.run(generator, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "messages are as generated\n"), done.stderr
+
+
+@pytest.mark.parametrize("case", EVERY, ids=title)
+def test_every_field_of_every_version_has_a_default_that_cannot_change(
+    case: tuple[Api, int, Side],
+) -> None:
+    api, version, side = case
+    shapes = [message_shape(api.name, side, version)]
+    while shapes:
+        shape = shapes.pop()
+        shapes += [f.struct for f in shape.fields if f.struct is not None]
+        for field in fields(shape.cls):
+            assert field.default is not MISSING
+            hash(field.default)
