@@ -222,7 +222,8 @@ def test_a_port_in_use_is_one_line_and_exit_code_2(which: str) -> None:
 
 
 def test_an_address_of_another_machine_is_one_line_as_well() -> None:
-    done = fencepost("serve", "--host", "192.0.2.1", code=2)
+    ports = ("--port", "0", "--control-port", "0")
+    done = fencepost("serve", "--host", "192.0.2.1", *ports, code=2)
     assert len(done.err.splitlines()) == 1
     assert "192.0.2.1" in done.err
 
@@ -336,7 +337,7 @@ def stub() -> Iterator[Stub]:
 
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
         state.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield state
         server.shutdown()

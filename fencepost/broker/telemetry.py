@@ -8,7 +8,7 @@ telemetry behaves here as it does at a real broker without subscriptions.
 from typing import Final
 from uuid import UUID
 
-from crc32c import crc32c
+from fencepost.protocol.checksums import crc32c
 
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode

@@ -12,9 +12,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.checksums import crc32c
 from fencepost.protocol.compression import (
     MAX_DECOMPRESSED_BYTES,
     Codec,

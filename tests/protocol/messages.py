@@ -39,6 +39,7 @@ _INTEGERS: Final = {
 _NUMBERS: Final = {
     kind: st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for kind, bits in _INTEGERS.items()
 }
+_ZEROS: Final[dict[str, Value]] = {"string": "", "bytes": b"", "uuid": None, "bool": False}
 _KINDS: Final[dict[str, st.SearchStrategy[Value]]] = {
     **_NUMBERS,
     "uint16": st.integers(0, (1 << 16) - 1),
@@ -66,6 +67,17 @@ def contents(shape: Shape) -> st.SearchStrategy[Content]:
             for theirs, f in zip(fields(shape.kio_class), shape.fields, strict=True)
         }
     )
+
+
+def smallest(shape: Shape) -> Content:
+    """A content with one element in every array, all else being as by default."""
+    content: Content = {}
+    for f in shape.fields:
+        value = smallest(f.struct) if f.struct is not None else _ZEROS.get(f.kind, 0)
+        if f.array:
+            value = (value,)
+        content[f.name] = value if f.array or f.struct is not None else f.default
+    return content
 
 
 def _field(f: FieldShape, theirs: Field[Value]) -> st.SearchStrategy[Value]:

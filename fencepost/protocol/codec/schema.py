@@ -7,14 +7,36 @@ are compiled.
 """
 
 import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import cache
 from pkgutil import resolve_name
 from types import NoneType
 from typing import Any, Final, Literal, get_args, get_origin
 
-from kio.schema.index import schema_name_map
-from kio.static.constants import EntityType
+
+@contextmanager
+def _as_if_not_installed(package: str) -> Iterator[None]:
+    """Import without an optional package, unless it is imported already.
+
+    kio registers strategies with hypothesis wherever it is installed, as it is where people test:
+    a quarter of a second at every start, for nothing that is used here.
+    """
+    if package in sys.modules:
+        yield
+        return
+    sys.modules[package] = None  # type: ignore[assignment]  # how Python itself says so
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+
+
+with _as_if_not_installed("hypothesis"):
+    from kio.schema.index import schema_name_map
+    from kio.static.constants import EntityType
 
 Side = Literal["request", "response"]
 
@@ -61,7 +83,8 @@ def message_shape(name: str, side: Side, version: int) -> Shape:
     """
     paths = schema_name_map[name][version]
     path = paths[EntityType.request] if side == "request" else paths[EntityType.response]
-    kio_class = resolve_name(path)
+    with _as_if_not_installed("hypothesis"):
+        kio_class = resolve_name(path)
     module = importlib.import_module(f"fencepost.protocol.messages.{name}")
     return _shape_of(kio_class, vars(module), side)
 

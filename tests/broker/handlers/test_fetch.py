@@ -102,10 +102,11 @@ def test_the_first_batch_comes_whole_and_the_limits_cut_what_follows() -> None:
         (topic,) = driver.ask(1, "fetch", 12, request).responses
         return [size(partition) for partition in topic.partitions]
 
-    assert sizes(1, 1 << 20) == [one, 1]
+    assert sizes(1, 1 << 20) == [one, 0]
     assert sizes(1 << 20, 1) == [one, 0]
     assert sizes(one + 10, 1 << 20) == [one + 10, one + 10]
-    assert sizes(1 << 20, 3 * one + 5) == [3 * one, 5]
+    assert sizes(1 << 20, 3 * one + 5) == [3 * one, 0]
+    assert sizes(1 << 20, 4 * one + 5) == [3 * one, one + 5]
     assert sizes(1 << 20, 1 << 20) == [3 * one, 3 * one]
 
 
