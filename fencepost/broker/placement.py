@@ -5,6 +5,7 @@ topic's partitions go round, and a partition's replicas lie on different racks w
 """
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from fencepost.broker.image import BrokerImage
@@ -37,8 +38,10 @@ def place(
         )
     order = _by_racks(usable)
     start = rng.randrange(len(order)) if first_partition == 0 else 0
+    racks = {broker.broker_id: broker.rack or broker.broker_id for broker in usable}
     return [
-        _replicas(order, start + first_partition + i, replication_factor) for i in range(partitions)
+        _replicas(order, racks, start + first_partition + i, replication_factor)
+        for i in range(partitions)
     ]
 
 
@@ -52,12 +55,22 @@ def _by_racks(brokers: Sequence[BrokerImage]) -> list[int]:
     return [lane[i] for i in range(longest) for lane in lanes if i < len(lane)]
 
 
-def _replicas(order: Sequence[int], leader_slot: int, count: int) -> tuple[int, ...]:
-    """The leader, then its followers; each full round shifts the followers by one more."""
+def _replicas(
+    order: Sequence[int], racks: Mapping[int, str | int], leader_slot: int, count: int
+) -> tuple[int, ...]:
+    """The leader, then its followers; each full round shifts the followers by one more.
+
+    :param racks: By broker id; a broker without a rack is one by itself.
+    """
     size = len(order)
     first = leader_slot % size
-    if count == 1:
-        return (order[first],)
     shift = leader_slot // size % max(size - 1, 1)
-    others = [(first + 1 + (shift + i) % (size - 1)) % size for i in range(count - 1)]
-    return (order[first], *(order[i] for i in others))
+    walk = [order[first]]
+    walk += [order[(first + 1 + (shift + i) % (size - 1)) % size] for i in range(size - 1)]
+    before: Counter[str | int] = Counter()
+    laps = []
+    for broker_id in walk:
+        laps.append(before[racks[broker_id]])
+        before[racks[broker_id]] += 1
+    by_lap = sorted(range(size), key=laps.__getitem__)
+    return tuple(walk[place] for place in by_lap[:count])

@@ -9,7 +9,6 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.protocol.checksums import crc32c
-
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.push_telemetry import PushTelemetryRequest

@@ -71,9 +71,10 @@ async def healthz() -> Health:
 
 
 @router.get("/v1/cluster")
-async def get_cluster(server: Served) -> ClusterState:
+async def get_cluster(request: Request, server: Served) -> ClusterState:
     """Show brokers, controller, features and time."""
-    return cluster_state(server.cluster)
+    host, _port = request.scope["server"]
+    return cluster_state(server.cluster, reached_host=host)
 
 
 @router.get("/v1/topics")

@@ -72,7 +72,7 @@ class BrokerState(Answer):
 
     id: int
     host: str
-    """Where clients are told to connect."""
+    """As advertised to clients; the address that you reached where none is."""
     port: int
     state: Literal["running", "fenced"]
 

@@ -35,15 +35,19 @@ _FOLLOWING: Final[dict[State, Literal["fetching", "out_of_range", "idle"]]] = {
 }
 
 
-def cluster_state(cluster: Cluster) -> ClusterState:
-    """Brokers, controller, features and time."""
+def cluster_state(cluster: Cluster, *, reached_host: str) -> ClusterState:
+    """Brokers, controller, features and time.
+
+    :param reached_host: The address that the asker reached, which is a broker's too where none is
+        advertised.
+    """
     image, clock = cluster.controller.image, cluster.scheduler.clock
     return ClusterState(
         cluster_id=image.cluster_id,
         brokers=tuple(
             BrokerState(
                 id=broker.broker_id,
-                host=broker.host,
+                host=broker.host or reached_host,
                 port=broker.port,
                 state="fenced" if broker.fenced else "running",
             )

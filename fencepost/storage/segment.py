@@ -195,8 +195,6 @@ class Segment:
         self.records -= sum(header.record_count for _, header in self.batches(keep))
         self.content.truncate(self.start_of(keep))
         del self._last_offsets[keep:], self._ends[keep:], self._max_timestamps[keep:]
-        if not keep:
-            self.rolling_timestamp = None
 
     def should_roll(
         self, *, size: int, max_timestamp: int, now_ms: int, segment_bytes: int, segment_ms: int

@@ -35,6 +35,13 @@ EXCEPTED: Final = {
 }
 """Rows that are not compared, each with its reason."""
 
+ADVERTISED_OTHERWISE: Final = {
+    22: "InitProducerId v6 exists, and 4.3.1 holds it back as unstable",
+    71: "GetTelemetrySubscriptions: Kafka advertises it with a metrics reporter configured",
+    72: "PushTelemetry: the same",
+}
+"""API keys whose versions the recorded broker advertised otherwise, or not at all."""
+
 MASKED_FIELDS: Final = (
     "ControllerId",
     "Port",

@@ -1,4 +1,7 @@
-"""A broker to be maltreated, apart from the one that the client tests share."""
+"""A broker to be maltreated: one of its own, never one that was given.
+
+What these tests send has brought down real brokers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.cluster import Cluster, configs, given, serve
+from tests.harness.cluster import Cluster, configs, serve
 from tests.harness.wire import Body
 
 SETTINGS = {
@@ -22,10 +25,6 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    existing = given()
-    if existing is not None:
-        yield existing
-        return
     log = tmp_path_factory.mktemp("robustness") / "fencepost.log"
     started = serve(log, *configs(SETTINGS), brokers=1)
     yield started

@@ -160,4 +160,5 @@ def prepare(broker: Cluster) -> None:
 
 
 def resident(broker: Cluster) -> int:
-    return broker.process.resident_bytes() if broker.process is not None else 0
+    assert broker.process is not None
+    return broker.process.resident_bytes()

@@ -143,7 +143,10 @@ def test_two_batches() -> None:
 def test_what_begins_no_further_batch_is_cut_off(tail: bytes) -> None:
     log = new_log()
     append(log, batch() + tail)
-    assert log.size_bytes == len(batch())
+    append(log)
+    assert log.size_bytes == 2 * len(batch())
+    assert [record.offset for record in records_of(log)] == [0, 1]
+    assert [len(buffer) for buffer in read_all(log).buffers] == [len(batch())] * 2
 
 
 @pytest.mark.parametrize("tail", [bytes(20), bytes(batch())[:16] + b"\x09" + b"x" * 60])
@@ -176,6 +179,28 @@ def test_a_coordinator_may_write_markers() -> None:
     data = build_batch([Record(0, T, b"\0\0\0\1", b"\0\0\0\0\0\0")], control=True, producer_id=4)
     result = log.append_as_leader(data, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
     assert isinstance(result, AppendResult)
+
+
+def test_a_marker_stays_as_the_coordinator_wrote_it() -> None:
+    log = new_log(LogConfig(compression_type="gzip"))
+    marker = build_batch([Record(0, T, b"\0\0\0\1", b"\0\0\0\0\0\0")], control=True)
+    log.append_as_leader(marker, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
+    (kept,) = read_all(log).buffers
+    assert kept is marker
+    assert read_header(kept).is_control
+
+
+def test_a_coordinator_never_repeats_itself() -> None:
+    log = new_log()
+    for offset in range(2):
+        result = log.append_as_leader(
+            batch(pid=4, epoch=0, seq=0),
+            leader_epoch=0,
+            now_ms=NOW,
+            origin=AppendOrigin.COORDINATOR,
+        )
+        assert isinstance(result, AppendResult)
+        assert (result.first_offset, result.duplicate) == (offset, False)
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
@@ -235,7 +260,8 @@ def test_a_timestamp_too_far_ahead() -> None:
         ),
         log_start_offset=0,
     )
-    append(new_log(config), batch((late - 1, b"k", b"v")))
+    for allowed in (config, replace(config, validate_records=True)):
+        append(new_log(allowed), batch((late - 1, b"k", b"v")))
 
 
 def test_a_timestamp_too_old() -> None:
@@ -365,6 +391,13 @@ def test_compression_type(target: str, source: Codec) -> None:
     assert [record[:4] for record in iter_records(kept)] == [
         (4 + index, *row) for index, row in enumerate(rows)
     ]
+
+
+def test_recompressed_records_count_from_zero() -> None:
+    log = new_log(LogConfig(compression_type="gzip"), start_offset=10)
+    made_up = [Record(3, T, b"a", b""), Record(8, T, b"b", b"")]
+    append(log, build_batch(made_up, last_offset=1))
+    assert [(record.offset, record.key) for record in records_of(log)] == [(10, b"a"), (11, b"b")]
 
 
 def test_recompression_with_log_append_time() -> None:

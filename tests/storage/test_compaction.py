@@ -177,6 +177,32 @@ def test_markers_stay() -> None:
     assert [header.is_control for header in headers(log)] == [False, True, False]
 
 
+def test_markers_are_no_table() -> None:
+    log = new_log(CONFIG)
+    for producer in (5, 6):
+        marker = build_batch(
+            [Record(0, T, b"\0\0\0\1", b"\0\0\0\0\0\0")], control=True, producer_id=producer
+        )
+        log.append_as_leader(marker, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
+        log.roll(NOW)
+    # A client's key may look like a marker's.
+    rolled(log, batch((T, b"\0\0\0\1", b"x")), batch((T, b"y", b"y")))
+    assert compact(log) == 0
+    assert len(records_of(log)) == 4
+    rolled(log, batch((T, b"\0\0\0\1", b"z")))
+    assert compact(log) == 1
+    assert [header.is_control for header in headers(log)] == [True, True, False, False]
+
+
+def test_a_marker_replaces_no_record_of_the_same_key() -> None:
+    log = new_log(CONFIG)
+    rolled(log, batch((T, b"\0\0\0\1", b"x")))
+    marker = build_batch([Record(0, T, b"\0\0\0\1", b"\0\0\0\0\0\0")], control=True)
+    log.append_as_leader(marker, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
+    log.roll(NOW)
+    assert compact(log) == 0
+
+
 def test_an_open_transaction_bounds_the_round() -> None:
     log = new_log(CONFIG)
     rolled(log, batch((T, b"a", b"1")), batch((T, b"a", b"2")))
@@ -192,6 +218,26 @@ def test_keyless_records_from_before_go() -> None:
     log.config = CONFIG
     assert compact(log) == 1
     assert contents(log) == [(1, b"a", b"1"), (2, b"b", b"1")]
+
+
+def test_the_last_batch_of_a_round_stays_as_a_header() -> None:
+    log = new_log()
+    rolled(log, batch((T, b"a", b"1")), batch((T, None, b"1"), (T + 7, None, b"2")))
+    log.config = CONFIG
+    assert compact(log) == 2
+    last = headers(log)[-1]
+    assert (last.base_offset, last.last_offset, last.record_count) == (1, 2, 0)
+    assert last.max_timestamp == T + 7
+    assert read_all(log, 1).first_offset == 1
+
+
+def test_an_emptied_segment_is_as_old_as_it_was() -> None:
+    log = new_log(replace(CONFIG, segment_bytes=len(batch((T, b"a", b"1")))))
+    for n in range(2):
+        rolled(log, batch((T, b"a", b"1")), now_ms=NOW + 100 * (n + 1))
+    assert compact(log, NOW + 500) == 1
+    first = log.segments()[0]
+    assert (first.records, first.created_ms, first.last_modified_ms) == (0, NOW, NOW + 100)
 
 
 @pytest.mark.parametrize("high_watermark", [0, 1, 2, 3])
@@ -275,6 +321,16 @@ def test_a_compacted_log_can_be_truncated_and_appended_to() -> None:
     assert log.log_end_offset == 2
     assert append(log, batch((T, b"z", b"9"))).first_offset == 2
     assert contents(log) == [(2, b"z", b"9")]
+
+
+def test_what_follows_a_truncation_is_dirty() -> None:
+    log = new_log(CONFIG)
+    rolled(log, *(batch((T, b"%d" % n, b"1" * 2_000)) for n in range(4)))
+    log.config = replace(CONFIG, segment_bytes=3_000)
+    compact(log)
+    log.truncate_to(2)
+    rolled(log, batch((T, b"0", b"2")), batch((T, b"1", b"2")))
+    assert compact(log) == 2
 
 
 rounds = st.lists(

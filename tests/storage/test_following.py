@@ -114,3 +114,9 @@ def test_batches_without_an_epoch_leave_none() -> None:
     follower = new_log()
     follower.append_as_follower([stored(0, epoch=-1)], now_ms=NOW)
     assert follower.epoch_entries() == ()
+
+
+def test_a_batch_larger_than_a_segment_gets_one_of_its_own() -> None:
+    follower = new_log(LogConfig(segment_bytes=10))
+    follower.append_as_follower([stored(0), stored(1)], now_ms=NOW)
+    assert [view[:2] for view in follower.segments()] == [(0, 1), (1, 2)]

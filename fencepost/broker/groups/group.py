@@ -276,6 +276,9 @@ class ClassicGroup:
         }
         if self.leader_id == old.member_id:
             self.leader_id = new_member_id
+        if old.member_id in self.pending_syncs:
+            self.pending_syncs.remove(old.member_id)
+            self.pending_syncs.add(new_member_id)
         self.static_members[instance_id] = new_member_id
         return new
 

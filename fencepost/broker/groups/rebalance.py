@@ -115,12 +115,8 @@ def complete(host: Host, group: ClassicGroup) -> None:
         expect_heartbeat(host, group, member)
         member.is_new = False
         group.pending_syncs.add(member.member_id)
-    generation = group.generation
     group.sync_timer = _moved(
-        group.sync_timer,
-        host,
-        group.rebalance_timeout_ms,
-        lambda: _expire_syncs(host, group, generation),
+        group.sync_timer, host, group.rebalance_timeout_ms, lambda: _expire_syncs(host, group)
     )
 
 
@@ -201,11 +197,11 @@ def _propagate(host: Host, group: ClassicGroup, error: ErrorCode) -> None:
             expect_heartbeat(host, group, member)
 
 
-def _expire_syncs(host: Host, group: ClassicGroup, generation: int) -> None:
-    """The time for SyncGroup is over: who has not sent one is dropped."""
-    syncing = group.state in {GroupState.COMPLETING_REBALANCE, GroupState.STABLE}
-    if generation != group.generation or not syncing or not group.pending_syncs:
-        return
+def _expire_syncs(host: Host, group: ClassicGroup) -> None:
+    """The time for SyncGroup is over: who has not sent one is dropped.
+
+    The timer stops when all have, and when the next rebalance begins.
+    """
     late = sorted(group.pending_syncs)
     for member_id in late:
         group.remove(member_id)

@@ -1,15 +1,15 @@
 """Fetch (1), versions 4-18: read record batches, for consumers and for followers.
 
-A consumer reads up to the high watermark, or the last stable offset when read_committed; a follower
-reads to the log end, and its fetch offset tells the leader how far it is. From v11 a follower serves
-consumers too, up to its own high watermark (KIP-392). The batch that holds the offset comes first and
-whole; what follows is cut at the byte limits. Too little to answer waits for ``min_bytes``; an error
-answers at once.
+A consumer reads up to the high watermark, or the last stable offset when read_committed; a
+follower reads to the log end, and its fetch offset tells the leader how far it is. From v11 a
+follower serves consumers too, up to its own high watermark (KIP-392). The batch that holds the
+offset comes first and whole; what follows is cut at the byte limits. Too little to answer waits
+for ``min_bytes``; an error answers at once.
 
-Versions: v5 log start offset; v7 sessions (KIP-227); v9 current leader epoch (KIP-320); v11 rack; v12
-last fetched epoch and diverging epoch (KIP-595); v13 topic ids; v15 replica state; v16 the leader and
-its address on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951); v17 directory id; v18 the
-follower's high watermark.
+Versions: v5 log start offset; v7 sessions (KIP-227); v9 current leader epoch (KIP-320); v11 rack;
+v12 last fetched epoch and diverging epoch (KIP-595); v13 topic ids; v15 replica state; v16 the
+leader and its address on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951); v17 directory
+id; v18 the follower's high watermark.
 
 Missing: aborted transactions (no transactions yet), the tier, a preferred read replica.
 """

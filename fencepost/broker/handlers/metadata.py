@@ -4,10 +4,10 @@ Topics are asked for by name, by id, or all. A name that is not there yet is cre
 ``num.partitions`` and ``default.replication.factor``, when the request allows it and
 ``auto.create.topics.enable`` does; it is answered as created at once. Illegal names never are.
 
-Versions: v0 an empty list means all topics, from v1 null does; v1 controller, racks, internal topics;
-v2 cluster id; v4 the request says whether to create; v5 offline replicas; v7 leader epochs (KIP-320);
-v8-v10 authorized operations of the cluster (v8+ of topics); v10 topic ids in answers and v12 in
-requests (KIP-516); v13 a top-level error.
+Versions: v0 an empty list means all topics, from v1 null does; v1 controller, racks, internal
+topics; v2 cluster id; v4 the request says whether to create; v5 offline replicas; v7 leader
+epochs (KIP-320); v8-v10 authorized operations of the cluster (v8+ of topics); v10 topic ids in
+answers and v12 in requests (KIP-516); v13 a top-level error.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ from uuid import UUID
 
 from fencepost.broker import authorized
 from fencepost.broker.context import Context
-from fencepost.broker.controller import ControllerError, NewTopic, topic_name_problem
+from fencepost.broker.controller import ControllerError, topic_name_problem
 from fencepost.broker.image import PartitionImage, TopicImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.metadata import (

@@ -1,7 +1,8 @@
 """OffsetForLeaderEpoch (23), versions 2-4: where a leader epoch ends (KIP-101, KIP-279, KIP-320).
 
-The answer is the largest epoch at or below the asked one, with its exclusive end offset: the start of
-the next larger epoch, or the log end for the current one. Unknown is (-1, -1) without an error.
+The answer is the largest epoch at or below the asked one, with its exclusive end offset: the
+start of the next larger epoch, or the log end for the current one. Unknown is (-1, -1) without an
+error.
 
 Versions: v2 current leader epoch and throttle time; v3 replica id; v4 compact types.
 """

@@ -1,15 +1,16 @@
 """Produce (0), versions 3-13: append record batches as the partition's leader.
 
-acks=0 gets no bytes back, but an error closes the connection, the only sign there is. acks=1 answers
-after the leader's append, acks=-1 when the high watermark has passed it: every in-sync replica has it.
-Batches are stamped where they lie in the frame and kept; no record is looked at unless a config asks.
+acks=0 gets no bytes back, but an error closes the connection, the only sign there is. acks=1
+answers after the leader's append, acks=-1 when the high watermark has passed it: every in-sync
+replica has it. Batches are stamped where they lie in the frame and kept; no record is looked at
+unless a config asks.
 
-Versions: v5 log start offset; v7 zstd; v8 record errors and a message; v10 the leader and its address
-on NOT_LEADER_OR_FOLLOWER (KIP-951); v13 topic ids (KIP-516). ApiVersions says 0-13 (KAFKA-18659);
-versions 0-2 close the connection as they do at a real broker.
+Versions: v5 log start offset; v7 zstd; v8 record errors and a message; v10 the leader and its
+address on NOT_LEADER_OR_FOLLOWER (KIP-951); v13 topic ids (KIP-516). ApiVersions says 0-13
+(KAFKA-18659); versions 0-2 close the connection as they do at a real broker.
 
-Missing: transactions. A batch marked transactional is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, as it is
-at a real broker when no transactional id comes with it.
+Missing: transactions. A batch marked transactional is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, as
+it is at a real broker when no transactional id comes with it.
 """
 
 from dataclasses import dataclass, replace

@@ -186,6 +186,18 @@ def test_a_member_that_waits_already_may_ask_again() -> None:
     assert not bench.join(second, topics=("v",)).done
 
 
+def test_a_pending_member_that_finds_no_room_is_not_waited_for() -> None:
+    bench = Workbench(GroupConfig(initial_rebalance_delay_ms=0, max_size=2))
+    leader, follower = bench.stable(2, session_ms=100_000)
+    bench.leave((follower, None))
+    told = said(bench.join(session_ms=100_000)).member_id
+    bench.enter(session_ms=100_000)
+    waiting = bench.join(leader, session_ms=100_000)
+    assert not waiting.done
+    assert said(bench.join(told)).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert told not in bench.group().pending_joins
+
+
 # -- static members --------------------------------------------------------------------------------
 
 
@@ -262,6 +274,22 @@ def test_a_static_member_replaced_while_it_waits_is_fenced() -> None:
     fenced = said(waiting)
     assert fenced.error_code == ErrorCode.FENCED_INSTANCE_ID
     assert not again.done
+
+
+def test_a_static_member_replaced_before_it_has_synced_has_to_sync() -> None:
+    bench = Workbench()
+    leader, follower = stable_static(bench, "a", "b")
+    bench.join(leader, instance="a")
+    bench.join(follower, instance="b")
+    bench.sync(leader, 3, {}, instance="a")
+    new = said(bench.join(instance="b")).member_id
+    assert bench.group().pending_syncs == {new}
+    assert said(bench.sync(new, 3, instance="b")).error_code == ErrorCode.NONE
+    bench.heartbeat(leader, 3, instance="a")
+    assert bench.group().pending_syncs == set()
+    timer = bench.group().sync_timer
+    assert timer is not None
+    assert timer.deadline_ms is None
 
 
 def test_a_replacement_that_cannot_be_stored_is_taken_back() -> None:

@@ -153,6 +153,24 @@ def test_only_static_members_left_and_none_comes_until_their_sessions_end() -> N
     assert (bench.group().state, bench.group().generation) == (GroupState.EMPTY, 2)
 
 
+def test_a_generation_may_begin_without_a_static_member_that_sleeps() -> None:
+    bench = Workbench()
+    first = bench.join(instance="a", session_ms=MANY * 10)
+    static = said(first).member_id
+    bench.sync(static, 1, {}, instance="a")
+    told = said(bench.join()).member_id
+    bench.join(told)
+    bench.leave((told, None))
+    bench.advance(REBALANCE_MS)
+    _, parked = bench.enter()
+    bench.advance(REBALANCE_MS - 1)
+    assert not parked.done
+    bench.advance(1)
+    answer = said(parked)
+    assert (answer.generation_id, answer.leader) == (2, answer.member_id)
+    assert {member.member_id for member in answer.members} == {static, answer.member_id}
+
+
 def test_an_empty_generation_is_stored() -> None:
     bench = Workbench()
     (member,) = bench.stable()

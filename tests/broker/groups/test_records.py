@@ -6,7 +6,7 @@ import contextlib
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost.broker.groups.records import (
@@ -232,11 +232,13 @@ any_record = st.builds(GroupRecord, group_id=names, value=st.none() | groups) | 
 )
 
 
+@settings(deadline=None, database=None)
 @given(any_record, st.sampled_from([3, 4]))
 def test_there_and_back(record: CoordinatorRecord, version: int) -> None:
     assert decode(*encode(record, version)) == record
 
 
+@settings(deadline=None, database=None)
 @given(st.binary(max_size=30), st.none() | st.binary(max_size=60))
 def test_any_bytes_are_a_record_or_malformed(key: bytes, value: bytes | None) -> None:
     with contextlib.suppress(Malformed):

@@ -157,6 +157,7 @@ History.TestCase.settings = settings(
     max_examples=60,
     stateful_step_count=40,
     deadline=None,
+    database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
 TestHistory = History.TestCase

@@ -6,13 +6,14 @@ import contextlib
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost.broker.groups.subscription import MalformedSubscription, subscribed_topics
 from tests.broker.groups.scripts import subscription
 
 
+@settings(deadline=None, database=None)
 @given(st.frozensets(st.text("abc.-_", min_size=1, max_size=9)))
 def test_reads_the_topics(topics: frozenset[str]) -> None:
     assert subscribed_topics(subscription(*topics)) == topics
@@ -44,6 +45,7 @@ def test_says_what_is_no_subscription(metadata: bytes) -> None:
         subscribed_topics(metadata)
 
 
+@settings(deadline=None, database=None)
 @given(st.binary(max_size=40))
 def test_any_bytes_are_topics_or_malformed(metadata: bytes) -> None:
     with contextlib.suppress(MalformedSubscription):

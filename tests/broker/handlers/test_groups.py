@@ -282,6 +282,24 @@ def test_before_version_1_the_session_timeout_is_the_rebalance_timeout() -> None
     assert group.members[member].rebalance_timeout_ms == 3000
 
 
+@pytest.mark.parametrize("version", range(10))
+def test_from_version_4_a_member_has_to_come_back_with_its_id(version: int) -> None:
+    driver, leader = cluster(1)
+    answer = ask(driver, leader, join("g", version=version))
+    expected = NONE if version < 4 else ErrorCode.MEMBER_ID_REQUIRED
+    assert answer.error_code == expected
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_from_version_5_a_sync_names_its_protocol(version: int) -> None:
+    driver, leader = cluster(1)
+    member = enter(driver, leader)
+    nameless: dict[str, Message] = {"protocol_type": None, "protocol_name": None}
+    answer = ask(driver, leader, sync("g", 1, member, version=version, **nameless))
+    expected = NONE if version < 5 else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert answer.error_code == expected
+
+
 @pytest.mark.parametrize(
     ("timeout_ms", "error"),
     [

@@ -1,0 +1,33 @@
+"""A cluster of three brokers in this process, served over real sockets, and its control API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from fencepost.broker.server.server import Server
+from fencepost.control import plane
+from tests.control.served import make_cluster, make_server, sockets, url
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    ports = sockets(3)
+    started = make_server(make_cluster(ports), ports)
+    await started.start()
+    yield started
+    await started.stop()
+
+
+@pytest.fixture
+async def control(server: Server) -> AsyncIterator[httpx.AsyncClient]:
+    (sock,) = sockets(1)
+    stop = asyncio.Event()
+    serving = asyncio.ensure_future(plane.serve(server, sock, stop))
+    async with httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client:
+        yield client
+    stop.set()
+    await serving

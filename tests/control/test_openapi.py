@@ -1,0 +1,183 @@
+"""/openapi.json is true: every route answers as its schema says, and the examples fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.control.served import Json, ok, produce
+
+if TYPE_CHECKING:
+    import httpx
+
+    from fencepost.broker.server.server import Server
+
+PARTITION: Final = "/v1/topics/{topic}/partitions/{partition}"
+CALLS: Final[dict[tuple[str, str], Json]] = {
+    ("GET", "/healthz"): None,
+    ("GET", "/v1/cluster"): None,
+    ("POST", "/v1/topics"): {"name": "new", "replication_factor": 2, "configs": {}},
+    ("GET", "/v1/topics"): None,
+    ("GET", PARTITION): None,
+    ("POST", f"{PARTITION}/elect"): {"leader": 2},
+    ("GET", "/v1/trace"): None,
+    ("DELETE", "/v1/topics/{topic}"): None,
+    ("POST", "/v1/reset"): None,
+}
+"""A request for every operation, in an order in which each succeeds."""
+_TYPES: Final = {
+    "array": list,
+    "boolean": bool,
+    "integer": int,
+    "null": type(None),
+    "object": dict,
+    "string": str,
+}
+
+
+class Schemas:
+    """A document's schemas; as much of JSON Schema as FastAPI writes for our models."""
+
+    def __init__(self, document: Json) -> None:
+        self._document = document
+
+    def resolve(self, schema: Json) -> Json:
+        while "$ref" in schema:
+            found = self._document
+            for part in schema["$ref"].removeprefix("#/").split("/"):
+                found = found[part]
+            schema = found
+        return schema
+
+    def problem(self, schema: Json, value: Json, at: str = "$") -> str | None:
+        """Why a value is not as a schema says; None when it is."""
+        schema = self.resolve(schema)
+        if "anyOf" in schema:
+            problems = [self.problem(each, value, at) for each in schema["anyOf"]]
+            return None if None in problems else "; ".join(map(str, problems))
+        if "const" in schema and value != schema["const"]:
+            return f"{at}: {value!r} is not {schema['const']!r}"
+        if "enum" in schema and value not in schema["enum"]:
+            return f"{at}: {value!r} is not one of {schema['enum']}"
+        kind = schema.get("type")
+        if kind is None:
+            return None
+        if not isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, bool)):
+            return f"{at}: {value!r} is no {kind}"
+        if kind == "array":
+            return self._in_array(schema, value, at)
+        return self._in_object(schema, value, at) if kind == "object" else None
+
+    def _in_array(self, schema: Json, value: Json, at: str) -> str | None:
+        problems = (self.problem(schema["items"], v, f"{at}[{i}]") for i, v in enumerate(value))
+        return next(filter(None, problems), None)
+
+    def _in_object(self, schema: Json, value: Json, at: str) -> str | None:
+        missing = [name for name in schema.get("required", ()) if name not in value]
+        if missing:
+            return f"{at}: {missing} are missing"
+        known, others = schema.get("properties", {}), schema.get("additionalProperties", False)
+        for name, each in value.items():
+            inner = known.get(name, others)
+            if inner is False:
+                return f"{at}: {name} is not described"
+            found = None if inner is True else self.problem(inner, each, f"{at}.{name}")
+            if found is not None:
+                return found
+        return None
+
+
+@pytest.fixture
+async def document(control: httpx.AsyncClient) -> Json:
+    return await ok(control, "GET", "/openapi.json")
+
+
+def operations(document: Json) -> dict[tuple[str, str], Json]:
+    return {
+        (method.upper(), path): operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+async def test_every_operation_answers_as_described(
+    server: Server, control: httpx.AsyncClient, document: Json
+) -> None:
+    described = operations(document)
+    assert described.keys() == CALLS.keys()
+    schemas = Schemas(document)
+    await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1, 2, 3]]})
+    await produce(server, "t")
+    for (method, path), body in CALLS.items():
+        answers = described[method, path]["responses"]
+        schema = answers["200"]["content"]["application/json"]["schema"]
+        called = path.format(topic="t", partition=0)
+        answer = await ok(control, method, called, body)
+        assert answer is not None
+        assert schemas.problem(schema, answer) is None, called
+        if isinstance(answer, list):
+            assert answer, f"{called} shows nothing to compare"
+
+
+async def test_every_operation_describes_its_refusals(
+    control: httpx.AsyncClient, document: Json
+) -> None:
+    schemas = Schemas(document)
+    for (method, path), operation in operations(document).items():
+        assert set(operation["responses"]) == {"200", "4XX"}
+        schema = operation["responses"]["4XX"]["content"]["application/json"]["schema"]
+        answer = await control.request(method, f"{path}/nowhere".format(topic="t", partition=0))
+        assert 400 <= answer.status_code < 500
+        assert schemas.problem(schema, answer.json()) is None
+
+
+async def test_examples_are_as_their_schemas_say(document: Json) -> None:
+    schemas = Schemas(document)
+    with_examples = {
+        name: schema
+        for name, schema in document["components"]["schemas"].items()
+        if "examples" in schema
+    }
+    assert {"NewTopicBody", "ElectBody", "PartitionState", "ExchangeState"} <= set(with_examples)
+    for name, schema in with_examples.items():
+        for example in schema["examples"]:
+            assert schemas.problem(schema, example) is None, name
+
+
+async def test_examples_of_bodies_are_accepted(control: httpx.AsyncClient, document: Json) -> None:
+    schemas = document["components"]["schemas"]
+    for example in schemas["NewTopicBody"]["examples"]:
+        await ok(control, "POST", "/v1/topics", example)
+    for example in schemas["ElectBody"]["examples"]:
+        await ok(control, "POST", "/v1/topics/orders/partitions/0/elect", example)
+
+
+async def test_operations_have_names_that_generated_clients_can_use(document: Json) -> None:
+    names = [operation["operationId"] for operation in operations(document).values()]
+    assert len(set(names)) == len(names)
+    assert all(name.isidentifier() for name in names)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({"a": [1], "b": "x"}, None),
+        ({"a": [1], "b": None}, None),
+        ({"a": [True], "b": "x"}, "$.a[0]: True is no integer"),
+        ({"b": "x"}, "$: ['a'] are missing"),
+        ({"a": [], "b": 1}, "$.b: 1 is no string; $.b: 1 is no null"),
+        ({"a": [], "c": 1}, "$: c is not described"),
+    ],
+)
+def test_the_check_itself(value: Json, problem: str | None) -> None:
+    document = {"ints": {"type": "array", "items": {"type": "integer"}}}
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"$ref": "#/ints"},
+            "b": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
+        "required": ["a"],
+    }
+    assert Schemas(document).problem(schema, value) == problem
