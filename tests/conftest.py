@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -68,8 +67,3 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     yield started
     assert started.process is not None
     started.process.stop()
-
-
-@pytest.fixture(scope="session")
-def session_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("session")

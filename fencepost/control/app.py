@@ -8,9 +8,10 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from fencepost.broker.server.server import Server
-from fencepost.control import errors, verbs
+from fencepost.control import errors, models, verbs
 from fencepost.control.models import (
     ClusterState,
     Done,
@@ -57,7 +58,16 @@ def create_app(server: Server) -> FastAPI:
     app.include_router(router)
     errors.install(app, router.routes)
     app.middleware_stack = app.build_middleware_stack()
+    _describe(app)
     return app
+
+
+def _describe(app: FastAPI) -> None:
+    """Make the description, which is then kept, with the nulls that FastAPI drops in examples."""
+    for name, schema in app.openapi()["components"]["schemas"].items():
+        if "examples" in schema:
+            model: type[BaseModel] = getattr(models, name)
+            schema["examples"] = model.model_json_schema()["examples"]
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -25,6 +25,8 @@ _NO_OBJECT: Final = (
     "the body is to be a JSON object, sent with the header Content-Type: application/json"
 )
 
+_UNREADABLE: Final = "the body is no JSON: it is no UTF-8, or nested too deeply"
+
 
 def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
     """Let the app answer every error in this form.
@@ -58,7 +60,7 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
         allowed = ", ".join(_methods(request))
         message = f"there is no {asked}, only {allowed}"
         return _answer(405, "METHOD_NOT_ALLOWED", message, {"allow": allowed})
-    return _answer(error.status_code, ErrorCode.INVALID_REQUEST.name, error.detail)
+    return _answer(error.status_code, ErrorCode.INVALID_REQUEST.name, _UNREADABLE)
 
 
 async def _bug(_request: Request, error: Exception) -> JSONResponse:

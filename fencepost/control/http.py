@@ -22,10 +22,8 @@ _GRACE_S: Final = 1
 
 def prepare(server: Server) -> uvicorn.Config:
     """The app and all that serving it needs; it takes long, and touches nothing of the cluster."""
-    app = create_app(server)
-    app.openapi()  # which is kept
     config = uvicorn.Config(
-        app,
+        create_app(server),
         access_log=False,
         date_header=False,
         http="h11",

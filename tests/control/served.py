@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -61,6 +61,13 @@ def make_cluster(
 
 def make_server(cluster: Cluster, ports: list[socket.socket]) -> Server:
     return Server(cluster, cluster.scheduler.clock, ports)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Wait for what nobody tells of."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  # there is no event
+            await asyncio.sleep(0)
 
 
 async def ok(client: httpx.AsyncClient, method: str, path: str, body: Json = None) -> Json:

@@ -63,13 +63,12 @@ def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
                 answers[index] = _error(index, ErrorCode.INVALID_REQUEST)
             else:
                 answers[index] = _look_up(ctx, request, topic.name, asked)
-    return ListOffsetsResponse(
-        topics=tuple(
-            ListOffsetsTopicResponse(name=name, partitions=tuple(answers.values()))
-            for name, answers in topics.items()
-            if answers
-        )
-    )
+    found = [
+        ListOffsetsTopicResponse(name=name, partitions=tuple(answers.values()))
+        for name, answers in topics.items()
+        if answers
+    ]
+    return ListOffsetsResponse(topics=tuple(found))
 
 
 def refuse(request: ListOffsetsRequest, error_code: int) -> ListOffsetsResponse:

@@ -8,15 +8,16 @@ import struct
 from typing import Final
 
 from fencepost.broker.image import ClusterImage
-from fencepost.protocol.apis import BY_NAME, Api
+from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.buffers import Buffer
 
 MAX_KEPT: Final = 64
-_KEPT_API: Final = BY_NAME["metadata"]
+KEPT_API: Final = BY_NAME["metadata"]
 _CORRELATION_ID_AT: Final = 4
 
 Key = tuple[int, str, bytes]
-"""Version, the address that the client reached, the request's body."""
+"""What an answer depends on, besides the view: the version, the address that the client reached,
+the request's body."""
 
 
 class Answers:
@@ -27,10 +28,6 @@ class Answers:
     def __init__(self) -> None:
         self._view: ClusterImage | None = None
         self._kept: dict[Key, bytes] = {}
-
-    def key(self, api: Api, version: int, reached: str, body: Buffer) -> Key | None:
-        """What an answer to this request is kept under; None for an API whose answers are not."""
-        return (version, reached, bytes(body)) if api is _KEPT_API else None
 
     def find(self, view: ClusterImage, key: Key, correlation_id: int) -> list[Buffer] | None:
         """The whole frame of an answer that still holds."""

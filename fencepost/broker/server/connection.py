@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from fencepost.broker.broker import handler_of
 from fencepost.broker.context import Context, HangUp, Peer
 from fencepost.broker.server import logs
-from fencepost.broker.server.answers import Key
+from fencepost.broker.server.answers import KEPT_API, Key
 from fencepost.broker.server.journal import Exchange
 from fencepost.broker.waits import Wait
 from fencepost.protocol.apis import BY_KEY, BY_NAME, Api
@@ -23,7 +23,6 @@ from fencepost.protocol.frames import (
     BadFrame,
     FrameAssembler,
     RequestHeader,
-    frame_size,
     read_header,
     skip_tags,
 )
@@ -122,7 +121,8 @@ class Connection(asyncio.BufferedProtocol):
         while inbox and not self._closing and self._has_room():
             self._take_up(inbox.popleft())
         self._flush()
-        self._pace()
+        if inbox or self._reading_paused or not self._has_room():
+            self._pace()
 
     def _has_room(self) -> bool:
         return not self._writing_paused and len(self._queue) < MAX_IN_FLIGHT
@@ -148,11 +148,11 @@ class Connection(asyncio.BufferedProtocol):
                 self._refuse_version(api, header, frame)
                 return
             offset = skip_tags(frame, header, api)
-            key = self._answers.key(
-                api, header.version, self.peer.listener_host, memoryview(frame)[offset:]
-            )
-            if key is not None and self._repeat(key, api, header, frame, offset):
-                return
+            key = None
+            if api is KEPT_API:
+                key = (header.version, self.peer.listener_host, bytes(frame[offset:]))
+                if self._repeat(key, api, header, frame, offset):
+                    return
             request = decode_request(api, header.version, frame, offset)
         except (BadFrame, MalformedMessage) as error:
             self._close("bad_request", str(error))
@@ -181,11 +181,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _answer(self, exchange: Exchange, request: object, key: Key | None) -> None:
         ctx = Context(
-            broker=self._broker,
-            version=exchange.version,
-            client_id=exchange.client_id,
-            peer=self.peer,
-            now_ms=exchange.time_ms,
+            self._broker, exchange.version, exchange.client_id, self.peer, exchange.time_ms
         )
         api = exchange.api
         try:
@@ -244,8 +240,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _settle(self, exchange: Exchange, chunks: list[Buffer] | None) -> None:
         """Put an encoded answer in its place, and make ready what has its turn."""
-        size = frame_size(chunks[0]) if chunks else 0
-        self._server.journal.close(exchange, chunks, size, self._server.clock.now_ms())
+        self._server.journal.close(exchange, chunks, self._server.clock.now_ms())
         queue = self._queue
         while queue and queue[0].done:
             self._out += queue.popleft().chunks or ()

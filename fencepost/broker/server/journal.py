@@ -10,6 +10,7 @@ from fencepost.broker.waits import Wait
 from fencepost.protocol.apis import Api
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.codec import decode_request, decode_response, response_body_offset
+from fencepost.protocol.frames import frame_size
 
 MAX_EXCHANGES: Final = 4096
 MAX_BYTES: Final = 64 << 20
@@ -70,28 +71,27 @@ class Journal:
         """Note a request that is taken up."""
         exchange.number = next(self._numbers)
         self._exchanges.append(exchange)
-        self._count(exchange, len(exchange.frame))
+        size = exchange.counted = len(exchange.frame)
+        self._bytes += size
+        if self._bytes > MAX_BYTES or len(self._exchanges) > MAX_EXCHANGES:
+            self._drop_oldest()
 
-    def close(
-        self, exchange: Exchange, chunks: list[Buffer] | None, size: int, now_ms: int
-    ) -> None:
-        """Note its answer, or that it gets none.
-
-        :param size: Bytes of all chunks.
-        """
+    def close(self, exchange: Exchange, chunks: list[Buffer] | None, now_ms: int) -> None:
+        """Note its answer, or that it gets none."""
         exchange.chunks = chunks
         exchange.done = True
         exchange.wait = None
         exchange.answered_ms = now_ms
-        if size and exchange.counted >= 0:
-            self._count(exchange, size)
+        if chunks and exchange.counted >= 0:
+            size = frame_size(chunks[0])
+            exchange.counted += size
+            self._bytes += size
+            if self._bytes > MAX_BYTES:
+                self._drop_oldest()
         for listener in self.listeners:
             listener(exchange)
 
-    def _count(self, exchange: Exchange, size: int) -> None:
-        """Count more bytes of an exchange, and drop the oldest beyond the bounds."""
-        exchange.counted += size
-        self._bytes += size
+    def _drop_oldest(self) -> None:
         while len(self._exchanges) > MAX_EXCHANGES or self._bytes > MAX_BYTES:
             oldest = self._exchanges.popleft()
             self._bytes -= oldest.counted

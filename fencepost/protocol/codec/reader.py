@@ -8,7 +8,7 @@ does not bear out, and leave record batches where they lie, as views of the fram
 
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID
 
 from fencepost.protocol.codec.schema import RECORDS, FieldShape, Shape
@@ -24,9 +24,10 @@ def compile_reader(shape: Shape) -> Read:
     a body.
     """
     src = Source()
-    src.constants.update(end=_end, uvarint=read_uvarint, UUID=UUID, str=str, bytes=bytes)
+    src.constants.update(short=_short, uvarint=read_uvarint, new=object.__new__, UUID=UUID)
     src.line("def read(view, at):")
     src.depth += 1
+    src.line("size = len(view)")
     message = _struct(src, shape)
     src.line(f"return {message}, at")
     reader: Read = src.function("read", f"reader of {shape.cls.__name__}")
@@ -45,11 +46,8 @@ def read_uvarint(view: memoryview, pos: int) -> tuple[int, int]:
     raise ValueError("a number is longer than five bytes")
 
 
-def _end(view: memoryview, pos: int, size: int) -> int:
-    """The position behind ``size`` bytes, which the frame must have."""
-    if pos + size > len(view):
-        raise ValueError(f"{size} bytes wanted at {pos}, the frame has {len(view)}")
-    return pos + size
+def _short(at: int, wanted: int, size: int) -> NoReturn:
+    raise ValueError(f"{wanted} bytes wanted at {at}, the frame has {size}")
 
 
 def _struct(src: Source, shape: Shape) -> str:
@@ -74,16 +72,13 @@ def _struct(src: Source, shape: Shape) -> str:
 def _instance(src: Source, cls: type, values: dict[str, str]) -> str:
     """Emit the making of an instance, with the defaults of what is not among the values.
 
-    A frozen dataclass takes ten times as long to make by its ``__init__``. So a blank of the same
-    slots is filled and then declared to be one, which Python allows because the slots are the same.
+    Its slots are filled one by one: passing twenty arguments by keyword takes twice as long.
     """
-    blank = type(cls.__name__, (), {"__slots__": tuple(f.name for f in fields(cls))})
-    message = src.fresh("m")
-    src.line(f"{message} = {src.constant(blank)}()")
+    message, made = src.fresh("m"), src.constant(cls)
+    src.line(f"{message} = new({made})")
     for f in fields(cls):
         value = values[f.name] if f.name in values else src.constant(f.default)
         src.line(f"{message}.{f.name} = {value}")
-    src.line(f"{message}.__class__ = {src.constant(cls)}")
     return message
 
 
@@ -132,7 +127,8 @@ def _sized(src: Source, kind: str, flexible: bool) -> str:
     src.line(f"if {size} < 0: {value} = None")
     src.line("else:")
     src.depth += 1
-    src.line(f"{stop} = end(view, at, {size})")
+    src.line(f"{stop} = at + {size}")
+    src.line(f"if {stop} > size: short(at, {size}, size)")
     part = f"view[at:{stop}]"
     whole = {"string": f"str({part}, 'utf-8')", "records": part, "batches": f"({part},)"}
     src.line(f"{value} = {whole.get(kind, f'bytes({part})')}; at = {stop}")
@@ -146,7 +142,8 @@ def _array(src: Source, f: FieldShape, flexible: bool) -> str:
     src.line(f"if {count} < 0: {value} = None")
     src.line("else:")
     src.depth += 1
-    src.line(f"end(view, at, {count})")  # an element has a byte at least: refuse before looping
+    # An element has a byte at least: refuse before looping.
+    src.line(f"if at + {count} > size: short(at, {count}, size)")
     src.line(f"{items} = []")
     src.line(f"for _ in range({count}):")
     src.depth += 1
@@ -184,19 +181,22 @@ def _tags(src: Source, tagged: list[FieldShape]) -> dict[str, str]:
         src.line(f"{values[f.name]} = {src.constant(f.default)}")
     count, tag, size, stop = (src.fresh(stem) for stem in ("c", "g", "z", "p"))
     src.line(f"{count} = view[at]; at += 1")
+    src.line(f"if {count}:")
+    src.depth += 1
     src.line(f"if {count} > 127: {count}, at = uvarint(view, at - 1)")
     src.line(f"for _ in range({count}):")
     src.depth += 1
     src.line(f"{tag}, at = uvarint(view, at)")
     src.line(f"{size}, at = uvarint(view, at)")
-    src.line(f"{stop} = end(view, at, {size})")
+    src.line(f"{stop} = at + {size}")
+    src.line(f"if {stop} > size: short(at, {size}, size)")
     for f in tagged:
         src.line(f"if {tag} == {f.tag}:")
         src.depth += 1
         src.line(f"{values[f.name]} = {_tag_value(src, f)}")
         src.depth -= 1
     src.line(f"at = {stop}")
-    src.depth -= 1
+    src.depth -= 2
     return values
 
 

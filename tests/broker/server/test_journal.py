@@ -23,7 +23,7 @@ def note(journal: Journal, group: str = "g") -> Exchange:
 
 def finish(journal: Journal, exchange: Exchange) -> None:
     chunks = encode_response(HEARTBEAT, 3, 7, HeartbeatResponse(error_code=22))
-    journal.close(exchange, chunks, sum(map(len, chunks)), 9)
+    journal.close(exchange, chunks, 9)
 
 
 def test_an_exchange_is_decoded_when_asked() -> None:

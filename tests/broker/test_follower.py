@@ -1,0 +1,208 @@
+"""Followers: how logs become the same again, whatever parted them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fencepost.broker.replica import Replica
+from fencepost.protocol.records import iter_headers, iter_records
+from fencepost.storage.epochs import EpochEntry
+from tests.broker.driver import Driver
+from tests.broker.talk import create, produce, send_produce
+
+
+def content(replica: Replica) -> list[tuple[int, int, bytes | None]]:
+    """Offset, leader epoch and value of every record."""
+    log = replica.log
+    found = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        read = log.read(
+            offset, max_bytes=1 << 20, upper_bound=log.log_end_offset, min_one_batch=True
+        )
+        for buffer in read.buffers:
+            for at, header in iter_headers(buffer):
+                records = iter_records(buffer, at)
+                found += [(r.offset, header.partition_leader_epoch, r.value) for r in records]
+                offset = header.last_offset + 1
+    return found
+
+
+def written_epochs(replica: Replica) -> list[EpochEntry]:
+    """The epochs that have records: a follower hears of others at the first record only."""
+    entries = replica.log.epoch_entries()
+    return [entry for entry in entries if entry.start_offset < replica.log.log_end_offset]
+
+
+def come_back_for_an_election(driver: Driver, *held: int, leader: int) -> None:
+    """Brokers that were held are there again, and have fetched nothing, when one is elected."""
+    for broker_id in held:
+        driver.cluster.network.join(driver.broker(broker_id))
+    driver.elect("t", 0, leader)
+
+
+def assert_same(driver: Driver, topic: str = "t") -> None:
+    leader = driver.leader(topic)
+    for broker_id in leader.assigned:
+        replica = driver.replica(broker_id, topic)
+        assert content(replica) == content(leader)
+        assert written_epochs(replica) == written_epochs(leader)
+        assert replica.high_watermark == leader.high_watermark == leader.log.log_end_offset
+
+
+def test_what_the_leader_appends_is_everywhere_in_the_same_turn() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(2, 1, 3)])
+    produce(driver, "t", b"a", b"b")
+    produce(driver, "t", b"c")
+    assert_same(driver)
+    assert [value for _, _, value in content(driver.replica(3, "t"))] == [b"a", b"b", b"c"]
+
+
+def test_a_follower_keeps_the_very_buffers_of_its_leader() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"x" * 5000)
+
+    def buffer(broker_id: int) -> object:
+        log = driver.replica(broker_id, "t").log
+        read = log.read(0, max_bytes=1 << 20, upper_bound=1, min_one_batch=True)
+        return read.buffers[0]
+
+    assert buffer(1) is buffer(2)
+
+
+def test_one_fetch_takes_many_appends_of_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    driver.hold(2)
+    for n in range(20):
+        produce(driver, "t", b"%d" % n, acks=1)
+    calls: list[int] = []
+    follower = driver.replica(2, "t")
+    append_fetched = Replica.append_fetched
+
+    def counted(self: Replica, batches: list[bytes], *, now_ms: int) -> None:
+        calls.append(len(batches))
+        append_fetched(self, batches, now_ms=now_ms)
+
+    monkeypatch.setattr(Replica, "append_fetched", counted)
+    driver.release(2)
+    assert follower.log.log_end_offset == 20
+    assert len(calls) == 1
+    assert_same(driver)
+
+
+def test_a_log_larger_than_one_answer_comes_in_several() -> None:
+    driver = Driver(2, {"replica.fetch.max.bytes": "3000"})
+    create(driver, "t", [(1, 2)])
+    driver.hold(2)
+    for n in range(10):
+        produce(driver, "t", b"%d" % n * 1000, acks=1)
+    driver.release(2)
+    assert_same(driver)
+
+
+def test_records_that_only_the_old_leader_had_are_cut_off() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    produce(driver, "t", b"committed")
+    driver.hold(2, 3)
+    for _ in range(3):
+        produce(driver, "t", b"lost", acks=1)
+    lost = driver.replica(1, "t")
+    assert lost.log.log_end_offset == 4
+    come_back_for_an_election(driver, 2, 3, leader=2)
+    assert_same(driver)
+    assert produce(driver, "t", b"new").base_offset == 1
+    assert_same(driver)
+    assert content(lost) == [(0, 0, b"committed"), (1, 1, b"new")]
+
+
+def test_diverging_logs_agree_after_several_elections() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"a")
+    for _ in range(3):
+        leader = driver.leader("t").broker_id
+        other = 3 - leader
+        driver.hold(other)
+        produce(driver, "t", b"only here", b"and this", acks=1)
+        come_back_for_an_election(driver, other, leader=other)
+        assert_same(driver)
+        produce(driver, "t", b"after %d" % leader)
+        assert_same(driver)
+    values = [value for _, _, value in content(driver.leader("t"))]
+    assert values == [b"a", b"after 1", b"after 2", b"after 1"]
+
+
+def test_a_follower_behind_the_log_start_starts_over_there() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    for n in range(3):
+        produce(driver, "t", b"%d" % n)
+    shrink(driver, isr=(1,))
+    driver.hold(2)
+    for n in range(3, 8):
+        produce(driver, "t", b"%d" % n)
+    driver.leader("t").delete_records(6)
+    assert driver.replica(2, "t").log.log_end_offset == 3
+    driver.release(2)
+    assert_same(driver)
+    assert driver.replica(2, "t").log.log_start_offset == 6
+
+
+def shrink(driver: Driver, isr: tuple[int, ...]) -> None:
+    topic = driver.cluster.controller.image.topics["t"]
+    partition = replace(topic.partitions[0], isr=isr)
+    driver.cluster.controller.update_topics([replace(topic, partitions=(partition,))])
+    driver.cluster.scheduler.run_due()
+
+
+def test_a_follower_ahead_of_its_leader_cuts_to_its_end() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    for n in range(4):
+        produce(driver, "t", b"%d" % n)
+    driver.leader("t").log.truncate_to(2)
+    driver.leader("t").high_watermark = 2
+    driver.broker(2).poke_follower("t", 0)
+    driver.cluster.scheduler.run_due()
+    assert content(driver.replica(2, "t")) == content(driver.replica(1, "t"))
+
+
+def test_a_held_follower_holds_acks_all_and_catches_up_on_its_return() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    driver.hold(3)
+    asked = [send_produce(driver, "t", b"%d" % n) for n in range(5)]
+    assert driver.leader("t").high_watermark == 0
+    assert driver.replica(2, "t").log.log_end_offset == 5
+    driver.release(3)
+    assert all(a.done for a in asked)
+    assert_same(driver)
+
+
+def test_a_partition_without_a_leader_is_left_alone() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    topic = driver.cluster.controller.image.topics["t"]
+    headless = replace(topic.partitions[0], leader=-1, leader_epoch=1)
+    driver.cluster.controller.update_topics([replace(topic, partitions=(headless,))])
+    driver.cluster.scheduler.run_due()
+    assert driver.cluster.scheduler.next_deadline_ms() != driver.clock.now_ms()
+    assert not driver.replica(1, "t").is_leader
+
+
+def test_a_topics_successor_is_replicated_from_its_own_beginning() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    for _ in range(3):
+        produce(driver, "t", b"old")
+    driver.cluster.controller.delete_topics(["t"])
+    create(driver, "t", [(2, 1)])
+    produce(driver, "t", b"new")
+    assert_same(driver)
+    assert content(driver.replica(1, "t")) == [(0, 0, b"new")]
