@@ -182,9 +182,9 @@ class Follower:
             self._list_offset(EARLIEST_LOCAL)
 
     def _start_at(self, offset: int) -> None:
-        if offset > self.replica.log.log_end_offset:
-            self.replica.log.truncate_fully_and_start_at(
-                offset, now_ms=self._broker.scheduler.now_ms()
-            )
+        if offset <= self.replica.log.log_end_offset:
+            self.state = State.IDLE  # to fetch the same again would be refused again
+            return
+        self.replica.log.truncate_fully_and_start_at(offset, now_ms=self._broker.scheduler.now_ms())
         self.state = State.FETCHING
         self._again()

@@ -106,7 +106,7 @@ class ClusterState(Answer):
                         {"id": 2, "host": "127.0.0.1", "port": 9093, "state": "running"},
                     ],
                     "controller": 1,
-                    "features": {},
+                    "features": {"metadata.version": 30},
                     "clock": {"mode": "real", "now_ms": 1764000000000},
                 }
             ]

@@ -54,7 +54,7 @@ def cluster_state(cluster: Cluster, *, reached_host: str) -> ClusterState:
             for broker in image.brokers.values()
         ),
         controller=image.controller_id,
-        features={},
+        features=dict(image.features),
         clock=ClockState(
             mode="manual" if isinstance(clock, ManualClock) else "real", now_ms=clock.now_ms()
         ),

@@ -8,6 +8,7 @@ import pytest
 
 from fencepost.broker.cluster import Address, Cluster, ClusterOptions, Conformance
 from fencepost.broker.controller import NewTopic
+from fencepost.broker.image import ClusterImage
 from fencepost.broker.scheduler import ManualClock
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import Record, build_batch
@@ -103,6 +104,23 @@ def test_a_reset_cluster_replicates_as_a_new_one_does() -> None:
     create(driver, "t", [(3, 1, 2)])
     assert produce(driver, "t", b"new").base_offset == 0
     assert [driver.replica(n, "t").high_watermark for n in (1, 2, 3)] == [1, 1, 1]
+
+
+def test_a_broker_that_missed_a_deletion_does_not_mistake_the_successor_for_the_topic() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(2, 1)])
+    produce(driver, "t", b"old")
+    late, missed = driver.broker(2), list[ClusterImage]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(late, "apply", lambda image, _changed: missed.append(image))
+        driver.cluster.controller.delete_topics(["t"])
+        driver.cluster.controller.create_topic(
+            NewTopic(name="t", assignments=((2, 1),), configs={})
+        )
+    assert values(fetch(driver, "t", 0)) == [b"old"]
+    late.apply(missed[-1], frozenset({"t"}))
+    assert values(fetch(driver, "t", 0)) == []
+    assert produce(driver, "t", b"new").base_offset == 0
 
 
 def test_retention_deletes_old_segments_while_time_passes() -> None:

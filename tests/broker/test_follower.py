@@ -173,6 +173,48 @@ def test_a_follower_ahead_of_its_leader_cuts_to_its_end() -> None:
     assert content(driver.replica(2, "t")) == content(driver.replica(1, "t"))
 
 
+def test_a_follower_without_epochs_asks_where_its_leader_ends() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"a", b"b")
+    log = driver.replica(2, "t").log
+    log.truncate_fully_and_start_at(4, now_ms=driver.clock.now_ms())
+    driver.broker(2).poke_follower("t", 0)
+    driver.cluster.scheduler.run_due()
+    assert log.log_end_offset == 2
+
+
+def test_an_empty_log_that_leads_knows_where_its_epoch_begins() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"a")
+    shrink(driver, isr=(1,))
+    driver.hold(2)
+    for _ in range(4):
+        produce(driver, "t", b"b")
+    driver.leader("t").delete_records(5)
+    driver.release(2)
+    shrink(driver, isr=(1, 2))
+    empty = driver.replica(2, "t").log
+    assert (empty.log_start_offset, empty.epoch_entries()) == (5, ())
+    driver.elect("t", 0, 2)
+    assert empty.epoch_entries() == (EpochEntry(1, 5),)
+    produce(driver, "t", b"new")
+    assert content(driver.replica(1, "t")) == content(driver.leader("t")) == [(5, 1, b"new")]
+
+
+def test_a_leader_that_refuses_what_nothing_can_be_done_about_is_left_alone() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"a", b"b")
+    driver.elect("t", 0, 1)
+    leader = driver.leader("t").log
+    leader.truncate_fully_and_start_at(2, now_ms=driver.clock.now_ms())
+    driver.broker(2).poke_follower("t", 0)
+    driver.cluster.scheduler.run_due()
+    assert driver.replica(2, "t").log.log_end_offset == 2
+
+
 def test_a_held_follower_holds_acks_all_and_catches_up_on_its_return() -> None:
     driver = Driver(3)
     create(driver, "t", [(1, 2, 3)])

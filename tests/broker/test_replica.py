@@ -13,6 +13,7 @@ from fencepost.broker.image import PartitionImage
 from fencepost.broker.replica import Replica
 from fencepost.broker.waits import Wait, WatchList
 from fencepost.storage.config import LogConfig
+from fencepost.storage.epochs import EpochEntry
 from fencepost.storage.log import AppendResult
 from fencepost.storage.memory import MemoryLog
 from tests.broker.talk import TIMESTAMP, batch
@@ -140,6 +141,7 @@ def test_an_election_begins_an_epoch_at_once_and_forgets_what_followers_said() -
     assert at.replica.end_offset_for_epoch(0) == (0, 2)
     assert at.replica.end_offset_for_epoch(3) == (0, 2)
     assert at.replica.end_offset_for_epoch(4) == (4, 2)
+    assert at.replica.log.epoch_entries() == (EpochEntry(0, 0), EpochEntry(4, 2))
     assert {p.log_end_offset for p in at.replica.followers.values()} == {-1}
 
 

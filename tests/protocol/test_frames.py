@@ -104,6 +104,8 @@ def test_room_is_taken_as_bytes_come() -> None:
     try:
         assert feed(cut, struct.pack(">i", frames.DEFAULT_LIMIT) + b"only this") == []
         assert tracemalloc.get_traced_memory()[0] < 2 << 20
+        assert feed(cut, bytes(2 << 20)) == []
+        assert tracemalloc.get_traced_memory()[0] < 9 << 20
     finally:
         tracemalloc.stop()
 

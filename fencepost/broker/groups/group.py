@@ -209,7 +209,6 @@ class ClassicGroup:
         self.subscribed = self.compute_subscribed()
         following = GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY
         self.move_to(following, now_ms)
-        self.pending_syncs.clear()
 
     # -- the members -----------------------------------------------------------------------------
 

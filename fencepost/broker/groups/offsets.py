@@ -53,8 +53,6 @@ def check_commit(group: ClassicGroup | None, commit: Commit) -> ErrorCode:
         return ErrorCode.NONE if commit.generation < 0 else commit.missing_group_error
     if commit.generation < 0 and group.state is GroupState.EMPTY:
         return ErrorCode.NONE
-    if commit.generation < 0 and not commit.member_id and commit.group_instance_id is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
     error = group.check_member(commit.member_id, commit.group_instance_id)
     if error is not ErrorCode.NONE:
         return error

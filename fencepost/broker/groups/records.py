@@ -191,7 +191,7 @@ def _encode_group(value: StoredGroup) -> bytes:
     out.nullable_string(value.protocol)
     out.nullable_string(value.leader)
     out.int64(value.state_timestamp_ms)
-    out.array_size(len(value.members))
+    out.int32(len(value.members))
     for member in value.members:
         out.string(member.member_id)
         out.nullable_string(member.group_instance_id)
@@ -207,7 +207,7 @@ def _encode_group(value: StoredGroup) -> bytes:
 def _decode_group(data: bytes) -> StoredGroup:
     body = _value_reader(data)
     version = body.int16()
-    group = StoredGroup(
+    return StoredGroup(
         protocol_type=body.string(),
         generation=body.int32(),
         protocol=body.nullable_string(),
@@ -215,8 +215,6 @@ def _decode_group(data: bytes) -> StoredGroup:
         state_timestamp_ms=body.int64() if version >= 2 else -1,
         members=tuple(_decode_member(body, version) for _ in range(body.array_size())),
     )
-    body.tags()
-    return group
 
 
 def _decode_member(body: Reader, version: int) -> StoredMember:

@@ -48,8 +48,6 @@ class Shard:
         self.groups: dict[str, ClassicGroup] = {}
         """Groups that have members, or that somebody has tried to join. The others are made from
         what is durable whenever they are looked at."""
-        self.writes = 0
-        """How often something was to be written."""
         self._log = log
         self._closed = False
         self._commits = CommitQueue(
@@ -67,7 +65,6 @@ class Shard:
         self, records: Sequence[CoordinatorRecord], done: Callable[[ErrorCode], None]
     ) -> None:
         """Append and apply; ``done`` is told NONE once they are committed, or why they are not."""
-        self.writes += 1
         if self._closed:
             done(ErrorCode.NOT_COORDINATOR)
             return

@@ -51,31 +51,22 @@ class Writer:
         self._out += data
 
     def nullable_string(self, text: str | None) -> None:
-        """A string, or null.
+        """A string, or null, in a plain version.
 
         :raises Malformed: When it is too long.
         """
-        if text is not None:
-            self.string(text)
-        elif self._flexible:
-            self._uvarint(0)
-        else:
+        if text is None:
             self.int16(-1)
+        else:
+            self.string(text)
 
     def blob(self, data: bytes) -> None:
-        """Bytes behind their length."""
-        self.array_size(len(data))
+        """Bytes behind their length, in a plain version."""
+        self.int32(len(data))
         self._out += data
 
-    def array_size(self, size: int) -> None:
-        """How many elements follow."""
-        if self._flexible:
-            self._uvarint(size + 1)
-        else:
-            self.int32(size)
-
     def tags(self, fields: dict[int, bytes]) -> None:
-        """Tagged fields by tag, in their order; only where the version is flexible."""
+        """Tagged fields by tag, in a compact version."""
         self._uvarint(len(fields))
         for tag, data in sorted(fields.items()):
             self._uvarint(tag)

@@ -35,13 +35,8 @@ class _Deleted:
 
     ctx: Context
     replica: Replica
-    leader_epoch: int
     offset: int
     """Exclusive: the low watermark must reach it."""
-
-    @property
-    def _leads(self) -> bool:
-        return self.replica.is_leader and self.replica.leader_epoch == self.leader_epoch
 
     @property
     def _low_watermark(self) -> int:
@@ -51,12 +46,12 @@ class _Deleted:
     @property
     def settled(self) -> bool:
         """Whether waiting can't change it any more."""
-        return not self._leads or self._low_watermark >= self.offset
+        return not self.replica.is_leader or self._low_watermark >= self.offset
 
     def result(self) -> DeleteRecordsPartitionResult:
         """What it answers now; REQUEST_TIMED_OUT while it is not settled."""
         index = self.replica.index
-        if not self._leads:
+        if not self.replica.is_leader:
             return _error(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return DeleteRecordsPartitionResult(
             partition_index=index,
@@ -112,7 +107,7 @@ def _delete(
     if not 0 <= offset <= replica.high_watermark:
         return _error(index, ErrorCode.OFFSET_OUT_OF_RANGE)
     replica.delete_records(offset)
-    return _Deleted(ctx, replica, replica.leader_epoch, offset)
+    return _Deleted(ctx, replica, offset)
 
 
 def _error(index: int, code: int) -> DeleteRecordsPartitionResult:

@@ -43,27 +43,24 @@ _FIRST_WITH_ZSTD: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class _Appended:
-    """An append that acks=all waits for."""
+    """An append that acks=all waits for.
+
+    As long as its broker leads, in whatever epoch, the records are in the leader's log.
+    """
 
     replica: Replica
-    leader_epoch: int
     next_offset: int
     """Exclusive: the high watermark must reach it."""
 
     @property
     def settled(self) -> bool:
         """Whether waiting can't change it any more."""
-        replica = self.replica
-        return (
-            not replica.is_leader
-            or replica.leader_epoch != self.leader_epoch
-            or replica.high_watermark >= self.next_offset
-        )
+        return not self.replica.is_leader or self.replica.high_watermark >= self.next_offset
 
     @property
     def error(self) -> ErrorCode:
         """What it answers now; REQUEST_TIMED_OUT while it is not settled."""
-        if not self.replica.is_leader or self.replica.leader_epoch != self.leader_epoch:
+        if not self.replica.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.replica.high_watermark < self.next_offset:
             return ErrorCode.REQUEST_TIMED_OUT
@@ -154,7 +151,7 @@ def _append(
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
-    appended = _Appended(replica, replica.leader_epoch, result.last_offset + 1)
+    appended = _Appended(replica, result.last_offset + 1)
     return _Outcome(topic, topic_id, response, appended if acks == ALL else None)
 
 

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from fencepost.broker.configs.resolve import BrokerConfigs
 from fencepost.broker.groups.config import GroupConfig
 from fencepost.broker.groups.coordinator import GroupCoordinator, java_hash, partition_of
 from fencepost.broker.groups.shard import Shard
@@ -34,6 +35,18 @@ def test_hashes_are_javas(text: str, java: int) -> None:
 def test_the_smallest_hash_has_no_absolute_value() -> None:
     assert partition_of("polygenelubricants", 50) == 0
     assert {partition_of(f"g{n}", 4) for n in range(50)} == {0, 1, 2, 3}
+
+
+def test_the_defaults_are_kafkas() -> None:
+    config, kafka = GroupConfig(), BrokerConfigs(1)
+    assert config.initial_rebalance_delay_ms == kafka.group_initial_rebalance_delay_ms
+    assert config.min_session_timeout_ms == kafka.group_min_session_timeout_ms
+    assert config.max_session_timeout_ms == kafka.group_max_session_timeout_ms
+    assert config.max_size == kafka.group_max_size
+    assert config.offset_metadata_max_bytes == kafka.offset_metadata_max_bytes
+    assert config.offsets_retention_ms == kafka.offsets_retention_minutes * 60_000
+    every = kafka.offsets_retention_check_interval_ms
+    assert config.offsets_retention_check_interval_ms == every
 
 
 class Setup:

@@ -85,7 +85,11 @@ def test_the_first_member_leads_and_the_next_one_when_it_has_gone() -> None:
     assert group.leader_id == "a"
     group.remove("a")
     assert group.leader_id == "c"
+    group.add(member("d"))
+    group.leader_id = "d"
     group.remove("c")
+    assert group.leader_id == "d"
+    group.remove("d")
     assert group.leader_id is None
 
 

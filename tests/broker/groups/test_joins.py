@@ -118,6 +118,13 @@ def test_a_second_member_makes_the_first_join_again() -> None:
     assert bench.group().state is GroupState.COMPLETING_REBALANCE
 
 
+def test_only_the_initial_delay_cares_for_new_members() -> None:
+    bench = Workbench()
+    bench.stable()
+    bench.enter()
+    assert not bench.group().new_member_added
+
+
 def test_the_leaders_join_is_a_rebalance_and_a_followers_is_not() -> None:
     bench = Workbench()
     leader, follower = bench.stable(2)
@@ -295,10 +302,14 @@ def test_a_static_member_replaced_before_it_has_synced_has_to_sync() -> None:
 def test_a_replacement_that_cannot_be_stored_is_taken_back() -> None:
     bench = Workbench()
     (old,) = stable_static(bench, "a")
+    before = bench.group().stored(bench.group().assignments)
     bench.log.refusal = ErrorCode.NOT_ENOUGH_REPLICAS
-    refused = said(bench.join(instance="a"))
+    refused = said(
+        bench.join(instance="a", topics=("u",), session_ms=SESSION_MS + 1, rebalance_ms=1)
+    )
     assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert bench.group().static_members == {"a": old}
+    assert bench.group().stored(bench.group().assignments) == before
     assert bench.heartbeat(old, 1, instance="a") is ErrorCode.NONE
     bench.advance(SESSION_MS)
     assert bench.group().members == {}, "the old member's session does not run"

@@ -281,6 +281,13 @@ def test_an_offset_with_a_retention_of_its_own_expires_by_that() -> None:
     assert committed(bench) is None
 
 
+def test_an_offset_expires_at_the_end_of_its_retention() -> None:
+    bench = Workbench()
+    bench.commit(retention_ms=SWEEP_MS)
+    bench.advance(SWEEP_MS)
+    assert committed(bench) is None
+
+
 def test_an_empty_group_without_offsets_goes_at_the_next_sweep() -> None:
     bench = Workbench()
     (member,) = bench.stable()

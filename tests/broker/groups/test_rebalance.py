@@ -72,6 +72,33 @@ def test_who_does_not_join_within_the_rebalance_timeout_is_dropped() -> None:
     assert missing not in bench.group().members
 
 
+def test_time_for_syncs_ends_with_the_generation() -> None:
+    bench = Workbench()
+    leader, follower = bench.stable(2, session_ms=MANY * 10)
+    bench.join(leader, session_ms=MANY * 10)
+    bench.join(follower, session_ms=MANY * 10)
+    bench.advance(REBALANCE_MS // 2)
+    _, parked = bench.enter(session_ms=MANY * 10)
+    bench.advance(REBALANCE_MS // 2)
+    assert bench.group().members.keys() >= {leader, follower}
+    assert not parked.done
+    bench.advance(REBALANCE_MS // 2)
+    assert len(said(parked).members) == 1
+
+
+def test_who_falls_silent_in_a_rebalance_does_not_end_it_for_the_others() -> None:
+    bench = Workbench()
+    leader, follower, silent = bench.stable(3)
+    waiting = bench.join(leader)
+    bench.advance(SESSION_MS - 1)
+    bench.heartbeat(follower, 2)
+    bench.advance(1)
+    assert silent not in bench.group().members
+    assert not waiting.done
+    bench.join(follower)
+    assert said(waiting).generation_id == 3
+
+
 def test_a_leader_that_does_not_come_back_is_followed_by_one_who_did() -> None:
     bench = Workbench()
     leader, follower = bench.stable(2, session_ms=2 * REBALANCE_MS)

@@ -160,6 +160,20 @@ def test_old_groups_have_neither_timestamp_nor_rebalance_timeout() -> None:
     assert record.value.members[0].group_instance_id is None
 
 
+@pytest.mark.parametrize(("version", "timestamp_ms"), [(1, -1), (2, 3), (3, 3)])
+def test_groups_of_the_versions_between(version: int, timestamp_ms: int) -> None:
+    stamp = "0000000000000003" if version >= 2 else ""
+    instance = "000169" if version >= 3 else ""
+    member = "00016d" + instance + "000163 000168 00000007 00002710 00000000 00000000"
+    head = f"{version:04x}" + "000163 00000002 000172 00016d" + stamp
+    record = decode(bytes.fromhex("0002000167"), bytes.fromhex(head + "00000001" + member))
+    assert isinstance(record, GroupRecord)
+    assert record.value is not None
+    assert record.value.state_timestamp_ms == timestamp_ms
+    assert record.value.members[0].rebalance_timeout_ms == 7
+    assert record.value.members[0].group_instance_id == ("i" if version == 3 else None)
+
+
 def test_the_newest_groups_are_compact() -> None:
     member = "026d 0269 0263 0268 00000001 00000002 0273 0261 00"
     value = bytes.fromhex("0004 0263 00000002 0272 026d 0000000000000003 02" + member + "00")

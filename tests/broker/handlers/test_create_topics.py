@@ -205,7 +205,8 @@ def test_counts_that_cannot_be_are_refused(
 def test_too_many_partitions_in_all_refuse_every_topic_of_the_request() -> None:
     driver = Driver(1)
     refused = refusals(driver, creatable("a", 6000), creatable("b", 4001), creatable("c d"))
-    assert {code for _, code, _ in refused} == {ErrorCode.POLICY_VIOLATION}
+    message = "Excessively large number of partitions per request."
+    assert {(code, text) for _, code, text in refused} == {(ErrorCode.POLICY_VIOLATION, message)}
     assert not driver.broker(1).view.topics
 
 
@@ -269,6 +270,13 @@ def test_assignments_and_counts_exclude_each_other(partitions: int, factor: int,
 def test_configs_are_judged_before_counts(name: str, value: str | None, message: str) -> None:
     refused = refusals(Driver(1), creatable("t", 0, configs=[(name, value)]))
     assert refused == [("t", ErrorCode.INVALID_CONFIG, message)]
+
+
+def test_a_taken_name_is_refused_before_configs_are_judged() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    refused = refusals(driver, creatable("t", 0, configs=[("retention.ms", "x")]))
+    assert refused == [("t", ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 't' already exists.")]
 
 
 def test_a_deleted_topics_name_comes_back_with_another_id_and_nothing_in_it() -> None:

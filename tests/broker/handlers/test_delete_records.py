@@ -142,6 +142,18 @@ def test_another_leader_ends_the_wait() -> None:
     assert (result.low_watermark, result.error_code) == (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
+def test_the_same_leader_in_a_new_epoch_goes_on_waiting() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    five_records(driver, "t")
+    driver.hold(3)
+    asked = send(driver, ("t", 0, 2))
+    driver.elect("t", 0, 1)
+    driver.advance(500)
+    driver.release(3)
+    assert answered(asked).error_code == ErrorCode.NONE
+
+
 def test_of_a_partition_named_twice_the_last_offset_counts() -> None:
     driver = Driver(1)
     create(driver, "t")

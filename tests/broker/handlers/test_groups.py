@@ -6,13 +6,14 @@ What each answers to what is in tests/broker/groups, recorded from Apache Kafka.
 from __future__ import annotations
 
 from collections.abc import Callable
+from uuid import UUID
 
 import pytest
 
 from fencepost.broker.context import Context, Peer
 from fencepost.broker.controller import NewTopic
 from fencepost.broker.groups.coordinator import OFFSETS_TOPIC
-from fencepost.broker.groups.records import GroupRecord, OffsetRecord, decode
+from fencepost.broker.groups.records import CommittedOffset, GroupRecord, OffsetRecord, decode
 from fencepost.broker.handlers import (
     delete_groups,
     describe_groups,
@@ -45,6 +46,7 @@ from tests.broker.groups.scripts import (
     join,
     leave,
     leave_alone,
+    offset,
     sync,
 )
 from tests.broker.groups.scripts import (
@@ -101,6 +103,7 @@ EVERYWHERE: list[tuple[Step, Errors]] = [
     (leave_alone("g", "m"), lambda answer: [answer.error_code]),
     (commit("g"), partition_errors),
     (fetch("g", 1), partition_errors),
+    (fetch("g", 2), lambda answer: [answer.error_code, *answer.topics]),
     (fetch("g", 5), lambda answer: [answer.error_code, *answer.topics]),
     (fetch("g", 8), lambda answer: [one.error_code for one in answer.groups]),
     (fetch("g", 10, None), lambda answer: [one.error_code for one in answer.groups]),
@@ -188,6 +191,26 @@ def test_a_commit_without_enough_replicas_is_refused() -> None:
     replica = driver.replica(leader, OFFSETS_TOPIC)
     replica.isr, replica.min_insync_replicas = (leader,), 2
     assert partition_errors(ask(driver, leader, commit("g"))) == [UNAVAILABLE]
+
+
+def test_a_commit_for_nothing_that_exists_is_answered_at_once() -> None:
+    driver, leader = cluster()
+    driver.hold(*({1, 2, 3} - {leader}))
+    for step in (commit("g"), commit("g", topics=(("nope", (offset(),)),))):
+        asked = driver.send(leader, step.api, step.version, step.request)
+    assert partition_errors(asked.response) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_an_offset_of_an_older_topic_of_that_name_is_not_fetched() -> None:
+    driver, leader = cluster(1)
+    shard = driver.broker(leader).coordinator.shards[0]
+    known = driver.broker(leader).view.topics["t"].topic_id
+    for index, topic_id in enumerate([UUID(int=1), known]):
+        value = CommittedOffset(offset=5, commit_timestamp_ms=1, topic_id=topic_id)
+        record = OffsetRecord(group_id="g", topic="t", partition=index, value=value)
+        shard.committed.apply(record)
+    (topic,) = ask(driver, leader, fetch("g", 9)).groups[0].topics
+    assert [one.committed_offset for one in topic.partitions] == [-1, 5, -1]
 
 
 def test_stable_offsets_that_stay_unstable_send_the_client_elsewhere() -> None:

@@ -66,9 +66,11 @@ def test_latest_is_the_high_watermark_but_for_replicas_and_debuggers() -> None:
 def test_a_record_that_is_not_committed_is_not_found_by_time() -> None:
     driver = Driver(2)
     create(driver, "t", [(1, 2)])
-    produce(driver, "t", b"a")
+    append(driver, TIMESTAMP)
     driver.hold(2)
-    produce(driver, "t", b"b", acks=1)
+    request = produce_request(("t", 0, batch(b"v", timestamp=TIMESTAMP + 1)), acks=1)
+    driver.ask(1, "produce", 12, request)
+    assert driver.leader("t").log.log_end_offset == 2
     assert place(driver, TIMESTAMP) == (0, 0, TIMESTAMP)
     assert place(driver, TIMESTAMP + 1) == (-1, -1, -1)
 

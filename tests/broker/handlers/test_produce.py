@@ -121,6 +121,17 @@ def test_a_leader_that_resigns_answers_who_waited() -> None:
     assert produced(asked.response).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+def test_the_same_leader_in_a_new_epoch_still_has_the_records_and_goes_on_waiting() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    driver.hold(2, 3)
+    asked = send_produce(driver, "t", b"a")
+    driver.elect("t", 0, 1)
+    driver.advance(500)
+    driver.release(2, 3)
+    assert produced(asked.response).error_code == ErrorCode.NONE
+
+
 def test_a_deleted_topic_answers_who_waited() -> None:
     driver = Driver(2)
     create(driver, "t", [(1, 2)])
