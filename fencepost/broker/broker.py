@@ -12,6 +12,7 @@ from fencepost.broker.coordination import Coordination
 from fencepost.broker.follower import Follower
 from fencepost.broker.groups.coordinator import GroupCoordinator
 from fencepost.broker.image import INTERNAL_TOPICS, ClusterImage, PartitionImage, TopicImage
+from fencepost.broker.producer_ids import ProducerIds
 from fencepost.broker.replica import Replica
 from fencepost.broker.scheduler import Scheduler
 from fencepost.broker.sessions import FetchSessions
@@ -42,6 +43,7 @@ class Broker:
         network: "Network",
         controller: "Controller",
         make_log: MakeLog,
+        producer_ids: ProducerIds,
     ) -> None:
         self.broker_id = broker_id
         self.view = view
@@ -50,6 +52,7 @@ class Broker:
         self.rng = rng
         self.network = network
         self.controller = controller
+        self.producer_ids = producer_ids
         self.replicas: dict[tuple[str, int], Replica] = {}
         self.sessions = FetchSessions(rng, configs)
         self.telemetry = ClientInstances()

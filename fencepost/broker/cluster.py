@@ -13,6 +13,7 @@ from fencepost.broker.controller import Controller, NewTopic
 from fencepost.broker.housekeeping import Housekeeping
 from fencepost.broker.image import BrokerImage, ClusterImage
 from fencepost.broker.network import Network
+from fencepost.broker.producer_ids import ProducerIds
 from fencepost.broker.scheduler import Clock, Scheduler
 from fencepost.storage.config import LogConfig
 from fencepost.storage.memory import MemoryLog
@@ -113,6 +114,7 @@ class Cluster:
             network=self.network,
             controller=self.controller,
             make_log=lambda name, config: MemoryLog(name, config, now_ms=self.scheduler.now_ms()),
+            producer_ids=ProducerIds(self.controller, self.scheduler, at_once=not apache),
         )
         self.network.join(broker)
         Housekeeping(broker).start()

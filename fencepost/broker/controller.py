@@ -216,10 +216,11 @@ class Controller:
         # Every topic without a config of its own follows the brokers'.
         self._next(replace(self.image, broker_configs=all_configs), set(self.image.topics))
 
-    def next_producer_id(self) -> int:
-        """A producer id that nobody has had."""
-        self._next_producer_id += 1
-        return self._next_producer_id - 1
+    def next_producer_ids(self, count: int) -> range:
+        """Producer ids that nobody has had."""
+        first = self._next_producer_id
+        self._next_producer_id += count
+        return range(first, first + count)
 
     def register(self, broker: BrokerImage) -> None:
         """Take up a broker, or where it is reached now."""

@@ -77,6 +77,8 @@ class ClusterImage:
         default_factory=lambda: {name: high for name, (_, high) in SUPPORTED_FEATURES.items()}
     )
     """Finalized levels."""
+    features_epoch: int = 0
+    """Rises by one whenever a finalized level changes."""
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     names: Mapping[UUID, str] = field(default_factory=dict)
     """Topic names by topic id."""

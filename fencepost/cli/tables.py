@@ -1,12 +1,17 @@
 """What the command line shows to a person."""
 
+import sys
 from collections.abc import Sequence
+from typing import Final
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from fencepost.cli.control import Partition, Topic
+
+UNBROKEN: Final = 1000
+"""Columns; more than any line here takes."""
 
 
 def show_topics(topics: Sequence[Topic]) -> None:
@@ -19,12 +24,12 @@ def show_topics(topics: Sequence[Topic]) -> None:
             str(each["replication_factor"]),
             each["topic_id"],
         )
-    Console().print(table)
+    _console().print(table)
 
 
 def show_partition(state: Partition) -> None:
     """A line for the partition, then one line a replica."""
-    console = Console(highlight=False)
+    console = _console()
     console.print(
         f"{state['topic']}-{state['partition']}: leader {state['leader']}"
         f" in epoch {state['leader_epoch']}, ISR {_numbers(state['isr'])},"
@@ -45,11 +50,16 @@ def show_partition(state: Partition) -> None:
     console.print(table)
 
 
+def _console() -> Console:
+    """Standard output; where it is no terminal, a line is as long as it has to be."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else UNBROKEN)
+
+
 def _table(*headers: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for header in headers:
-        # A cell is folded where there is no room for it, never cut off.
-        table.add_column(header, overflow="fold")
+    for number, header in enumerate(headers):
+        # A cell is folded where there is no room for it, never cut off; the first is kept whole.
+        table.add_column(header, overflow="fold", no_wrap=number == 0)
     return table
 
 

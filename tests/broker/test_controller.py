@@ -109,9 +109,9 @@ def test_a_deleted_topic_takes_its_id_and_configs_along() -> None:
 
 def test_producer_ids_rise_and_outlive_a_reset() -> None:
     controller, _ = start()
-    before = [controller.next_producer_id() for _ in range(3)]
+    before = controller.next_producer_ids(3)
     controller.forget_everything()
-    assert [*before, controller.next_producer_id()] == [0, 1, 2, 3]
+    assert [*before, *controller.next_producer_ids(2)] == [0, 1, 2, 3, 4]
 
 
 def test_a_reset_leaves_brokers_and_the_cluster_id() -> None:

@@ -30,4 +30,5 @@ async def control(server: Server) -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client:
         yield client
     stop.set()
-    await serving
+    async with asyncio.timeout(10):
+        await serving

@@ -38,7 +38,8 @@ async def test_a_request_that_comes_first_waits_in_the_backlog(
         serving = asyncio.ensure_future(plane.serve(server, sock, stop))
         assert await early == {"status": "ok"}
     stop.set()
-    await serving
+    async with asyncio.timeout(10):
+        await serving
 
 
 async def test_without_any_request_it_comes_after_a_moment(
@@ -60,7 +61,8 @@ async def test_without_any_request_it_comes_after_a_moment(
     async with asyncio.timeout(30):
         await made.wait()
     stop.set()
-    await serving
+    async with asyncio.timeout(10):
+        await serving
 
 
 async def test_a_cluster_that_stops_early_never_imports_it(
@@ -75,7 +77,8 @@ async def test_a_cluster_that_stops_early_never_imports_it(
     serving = asyncio.ensure_future(plane.serve(server, sock, stop))
     await asyncio.sleep(0)
     stop.set()
-    await serving
+    async with asyncio.timeout(10):
+        await serving
     assert sock.fileno() == -1
 
 

@@ -190,3 +190,17 @@ def test_the_header_of_an_api_versions_answer_has_no_tags() -> None:
     (head,) = codec.encode_response(api, 3, CORRELATION_ID, shape.cls())
     assert bytes(head[4:8]) == struct.pack(">i", CORRELATION_ID)
     assert bytes(head[8:10]) == b"\0\0", "the error code comes at once"
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "body"),
+    [
+        ("delete_records", 0, struct.pack(">ii", -1, 1000)),
+        ("delete_records", 2, b"\x00" + struct.pack(">i", 1000) + b"\x00"),
+        ("offset_delete", 0, struct.pack(">h", -1)),
+    ],
+    ids=["array", "compact array", "string"],
+)
+def test_null_where_the_schema_has_none_is_malformed(name: str, version: int, body: bytes) -> None:
+    with pytest.raises(codec.MalformedMessage, match="is null, which it must not be"):
+        codec.decode_request(BY_NAME[name], version, body)

@@ -78,8 +78,6 @@ def _has_room(host: Host, group: ClassicGroup, member_id: str) -> bool:
     While a rebalance is prepared, who waits already counts, not who was in the last generation: of
     a group that has become too large the last to come are left out.
     """
-    if group.state is GroupState.EMPTY:
-        return True
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
         waits = member is not None and member.joining is not None

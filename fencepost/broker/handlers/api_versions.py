@@ -45,7 +45,7 @@ def handle(ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
     return ApiVersionsResponse(
         api_keys=_ALL,
         supported_features=_FEATURES,
-        finalized_features_epoch=view.version,
+        finalized_features_epoch=view.features_epoch,
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
             for name, level in view.features.items()

@@ -4,6 +4,9 @@ Without a transactional id every request gets a new producer id with epoch 0, al
 the id and epoch it had: an idempotent producer has no epoch to bump, it starts over. The id and the
 epoch are given both or not at all, and a transactional id is not empty: else INVALID_REQUEST.
 
+With ``conformance=apache`` the first request finds no ids, as at a real broker, whose controller
+has not given it any yet: COORDINATOR_LOAD_IN_PROGRESS, and clients ask again.
+
 Versions: v2 compact types; v3 the producer's present id and epoch; v4 may answer PRODUCER_FENCED;
 v5 TRANSACTION_ABORTABLE (KIP-890); v6 two-phase commit (KIP-939).
 
@@ -32,7 +35,9 @@ def handle(ctx: Context, request: InitProducerIdRequest) -> InitProducerIdRespon
         return refuse(request, ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         return refuse(request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    producer_id = ctx.broker.controller.next_producer_id()
+    producer_id = ctx.broker.producer_ids.next()
+    if producer_id is None:
+        return refuse(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 

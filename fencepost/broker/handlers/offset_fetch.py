@@ -130,10 +130,10 @@ def _fetch(
 
     def respond(read: requests.Offsets) -> OffsetFetchResponseGroup:
         if read.error is not ErrorCode.NONE:
-            unavailable = read.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
-            # Consumers before 3.9 do not know what to do with that error here.
-            error = ErrorCode.NOT_COORDINATOR if unavailable else read.error
-            return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
+            # Consumers before 3.9 do not know what to do with any other error here.
+            return OffsetFetchResponseGroup(
+                group_id=group.group_id, error_code=ErrorCode.NOT_COORDINATOR
+            )
         view, state = ctx.broker.view, read.state
         if group.topics is None:
             topics = _everything(view, state, group.group_id, by_id=by_id)

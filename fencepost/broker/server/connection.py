@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, cast
 
 from fencepost.broker.broker import handler_of
-from fencepost.broker.context import Context, HangUp, Peer
+from fencepost.broker.context import HANG_UP, Context, HangUp, Peer
 from fencepost.broker.server import logs
 from fencepost.broker.server.answers import KEPT_API, Key
 from fencepost.broker.server.journal import Exchange
@@ -188,14 +188,22 @@ class Connection(asyncio.BufferedProtocol):
             answer = self._broker.handle(api, ctx, request)
         except Exception:  # noqa: BLE001  # a bug costs one answer, never the broker
             self._log().exception("handler_failed", api=api.title, version=exchange.version)
-            answer = handler_of(api).refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+            answer = self._apologize(api, request)
         if isinstance(answer, Wait):
             exchange.wait = answer
             answer.then(lambda result: self._complete_later(exchange, result))
         elif isinstance(answer, HangUp):
-            self._close("acks_0_failed")
+            self._close("hung_up")
         else:
             self._complete(exchange, answer, key)
+
+    def _apologize(self, api: Api, request: object) -> object:
+        """What a request is answered that met a bug; its connection ends if that fails as well."""
+        try:
+            return handler_of(api).refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+        except Exception:  # noqa: BLE001  # as above
+            self._log().exception("refusal_failed", api=api.title)
+            return HANG_UP
 
     def _open(
         self, api: Api, version: int, header: RequestHeader, frame: bytearray, offset: int

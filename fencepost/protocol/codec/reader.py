@@ -24,7 +24,9 @@ def compile_reader(shape: Shape) -> Read:
     a body.
     """
     src = Source()
-    src.constants.update(short=_short, uvarint=read_uvarint, new=object.__new__, UUID=UUID)
+    src.constants.update(
+        short=_short, null=_not_nullable, uvarint=read_uvarint, new=object.__new__, UUID=UUID
+    )
     src.line("def read(view, at):")
     src.depth += 1
     src.line("size = len(view)")
@@ -48,6 +50,10 @@ def read_uvarint(view: memoryview, pos: int) -> tuple[int, int]:
 
 def _short(at: int, wanted: int, size: int) -> NoReturn:
     raise ValueError(f"{wanted} bytes wanted at {at}, the frame has {size}")
+
+
+def _not_nullable(name: str) -> NoReturn:
+    raise ValueError(f"{name} is null, which it must not be")
 
 
 def _struct(src: Source, shape: Shape) -> str:
@@ -104,7 +110,7 @@ def _value(src: Source, f: FieldShape, flexible: bool) -> str:
         return _array(src, f, flexible)
     if f.struct is not None:
         return _nullable(src, f.struct) if f.nullable else _struct(src, f.struct)
-    return _sized(src, f.kind, flexible)
+    return _sized(src, f, flexible)
 
 
 def _length(src: Source, flexible: bool, code: str) -> str:
@@ -120,11 +126,12 @@ def _length(src: Source, flexible: bool, code: str) -> str:
     return size
 
 
-def _sized(src: Source, kind: str, flexible: bool) -> str:
+def _sized(src: Source, f: FieldShape, flexible: bool) -> str:
     """Strings, bytes and batches."""
+    kind = f.kind
     size = _length(src, flexible, "h" if kind == "string" else "i")
     value, stop = src.fresh("t"), src.fresh("p")
-    src.line(f"if {size} < 0: {value} = None")
+    _null(src, f.name, f.nullable and not f.array, size, value)
     src.line("else:")
     src.depth += 1
     src.line(f"{stop} = at + {size}")
@@ -136,10 +143,16 @@ def _sized(src: Source, kind: str, flexible: bool) -> str:
     return value
 
 
+def _null(src: Source, name: str, allowed: bool, length: str, value: str) -> None:
+    """Emit what a negative length means; an ``else`` has to follow."""
+    missing = f"{value} = None" if allowed else f"null({name!r})"
+    src.line(f"if {length} < 0: {missing}")
+
+
 def _array(src: Source, f: FieldShape, flexible: bool) -> str:
     count = _length(src, flexible, "i")
     value, items = src.fresh("a"), src.fresh("l")
-    src.line(f"if {count} < 0: {value} = None")
+    _null(src, f.name, f.nullable, count, value)
     src.line("else:")
     src.depth += 1
     # An element has a byte at least: refuse before looping.
@@ -154,7 +167,7 @@ def _array(src: Source, f: FieldShape, flexible: bool) -> str:
         _flush(src, [f], one)
         item = one[f.name]
     else:
-        item = _sized(src, f.kind, flexible)
+        item = _sized(src, f, flexible)
     src.line(f"{items}.append({item})")
     src.depth -= 1
     src.line(f"{value} = tuple({items})")

@@ -122,6 +122,7 @@ def test_only_the_initial_delay_cares_for_new_members() -> None:
     bench = Workbench()
     bench.stable()
     bench.enter()
+    bench.enter()
     assert not bench.group().new_member_added
 
 

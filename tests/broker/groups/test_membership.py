@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.broker.groups.state import GroupState
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.groups.workbench import Workbench, said
+from tests.broker.groups.workbench import SESSION_MS, Workbench, said
 
 NONE = ErrorCode.NONE
 UNKNOWN = ErrorCode.UNKNOWN_MEMBER_ID
@@ -110,6 +110,20 @@ def test_a_client_that_asks_again_has_given_up_on_its_first_request() -> None:
     assert said(parked[0]).error_code == REBALANCE
     bench.sync(leader, 3, {follower: b"F"})
     assert said(parked[1]).assignment == b"F"
+
+
+def test_who_has_waited_for_the_leader_has_its_whole_session_again() -> None:
+    bench = Workbench()
+    leader, follower = bench.stable(2)
+    bench.join(leader)
+    bench.join(follower)
+    bench.sync(follower, 3)
+    bench.advance(SESSION_MS - 1)
+    bench.sync(leader, 3, {})
+    bench.advance(SESSION_MS - 1)
+    assert bench.group().members.keys() == {leader, follower}
+    bench.advance(1)
+    assert bench.group().members == {}
 
 
 def test_who_is_left_out_has_an_empty_assignment() -> None:

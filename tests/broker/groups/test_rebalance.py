@@ -219,6 +219,17 @@ def test_an_assignment_that_cannot_be_stored_makes_everybody_join_again() -> Non
     assert bench.group().state is GroupState.PREPARING_REBALANCE
 
 
+def test_a_generation_without_an_assignment_has_not_that_of_the_one_before() -> None:
+    bench = Workbench()
+    leader, _ = bench.stable(2)
+    for member in list(bench.group().members):
+        bench.join(member)
+    assert bench.group().state is GroupState.COMPLETING_REBALANCE
+    assert bench.group().members[leader].assignment == leader.encode()
+    bench.enter()
+    assert bench.group().members[leader].assignment == b""
+
+
 def test_an_assignment_counts_when_it_is_committed() -> None:
     bench = Workbench()
     told = said(bench.join()).member_id

@@ -122,10 +122,24 @@ def test_an_offset_with_an_expiry_is_written_as_version_1() -> None:
 
 
 def test_metadata_too_long_for_version_3_takes_version_4() -> None:
+    longest = CommittedOffset(offset=5, metadata="x" * 32767, commit_timestamp_ms=9)
+    assert value_of(longest)[:2] == b"\0\3"
     committed = CommittedOffset(offset=5, metadata="x" * 32768, commit_timestamp_ms=9)
     assert value_of(committed)[:2] == b"\0\4"
     key = encode(offset_record(committed))[0]
     assert decode(key, value_of(committed)) == offset_record(committed)
+
+
+@pytest.mark.parametrize("size", [0, 126, 127, 128, 16_382, 16_383])
+def test_compact_strings_of_any_length(size: int) -> None:
+    committed = CommittedOffset(
+        offset=5, metadata="x" * size, commit_timestamp_ms=9, topic_id=TOPIC_ID
+    )
+    record = offset_record(committed)
+    assert decode(*encode(record, 4)) == record
+    prefix = {0: "01", 126: "7f", 127: "8001", 128: "8101", 16_382: "ff7f", 16_383: "808001"}
+    expected = bytes.fromhex(prefix[size]) + b"x" * size
+    assert value_of(committed, 4)[14:].startswith(expected)
 
 
 def test_a_zero_topic_id_is_none() -> None:

@@ -252,6 +252,8 @@ def test_a_group_that_was_rebalancing_comes_back_in_its_last_generation() -> Non
 def test_a_loaded_group_that_is_too_large_rebalances() -> None:
     bench = Workbench()
     bench.stable(2)
+    loaded = bench.after_failover(GroupConfig(max_size=2))
+    assert loaded.group().state is GroupState.STABLE
     loaded = bench.after_failover(GroupConfig(max_size=1))
     assert loaded.group().state is GroupState.PREPARING_REBALANCE
 
@@ -296,7 +298,9 @@ def test_who_waits_when_the_lead_is_lost_is_told() -> None:
     syncing = bench.sync(follower, 3, group="syncing")
     bench.log.held = True
     commit = waiting(bench.commit(group="simple"))
+    groups = list(bench.shard.groups.values())
     bench.shard.close()
+    assert {group.state for group in groups} == {GroupState.DEAD}
     assert (said(joining).error_code, said(joining).member_id) == (
         ErrorCode.NOT_COORDINATOR,
         first,

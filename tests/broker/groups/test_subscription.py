@@ -19,6 +19,10 @@ def test_reads_the_topics(topics: frozenset[str]) -> None:
     assert subscribed_topics(subscription(*topics)) == topics
 
 
+def test_nothing_need_follow_the_topics() -> None:
+    assert subscribed_topics(b"\0\0\0\0\0\2\0\1t\0\1u") == {"t", "u"}
+
+
 def test_later_versions_have_more_behind_the_topics() -> None:
     owned_and_rack = b"\xff\xff\xff\xff" + b"\0\0\0\0" + b"\0\0\0\1" + b"\0\4rack"
     version_3 = struct.pack(">hi", 3, 1) + b"\0\1t" + owned_and_rack

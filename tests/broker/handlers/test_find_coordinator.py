@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fencepost.broker.controller import ControllerError
 from fencepost.broker.groups.coordinator import OFFSETS_TOPIC, partition_of
 from fencepost.broker.image import NO_LEADER, ClusterImage
 from fencepost.protocol.errors import ErrorCode
@@ -67,6 +68,20 @@ def test_a_partition_without_a_leader_has_no_coordinator(version: int) -> None:
         assert answer.error_message == ""
     assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert (answer.node_id, answer.host, answer.port) == (-1, "", -1)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_topic_that_does_not_come_has_no_coordinator(
+    fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Driver(1)
+
+    def create(name: str) -> None:
+        if fails:
+            raise ControllerError(ErrorCode.INVALID_REPLICATION_FACTOR, name)
+
+    monkeypatch.setattr(driver.broker(1), "create_internal_topic", create)
+    assert find(driver, "g")[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def _leaderless(view: ClusterImage) -> ClusterImage:

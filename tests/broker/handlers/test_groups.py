@@ -213,6 +213,19 @@ def test_an_offset_of_an_older_topic_of_that_name_is_not_fetched() -> None:
     assert [one.committed_offset for one in topic.partitions] == [-1, 5, -1]
 
 
+def test_all_offsets_by_id_are_those_of_topics_that_exist() -> None:
+    driver, leader = cluster(1)
+    ask(driver, leader, commit("g"))
+    value = CommittedOffset(offset=5, commit_timestamp_ms=1)
+    record = OffsetRecord(group_id="g", topic="gone", partition=0, value=value)
+    driver.broker(leader).coordinator.shards[0].committed.apply(record)
+    by_name = ask(driver, leader, fetch("g", 9, None)).groups[0].topics
+    assert [topic.name for topic in by_name] == ["t", "gone"]
+    by_id = ask(driver, leader, fetch("g", 10, None)).groups[0].topics
+    known = driver.broker(leader).view.topics["t"].topic_id
+    assert [topic.topic_id for topic in by_id] == [known]
+
+
 def test_stable_offsets_that_stay_unstable_send_the_client_elsewhere() -> None:
     driver, leader = cluster()
     driver.hold(*({1, 2, 3} - {leader}))

@@ -171,6 +171,23 @@ def test_a_bug_costs_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert client.correlation_ids() == [1, 2]
 
 
+def test_a_bug_in_the_apology_as_well_costs_one_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    edge = Edge()
+    client, other = edge.connect(), edge.connect()
+    with monkeypatch.context() as patch:
+        patch.setattr(metadata, "handle", broken)
+        patch.setattr(metadata, "refuse", broken)
+        client.ask("metadata", 9, NO_TOPICS)
+    assert client.transport.closed
+    other.ask("metadata", 9, NO_TOPICS)
+    assert other.correlation_ids() == [1]
+
+
 def test_who_is_gone_is_not_waited_for() -> None:
     edge = Edge()
     client = edge.connect()
