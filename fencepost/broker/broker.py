@@ -44,6 +44,7 @@ class Broker:
         controller: "Controller",
         make_log: MakeLog,
         producer_ids: ProducerIds,
+        offset_value_version: int,
     ) -> None:
         self.broker_id = broker_id
         self.view = view
@@ -56,7 +57,7 @@ class Broker:
         self.replicas: dict[tuple[str, int], Replica] = {}
         self.sessions = FetchSessions(rng, configs)
         self.telemetry = ClientInstances()
-        self.coordination = Coordination(self)
+        self.coordination = Coordination(self, offset_value_version)
         self.discard: Callable[[list[Replica]], None] = _let_go
         """Takes the replicas that are gone; the edge sets it, to free their logs bit by bit."""
         self._followers: dict[tuple[str, int], Follower] = {}
@@ -96,7 +97,11 @@ class Broker:
                 self._drop(old)
             if new is not None:
                 self._take(new)
-        self.coordinator.on_topics_deleted(changed & before.topics.keys() - image.topics.keys())
+        self.coordinator.on_topics_deleted(
+            name
+            for name, topic in before.topics.items()
+            if name in changed and topic.topic_id not in image.names
+        )
 
     def auto_create(self, name: str) -> None:
         """Create a topic because a client asked for it, as this broker's configs say.

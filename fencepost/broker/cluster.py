@@ -115,6 +115,7 @@ class Cluster:
             controller=self.controller,
             make_log=lambda name, config: MemoryLog(name, config, now_ms=self.scheduler.now_ms()),
             producer_ids=ProducerIds(self.controller, self.scheduler, at_once=not apache),
+            offset_value_version=4 if apache else 3,
         )
         self.network.join(broker)
         Housekeeping(broker).start()

@@ -83,12 +83,12 @@ class ReplicaLog:
 class Coordination:
     """Tells a broker's coordinator which partitions it leads, and which topics are gone."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "Broker", offset_value_version: int) -> None:
         self._broker = broker
         self.groups = GroupCoordinator(
             scheduler=broker.scheduler,
             rng=broker.rng,
-            config=_group_config(broker),
+            config=_group_config(broker, offset_value_version),
             partition_count=self._partition_count,
         )
 
@@ -107,7 +107,7 @@ class Coordination:
         return 0 if topic is None else len(topic.partitions)
 
 
-def _group_config(broker: "Broker") -> GroupConfig:
+def _group_config(broker: "Broker", offset_value_version: int) -> GroupConfig:
     """The group configs of a broker, none of which changes while it runs."""
     configs = broker.configs
     return GroupConfig(
@@ -119,4 +119,5 @@ def _group_config(broker: "Broker") -> GroupConfig:
         offsets_commit_timeout_ms=configs.offsets_commit_timeout_ms,
         offsets_retention_ms=configs.offsets_retention_minutes * _MINUTE_MS,
         offsets_retention_check_interval_ms=configs.offsets_retention_check_interval_ms,
+        offset_value_version=offset_value_version,
     )
