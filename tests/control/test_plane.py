@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import httpx
@@ -17,11 +18,8 @@ import pytest
 from fencepost.broker.server import logs
 from fencepost.control import http, plane
 from tests.control.served import HOST, ok, sockets, url
-from tests.harness.cluster import serve
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from fencepost.broker.server.server import Server
 
 
@@ -128,24 +126,29 @@ async def test_what_is_no_http_is_answered_and_logged_in_the_clusters_log(
     assert lines == [(logging.WARNING, "http", "Invalid HTTP request received.")]
 
 
-async def test_kafka_is_served_while_it_is_imported(tmp_path: Path) -> None:
-    """In a process of its own, because this one has imported it all."""
-    cluster = await asyncio.to_thread(serve, tmp_path / "log", brokers=1)
-    try:
-        assert cluster.control is not None
-        async with httpx.AsyncClient(
-            base_url=cluster.control, trust_env=False, timeout=30
-        ) as client:
-            first = asyncio.ensure_future(ok(client, "GET", "/healthz"))
-            answered = 0
-            while not first.done():
-                await asyncio.to_thread(cluster.metadata, "nothing")
-                answered += 1
-            assert await first == {"status": "ok"}
-        assert answered > 1
-    finally:
-        assert cluster.process is not None
-        await asyncio.to_thread(cluster.process.stop)
+async def test_the_loop_goes_on_while_it_is_imported(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    turned = threading.Event()
+    waited: list[bool] = []
+    prepare = http.prepare
+
+    def prepared(given: Server) -> object:
+        loop.call_soon_threadsafe(turned.set)
+        waited.append(turned.wait(5))  # in the loop's own thread it would wait in vain
+        return prepare(given)
+
+    monkeypatch.setattr(http, "prepare", prepared)
+    (sock,) = sockets(1)
+    stop = asyncio.Event()
+    serving = asyncio.ensure_future(plane.serve(server, sock, stop))
+    async with httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client:
+        assert await ok(client, "GET", "/healthz") == {"status": "ok"}
+    stop.set()
+    async with asyncio.timeout(10):
+        await serving
+    assert waited == [True]
 
 
 def test_the_plane_itself_imports_nothing_heavy() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+import weakref
 
 import httpx
 import pytest
 
 from fencepost.broker.controller import NewTopic
+from fencepost.broker.server.journal import Exchange
 from fencepost.broker.server.server import Server
 from fencepost.control.app import create_app
+from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -93,6 +96,8 @@ async def test_memory_is_freed_afterwards_bit_by_bit(
     for _ in range(8):
         await produce(server, "t", values=[b"x" * 900_000])
     logs = logs_of(server)
+    # Another topic stays, so that the deletion is of one topic and not of all.
+    await ok(control, "POST", "/v1/topics", {"name": "other"})
 
     def held() -> int:
         """Bytes of batches that can still be read."""
@@ -107,6 +112,32 @@ async def test_memory_is_freed_afterwards_bit_by_bit(
         server.cluster.controller.delete_topics(["t"])
     assert held() == before, "freed while the one who asked waits"
     await eventually(lambda: not held())
+
+
+class Frame(bytearray):
+    """One that can be watched."""
+
+
+async def test_the_journals_frames_are_freed_afterwards_too(server: Server) -> None:
+    frame = Frame(100)
+    watched = weakref.ref(frame)
+    exchange = Exchange(
+        time_ms=0,
+        broker_id=1,
+        connection_id="c",
+        client_id=None,
+        api=BY_NAME["api_versions"],
+        version=0,
+        correlation_id=1,
+        frame=frame,
+        body_offset=10,
+    )
+    server.journal.open(exchange)
+    del exchange, frame
+    server.reset()
+    assert list(server.journal) == []
+    assert watched() is not None, "freed while the one who asked waits"
+    await eventually(lambda: watched() is None)
 
 
 def _readable(log: Log) -> int:

@@ -84,7 +84,10 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     await server.start()
-    gc.freeze()  # what start-up made lives as long as the process
+    # What start-up made lives as long as the process, and hardly anything else is in a cycle: to
+    # look for some after every 700 objects would only hold up requests.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
     on_ready(_ready(options, server, control_socket))
     plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
     await stop.wait()

@@ -15,6 +15,8 @@ from fencepost.protocol.codec.schema import Side, message_shape
 from fencepost.protocol.codec.writer import Writer, compile_writer
 
 _API_VERSIONS: Final = 18
+_RESPONSE_HEAD: Final = struct.Struct(">ii")
+"""Size and correlation id; the empty tagged fields of a flexible header are a zero behind them."""
 
 
 class MalformedMessage(ValueError):
@@ -42,10 +44,11 @@ def encode_response(api: Api, version: int, correlation_id: int, message: object
 
     The header of an ApiVersions answer has version 0 always: its client cannot know better yet.
     """
-    out = bytearray(8)
-    if api.is_flexible(version) and api.key != _API_VERSIONS:
-        out.append(0)
-    return _finish(_writer(api.name, "response", version)(out, message), correlation_id)
+    out = bytearray(9 if api.is_flexible(version) and api.key != _API_VERSIONS else 8)
+    chunks = _writer(api.name, "response", version)(out, message)
+    size = len(out) if len(chunks) == 1 else sum(map(len, chunks))
+    _RESPONSE_HEAD.pack_into(out, 0, size - 4, correlation_id)
+    return chunks
 
 
 def encode_request(
@@ -74,12 +77,6 @@ def warm(key: int, version: int) -> None:
     """Make the reader and the writer of an API before its first request needs them."""
     _reader(BY_KEY[key].name, "request", version)
     _writer(BY_KEY[key].name, "response", version)
-
-
-def _finish(chunks: list[Buffer], correlation_id: int) -> list[Buffer]:
-    head: Any = chunks[0]
-    struct.pack_into(">ii", head, 0, sum(map(len, chunks)) - 4, correlation_id)
-    return chunks
 
 
 def _decode(api: Api, side: Side, version: int, frame: Buffer, offset: int) -> Any:
