@@ -176,7 +176,7 @@ def test_committed_offsets_and_metadata(cluster: Cluster) -> None:
 # -- groups -------------------------------------------------------------------------------------
 
 
-class Member(ConsumerRebalanceListener):
+class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
     """A group member that is polled by a thread of its own, as one is in a program.
 
     Polled in turns, for moments, two members can make each other join anew for ever: this client
