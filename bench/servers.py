@@ -7,6 +7,7 @@ are found ready in the same way: by a raw client asking for Metadata until every
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -267,7 +268,11 @@ def started(kind: Kind, launch: Launch, *, kill: bool = False) -> Iterator[Serve
     with output.open("wb") as out:
         begin = time.perf_counter()
         child = subprocess.Popen(
-            kind.command(launch), stdout=out, stderr=out, stdin=subprocess.DEVNULL
+            kind.command(launch),
+            stdout=out,
+            stderr=out,
+            stdin=subprocess.DEVNULL,
+            env=_environment(),
         )
         try:
             _wait_for_metadata(kind, launch, child)
@@ -275,6 +280,11 @@ def started(kind: Kind, launch: Launch, *, kill: bool = False) -> Iterator[Serve
             yield Server(kind=kind, pid=child.pid, launch=launch, first_metadata_s=elapsed)
         finally:
             process.stop(child, at_once=kill)
+
+
+def _environment() -> dict[str, str]:
+    """This process's, but for what would have Python compile itself anew at every start."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _wait_for_metadata(kind: Kind, launch: Launch, child: subprocess.Popen[bytes]) -> None:

@@ -97,6 +97,10 @@ class Controller:
         """
         self.check_new_name(topic.name)
         if topic.assignments is not None:
+            if not topic.assignments:
+                raise ControllerError(
+                    ErrorCode.INVALID_PARTITIONS, "A topic has one partition at least."
+                )
             assignments = self.check_assignments(topic.assignments)
         else:
             assignments = self._placed(

@@ -147,3 +147,11 @@ def test_only_names_with_dots_and_underscores_collide() -> None:
         with pytest.raises(ControllerError, match=r"collides with existing topic: a\.b_c"):
             controller.check_new_name(name)
     controller.check_new_name("a-b-c")
+
+
+def test_a_topic_has_a_partition() -> None:
+    controller, _ = start()
+    with pytest.raises(ControllerError) as refused:
+        controller.create_topic(NewTopic(name="t", assignments=(), configs={}))
+    assert refused.value.code is ErrorCode.INVALID_PARTITIONS
+    assert "t" not in controller.image.topics

@@ -1,7 +1,9 @@
 """Memory that nobody needs any more, freed while nobody waits.
 
 Freeing a gigabyte takes a tenth of a second and more. A reset, or a topic that is deleted, hands
-over what it leaves behind; it is freed in slices that a client's request hardly notices.
+over what it leaves behind, and it is freed in slices between which the loop serves its clients. A
+slice is short by our own count; glibc may still take some 20 ms in one of them to give a large heap
+back to the system.
 """
 
 import asyncio
