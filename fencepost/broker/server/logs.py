@@ -57,7 +57,10 @@ def _configured() -> "Logger":
         processors.append(structlog.dev.ConsoleRenderer())
     else:
         processors += [
-            structlog.processors.dict_tracebacks,
+            # Without the locals: a frame's would be a megabyte.
+            structlog.processors.ExceptionRenderer(
+                structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+            ),
             structlog.processors.JSONRenderer(),
         ]
     structlog.configure(
