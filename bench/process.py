@@ -17,6 +17,10 @@ from pathlib import Path
 STOP_S = 15.0
 """How long a server may take to leave after SIGTERM, seconds, before it is killed."""
 
+IDLE_S = 0.6
+"""What counts as a moment; fencepost begins to import its control API within half a second."""
+IDLE_TIMEOUT_S = 10.0
+
 MIB = 1024.0
 """KiB in a MiB: /proc reports KiB."""
 
@@ -57,6 +61,20 @@ def memory(pid: int) -> Memory:
 
 def cpu_seconds(pid: int) -> float:
     return parse_cpu_ticks(Path(f"/proc/{pid}/stat").read_text()) / _TICKS
+
+
+def wait_until_idle(pid: int) -> None:
+    """Until the process did nothing for a moment: all have work of their own left at their start.
+
+    Gives up waiting after :data:`IDLE_TIMEOUT_S`, since some never rest.
+    """
+    deadline = time.monotonic() + IDLE_TIMEOUT_S
+    spent = cpu_seconds(pid)
+    while time.monotonic() < deadline:
+        time.sleep(IDLE_S)
+        before, spent = spent, cpu_seconds(pid)
+        if spent - before <= 1 / _TICKS:
+            return
 
 
 def parse_busy_ticks(text: str) -> int:
