@@ -268,6 +268,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._out and not self._closing:
             out, self._out = self._out, []
             self._transport.writelines(out)
+            self._server.stay_awake()
 
     def _close(self, reason: str, detail: str = "") -> None:
         """Send what is due and close."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from collections.abc import Iterator
 
 from fencepost.broker.cluster import Cluster
@@ -12,6 +13,7 @@ from fencepost.broker.server.driver import LoopDriver
 from fencepost.broker.server.journal import Journal
 from fencepost.broker.server.listener import Listener
 from fencepost.broker.server.reclaim import Reclaimer
+from fencepost.broker.server.wakefulness import Wakefulness
 
 IDLE_CHECK_S = 1.0
 
@@ -29,6 +31,7 @@ class Server:
         self._sockets = sockets
         self._listeners: list[Listener] = []
         self._flushes: dict[Connection, None] = {}
+        self.stay_awake: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop
         self._driver: LoopDriver
         self._reclaimer: Reclaimer
@@ -39,6 +42,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._driver = LoopDriver(self.cluster.scheduler, self._loop)
         self._reclaimer = Reclaimer(self._loop)
+        self.stay_awake = Wakefulness(self._loop).prolong
         for broker in self.cluster.brokers.values():
             broker.discard = self._reclaim
         for broker, sock in zip(self.cluster.brokers.values(), self._sockets, strict=True):

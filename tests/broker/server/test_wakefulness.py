@@ -1,0 +1,71 @@
+"""A loop stays awake for a moment after each request, and then sleeps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from fencepost.broker.server import wakefulness
+from fencepost.broker.server.wakefulness import AWAKE_NS, Wakefulness
+
+
+class Loop:
+    """What is to be called in the next turn; with nothing there, a loop waits for the network."""
+
+    def __init__(self) -> None:
+        self.ready: list[Callable[[], None]] = []
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.ready.append(callback)
+
+    def turn(self) -> None:
+        ready, self.ready = self.ready, []
+        for callback in ready:
+            callback()
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    time = [0]
+    monkeypatch.setattr(wakefulness.time, "monotonic_ns", lambda: time[0])
+    return time
+
+
+def start() -> tuple[Loop, Wakefulness]:
+    loop = Loop()
+    return loop, Wakefulness(cast(asyncio.AbstractEventLoop, loop))
+
+
+def test_it_polls_until_the_moment_is_over(now: list[int]) -> None:
+    loop, awake = start()
+    assert not loop.ready
+    awake.prolong()
+    now[0] = AWAKE_NS - 1
+    loop.turn()
+    assert len(loop.ready) == 1
+    now[0] = AWAKE_NS
+    loop.turn()
+    assert not loop.ready
+
+
+def test_each_request_prolongs_the_moment_and_none_doubles_the_polling(now: list[int]) -> None:
+    loop, awake = start()
+    awake.prolong()
+    now[0] = AWAKE_NS - 1
+    awake.prolong()
+    assert len(loop.ready) == 1
+    now[0] = AWAKE_NS
+    loop.turn()
+    assert len(loop.ready) == 1
+
+
+def test_it_wakes_again(now: list[int]) -> None:
+    loop, awake = start()
+    awake.prolong()
+    now[0] = AWAKE_NS
+    loop.turn()
+    awake.prolong()
+    assert len(loop.ready) == 1
