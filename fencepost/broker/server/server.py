@@ -2,8 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.replica import Replica

@@ -1,7 +1,7 @@
 """Staying awake for a moment after a request.
 
 A client that asks one thing after the other has its next request here within microseconds. To fall
-asleep meanwhile and be woken costs more, on a virtual machine above all, than the whole of an answer.
+asleep meanwhile and be woken costs more than the whole answer, on a virtual machine above all.
 So the loop keeps polling for as long as a round trip takes before it waits for the network.
 """
 

@@ -8,7 +8,6 @@ from typing import cast
 
 import pytest
 
-from fencepost.broker.server import wakefulness
 from fencepost.broker.server.wakefulness import AWAKE_NS, Wakefulness
 
 
@@ -30,7 +29,7 @@ class Loop:
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     time = [0]
-    monkeypatch.setattr(wakefulness.time, "monotonic_ns", lambda: time[0])
+    monkeypatch.setattr("time.monotonic_ns", lambda: time[0])
     return time
 
 
