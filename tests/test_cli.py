@@ -60,6 +60,7 @@ EVERYTHING: Final = ServeOptions(
         "log.cleanup.policy": "compact,delete",
     },
     conformance=Conformance.APACHE,
+    log_level="warning",
     seed=7,
 )
 
@@ -70,7 +71,7 @@ def test_every_option() -> None:
         " --topic one --topic two:5 --topic three:2:3"
         " --config num.partitions=4 --config default.replication.factor=2"
         " --config log.cleanup.policy=compact,delete"
-        " --conformance apache --seed 7"
+        " --conformance apache --seed 7 --log-level warning"
     ).split()
     assert parse(arguments, {}) == EVERYTHING
 
@@ -87,6 +88,7 @@ def test_every_option_from_the_environment() -> None:
         " log.cleanup.policy=compact,delete",
         "FENCEPOST_CONFORMANCE": "apache",
         "FENCEPOST_SEED": "7",
+        "FENCEPOST_LOG_LEVEL": "warning",
     }
     assert set(environment) == {option.variable for option in SERVE_OPTIONS}
     assert parse([], environment) == EVERYTHING
@@ -143,6 +145,7 @@ def test_a_config_value_may_be_empty() -> None:
         ("--config num.partitions=many", "num.partitions"),
         ("--config log.dirs=/tmp/x", "log.dirs cannot be set in fencepost"),
         ("--conformance strict", "--conformance: 'strict' is not kip or apache"),
+        ("--log-level loud", "--log-level: 'loud' is not debug or info or warning or error"),
         ("--seed -1", "--seed: '-1' is not a number from 0 on"),
         ("--brokers", "argument --brokers: expected one argument"),
         ("--broker 3", "unrecognized arguments: --broker 3"),

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from fencepost.broker.cluster import Conformance
 from fencepost.broker.controller import NewTopic, topic_name_problem
+from fencepost.broker.server.logs import LEVELS
 from fencepost.broker.server.run import ServeOptions
 from fencepost.cli.options import SERVE_OPTIONS, Option
 
@@ -65,6 +66,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOpti
         configs=configs,
         conformance=_conformance(_last(found, "conformance")),
         seed=_last(found, "seed").number(0) if found["seed"] else _any_seed(),
+        log_level=_log_level(_last(found, "log_level")),
     )
     _check_ports(options)
     _check_topics(options)
@@ -127,6 +129,12 @@ def _topic(given: _Given, configs: Mapping[str, str]) -> NewTopic:
     return NewTopic(
         name=name, partitions=partitions, replication_factor=replication_factor, configs={}
     )
+
+
+def _log_level(given: _Given) -> str:
+    if given.text not in LEVELS:
+        given.refuse(f"is not {' or '.join(LEVELS)}")
+    return given.text
 
 
 def _conformance(given: _Given) -> Conformance:

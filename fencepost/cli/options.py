@@ -83,4 +83,10 @@ SERVE_OPTIONS: Final = (
         unset="a new one every time",
         help="Draw ids and other random choices from this seed.",
     ),
+    Option(
+        name="log-level",
+        metavar="debug|info|warning|error",
+        default="info",
+        help="What is logged, to standard error; single requests are at debug.",
+    ),
 )

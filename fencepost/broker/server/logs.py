@@ -9,13 +9,13 @@ import logging
 import sys
 from functools import cache
 from io import TextIOBase
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, Final, TextIO, cast
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger as Logger
     from structlog.typing import Processor
 
-LEVELS = ("debug", "info", "warning", "error")
+LEVELS: Final = ("debug", "info", "warning", "error")
 _level = "info"
 
 

@@ -40,6 +40,8 @@ class ServeOptions:
     configs: Mapping[str, str] = field(default_factory=dict)
     conformance: Conformance = Conformance.KIP
     seed: int = 0
+    log_level: str = "info"
+    """One of ``logs.LEVELS``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,7 @@ def run(
     :raises PortUnavailable: When a port can't be listened on.
     :raises ControllerError: When a topic of the options can't be created.
     """
+    logs.set_level(options.log_level)
     new_event_loop = _event_loops().new_event_loop
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(_serve(options, control_plane, on_ready))

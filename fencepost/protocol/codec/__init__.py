@@ -8,7 +8,7 @@ import struct
 from functools import cache
 from typing import Any, Final
 
-from fencepost.protocol.apis import BY_KEY, Api
+from fencepost.protocol.apis import Api
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.codec.reader import Read, compile_reader
 from fencepost.protocol.codec.schema import Side, message_shape
@@ -71,12 +71,6 @@ def response_body_offset(api: Api, version: int) -> int:
     Right for peers that send no tagged fields in response headers, which no Kafka version does.
     """
     return 5 if api.is_flexible(version) and api.key != _API_VERSIONS else 4
-
-
-def warm(key: int, version: int) -> None:
-    """Make the reader and the writer of an API before its first request needs them."""
-    _reader(BY_KEY[key].name, "request", version)
-    _writer(BY_KEY[key].name, "response", version)
 
 
 def _decode(api: Api, side: Side, version: int, frame: Buffer, offset: int) -> Any:
