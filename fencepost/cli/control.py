@@ -112,8 +112,7 @@ class Control:
         self._call("POST", "/v1/reset")
 
     def _call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> bytes:
-        # The scheme was checked: no file: URL comes here.
-        request = Request(  # noqa: S310
+        request = Request(  # noqa: S310  # the scheme was checked: no file: URL comes here
             self.url + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 else:
     from dataclasses import dataclass
 
+    # Checkers read the branch above, and so does whoever asks for types.
     def struct(*, frozen: bool, slots: bool, kw_only: bool):  # noqa: ANN201, D103
         assert frozen
         return dataclass(slots=slots, kw_only=kw_only, unsafe_hash=True)

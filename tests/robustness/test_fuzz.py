@@ -181,7 +181,7 @@ def test_odd_and_broken_requests(broker: Cluster) -> None:
         score = first + attack(broker, witness, rng, SECONDS * 2 / 3)
         grown = resident(broker) - before
     told = f"seed {SEED}: {score}, {grown >> 20} MiB more"
-    print(told)  # noqa: T201
+    print(told)  # noqa: T201  # how far it got, for the report
     assert grown < GROWTH_BYTES, told
     # A run whose requests never reach a handler would show nothing.
     assert score.answered > score.sent / 3, told

@@ -75,7 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._listener.admit(self):
             self._close("too_many_connections")
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
         """The connection is gone: nobody waits for its answers any more."""
         self._closing = True
         for exchange in self._queue:
@@ -86,7 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         self._out.clear()
         self._listener.forget(self)
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
         """Where to receive the next bytes."""
         return self._assembler.buffer()
 

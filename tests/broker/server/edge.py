@@ -112,6 +112,7 @@ class Edge:
         self.flushes: list[Connection] = []
         # There is no loop to flush at the end of a turn.
         self.server.flush_soon = self.flushes.append  # type: ignore[method-assign, assignment]
+        # It is never started, and so needs no socket.
         self.listener = Listener(self.server, self.cluster.brokers[1], None)  # type: ignore[arg-type]
 
     def connect(self, address: tuple[str, int] = ADDRESS) -> Client:
