@@ -1,32 +1,35 @@
 """One broker: its view of the cluster, its replicas, and the handlers' way to both."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from fencepost.broker.configs.resolve import BrokerConfigs
 from fencepost.broker.context import Context, Handler
-from fencepost.broker.controller import NewTopic
+from fencepost.broker.controller import ControllerUnreachable, NewTopic
 from fencepost.broker.coordination import Coordination
-from fencepost.broker.follower import Follower
+from fencepost.broker.disk import Disk, MakeLog
+from fencepost.broker.events import Events
+from fencepost.broker.follower import Follower, Hold
 from fencepost.broker.groups.coordinator import GroupCoordinator
 from fencepost.broker.image import INTERNAL_TOPICS, ClusterImage, PartitionImage, TopicImage
+from fencepost.broker.isr import InSyncReplicas
+from fencepost.broker.network import CONTROLLER
 from fencepost.broker.producer_ids import ProducerIds
 from fencepost.broker.replica import Replica
 from fencepost.broker.scheduler import Scheduler
 from fencepost.broker.sessions import FetchSessions
 from fencepost.broker.telemetry import ClientInstances
 from fencepost.protocol.apis import Api
+from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.config import LogConfig
-from fencepost.storage.log import Log
 
 if TYPE_CHECKING:
     from fencepost.broker.controller import Controller
     from fencepost.broker.network import Network
 
-MakeLog = Callable[[str, LogConfig], Log]
-"""Makes a log by its name (``topic-0``) and configs."""
+T = TypeVar("T")
 
 
 class Broker:
@@ -44,24 +47,38 @@ class Broker:
         controller: "Controller",
         make_log: MakeLog,
         producer_ids: ProducerIds,
+        events: Events,
+        ceilings: Mapping[str, int],
         offset_value_version: int,
     ) -> None:
+        """What it is given.
+
+        :param ceilings: The highest versions that it serves (``--api-max``), by API name, where
+            they are not the highest that there are.
+        """
         self.broker_id = broker_id
+        self.running = True
+        """Whether its process runs: a broker that is down has its disk, and nothing else."""
+        self.crashed = False
+        """Whether it is down because it was killed."""
         self.view = view
         self.configs = configs
         self.scheduler = scheduler
         self.rng = rng
         self.network = network
-        self.controller = controller
         self.producer_ids = producer_ids
+        self.events = events
+        self.ceilings = ceilings
+        self.in_sync = InSyncReplicas(self)
+        self.holds: dict[tuple[str, int], Hold] = {}
+        """The partitions whose replica a test keeps from fetching, whatever becomes of it."""
         self.replicas: dict[tuple[str, int], Replica] = {}
         self.sessions = FetchSessions(rng, configs)
         self.telemetry = ClientInstances()
         self.coordination = Coordination(self, offset_value_version)
-        self.discard: Callable[[list[Replica]], None] = _let_go
-        """Takes the replicas that are gone; the edge sets it, to free their logs bit by bit."""
+        self.disk = Disk(make_log)
+        self._controller = controller
         self._followers: dict[tuple[str, int], Follower] = {}
-        self._make_log = make_log
 
     @property
     def coordinator(self) -> GroupCoordinator:
@@ -78,9 +95,39 @@ class Broker:
         """The epoch of its registration."""
         return self.view.brokers[self.broker_id].epoch
 
+    @property
+    def controller(self) -> "Controller":
+        """The controller, to change the cluster on a client's behalf.
+
+        :raises ControllerUnreachable: When this broker is cut off from it.
+        """
+        if not self.network.reaches(self.broker_id, CONTROLLER):
+            raise ControllerUnreachable(self.broker_id)
+        return self._controller
+
+    def ask_controller(
+        self,
+        ask: Callable[["Controller"], T],
+        answered: Callable[[T], None],
+        lost: Callable[[], None],
+    ) -> None:
+        """Send the controller a question of the broker's own."""
+        self.network.ask_controller(self.broker_id, lambda: ask(self._controller), answered, lost)
+
+    def max_version(self, api: Api) -> int:
+        """The highest version of an API that this broker serves (inclusive)."""
+        return self.ceilings.get(api.name, api.max_version)
+
     def handle(self, api: Api, ctx: Context, request: object) -> object:
-        """Answer a request of an API: a response, a ``Wait``, or None for no response."""
-        return handler_of(api).handle(ctx, request)
+        """Answer a request of an API: a response, a ``Wait``, or None for no response.
+
+        What takes the controller is REQUEST_TIMED_OUT where this broker does not reach it.
+        """
+        handler = handler_of(api)
+        try:
+            return handler.handle(ctx, request)
+        except ControllerUnreachable:
+            return handler.refuse(request, ErrorCode.REQUEST_TIMED_OUT)
 
     def apply(self, image: ClusterImage, changed: frozenset[str]) -> None:
         """Take a new view, and become what it says in the topics that changed.
@@ -97,11 +144,69 @@ class Broker:
                 self._drop(old)
             if new is not None:
                 self._take(new)
+        self._note_brokers(before)
         self.coordinator.on_topics_deleted(
             name
             for name, topic in before.topics.items()
             if name in changed and topic.topic_id not in image.names
         )
+
+    def go_down(self, *, crash: bool) -> None:
+        """End its process: it answers nobody, and keeps nothing but its disk.
+
+        :param crash: Whether it had no time to write what it knew: then high watermarks are those
+            of the last checkpoint.
+        """
+        self.running, self.crashed = False, crash
+        self.network.end_life(self.broker_id)
+        for follower in self._followers.values():
+            follower.stop()
+        self._followers.clear()
+        for key, replica in self.replicas.items():
+            if replica.is_leader:
+                self.coordination.on_resigned(replica)
+            self.disk.put(key, replica, crash=crash)
+            replica.resign()
+        self.replicas.clear()
+        self.sessions.clear()
+        self.telemetry.clear()
+
+    def come_up(self, image: ClusterImage) -> None:
+        """Start anew, with what the disk holds and this view."""
+        self.running, self.crashed = True, False
+        self.view = image
+        self.configs.update(image)
+        self.disk.forget_all_but(image)
+        for topic in image.topics.values():
+            self._take(topic)
+
+    def wipe(self, topic: str, index: int) -> None:
+        """Lose a replica's records; it goes on with an empty log, as a follower at first."""
+        replica = self.replicas.get((topic, index))
+        if replica is None:
+            self.disk.drop(topic, index)
+            return
+        partition = self.view.partition(topic, index)
+        self._forget(topic, index)
+        if partition is not None:
+            self._new_replica(self.view.topics[topic], index, replica.log.config)
+
+    def hold(self, topic: str, index: int, at: int | None) -> None:
+        """Keep its replica from fetching, from ``at`` on (exclusive end) or from now on (None)."""
+        hold = self.holds[topic, index] = Hold(at)
+        follower = self._followers.get((topic, index))
+        if follower is not None:
+            follower.hold = hold
+            follower.poke()
+
+    def release(self, topic: str, index: int) -> bool:
+        """Let its replica fetch again; False where it was not held."""
+        held = self.holds.pop((topic, index), None) is not None
+        follower = self._followers.get((topic, index))
+        if follower is not None:
+            follower.hold = None
+            follower.poke()
+        return held
 
     def auto_create(self, name: str) -> None:
         """Create a topic because a client asked for it, as this broker's configs say.
@@ -129,7 +234,8 @@ class Broker:
         """
         if name in self.view.topics:
             return
-        factor = min(self.configs.offsets_topic_replication_factor, len(self.view.brokers))
+        online = sum(not broker.fenced for broker in self.view.brokers.values())
+        factor = min(self.configs.offsets_topic_replication_factor, online)
         self.controller.create_topic(
             NewTopic(
                 name=name,
@@ -142,6 +248,12 @@ class Broker:
     def follower(self, topic: str, index: int) -> Follower | None:
         """The follower of a partition, None where this broker has no replica or leads."""
         return self._followers.get((topic, index))
+
+    def poke_followers_of(self, leader: int) -> None:
+        """A broker can be reached again: go on fetching from it."""
+        for follower in self._followers.values():
+            if follower.replica.leader == leader:
+                follower.poke()
 
     def poke_follower(self, topic: str, index: int) -> None:
         """A leader has something new for this broker's replica."""
@@ -163,60 +275,80 @@ class Broker:
             self._set_role(replica, partition)
 
     def _new_replica(self, topic: TopicImage, index: int, config: LogConfig) -> Replica:
+        log, high_watermark = self.disk.take(topic, index, config)
         replica = Replica(
             topic=topic.name,
             topic_id=topic.topic_id,
             index=index,
             broker_id=self.broker_id,
-            log=self._make_log(f"{topic.name}-{index}", config),
-            ring=self.network.ring,
+            log=log,
+            ring=self._ring,
+            consider=self.in_sync.consider,
+            high_watermark=high_watermark,
         )
         self.replicas[topic.name, index] = replica
         return replica
+
+    def _ring(self, broker_id: int, topic: str, index: int) -> None:
+        self.network.ring(self.broker_id, broker_id, topic, index)
 
     def _set_role(self, replica: Replica, partition: PartitionImage) -> None:
         key = (replica.topic, replica.index)
         was_leader, epoch = replica.is_leader, replica.leader_epoch
         if partition.leader == self.broker_id:
-            self._followers.pop(key, None)
-            replica.lead(partition)
+            follower = self._followers.pop(key, None)
+            if follower is not None:
+                follower.stop()
+            replica.lead(partition, now_ms=self.scheduler.now_ms())
             if not was_leader or replica.leader_epoch != epoch:
                 self.coordination.on_elected(replica)
         else:
             replica.follow(partition)
             if was_leader:
                 self.coordination.on_resigned(replica)
-            if key not in self._followers:
-                self._followers[key] = Follower(self, replica)
-            self._followers[key].poke()
+            follower = self._followers.get(key)
+            if follower is None:
+                follower = self._followers[key] = Follower(self, replica)
+                follower.hold = self.holds.get(key)
+            follower.poke()
+
+    def _note_brokers(self, before: ClusterImage) -> None:
+        """A broker is online again: who follows it may go on."""
+        if before.brokers is not self.view.brokers:
+            for broker_id, broker in self.view.brokers.items():
+                known = before.brokers.get(broker_id)
+                if known is not None and known.epoch != broker.epoch:
+                    self.poke_followers_of(broker_id)
 
     def _drop(self, topic: TopicImage) -> None:
         for index in range(len(topic.partitions)):
             self._forget(topic.name, index)
 
     def _forget(self, topic: str, index: int) -> None:
-        self._followers.pop((topic, index), None)
+        self.disk.drop(topic, index)
+        follower = self._followers.pop((topic, index), None)
+        if follower is not None:
+            follower.stop()
         replica = self.replicas.pop((topic, index), None)
         if replica is not None:
             if replica.is_leader:
                 self.coordination.on_resigned(replica)
             replica.resign()
-            self.discard([replica])
+            self.disk.discard([replica.log])
 
     def _drop_all(self) -> None:
         """No topic is left, as after a reset: what is to be quick is not done one by one."""
         gone = list(self.replicas.values())
         self.replicas.clear()
+        for follower in self._followers.values():
+            follower.stop()
         self._followers.clear()
+        self.disk.clear()
         for replica in gone:
             if replica.is_leader:
                 self.coordination.on_resigned(replica)
             replica.resign()
-        self.discard(gone)
-
-
-def _let_go(_replicas: list[Replica]) -> None:
-    """Nobody frees logs bit by bit: they go at once, with the last reference."""
+        self.disk.discard([replica.log for replica in gone])
 
 
 _HANDLERS: dict[int, Handler] = {}

@@ -5,14 +5,16 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.configs.resolve import BrokerConfigs, static_configs
 from fencepost.broker.controller import Controller, NewTopic
+from fencepost.broker.events import Events, Kind
 from fencepost.broker.housekeeping import Housekeeping
 from fencepost.broker.image import BrokerImage, ClusterImage
-from fencepost.broker.network import Network
+from fencepost.broker.network import CONTROLLER, Carry, Network, at_once
 from fencepost.broker.producer_ids import ProducerIds
 from fencepost.broker.scheduler import Clock, Scheduler
 from fencepost.storage.config import LogConfig
@@ -49,6 +51,10 @@ class ClusterOptions:
     topics: tuple[NewTopic, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
     """Static broker configs, checked; the same for all brokers."""
+    racks: tuple[str, ...] = ()
+    """The rack of each broker by its id; going round where there are fewer."""
+    api_max: Mapping[str, int] = field(default_factory=dict)
+    """The highest versions that brokers serve, by API name, where not the highest there are."""
     conformance: Conformance = Conformance.KIP
     seed: int = 0
 
@@ -56,17 +62,27 @@ class ClusterOptions:
 class Cluster:
     """Brokers 1 to N. It is driven by calls; whoever drives it runs its scheduler."""
 
-    def __init__(self, options: ClusterOptions, clock: Clock) -> None:
+    def __init__(self, options: ClusterOptions, clock: Clock, carry: Carry = at_once) -> None:
+        """Start it.
+
+        :param carry: What carries messages between the nodes: at once in service.
+        """
         self.options = options
         self.scheduler = Scheduler(clock)
+        self.events = Events(self.scheduler)
         self.rng = random.Random(options.seed)
-        self.network = Network()
+        self.network = Network(carry)
+        self._configs = self._make_configs(CONTROLLER, {**DEFAULTS, **options.configs})
         self.controller = Controller(
             brokers=_broker_images(options),
             cluster_id=_cluster_id(self.rng),
             rng=self.rng,
+            settings=self._configs.topic,
             publish=self._publish,
         )
+        self._published = self.controller.image
+        self._unheard: dict[int, frozenset[str]] = {}
+        """Topics that changed in views that did not reach a broker, by broker."""
         self.brokers = {
             broker_id: self._make_broker(broker_id, address)
             for broker_id, address in enumerate(options.addresses, start=1)
@@ -76,14 +92,21 @@ class Cluster:
     def reset(self) -> None:
         """Back to how it started: no topics but the first ones, no groups, no dynamic configs.
 
-        Ports, connections and the cluster id stay. Topic ids and producer ids are new ones: what a
-        client remembers of a topic of the same name is not mistaken for it.
+        Brokers are up, whole and in touch. Ports, connections and the cluster id stay. Topic ids
+        and producer ids are new ones: what a client remembers of a topic of the same name is not
+        mistaken for it.
         """
         self.controller.forget_everything()
         for broker in self.brokers.values():
+            broker.holds.clear()
             broker.sessions.clear()
             broker.telemetry.clear()
         self._start()
+        self.events.emit(Kind.RESET)
+
+    def inform(self, broker_id: int) -> None:
+        """Send a broker the newest image: for one that did not hear of all before."""
+        self._inform(broker_id, self.controller.image, frozenset())
 
     def _start(self) -> None:
         for topic in self.options.topics:
@@ -91,8 +114,38 @@ class Cluster:
         self.scheduler.run_due()
 
     def _publish(self, image: ClusterImage, changed: frozenset[str]) -> None:
-        for broker in self.brokers.values():
-            broker.apply(image, changed)
+        self._configs.update(image)
+        before, self._published = self._published, image
+        self.events.compare(before, image, changed)
+        for broker_id in self.brokers:
+            self._inform(broker_id, image, changed)
+
+    def _inform(self, broker_id: int, image: ClusterImage, changed: frozenset[str]) -> None:
+        broker, unheard = self.brokers[broker_id], self._unheard
+
+        def deliver() -> None:
+            if image.version > broker.view.version:
+                broker.apply(image, changed | unheard.pop(broker_id, frozenset()))
+
+        def lost() -> None:
+            unheard[broker_id] = unheard.get(broker_id, frozenset()) | changed
+
+        self.network.send(CONTROLLER, broker_id, deliver, lost=lost)
+
+    def _next_producer_ids(self, broker_id: int, count: int) -> range:
+        """A block for a broker, if it reaches the controller.
+
+        :raises ControllerUnreachable: When it does not.
+        """
+        return self.brokers[broker_id].controller.next_producer_ids(count)
+
+    def _make_configs(self, node: int, static: Mapping[str, str]) -> BrokerConfigs:
+        apache = self.options.conformance is Conformance.APACHE
+        template = LogConfig(require_zero_base_offset=apache, validate_records=apache)
+        gate = {"list.offsets.gate": "kafka"} if apache else {}
+        return BrokerConfigs(
+            node, {**gate, **static}, log_template=template, gate_despite_unclean=apache
+        )
 
     def _make_broker(self, broker_id: int, address: Address) -> Broker:
         options = self.options
@@ -103,18 +156,24 @@ class Cluster:
             host=address.host,
             port=address.port,
             advertised_host=address.advertised_host,
+            rack=_rack(options, broker_id),
         )
-        template = LogConfig(require_zero_base_offset=apache, validate_records=apache)
         broker = Broker(
             broker_id,
             view=self.controller.image,
-            configs=BrokerConfigs(broker_id, own, log_template=template),
+            configs=self._make_configs(broker_id, own),
             scheduler=self.scheduler,
             rng=self.rng,
             network=self.network,
             controller=self.controller,
             make_log=lambda name, config: MemoryLog(name, config, now_ms=self.scheduler.now_ms()),
-            producer_ids=ProducerIds(self.controller, self.scheduler, at_once=not apache),
+            producer_ids=ProducerIds(
+                partial(self._next_producer_ids, broker_id),
+                self.scheduler,
+                at_once=not apache,
+            ),
+            events=self.events,
+            ceilings=options.api_max,
             offset_value_version=4 if apache else 3,
         )
         self.network.join(broker)
@@ -123,11 +182,21 @@ class Cluster:
 
 
 def _broker_images(options: ClusterOptions) -> list[BrokerImage]:
-    rack = options.configs.get("broker.rack")
     return [
-        BrokerImage(broker_id=i, host=address.advertised_host, port=address.port, rack=rack)
+        BrokerImage(
+            broker_id=i,
+            host=address.advertised_host,
+            port=address.port,
+            rack=_rack(options, i),
+        )
         for i, address in enumerate(options.addresses, start=1)
     ]
+
+
+def _rack(options: ClusterOptions, broker_id: int) -> str | None:
+    if options.racks:
+        return options.racks[(broker_id - 1) % len(options.racks)]
+    return options.configs.get("broker.rack")
 
 
 def _cluster_id(rng: random.Random) -> str:

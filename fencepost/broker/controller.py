@@ -6,11 +6,13 @@ hands it to the brokers. Elections are its decision alone.
 
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
+from fencepost.broker.configs.resolve import TopicSettings
+from fencepost.broker.elections import Election, Rules, appoint, conclude, may_lead_cleanly
 from fencepost.broker.image import (
     NO_LEADER,
     BrokerImage,
@@ -36,6 +38,32 @@ class ControllerError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class ControllerUnreachable(ControllerError):
+    """The broker that was asked is cut off from the controller."""
+
+    def __init__(self, broker_id: int) -> None:
+        super().__init__(
+            ErrorCode.REQUEST_TIMED_OUT, f"broker {broker_id} does not reach the controller"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrProposal:
+    """A leader's proposal of another ISR for its partition (KIP-497, AlterPartition)."""
+
+    topic: str
+    topic_id: UUID
+    index: int
+    leader: int
+    broker_epoch: int
+    """The leader's registration."""
+    leader_epoch: int
+    partition_epoch: int
+    """Of the partition as the leader knows it: another change may have come first."""
+    isr: tuple[tuple[int, int], ...]
+    """Broker ids, each with the registration in which it fetched; -1 where it did not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +103,15 @@ class Controller:
         brokers: Iterable[BrokerImage],
         cluster_id: str,
         rng: random.Random,
+        settings: Callable[[str], TopicSettings],
         publish: Publish,
     ) -> None:
+        """What it is given.
+
+        :param settings: A topic's configs, as of the newest image that was published.
+        """
         registered = {broker.broker_id: broker for broker in brokers}
+        self._settings = settings
         self._rng = rng
         self._publish = publish
         self._next_producer_id = 0
@@ -109,7 +143,7 @@ class Controller:
         return TopicImage(
             name=topic.name,
             topic_id=UUID(int=self._rng.getrandbits(128) or 1),
-            partitions=tuple(map(_new_partition, assignments)),
+            partitions=tuple(map(self._new_partition, assignments)),
         )
 
     def create_topics(self, topics: Sequence[tuple[TopicImage, Mapping[str, str]]]) -> None:
@@ -171,7 +205,7 @@ class Controller:
                 )
             factor = len(topic.partitions[0].replicas)
             added = self.check_assignments(tuple(map(tuple, assignments)), factor)
-        return replace(topic, partitions=topic.partitions + tuple(map(_new_partition, added)))
+        return replace(topic, partitions=topic.partitions + tuple(map(self._new_partition, added)))
 
     def update_topics(self, topics: Sequence[TopicImage]) -> None:
         """Put changed topics into the registry, all in one image."""
@@ -180,32 +214,172 @@ class Controller:
 
     # -- elections ------------------------------------------------------------------------------
 
-    def elect(self, topic: str, index: int, leader: int) -> None:
-        """Elect a leader from the in-sync replicas: a clean election.
+    def rules(self, topic: str) -> Rules:
+        """What the cluster means for the elections of a topic's partitions now."""
+        return Rules(
+            is_online=self.is_online,
+            min_insync_replicas=self._settings(topic).min_insync_replicas,
+        )
+
+    def is_online(self, broker_id: int) -> bool:
+        """Whether a broker is registered and not fenced."""
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and not broker.fenced
+
+    def elect(self, topic: str, index: int, leader: int, *, unclean: bool = False) -> None:
+        """Make a broker the leader: one from the ISR, or uncleanly any that is online.
 
         The leader epoch rises by one, also when the leader stays.
 
         :raises ControllerError: UNKNOWN_TOPIC_OR_PARTITION where there is no such partition;
-            ELIGIBLE_LEADERS_NOT_AVAILABLE when the broker is not in the ISR.
+            ELIGIBLE_LEADERS_NOT_AVAILABLE when the broker can't lead it.
+        """
+        partition = self.partition(topic, index)
+        name = f"{topic}-{index}"
+        problem = None
+        if leader not in partition.replicas:
+            problem = f"broker {leader} has no replica of {name}: {list(partition.replicas)} have"
+        elif not self.is_online(leader):
+            problem = f"broker {leader} is offline"
+        elif not unclean and not may_lead_cleanly(partition, leader):
+            problem = (
+                f"broker {leader} is not in the ISR of {name}, which is {list(partition.isr)}: "
+                "a clean election needs one of these, and unclean=true takes any replica"
+            )
+        if problem is not None:
+            raise ControllerError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, problem)
+        elected = appoint(partition, leader, self.rules(topic))
+        self.update_partitions({(topic, index): elected})
+
+    def alter_partition(self, proposal: IsrProposal) -> PartitionImage | ErrorCode:
+        """Take over the ISR that a leader proposes, or say why not (KIP-497, KIP-903)."""
+        partition = self.image.partition(proposal.topic, proposal.index)
+        if partition is None or proposal.topic_id not in self.image.names:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        problem = self._proposal_problem(proposal, partition)
+        if problem is not None:
+            return problem
+        isr = tuple(broker_id for broker_id, _ in proposal.isr)
+        changed = conclude(partition, self.rules(proposal.topic), isr=isr)
+        self.update_partitions({(proposal.topic, proposal.index): changed})
+        return changed
+
+    def _proposal_problem(
+        self, proposal: IsrProposal, partition: PartitionImage
+    ) -> ErrorCode | None:
+        leader = self.image.brokers.get(proposal.leader)
+        if leader is None or leader.epoch != proposal.broker_epoch:
+            return ErrorCode.STALE_BROKER_EPOCH
+        if proposal.leader_epoch < partition.leader_epoch or proposal.leader != partition.leader:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if proposal.partition_epoch != partition.partition_epoch:
+            return ErrorCode.INVALID_UPDATE_VERSION
+        if any(broker_id not in partition.replicas for broker_id, _ in proposal.isr):
+            return ErrorCode.INVALID_REQUEST
+        if not all(self._may_join(*member) for member in proposal.isr):
+            return ErrorCode.INELIGIBLE_REPLICA
+        return None
+
+    def _may_join(self, broker_id: int, broker_epoch: int) -> bool:
+        broker = self.image.brokers[broker_id]
+        return not broker.fenced and broker_epoch in (-1, broker.epoch)
+
+    def update_partitions(self, changes: Mapping[tuple[str, int], PartitionImage]) -> None:
+        """Put changed partitions into the registry, by topic and index, all in one image."""
+        topics: dict[str, list[PartitionImage]] = {}
+        for (name, index), partition in changes.items():
+            if name not in topics:
+                topics[name] = list(self.image.topics[name].partitions)
+            topics[name][index] = partition
+        self.update_topics(
+            [
+                replace(self.image.topics[name], partitions=tuple(partitions))
+                for name, partitions in topics.items()
+            ]
+        )
+
+    def partition(self, topic: str, index: int) -> PartitionImage:
+        """A partition that there is.
+
+        :raises ControllerError: UNKNOWN_TOPIC_OR_PARTITION where there is none.
         """
         partition = self.image.partition(topic, index)
         if partition is None:
             raise ControllerError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}"
             )
-        if leader not in partition.isr:
-            raise ControllerError(
-                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-                f"broker {leader} is not in the ISR of {topic}-{index}, "
-                f"which is {list(partition.isr)}: a clean election needs one of these",
-            )
-        elected = replace(
+        return partition
+
+    # -- brokers --------------------------------------------------------------------------------
+
+    def register(self, broker: BrokerImage) -> None:
+        """Take up a broker, or where it is reached now."""
+        brokers = {**self.image.brokers, broker.broker_id: broker}
+        self._next(replace(self.image, brokers=brokers), set())
+
+    def fence(self, broker_id: int) -> None:
+        """Mark a broker offline: it leaves every ISR, and others lead where it led."""
+        broker = self.image.brokers[broker_id]
+        if not broker.fenced:
+            self._set_broker(replace(broker, fenced=True), leaves=True)
+
+    def unfence(self, broker_id: int) -> None:
+        """Register a broker anew: it is online, in the next broker epoch.
+
+        What it left behind as an earlier registration, if nobody noticed its end, is settled first.
+        """
+        self.fence(broker_id)
+        broker = self.image.brokers[broker_id]
+        self._set_broker(replace(broker, fenced=False, epoch=broker.epoch + 1), leaves=False)
+
+    def lose_replica(self, topic: str, index: int, broker_id: int) -> None:
+        """A broker has lost a replica's records: it leaves the ISR, and its registration is over.
+
+        With the new broker epoch, fetches from before the loss admit it nowhere (KIP-903, KIP-966).
+        Where it alone can lead it leads again, in the next leader epoch and without a record.
+
+        :raises ControllerError: UNKNOWN_TOPIC_OR_PARTITION where there is no such partition.
+        """
+        before = self.partition(topic, index)
+        broker = self.image.brokers[broker_id]
+        isr = [b for b in before.isr if b != broker_id]
+        after = conclude(before, self.rules(topic), isr=isr, lost=[broker_id])
+        if after.leader == before.leader == broker_id:
+            after = replace(after, leader_epoch=before.leader_epoch + 1)
+        brokers = {**self.image.brokers, broker_id: replace(broker, epoch=broker.epoch + 1)}
+        self.image = replace(self.image, brokers=brokers)
+        self.update_partitions({(topic, index): after})
+
+    def _set_broker(self, broker: BrokerImage, *, leaves: bool) -> None:
+        """A broker comes or goes: every partition with a replica of its is looked at again."""
+        brokers = {**self.image.brokers, broker.broker_id: broker}
+        online = [b.broker_id for b in brokers.values() if not b.fenced]
+        controller = self.image.controller_id
+        if online and controller not in online:
+            controller = min(online)
+        self.image = replace(self.image, brokers=brokers, controller_id=controller)
+        touched = {}
+        for name, index, partition in self._partitions(self.image.topics):
+            if broker.broker_id in partition.replicas:
+                gone = (broker.broker_id,) if leaves else ()
+                touched[name, index] = self._settled(name, partition, gone)
+        self.update_partitions(touched)
+
+    def _settled(
+        self, topic: str, partition: PartitionImage, gone: Collection[int] = ()
+    ) -> PartitionImage:
+        unclean = self._settings(topic).unclean_leader_election_enable
+        return conclude(
             partition,
-            leader=leader,
-            leader_epoch=partition.leader_epoch + 1,
-            partition_epoch=partition.partition_epoch + 1,
+            self.rules(topic),
+            isr=[b for b in partition.isr if b not in gone],
+            election=Election.UNCLEAN if unclean else Election.ANY,
         )
-        self._update_partition(topic, index, elected)
+
+    def _partitions(self, topics: Iterable[str]) -> Iterator[tuple[str, int, PartitionImage]]:
+        for name in topics:
+            for index, partition in enumerate(self.image.topics[name].partitions):
+                yield name, index, partition
 
     # -- configs and ids ------------------------------------------------------------------------
 
@@ -213,23 +387,20 @@ class Controller:
         """Replace the dynamic configs of a topic."""
         all_configs = {**self.image.topic_configs, topic: dict(configs)}
         self._next(replace(self.image, topic_configs=all_configs), {topic})
+        self._settle_all([topic])
 
     def set_broker_configs(self, broker_id: int | None, configs: Mapping[str, str]) -> None:
         """Replace the dynamic configs of a broker, or the cluster-wide ones (None)."""
         all_configs = {**self.image.broker_configs, broker_id: dict(configs)}
         # Every topic without a config of its own follows the brokers'.
         self._next(replace(self.image, broker_configs=all_configs), set(self.image.topics))
+        self._settle_all(self.image.topics)
 
     def next_producer_ids(self, count: int) -> range:
         """Producer ids that nobody has had."""
         first = self._next_producer_id
         self._next_producer_id += count
         return range(first, first + count)
-
-    def register(self, broker: BrokerImage) -> None:
-        """Take up a broker, or where it is reached now."""
-        brokers = {**self.image.brokers, broker.broker_id: broker}
-        self._next(replace(self.image, brokers=brokers), set())
 
     def forget_everything(self) -> None:
         """Back to no topics and no dynamic configs; brokers stay."""
@@ -242,10 +413,21 @@ class Controller:
         self.image = replace(image, version=self.image.version + 1)
         self._publish(self.image, frozenset(changed))
 
-    def _update_partition(self, name: str, index: int, partition: PartitionImage) -> None:
-        topic = self.image.topics[name]
-        partitions = (*topic.partitions[:index], partition, *topic.partitions[index + 1 :])
-        self.update_topics([replace(topic, partitions=partitions)])
+    def _settle_all(self, topics: Iterable[str]) -> None:
+        """Configs changed: an unclean election may be allowed now, or the ISR large enough."""
+        settled = {}
+        for name, index, partition in self._partitions(topics):
+            after = self._settled(name, partition)
+            if after is not partition:
+                settled[name, index] = after
+        if settled:
+            self.update_partitions(settled)
+
+    def _new_partition(self, replicas: tuple[int, ...]) -> PartitionImage:
+        online = tuple(filter(self.is_online, replicas))
+        return PartitionImage(
+            replicas=replicas, isr=online, leader=online[0] if online else NO_LEADER
+        )
 
     def check_new_name(self, name: str) -> None:
         """Whether a new topic may have this name.
@@ -319,6 +501,8 @@ class Controller:
     def _assignment_problem(self, replicas: tuple[int, ...], factor: int) -> str | None:
         if not replicas:
             return "The manual partition assignment includes an empty replica list."
+        if not any(map(self.is_online, replicas)) and set(replicas) <= self.image.brokers.keys():
+            return "All brokers specified in the manual partition assignment are fenced."
         for broker_id in replicas:
             if broker_id not in self.image.brokers:
                 return (
@@ -335,12 +519,6 @@ class Controller:
                 f"{factor} replica(s)."
             )
         return None
-
-
-def _new_partition(replicas: tuple[int, ...]) -> PartitionImage:
-    return PartitionImage(
-        replicas=replicas, isr=replicas, leader=replicas[0] if replicas else NO_LEADER
-    )
 
 
 def _check_growth(name: str, have: int, count: int) -> None:

@@ -17,6 +17,22 @@ class Housekeeping:
         """Set the first timers."""
         self._after(self._broker.configs.log_retention_check_interval_ms, self._retain)
         self._after(self._broker.configs.log_cleaner_backoff_ms, self._compact)
+        self._after(self._broker.configs.replica_lag_time_max_ms // 2, self._drop_laggards)
+        self._after(
+            self._broker.configs.replica_high_watermark_checkpoint_interval_ms, self._checkpoint
+        )
+
+    def _drop_laggards(self) -> None:
+        """As often as in Kafka: so a laggard stays for one and a half times its time at most."""
+        self._broker.in_sync.drop_laggards()
+        self._after(self._broker.configs.replica_lag_time_max_ms // 2, self._drop_laggards)
+
+    def _checkpoint(self) -> None:
+        for replica in self._broker.replicas.values():
+            replica.checkpoint = replica.high_watermark
+        self._after(
+            self._broker.configs.replica_high_watermark_checkpoint_interval_ms, self._checkpoint
+        )
 
     def _after(self, delay_ms: int, work: Callable[[], None]) -> None:
         scheduler = self._broker.scheduler

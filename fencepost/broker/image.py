@@ -48,6 +48,14 @@ class PartitionImage:
     """Rises by one at each election."""
     partition_epoch: int = 0
     """Rises by one at each change of this partition, of its ISR as well."""
+    elr: tuple[int, ...] = ()
+    """Out of sync, and yet with every committed record: eligible leaders (KIP-966)."""
+    last_known_elr: tuple[int, ...] = ()
+    """Who was eligible, or in sync, when the ISR was last large enough (KIP-966)."""
+    adding: tuple[int, ...] = ()
+    """Replicas that a reassignment brings (KIP-455); they are among ``replicas``."""
+    removing: tuple[int, ...] = ()
+    """Replicas that go when the reassignment is complete; until then among ``replicas``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,15 @@
-"""How brokers reach each other: a request and a response, and nothing else.
+"""How brokers reach each other and the controller: messages on links, and nothing else.
 
-Served or simulated, it is the same network. In service it delivers at once, in the same turn.
+Whatever crosses from one node to another is carried as a message: requests and their answers, new
+views, proposals for an ISR, the doorbell. Served or simulated, it is the same network. In service a
+message arrives in the same turn; the simulation keeps it until its seed lets it go.
+
+Whether a message arrives is decided when it would: a link that was cut meanwhile loses it, and so
+does a node that went down, even if it is up again. Messages of one link never overtake each other.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from fencepost.broker.context import Context, Peer
 from fencepost.broker.waits import Wait
@@ -13,46 +18,178 @@ from fencepost.protocol.apis import Api
 if TYPE_CHECKING:
     from fencepost.broker.broker import Broker
 
+T = TypeVar("T")
+CONTROLLER: Final = 0
+"""The controller's node id on links; brokers have theirs from 1."""
+
+
+class Link(NamedTuple):
+    """From one node to another. The way back is another link."""
+
+    source: int
+    target: int
+
+
+Deliver = Callable[[], None]
+Carry = Callable[[Link, Deliver], None]
+"""Takes a message and delivers it, at once or later, in order of its link."""
+
+
+def at_once(_link: Link, deliver: Deliver) -> None:
+    """Carry as in service: in the same turn."""
+    deliver()
+
 
 class Network:
-    """The links between the brokers of one cluster."""
+    """The links between the nodes of one cluster."""
 
-    def __init__(self) -> None:
+    def __init__(self, carry: Carry = at_once) -> None:
+        self._carry = carry
         self._brokers: dict[int, Broker] = {}
+        self._peers: dict[int, Peer] = {}
+        self._cuts: set[frozenset[int]] = set()
+        self._lives: dict[int, int] = {CONTROLLER: 0}
+        """How often each node went down: a message to or from an earlier life is lost."""
+
+    # -- nodes and links ------------------------------------------------------------------------
 
     def join(self, broker: "Broker") -> None:
-        """Connect a broker to all others."""
-        self._brokers[broker.broker_id] = broker
+        """Connect a broker to all others and to the controller."""
+        broker_id = broker.broker_id
+        self._brokers[broker_id] = broker
+        self._peers[broker_id] = Peer(connection_id=f"broker-{broker_id}", host=broker.host)
+        self._lives.setdefault(broker_id, 0)
+
+    def end_life(self, broker_id: int) -> None:
+        """A broker goes down: what is on the way to it or from it is lost."""
+        self._lives[broker_id] += 1
+
+    def cut(self, a: int, b: int) -> None:
+        """Lose every message between two nodes, both ways, those on the way as well."""
+        self._cuts.add(frozenset((a, b)))
+
+    def mend(self, a: int, b: int) -> None:
+        """Let two nodes reach each other again."""
+        self._cuts.discard(frozenset((a, b)))
+
+    def cut_off(self, node: int) -> Collection[int]:
+        """Every node that this one can't reach because of a cut, in order."""
+        return sorted(other for cut in self._cuts if node in cut for other in cut - {node})
+
+    def is_down(self, node: int) -> bool:
+        """Whether a broker is not running; the controller always is."""
+        broker = self._brokers.get(node)
+        return broker is not None and not broker.running
+
+    def reaches(self, source: int, target: int) -> bool:
+        """Whether a message would arrive now."""
+        if self.is_down(source) or self.is_down(target):
+            return False
+        return not self._cuts or frozenset((source, target)) not in self._cuts
+
+    def version(self, target_id: int, api: Api) -> int:
+        """The highest version of an API that a broker serves, as its ApiVersions would say."""
+        target = self._brokers.get(target_id)
+        return api.max_version if target is None else target.max_version(api)
+
+    # -- messages -------------------------------------------------------------------------------
+
+    def send(
+        self,
+        source: int,
+        target: int,
+        deliver: Deliver,
+        *,
+        lost: Deliver | None = None,
+        teller: int | None = None,
+    ) -> None:
+        """Send one message.
+
+        :param lost: Called instead of ``deliver`` when it does not arrive, unless ``teller``, who
+            is to learn it, went down meanwhile.
+        :param teller: The node whose ``lost`` this is; None is the source.
+        """
+        lives = self._lives
+        at_source, at_target = lives[source], lives[target]
+
+        def arrive() -> None:
+            same = lives[source] == at_source and lives[target] == at_target
+            if same and self.reaches(source, target):
+                deliver()
+            elif lost is not None:
+                learns = source if teller is None else teller
+                if lives[learns] == (at_source if learns == source else at_target):
+                    lost()
+
+        self._carry(Link(source, target), arrive)
 
     def request(
         self,
         source: "Broker",
         target_id: int,
         api: Api,
+        version: int,
         message: object,
         answered: Callable[[object], None],
+        lost: Deliver,
     ) -> None:
-        """Send a request of the API's newest version to another broker's handlers.
+        """Send a request to another broker's handlers.
 
+        :param version: What the message was made for: `version` says which are served.
         :param answered: Called with the response, in this turn or a later one.
+        :param lost: Called when the request or its answer got lost.
         """
-        target = self._brokers.get(target_id)
-        if target is None:
+        source_id = source.broker_id
+        if target_id not in self._brokers:
+            lost()
             return
-        ctx = Context(
-            broker=target,
-            version=api.max_version,
-            client_id=f"broker-{source.broker_id}-fetcher-0",
-            peer=Peer(connection_id=f"broker-{source.broker_id}", host=source.host),
-            now_ms=target.scheduler.now_ms(),
-        )
-        answer = target.handle(api, ctx, message)
-        if isinstance(answer, Wait):
-            answer.then(answered)
-        elif answer is not None:
-            answered(answer)
 
-    def ring(self, target_id: int, topic: str, index: int) -> None:
+        def reply(response: object) -> None:
+            if response is not None:
+                self.send(
+                    target_id,
+                    source_id,
+                    lambda: answered(response),
+                    lost=lost,
+                    teller=source_id,
+                )
+
+        def serve() -> None:
+            target = self._brokers[target_id]
+            ctx = Context(
+                broker=target,
+                version=version,
+                client_id=f"broker-{source_id}-fetcher-0",
+                peer=self._peers[source_id],
+                now_ms=target.scheduler.now_ms(),
+            )
+            answer = target.handle(api, ctx, message)
+            if isinstance(answer, Wait):
+                answer.then(reply)
+            else:
+                reply(answer)
+
+        self.send(source_id, target_id, serve, lost=lost)
+
+    def ask_controller(
+        self,
+        source_id: int,
+        ask: Callable[[], T],
+        answered: Callable[[T], None],
+        lost: Deliver,
+    ) -> None:
+        """Let a broker ask the controller something.
+
+        :param ask: Runs at the controller.
+        """
+
+        def serve() -> None:
+            answer = ask()
+            self.send(CONTROLLER, source_id, lambda: answered(answer), lost=lost, teller=source_id)
+
+        self.send(source_id, CONTROLLER, serve, lost=lost)
+
+    def ring(self, source_id: int, target_id: int, topic: str, index: int) -> None:
         """Tell a follower that its leader has something new. It carries nothing but that.
 
         A real follower's fetch would be waiting at the leader; this one is not kept there, because
@@ -60,4 +197,4 @@ class Network:
         """
         target = self._brokers.get(target_id)
         if target is not None:
-            target.poke_follower(topic, index)
+            self.send(source_id, target_id, lambda: target.poke_follower(topic, index))

@@ -1,11 +1,11 @@
 """A broker's producer ids: blocks from the controller, given out one by one (KIP-730)."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
 
+from fencepost.broker.controller import ControllerUnreachable
 from fencepost.broker.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from fencepost.broker.controller import Controller
 
 BLOCK_SIZE: Final = 1000
 
@@ -13,12 +13,15 @@ BLOCK_SIZE: Final = 1000
 class ProducerIds:
     """The block that one broker gives out.
 
+    :param next_block: The controller's, as far as this broker reaches it.
     :param at_once: Whether an empty block is filled before the answer. A real broker asks its
         controller first, and answers COORDINATOR_LOAD_IN_PROGRESS until it has the ids.
     """
 
-    def __init__(self, controller: "Controller", scheduler: Scheduler, *, at_once: bool) -> None:
-        self._controller = controller
+    def __init__(
+        self, next_block: Callable[[int], Sequence[int]], scheduler: Scheduler, *, at_once: bool
+    ) -> None:
+        self._next_block = next_block
         self._scheduler = scheduler
         self._at_once = at_once
         self._left: list[int] = []
@@ -31,7 +34,7 @@ class ProducerIds:
                 self._ask()
                 return None
             self._fill()
-        return self._left.pop()
+        return self._left.pop() if self._left else None
 
     def _ask(self) -> None:
         if not self._asked:
@@ -40,4 +43,5 @@ class ProducerIds:
 
     def _fill(self) -> None:
         self._asked = False
-        self._left = list(reversed(self._controller.next_producer_ids(BLOCK_SIZE)))
+        with suppress(ControllerUnreachable):
+            self._left = list(reversed(self._next_block(BLOCK_SIZE)))

@@ -24,6 +24,8 @@ UNKNOWN_OFFSET = -1
 
 Ring = Callable[[int, str, int], None]
 """Tells a broker that a partition's leader has something new: broker id, topic, index."""
+Consider = Callable[["Replica", int], None]
+"""Looks at whether a follower of this leader may join the ISR."""
 
 
 class Role(Enum):
@@ -42,9 +44,35 @@ class FollowerProgress:
     log_start_offset: int = UNKNOWN_OFFSET
     high_watermark: int = UNKNOWN_OFFSET
     """The one that it was last told."""
+    broker_epoch: int = -1
+    """The registration that it fetched in (KIP-903); -1 where it did not say."""
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
     """When it was last known to have had all that the leader had."""
+    has_fetched_since: bool = False
+    """Whether it fetched since it was last dropped from the ISR."""
+    _leader_end_then: int = UNKNOWN_OFFSET
+
+    def fetched(self, *, at: int, log_start_offset: int, leader_end: int, now_ms: int) -> None:
+        """Take in a fetch from offset ``at``, when the leader's log ended at ``leader_end``."""
+        self.log_end_offset = at
+        self.log_start_offset = log_start_offset
+        self.has_fetched_since = True
+        if at >= leader_end:
+            self.last_caught_up_ms = now_ms
+        elif at >= self._leader_end_then:  # it has all that there was at the fetch before
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
+        self._leader_end_then = leader_end
+        self.last_fetch_ms = now_ms
+
+    def has_caught_up_with(self, leader: "Replica") -> bool:
+        """Whether its log reaches the high watermark, and into the leader's epoch."""
+        end = self.log_end_offset
+        return (
+            self.has_fetched_since
+            and end >= leader.high_watermark
+            and end >= leader.epoch_start_offset
+        )
 
 
 class Replica:
@@ -53,6 +81,8 @@ class Replica:
     __slots__ = (
         "assigned",
         "broker_id",
+        "checkpoint",
+        "consider",
         "end_watch",
         "epoch_start_offset",
         "followers",
@@ -64,6 +94,8 @@ class Replica:
         "log",
         "min_insync_replicas",
         "partition_epoch",
+        "pending_isr",
+        "proposal_lost",
         "ring",
         "role",
         "topic",
@@ -72,7 +104,16 @@ class Replica:
     )
 
     def __init__(
-        self, *, topic: str, topic_id: UUID, index: int, broker_id: int, log: Log, ring: Ring
+        self,
+        *,
+        topic: str,
+        topic_id: UUID,
+        index: int,
+        broker_id: int,
+        log: Log,
+        ring: Ring,
+        consider: Consider,
+        high_watermark: int = 0,
     ) -> None:
         self.topic = topic
         self.topic_id = topic_id
@@ -80,14 +121,22 @@ class Replica:
         self.broker_id = broker_id
         self.log = log
         self.ring = ring
+        self.consider = consider
         self.role = Role.FOLLOWER
         self.leader = NO_LEADER
         self.leader_epoch = -1
         self.partition_epoch = -1
         self.assigned: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
+        """As the controller last said."""
+        self.pending_isr: tuple[int, ...] | None = None
+        """Leader only: what it has proposed, and does not know the fate of."""
+        self.proposal_lost = False
+        """Whether the proposal, or its answer, did not arrive."""
         self.min_insync_replicas = 1
-        self.high_watermark = log.log_start_offset
+        self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
+        self.checkpoint = self.high_watermark
+        """The high watermark that a crash leaves behind."""
         self.epoch_start_offset = UNKNOWN_OFFSET
         """Leader only: its log end when it was elected (KIP-207)."""
         self.followers: dict[int, FollowerProgress] = {}
@@ -108,22 +157,41 @@ class Replica:
         unstable = self.log.first_unstable_offset
         return self.high_watermark if unstable is None else min(self.high_watermark, unstable)
 
-    def lead(self, image: PartitionImage) -> None:
+    @property
+    def gate_is_open(self) -> bool:
+        """Leader: whether the high watermark has reached the start of its epoch (KIP-207)."""
+        return self.high_watermark >= self.epoch_start_offset
+
+    def lead(self, image: PartitionImage, *, now_ms: int) -> None:
         """Lead in the image's epoch, or take over its changed ISR within the epoch."""
-        self._take(image)
         if self.role is Role.LEADER and self.leader_epoch == image.leader_epoch:
-            self._keep_followers()
-            self._raise_watermark()
+            self._lead_on(image)
             return
+        self._take(image)
         self.role = Role.LEADER
         self.leader_epoch = image.leader_epoch
         self.epoch_start_offset = self.log.log_end_offset
         self.log.assign_epoch_start(image.leader_epoch, self.epoch_start_offset)
         self.followers = {}
         self._keep_followers()
+        for broker_id in self.isr:
+            if broker_id != self.broker_id:
+                self.followers[broker_id].last_caught_up_ms = now_ms
         self._raise_watermark()
         self._notify_all()
         self._ring_all()
+
+    def _lead_on(self, image: PartitionImage) -> None:
+        """Take a newer image of the epoch that it leads in; an older one says nothing new."""
+        if image.partition_epoch > self.partition_epoch:
+            for broker_id in set(self.isr) - set(image.isr):
+                if broker_id in self.followers:
+                    self.followers[broker_id] = FollowerProgress()
+            self._take(image)
+            self._keep_followers()
+        self._raise_watermark()
+        for broker_id in self.followers:
+            self.consider(self, broker_id)
 
     def follow(self, image: PartitionImage) -> None:
         """Follow the image's leader in its epoch."""
@@ -197,25 +265,66 @@ class Replica:
             self.high_watermark = watermark
             self.watermark_watch.notify()
 
+    def truncate_to(self, offset: int) -> bool:
+        """Follower: drop everything from ``offset`` on; the high watermark is never beyond the end.
+
+        :returns: Whether any record went.
+        """
+        cut = self.log.truncate_to(min(offset, self.log.log_end_offset))
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        return cut
+
+    def start_anew_at(self, offset: int, *, now_ms: int) -> None:
+        """Follower: drop everything and go on at ``offset``, which is the log start then."""
+        self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
+        self.high_watermark = offset
+
     def record_fetch(
-        self, broker_id: int, *, fetch_offset: int, log_start_offset: int, now_ms: int
+        self,
+        broker_id: int,
+        *,
+        fetch_offset: int,
+        log_start_offset: int,
+        now_ms: int,
+        broker_epoch: int = -1,
     ) -> None:
         """Leader: a follower fetched from ``fetch_offset``, which is its log end.
 
         :param fetch_offset: Exclusive end of the follower's log.
+        :param broker_epoch: The registration that it fetches in; -1 where it does not say.
         """
         progress = self.followers.get(broker_id)
         if progress is None:
             return
-        progress.log_end_offset = fetch_offset
+        progress.broker_epoch = broker_epoch
         follower_start_moved = log_start_offset > progress.log_start_offset
-        progress.log_start_offset = log_start_offset
-        progress.last_fetch_ms = now_ms
-        if fetch_offset >= self.log.log_end_offset:
-            progress.last_caught_up_ms = now_ms
+        progress.fetched(
+            at=fetch_offset,
+            log_start_offset=log_start_offset,
+            leader_end=self.log.log_end_offset,
+            now_ms=now_ms,
+        )
+        if broker_id not in self.isr:
+            self.consider(self, broker_id)
         self._raise_watermark(told=broker_id)
         if follower_start_moved:
             self.watermark_watch.notify()
+
+    def withdraw_proposal(self) -> None:
+        """Leader: the controller has refused what it proposed, and the ISR is as it was."""
+        self.pending_isr = None
+        self._raise_watermark()
+
+    def laggards(self, oldest_ms: int) -> set[int]:
+        """Leader: followers of the ISR that lack records, and last had all before ``oldest_ms``."""
+        end = self.log.log_end_offset
+        return {
+            broker_id
+            for broker_id, progress in self.followers.items()
+            if broker_id in self.isr
+            and progress.log_end_offset < end
+            and progress.last_caught_up_ms < oldest_ms
+        }
 
     def record_answer(self, broker_id: int) -> None:
         """Leader: a fetch of this follower is answered with the present high watermark."""
@@ -243,6 +352,7 @@ class Replica:
     def _take(self, image: PartitionImage) -> None:
         self.leader = image.leader
         self.isr = image.isr
+        self.pending_isr = None
         self.assigned = image.replicas
         self.partition_epoch = image.partition_epoch
 
@@ -256,10 +366,14 @@ class Replica:
     def _raise_watermark(self, told: int | None = None) -> None:
         """Move to the lowest log end of the ISR, never back, and let the followers know.
 
+        A proposed ISR counts as well: the controller may have accepted it already.
+
         :param told: A follower that is being answered, and so needs no ring.
         """
+        if not self.has_enough_replicas():
+            return
         watermark = self.log.log_end_offset
-        for broker_id in self.isr:
+        for broker_id in (*self.isr, *(self.pending_isr or ())):
             if broker_id != self.broker_id:
                 watermark = min(watermark, self.followers[broker_id].log_end_offset)
         if watermark <= self.high_watermark:

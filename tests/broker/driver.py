@@ -123,16 +123,14 @@ class Driver:
         self.cluster.scheduler.run_due()
 
     def hold(self, *broker_ids: int) -> None:
-        """No request and no ring reaches these brokers, so that their followers take no steps.
-
-        They still ask others when a new view of the cluster reaches them.
-        """
+        """The replicas that these brokers have now fetch nothing more."""
         for broker_id in broker_ids:
-            del self.cluster.network._brokers[broker_id]
+            for topic, index in self.broker(broker_id).replicas:
+                self.broker(broker_id).hold(topic, index, None)
+        self.cluster.scheduler.run_due()
 
     def release(self, *broker_ids: int) -> None:
         for broker_id in broker_ids:
-            self.cluster.network.join(self.broker(broker_id))
-            for topic, index in self.broker(broker_id).replicas:
-                self.broker(broker_id).poke_follower(topic, index)
+            for topic, index in list(self.broker(broker_id).holds):
+                self.broker(broker_id).release(topic, index)
         self.cluster.scheduler.run_due()

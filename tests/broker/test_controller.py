@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from fencepost.broker.configs.resolve import BrokerConfigs
 from fencepost.broker.controller import Controller, ControllerError, NewTopic, topic_name_problem
 from fencepost.broker.image import BrokerImage, ClusterImage
 from fencepost.protocol.errors import ErrorCode
@@ -20,6 +21,7 @@ def start(count: int = 3) -> tuple[Controller, Told]:
         brokers=[BrokerImage(broker_id=n, host="h", port=n) for n in range(1, count + 1)],
         cluster_id="c",
         rng=random.Random(0),
+        settings=BrokerConfigs(0).topic,
         publish=lambda image, changed: told.append((image, changed)),
     )
     return controller, told

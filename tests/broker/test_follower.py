@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fencepost.broker.replica import Replica
+from fencepost.broker.steering import hold
 from fencepost.protocol.records import iter_headers, iter_records
 from fencepost.storage.epochs import EpochEntry
 from tests.broker.driver import Driver
@@ -37,10 +38,9 @@ def written_epochs(replica: Replica) -> list[EpochEntry]:
 
 
 def come_back_for_an_election(driver: Driver, *held: int, leader: int) -> None:
-    """Brokers that were held are there again, and have fetched nothing, when one is elected."""
-    for broker_id in held:
-        driver.cluster.network.join(driver.broker(broker_id))
+    """Brokers that were held fetch again, and have fetched nothing, when one is elected."""
     driver.elect("t", 0, leader)
+    driver.release(*held)
 
 
 def assert_same(driver: Driver, topic: str = "t") -> None:
@@ -143,8 +143,7 @@ def test_a_follower_behind_the_log_start_starts_over_there() -> None:
     create(driver, "t", [(1, 2)])
     for n in range(3):
         produce(driver, "t", b"%d" % n)
-    shrink(driver, isr=(1,))
-    driver.hold(2)
+    hold(driver.cluster, "t", 0, 2, leave_isr=True)
     for n in range(3, 8):
         produce(driver, "t", b"%d" % n)
     driver.leader("t").delete_records(6)
@@ -152,13 +151,6 @@ def test_a_follower_behind_the_log_start_starts_over_there() -> None:
     driver.release(2)
     assert_same(driver)
     assert driver.replica(2, "t").log.log_start_offset == 6
-
-
-def shrink(driver: Driver, isr: tuple[int, ...]) -> None:
-    topic = driver.cluster.controller.image.topics["t"]
-    partition = replace(topic.partitions[0], isr=isr)
-    driver.cluster.controller.update_topics([replace(topic, partitions=(partition,))])
-    driver.cluster.scheduler.run_due()
 
 
 def test_a_follower_ahead_of_its_leader_cuts_to_its_end() -> None:
@@ -188,13 +180,11 @@ def test_an_empty_log_that_leads_knows_where_its_epoch_begins() -> None:
     driver = Driver(2)
     create(driver, "t", [(1, 2)])
     produce(driver, "t", b"a")
-    shrink(driver, isr=(1,))
-    driver.hold(2)
+    hold(driver.cluster, "t", 0, 2, leave_isr=True)
     for _ in range(4):
         produce(driver, "t", b"b")
     driver.leader("t").delete_records(5)
     driver.release(2)
-    shrink(driver, isr=(1, 2))
     empty = driver.replica(2, "t").log
     assert (empty.log_start_offset, empty.epoch_entries()) == (5, ())
     driver.elect("t", 0, 2)
@@ -231,7 +221,7 @@ def test_a_partition_without_a_leader_is_left_alone() -> None:
     driver = Driver(2)
     create(driver, "t", [(1, 2)])
     topic = driver.cluster.controller.image.topics["t"]
-    headless = replace(topic.partitions[0], leader=-1, leader_epoch=1)
+    headless = replace(topic.partitions[0], leader=-1, leader_epoch=1, partition_epoch=1)
     driver.cluster.controller.update_topics([replace(topic, partitions=(headless,))])
     driver.cluster.scheduler.run_due()
     assert driver.cluster.scheduler.next_deadline_ms() != driver.clock.now_ms()

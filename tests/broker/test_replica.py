@@ -31,9 +31,9 @@ class Subject:
     def append(self, *values: bytes) -> None:
         assert isinstance(self.replica.append(batch(*values), now_ms=NOW_MS), AppendResult)
 
-    def fetched(self, broker_id: int, offset: int, start: int = 0) -> None:
+    def fetched(self, broker_id: int, offset: int, start: int = 0, now_ms: int = NOW_MS) -> None:
         self.replica.record_fetch(
-            broker_id, fetch_offset=offset, log_start_offset=start, now_ms=NOW_MS
+            broker_id, fetch_offset=offset, log_start_offset=start, now_ms=now_ms
         )
 
 
@@ -46,6 +46,7 @@ def subject() -> Subject:
         broker_id=1,
         log=MemoryLog("t-0", LogConfig()),
         ring=lambda broker_id, _topic, _index: rung.append(broker_id),
+        consider=lambda _replica, _follower: None,
     )
     return Subject(replica, rung)
 
@@ -53,15 +54,22 @@ def subject() -> Subject:
 def image(
     leader: int = 1,
     epoch: int = 0,
+    partition_epoch: int = 0,
     isr: tuple[int, ...] = (1, 2, 3),
     replicas: tuple[int, ...] = (1, 2, 3),
 ) -> PartitionImage:
-    return PartitionImage(replicas=replicas, isr=isr, leader=leader, leader_epoch=epoch)
+    return PartitionImage(
+        replicas=replicas,
+        isr=isr,
+        leader=leader,
+        leader_epoch=epoch,
+        partition_epoch=partition_epoch,
+    )
 
 
 def leader(isr: tuple[int, ...] = (1, 2, 3)) -> Subject:
     made = subject()
-    made.replica.lead(image(isr=isr))
+    made.replica.lead(image(isr=isr), now_ms=NOW_MS)
     return made
 
 
@@ -103,7 +111,7 @@ def test_a_shrunk_isr_lets_the_watermark_rise_within_the_epoch() -> None:
     at.append(b"a")
     at.fetched(2, 1)
     heard = notices(at.replica.watermark_watch)
-    at.replica.lead(image(isr=(1, 2)))
+    at.replica.lead(image(isr=(1, 2), partition_epoch=1), now_ms=NOW_MS)
     assert (at.replica.high_watermark, len(heard)) == (1, 1)
     assert at.replica.epoch_start_offset == 0
 
@@ -136,7 +144,7 @@ def test_an_election_begins_an_epoch_at_once_and_forgets_what_followers_said() -
     at = leader()
     at.append(b"a", b"b")
     at.fetched(2, 2)
-    at.replica.lead(image(epoch=4))
+    at.replica.lead(image(epoch=4), now_ms=NOW_MS)
     assert at.replica.epoch_start_offset == 2
     assert at.replica.end_offset_for_epoch(0) == (0, 2)
     assert at.replica.end_offset_for_epoch(3) == (0, 2)
@@ -160,7 +168,7 @@ def test_a_follower_takes_the_leaders_watermark_as_far_as_it_has_records() -> No
 def test_every_change_of_role_is_told_to_who_waits() -> None:
     made = subject()
     heard = notices(made.replica.watermark_watch)
-    made.replica.lead(image())
+    made.replica.lead(image(), now_ms=NOW_MS)
     made.replica.follow(image(leader=2, epoch=1))
     made.replica.follow(image(leader=3, epoch=2))
     assert len(heard) == 3
@@ -186,11 +194,43 @@ def test_followers_are_rung_for_records_and_for_a_watermark_they_do_not_know() -
 def test_progress_says_when_a_follower_last_had_everything() -> None:
     at = leader()
     at.append(b"a")
-    at.fetched(2, 0)
-    assert at.replica.followers[2].last_fetch_ms == NOW_MS
-    assert at.replica.followers[2].last_caught_up_ms == -1
+    at.fetched(2, 0, now_ms=NOW_MS + 5)
+    assert at.replica.followers[2].last_fetch_ms == NOW_MS + 5
+    assert at.replica.followers[2].last_caught_up_ms == NOW_MS, "in sync at the election"
+    at.append(b"b")
+    at.fetched(2, 1, now_ms=NOW_MS + 8)
+    assert at.replica.followers[2].last_caught_up_ms == NOW_MS + 5, "it has what there was then"
+    at.fetched(2, 2, now_ms=NOW_MS + 9)
+    assert at.replica.followers[2].last_caught_up_ms == NOW_MS + 9
+
+
+def test_a_laggard_is_who_lacks_records_for_too_long() -> None:
+    at = leader()
+    at.fetched(3, 0)
+    assert at.replica.laggards(NOW_MS + 1) == {2}, "3 has all that there is"
+    at.append(b"a")
     at.fetched(2, 1)
-    assert at.replica.followers[2].last_caught_up_ms == NOW_MS
+    assert at.replica.laggards(NOW_MS) == set()
+    assert at.replica.laggards(NOW_MS + 1) == {3}
+
+
+def test_the_watermark_stands_still_while_the_isr_is_too_small() -> None:
+    at = leader(isr=(1,))
+    at.replica.min_insync_replicas = 2
+    at.append(b"a")
+    assert at.replica.high_watermark == 0
+    at.replica.lead(image(isr=(1, 2), partition_epoch=1), now_ms=NOW_MS)
+    at.fetched(2, 1)
+    assert at.replica.high_watermark == 1
+
+
+def test_a_proposed_isr_holds_the_watermark_back_until_its_fate_is_known() -> None:
+    at = leader(isr=(1,))
+    at.replica.pending_isr = (1, 2)
+    at.append(b"a")
+    assert at.replica.high_watermark == 0
+    at.replica.withdraw_proposal()
+    assert at.replica.high_watermark == 1
 
 
 def test_a_duplicate_is_not_news() -> None:
@@ -239,6 +279,6 @@ def test_enough_replicas(
     isr: tuple[int, ...], minimum: int, replicas: tuple[int, ...], enough: bool
 ) -> None:
     made = subject()
-    made.replica.lead(image(isr=isr, replicas=replicas))
+    made.replica.lead(image(isr=isr, replicas=replicas), now_ms=NOW_MS)
     made.replica.min_insync_replicas = minimum
     assert made.replica.has_enough_replicas() is enough

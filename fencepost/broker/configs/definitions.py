@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Final, TypeAlias
 
 from fencepost.broker.configs.effects import REASONS
+from fencepost.broker.configs.own import release_of
 from fencepost.protocol.errors import ErrorCode
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
@@ -80,6 +81,8 @@ class Valid:
     """Whether ``one_of`` looks past upper and lower case."""
     non_empty: bool = False
     throttled_replicas: bool = False
+    format_version: bool = False
+    """A release of Kafka, as ``message.format.version`` takes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +266,8 @@ def _within(valid: Valid, value: float) -> bool:
 def _check_text(name: str, valid: Valid, value: str) -> None:
     if valid.non_empty and not value:
         raise _invalid(name, value, "String must be non-empty")
+    if valid.format_version and release_of(value) is None:
+        raise _invalid(name, value, "Expected a release of Kafka from 0.8.0 to 4.3, as in 0.10.2")
     if not valid.one_of:
         return
     allowed = ", ".join(valid.one_of)

@@ -47,6 +47,6 @@ REASONS: Final[Mapping[str, str]] = {
     "tls": "TLS is not served",
     "tokens": "delegation tokens are not served",
     "transactions": "transactions are not served",
-    "unclean": "leaders come from the ISR alone",
+    "unclean": "a partition without a leader elects one as soon as it may",
     "unstable": "ApiVersions says which versions are served",
 }

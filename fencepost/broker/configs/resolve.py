@@ -10,6 +10,7 @@ from typing import Final
 
 from fencepost.broker.configs.definitions import Value
 from fencepost.broker.configs.layers import NOTHING, Layers
+from fencepost.broker.configs.own import ListOffsetsGate, has_leader_epochs
 from fencepost.broker.configs.typed import Typed
 from fencepost.broker.image import ClusterImage
 from fencepost.storage.config import LogConfig, TimestampType
@@ -24,6 +25,9 @@ class TopicSettings:
 
     log: LogConfig
     min_insync_replicas: int
+    list_offsets_gate: ListOffsetsGate
+    """What holds (KIP-207): off where leaders are elected uncleanly, whatever the config says."""
+    unclean_leader_election_enable: bool
 
 
 class BrokerConfigs:
@@ -33,10 +37,13 @@ class BrokerConfigs:
 
     :param static: What the broker was started with: `static_configs`.
     :param log_template: A log's options that are not configs of Kafka's.
+    :param gate_despite_unclean: Whether the KIP-207 gate stands where leaders are elected uncleanly
+        too, as in Apache Kafka; the KIP opens it.
     """
 
     auto_create_topics_enable: bool
     broker_rack: str | None
+    broker_session_timeout_ms: int
     connections_max_idle_ms: int
     default_replication_factor: int
     delete_topic_enable: bool
@@ -62,8 +69,12 @@ class BrokerConfigs:
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
     producer_id_expiration_ms: int
+    replica_fetch_backoff_ms: int
     replica_fetch_max_bytes: int
     replica_fetch_response_max_bytes: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    replica_lag_time_max_ms: int
+    replica_selector_class: str | None
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
     telemetry_max_bytes: int
@@ -74,11 +85,13 @@ class BrokerConfigs:
         static: Mapping[str, str] = NOTHING,
         *,
         log_template: LogConfig | None = None,
+        gate_despite_unclean: bool = False,
     ) -> None:
         self.layers = Layers(static=static)
         self._broker_id = broker_id
         self._static = static
         self._log_template = log_template or LogConfig()
+        self._gate_despite_unclean = gate_despite_unclean
         self._seen: Mapping[int | None, Mapping[str, str]] = {}
         self._topic_configs: Mapping[str, Mapping[str, str]] = {}
         self._topics: dict[tuple[tuple[str, str], ...], TopicSettings] = {}
@@ -133,6 +146,7 @@ class BrokerConfigs:
         flag, number = typed.flag, typed.number
         self.auto_create_topics_enable = flag("auto.create.topics.enable")
         self.broker_rack = typed.optional_text("broker.rack")
+        self.broker_session_timeout_ms = number("broker.session.timeout.ms")
         self.connections_max_idle_ms = number("connections.max.idle.ms")
         self.default_replication_factor = number("default.replication.factor")
         self.delete_topic_enable = flag("delete.topic.enable")
@@ -160,20 +174,37 @@ class BrokerConfigs:
         self.offsets_topic_replication_factor = number("offsets.topic.replication.factor")
         self.offsets_topic_segment_bytes = number("offsets.topic.segment.bytes")
         self.producer_id_expiration_ms = number("producer.id.expiration.ms")
-        self.replica_fetch_max_bytes = number("replica.fetch.max.bytes")
-        self.replica_fetch_response_max_bytes = number("replica.fetch.response.max.bytes")
+        self._read_replication(typed)
         self.socket_listen_backlog_size = number("socket.listen.backlog.size")
         self.socket_request_max_bytes = number("socket.request.max.bytes")
         self.telemetry_max_bytes = number("telemetry.max.bytes")
+
+    def _read_replication(self, typed: Typed) -> None:
+        number = typed.number
+        self.replica_fetch_backoff_ms = number("replica.fetch.backoff.ms")
+        self.replica_fetch_max_bytes = number("replica.fetch.max.bytes")
+        self.replica_fetch_response_max_bytes = number("replica.fetch.response.max.bytes")
+        self.replica_high_watermark_checkpoint_interval_ms = number(
+            "replica.high.watermark.checkpoint.interval.ms"
+        )
+        self.replica_lag_time_max_ms = number("replica.lag.time.max.ms")
+        self.replica_selector_class = typed.optional_text("replica.selector.class")
 
     def _topic_settings(self, configs: Mapping[str, str]) -> TopicSettings:
         values = self.layers.topic_values(configs)
         template = replace(
             self._log_template, producer_id_expiration_ms=self.producer_id_expiration_ms
         )
+        typed = Typed(values.__getitem__)
+        unclean = typed.flag("unclean.leader.election.enable")
+        gate = ListOffsetsGate(typed.text("list.offsets.gate"))
+        if unclean and not self._gate_despite_unclean:
+            gate = ListOffsetsGate.OFF
         return TopicSettings(
             log=_log_config(values, template),
-            min_insync_replicas=Typed(values.__getitem__).number("min.insync.replicas"),
+            min_insync_replicas=typed.number("min.insync.replicas"),
+            list_offsets_gate=gate,
+            unclean_leader_election_enable=unclean,
         )
 
 
@@ -215,6 +246,7 @@ def _log_config(values: Mapping[str, Value], template: LogConfig) -> LogConfig:
         compression_type=typed.text("compression.type"),
         compression_zstd_level=number("compression.zstd.level"),
         delete_retention_ms=number("delete.retention.ms"),
+        keeps_leader_epochs=has_leader_epochs(typed.text("message.format.version")),
         max_compaction_lag_ms=number("max.compaction.lag.ms"),
         max_message_bytes=number("max.message.bytes"),
         message_timestamp_after_max_ms=number("message.timestamp.after.max.ms"),

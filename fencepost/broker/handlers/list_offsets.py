@@ -8,17 +8,23 @@
 Nothing found is offset and epoch -1 without an error. The same partition asked twice is one answer,
 INVALID_REQUEST.
 
-Versions: v2 isolation level; v4 current leader epoch, and the epoch in the answer (KIP-320); v7 -3;
-v8 -4; v9 -5; v10 timeout; v11 -6 (KIP-1023). A target below its version is UNSUPPORTED_VERSION,
-before any other check.
+After an election clients are refused as ``list.offsets.gate`` says (KIP-207, `broker.gate`): with
+``kip`` at every lookup; with ``kafka`` as Apache Kafka does it, at latest, and at a lookup by time
+or of the maximum timestamp that finds nothing below what may be read.
 
-Missing: the tier (-5 and -6 find nothing), the gate of KIP-207.
+Versions: v2 isolation level; v4 current leader epoch, and the epoch in the answer (KIP-320); v5
+OFFSET_NOT_AVAILABLE; v7 -3; v8 -4; v9 -5; v10 timeout; v11 -6 (KIP-1023). A target below its
+version is UNSUPPORTED_VERSION, before any other check.
+
+Missing: the tier (-5 and -6 find nothing).
 """
 
 from typing import Final
 
+from fencepost.broker.configs.own import ListOffsetsGate
 from fencepost.broker.context import Context
-from fencepost.broker.ladder import find_leader, find_replica
+from fencepost.broker.gate import gate_of, refusal
+from fencepost.broker.ladder import NO_EPOCH, find_leader, find_replica
 from fencepost.broker.replica import Replica
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.list_offsets import (
@@ -94,10 +100,24 @@ def _look_up(
     replica = find(ctx.broker, topic, index, asked.current_leader_epoch)
     if isinstance(replica, ErrorCode):
         return _error(index, replica)
+    is_client = request.replica_id == CONSUMER
+    gate = gate_of(ctx.broker, replica) if is_client else ListOffsetsGate.OFF
+    if gate is ListOffsetsGate.KIP or (gate is ListOffsetsGate.KAFKA and target == LATEST):
+        return _error(index, refusal(ctx.version))
     timestamp, offset, epoch = _find(replica, target, _bound(replica, request))
+    if gate is ListOffsetsGate.KAFKA and offset < 0 and _is_by_time(target):
+        return _error(index, refusal(ctx.version))
+    has_epochs = replica.log.config.keeps_leader_epochs
     return ListOffsetsPartitionResponse(
-        partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch
+        partition_index=index,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=epoch if has_epochs else NO_EPOCH,
     )
+
+
+def _is_by_time(target: int) -> bool:
+    return target >= 0 or target == MAX_TIMESTAMP
 
 
 def _error(index: int, code: int) -> ListOffsetsPartitionResponse:

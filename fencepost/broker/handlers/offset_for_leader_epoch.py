@@ -2,7 +2,7 @@
 
 The answer is the largest epoch at or below the asked one, with its exclusive end offset: the
 start of the next larger epoch, or the log end for the current one. Unknown is (-1, -1) without an
-error.
+error, and so is every epoch of a topic in the old message format.
 
 Versions: v2 current leader epoch and throttle time; v3 replica id; v4 compact types.
 """
@@ -49,6 +49,8 @@ def _look_up(ctx: Context, topic: str, asked: OffsetForLeaderPartition) -> Epoch
     replica = find_leader(ctx.broker, topic, asked.partition, asked.current_leader_epoch)
     if isinstance(replica, ErrorCode):
         return _error(asked.partition, replica)
+    if not replica.log.config.keeps_leader_epochs:
+        return EpochEndOffset(partition=asked.partition)
     epoch, end_offset = replica.end_offset_for_epoch(asked.leader_epoch)
     return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
 

@@ -6,6 +6,10 @@ the client does not read what it is sent. Whatever a peer sends, at worst its ow
 """
 
 import asyncio
+import contextlib
+import socket
+import struct
+import sys
 from collections import deque
 from typing import TYPE_CHECKING, Final, cast
 
@@ -37,6 +41,8 @@ MAX_IN_FLIGHT: Final = 256
 _SCRATCH: Final = memoryview(bytearray(256 << 10))
 """Where all connections receive: a loop reads one at a time, and uses up what it read."""
 _API_VERSIONS: Final = BY_NAME["api_versions"]
+_RESET: Final = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+"""SO_LINGER with no time at all: what is not sent is forgotten, and the peer sees a reset."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -73,17 +79,11 @@ class Connection(asyncio.BufferedProtocol):
             listener_host=str(local[0]),
         )
         if not self._listener.admit(self):
-            self._close("too_many_connections")
+            self._close("broker_down" if self._listener.is_down else "too_many_connections")
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
         """The connection is gone: nobody waits for its answers any more."""
-        self._closing = True
-        for exchange in self._queue:
-            if exchange.wait is not None:
-                exchange.wait.cancel()
-        self._queue.clear()
-        self._inbox.clear()
-        self._out.clear()
+        self._forget()
         self._listener.forget(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
@@ -284,6 +284,25 @@ class Connection(asyncio.BufferedProtocol):
             self._flush()
             self._closing = True
             self._transport.close()
+
+    def abort(self) -> None:
+        """The broker dies: nothing more is answered, and the client sees a reset."""
+        self._forget()
+        sock: socket.socket | None = self._transport.get_extra_info("socket")
+        if sock is not None:
+            with contextlib.suppress(OSError):  # it may have been closed a moment ago
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self._transport.abort()
+
+    def _forget(self) -> None:
+        """Nobody waits for its answers any more."""
+        self._closing = True
+        for exchange in self._queue:
+            if exchange.wait is not None:
+                exchange.wait.cancel()
+        self._queue.clear()
+        self._inbox.clear()
+        self._out.clear()
 
     def _log(self) -> "FilteringBoundLogger":
         return logs.logger(

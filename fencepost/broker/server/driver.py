@@ -1,9 +1,13 @@
-"""Drives the core's scheduler by an event loop: one loop timer, for the earliest deadline."""
+"""Drives the core's scheduler by an event loop: one loop timer, for the earliest deadline.
+
+With a manual clock there is no timer: no time passes until somebody advances the clock, and whoever
+does runs what is due on the way.
+"""
 
 import asyncio
 import time
 
-from fencepost.broker.scheduler import Scheduler
+from fencepost.broker.scheduler import ManualClock, Scheduler
 from fencepost.broker.server import logs
 
 
@@ -24,6 +28,7 @@ class LoopDriver:
     def __init__(self, scheduler: Scheduler, loop: asyncio.AbstractEventLoop) -> None:
         self._scheduler = scheduler
         self._loop = loop
+        self._has_timer = not isinstance(scheduler.clock, ManualClock)
         self._turn_is_due = False
         self._timer: asyncio.TimerHandle | None = None
         scheduler.wake = self._wake
@@ -54,7 +59,7 @@ class LoopDriver:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        due_ms = self._scheduler.next_deadline_ms()
+        due_ms = self._scheduler.next_deadline_ms() if self._has_timer else None
         if due_ms is not None:
             delay = max(due_ms - self._scheduler.now_ms(), 0) / 1000
             self._timer = self._loop.call_later(delay, self._wake)

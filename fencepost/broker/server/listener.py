@@ -1,4 +1,8 @@
-"""One broker's port."""
+"""One broker's port: who is connected, and what becomes of it while the broker is down.
+
+A broker that is down refuses connections, and yet its port stays ours: it is held by a socket that
+is bound and does not listen, so that no other process is given it meanwhile.
+"""
 
 import asyncio
 import socket
@@ -22,28 +26,69 @@ def bind(host: str, port: int, backlog: int) -> socket.socket:
 
     :raises PortUnavailable: When the address is in use, or not this machine's.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock = socket.socket(_family(host), socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
         sock.listen(backlog)
     except OSError as error:
         sock.close()
-        reason = error.strerror or str(error)
-        raise PortUnavailable(f"can't listen on {host}:{port}: {reason.lower()}") from error
+        raise _unavailable(host, port, error) from error
     sock.setblocking(False)
     return sock
 
 
+def _hold(host: str, port: int) -> socket.socket | None:
+    """A socket that keeps others from a port and refuses connections; None if they have it."""
+    sock = socket.socket(_family(host), socket.SOCK_STREAM)
+    try:
+        # Connections that linger from before do not hinder us, but nobody may bind beside us.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    except OSError:
+        sock.close()
+        return None
+    sock.setblocking(False)
+    return sock
+
+
+def _listen_again(held: socket.socket, host: str, port: int, backlog: int) -> None:
+    """Let a socket that held a port listen there.
+
+    :raises PortUnavailable: When another process has the port nevertheless; the socket is closed.
+    """
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.listen(backlog)
+    except OSError as error:
+        held.close()
+        raise _unavailable(host, port, error) from error
+
+
+def _unavailable(host: str, port: int, error: OSError) -> PortUnavailable:
+    reason = error.strerror or str(error)
+    return PortUnavailable(f"can't listen on {host}:{port}: {reason.lower()}")
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
 class Listener:
-    """Accepts the connections of one broker."""
+    """Accepts the connections of one broker.
+
+    :param sock: Listens already.
+    """
 
     def __init__(self, server: "Server", broker: Broker, sock: socket.socket) -> None:
         self.server = server
         self.broker = broker
         self.answers = Answers()
+        self.is_down = False
+        """Whether connections are refused, because the broker is down."""
         self._sock = sock
+        self._held: socket.socket | None = None
         self._asyncio_server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
         self._per_host: Counter[str] = Counter()
@@ -56,10 +101,38 @@ class Listener:
             backlog=self.broker.configs.socket_listen_backlog_size,
         )
 
+    def go_down(self, *, abruptly: bool) -> None:
+        """Refuse connections from now on and end those that there are; keep the port.
+
+        :param abruptly: Reset the connections; else their ready answers are sent before the end.
+        """
+        if self.is_down:
+            return
+        self.is_down = True
+        self._end(abruptly=abruptly)
+        self._held = _hold(*self._address())
+
+    def listen(self) -> None:
+        """Listen again, on the same port; with `start`, what connects is accepted.
+
+        :raises PortUnavailable: When another process has the port by now.
+        """
+        if not self.is_down:
+            return
+        host, port = self._address()
+        backlog = self.broker.configs.socket_listen_backlog_size
+        held, self._held = self._held, None
+        if held is None:
+            held = bind(host, port, backlog)
+        else:
+            _listen_again(held, host, port, backlog)
+        self._sock = held
+        self.is_down = False
+
     def admit(self, connection: Connection) -> bool:
         """Count a connection, if ``max.connections`` and ``max.connections.per.ip`` let it in."""
         configs, host = self.broker.configs, connection.peer.host
-        room = len(self._connections) < configs.max_connections
+        room = not self.is_down and len(self._connections) < configs.max_connections
         if not room or self._per_host[host] >= configs.max_connections_per_ip:
             return False
         self._connections.add(connection)
@@ -80,14 +153,30 @@ class Listener:
             if connection.last_active_ms < limit:
                 connection.close()
 
-    async def stop(self) -> None:
-        """Stop accepting and close all connections, their ready answers sent."""
-        if self._asyncio_server is not None:
-            self._asyncio_server.close()
-        for connection in tuple(self._connections):
-            connection.close()
+    def stop(self) -> None:
+        """The server ends: give the port up and close all connections, ready answers sent."""
+        self._end(abruptly=False)
+        if self._held is not None:
+            self._held.close()
 
     @property
     def connections(self) -> int:
         """How many there are now."""
         return len(self._connections)
+
+    def _end(self, *, abruptly: bool) -> None:
+        if self._asyncio_server is not None:
+            self._asyncio_server.close()
+            self._asyncio_server = None
+        else:
+            self._sock.close()
+        for connection in tuple(self._connections):
+            if abruptly:
+                connection.abort()
+            else:
+                connection.close()
+
+    def _address(self) -> tuple[str, int]:
+        """Where it listens."""
+        address = self.server.cluster.options.addresses[self.broker.broker_id - 1]
+        return address.host, address.port

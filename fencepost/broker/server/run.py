@@ -7,12 +7,14 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from importlib import import_module
 from types import ModuleType
 from typing import TypeAlias
 
 from fencepost.broker.cluster import Address, Cluster, ClusterOptions, Conformance
 from fencepost.broker.controller import NewTopic
+from fencepost.broker.scheduler import Clock, ManualClock
 from fencepost.broker.server import logs
 from fencepost.broker.server.driver import SystemClock
 from fencepost.broker.server.listener import bind
@@ -23,6 +25,15 @@ WILDCARDS = ("0.0.0.0", "::")
 
 ControlPlane: TypeAlias = Callable[[Server, socket.socket, asyncio.Event], Awaitable[None]]
 """Serves the control API on a listening socket until the event is set."""
+
+
+class ClockMode(StrEnum):
+    """Whose time holds in a cluster."""
+
+    REAL = "real"
+    """The wall clock's."""
+    MANUAL = "manual"
+    """Begins at the wall clock's and stands still until somebody advances it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +49,7 @@ class ServeOptions:
     control_port: int = 9644
     topics: tuple[NewTopic, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
+    clock: ClockMode = ClockMode.REAL
     conformance: Conformance = Conformance.KIP
     seed: int = 0
     log_level: str = "info"
@@ -80,7 +92,7 @@ async def _serve(
     options: ServeOptions, control_plane: ControlPlane, on_ready: Callable[[Ready], None]
 ) -> None:
     sockets, control_socket = _bind_all(options)
-    clock = SystemClock()
+    clock = _make_clock(options.clock)
     server = Server(_make_cluster(options, sockets, clock), clock, sockets)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -112,9 +124,12 @@ def _bind_all(options: ServeOptions) -> tuple[list[socket.socket], socket.socket
         raise
 
 
-def _make_cluster(
-    options: ServeOptions, sockets: list[socket.socket], clock: SystemClock
-) -> Cluster:
+def _make_clock(mode: ClockMode) -> Clock:
+    real = SystemClock()
+    return ManualClock(real.now_ms()) if mode is ClockMode.MANUAL else real
+
+
+def _make_cluster(options: ServeOptions, sockets: list[socket.socket], clock: Clock) -> Cluster:
     advertised = _advertised(options)
     cluster_options = ClusterOptions(
         addresses=tuple(

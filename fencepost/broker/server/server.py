@@ -1,18 +1,28 @@
-"""A served cluster: listeners, the loop's driver, the journal, and an orderly end."""
+"""A served cluster: listeners, the loop's driver, the journal, and an orderly end.
+
+What a test does to a whole broker passes through here, because it is more than the core's affair: a
+broker that is down has a port that refuses.
+"""
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
+from fencepost.broker import steering
 from fencepost.broker.cluster import Cluster
-from fencepost.broker.replica import Replica
-from fencepost.broker.scheduler import Clock
+from fencepost.broker.controller import ControllerError
+from fencepost.broker.events import Kind
+from fencepost.broker.scheduler import Clock, ManualClock, advance
+from fencepost.broker.server import logs
 from fencepost.broker.server.connection import Connection
 from fencepost.broker.server.driver import LoopDriver
 from fencepost.broker.server.journal import Journal
-from fencepost.broker.server.listener import Listener
+from fencepost.broker.server.listener import Listener, PortUnavailable
 from fencepost.broker.server.reclaim import Reclaimer
 from fencepost.broker.server.wakefulness import Wakefulness
+from fencepost.protocol.errors import ErrorCode
+from fencepost.storage.log import Log
 
 IDLE_CHECK_S = 1.0
 
@@ -28,13 +38,15 @@ class Server:
         self.clock = clock
         self.journal = Journal()
         self._sockets = sockets
-        self._listeners: list[Listener] = []
+        self._listeners: dict[int, Listener] = {}
         self._flushes: dict[Connection, None] = {}
         self.stay_awake: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop
         self._driver: LoopDriver
         self._reclaimer: Reclaimer
-        self._idle_check: asyncio.TimerHandle
+        self._idle_check: asyncio.TimerHandle | None = None
+        self._ports = asyncio.Lock()
+        """Held while a port opens, which may take some turns of the loop."""
 
     async def start(self) -> None:
         """Accept connections on every port."""
@@ -43,20 +55,108 @@ class Server:
         self._reclaimer = Reclaimer(self._loop)
         self.stay_awake = Wakefulness(self._loop).prolong
         for broker in self.cluster.brokers.values():
-            broker.discard = self._reclaim
+            broker.disk.discard = self._reclaim
         for broker, sock in zip(self.cluster.brokers.values(), self._sockets, strict=True):
             listener = Listener(self, broker, sock)
-            self._listeners.append(listener)
+            self._listeners[broker.broker_id] = listener
             await listener.start(self._loop)
-        self._check_idle()
+        if not isinstance(self.clock, ManualClock):  # its time is not the one that clients live in
+            self._check_idle()
 
-    def reset(self) -> None:
-        """Take the cluster back to how it started; connections stay.
+    async def reset(self) -> None:
+        """Take the cluster back to how it started; every broker runs, connections stay.
 
         It is quick however much there was: what the cluster held is freed later, bit by bit.
+
+        :raises ControllerError: BROKER_NOT_AVAILABLE when another process has the port of a broker
+            that is down; then nothing is changed.
         """
-        self._reclaimer.add(self.journal.clear())
-        self.cluster.reset()
+        async with self._ports:
+            with self._opening(self._listeners.values()) as opened:
+                self._reclaimer.add(self.journal.clear())
+                steering.restore(self.cluster)
+                self.cluster.reset()
+            await self._accept(opened)
+
+    # -- brokers --------------------------------------------------------------------------------
+
+    async def stop_broker(self, broker_id: int) -> None:
+        """Shut a broker down in order: it hands its leaderships over, answers what it can, closes.
+
+        :raises ControllerError: When there is no such broker, or it does not run.
+        """
+        async with self._ports:
+            steering.stop(self.cluster, broker_id)
+            self._listeners[broker_id].go_down(abruptly=False)
+
+    async def kill_broker(self, broker_id: int, fence: steering.Fence) -> None:
+        """End a broker at once: its connections are reset, nothing more is answered.
+
+        :raises ControllerError: When there is no such broker, or it does not run.
+        """
+        async with self._ports:
+            listener = self._listeners.get(broker_id)
+            if listener is not None:  # first, so that what its end brings about is not answered
+                listener.go_down(abruptly=True)
+            steering.kill(self.cluster, broker_id, fence)
+
+    async def start_broker(self, broker_id: int) -> None:
+        """Start a broker that is down, on its port; it has caught up with its leaders.
+
+        :raises ControllerError: When there is no such broker, or it runs; BROKER_NOT_AVAILABLE when
+            another process has its port, and it stays down.
+        """
+        async with self._ports:
+            port = self._listeners.get(broker_id)
+            with self._opening([port] if port is not None else []) as opened:
+                steering.start(self.cluster, broker_id)
+            await self._accept(opened)
+
+    @contextmanager
+    def _opening(self, listeners: Iterable[Listener]) -> Iterator[list[Listener]]:
+        """Let those that are down listen again; where that or what follows fails, they do not.
+
+        :raises ControllerError: BROKER_NOT_AVAILABLE when another process has a port.
+        """
+        opened: list[Listener] = []
+        try:
+            for listener in listeners:
+                if listener.is_down:
+                    listener.listen()
+                    opened.append(listener)
+            yield opened
+        except (ControllerError, PortUnavailable) as error:
+            for listener in opened:
+                listener.go_down(abruptly=True)
+            if isinstance(error, ControllerError):
+                raise
+            problem = f"{error}, and the broker of this port stays down"
+            raise ControllerError(ErrorCode.BROKER_NOT_AVAILABLE, problem) from error
+
+    async def _accept(self, opened: Iterable[Listener]) -> None:
+        for listener in opened:
+            await listener.start(self._loop)
+
+    def advance(self, by_ms: int) -> None:
+        """Let time pass on a manual clock; all that is due meanwhile happens in order.
+
+        :raises ControllerError: INVALID_REQUEST when the clock is the real one.
+        """
+        if not isinstance(self.clock, ManualClock):
+            raise ControllerError(
+                ErrorCode.INVALID_REQUEST,
+                "the clock is the real one, which nobody can advance; start the cluster with "
+                "--clock manual",
+            )
+        end_ms = self.clock.now_ms() + by_ms
+        while self.clock.now_ms() < end_ms:
+            try:
+                advance(self.cluster.scheduler, self.clock, end_ms - self.clock.now_ms())
+            except Exception:  # noqa: BLE001  # a bug in one callback must not end the others
+                logs.logger().exception("callback_failed")
+        self.cluster.events.emit(Kind.CLOCK_ADVANCED, ms=by_ms)
+
+    # -- the loop -------------------------------------------------------------------------------
 
     def flush_soon(self, connection: Connection) -> None:
         """Send a connection's answers at the end of this turn, all in one write."""
@@ -67,15 +167,16 @@ class Server:
     @property
     def connections(self) -> dict[int, int]:
         """How many connections each broker has."""
-        return {x.broker.broker_id: x.connections for x in self._listeners}
+        return {broker_id: each.connections for broker_id, each in self._listeners.items()}
 
     async def stop(self) -> None:
         """Close every port and connection."""
-        self._idle_check.cancel()
+        if self._idle_check is not None:
+            self._idle_check.cancel()
         self._driver.stop()
         self._reclaimer.stop()
-        for listener in self._listeners:
-            await listener.stop()
+        for listener in self._listeners.values():
+            listener.stop()
         await asyncio.sleep(0)  # lets the transports send what they hold and close
 
     def _flush(self) -> None:
@@ -83,18 +184,18 @@ class Server:
         for connection in flushes:
             connection.flush()
 
-    def _reclaim(self, replicas: list[Replica]) -> None:
-        self._reclaimer.add(_dismantled(replicas))
+    def _reclaim(self, logs: list[Log]) -> None:
+        self._reclaimer.add(_dismantled(logs))
 
     def _check_idle(self) -> None:
         now_ms = self.clock.now_ms()
-        for listener in self._listeners:
+        for listener in self._listeners.values():
             listener.close_idle(now_ms)
         self._idle_check = self._loop.call_later(IDLE_CHECK_S, self._check_idle)
 
 
-def _dismantled(replicas: list[Replica]) -> Iterator[None]:
-    """Frees replicas that are gone, a little with each step."""
-    while replicas:
-        yield from replicas.pop().log.dismantle()
+def _dismantled(logs: list[Log]) -> Iterator[None]:
+    """Frees logs that are gone, a little with each step."""
+    while logs:
+        yield from logs.pop().dismantle()
         yield

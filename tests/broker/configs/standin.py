@@ -38,6 +38,7 @@ class StandIn:
             brokers=[BrokerImage(broker_id=self.broker_id, host="127.0.0.1", port=9092)],
             cluster_id="stand-in",
             rng=random.Random(0),
+            settings=self.configs.topic,
             publish=self._take,
         )
 

@@ -42,6 +42,9 @@ OTHER_TEXTS = {
     "compression.type": "zstd",
     "message.timestamp.type": "LogAppendTime",
     "log.message.timestamp.type": "LogAppendTime",
+    "list.offsets.gate": "off",
+    "message.format.version": "0.10.2",
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 }
 
 

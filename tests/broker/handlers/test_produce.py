@@ -152,7 +152,7 @@ def test_acks_all_needs_as_many_in_sync_replicas_as_the_topic_says(
     create(driver, "t", [(1, 2, 3)], min_insync_replicas=minimum)
     controller = driver.cluster.controller
     topic = controller.image.topics["t"]
-    shrunk = replace(topic.partitions[0], isr=(1, 2))
+    shrunk = replace(topic.partitions[0], isr=(1, 2), partition_epoch=1)
     controller.update_topics([replace(topic, partitions=(shrunk,))])
     answer = produce(driver, "t", b"a")
     assert answer.error_code == code

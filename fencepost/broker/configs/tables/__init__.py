@@ -7,6 +7,7 @@ any of these words, followed by an indented line of documentation:
 ``>=1``, ``0..1``, ``1..9|-1``        bounds, inclusive; the last takes -1 as well
 ``one-of:a,b``, ``any-case:A,B``      the values, or a list's entries
 ``non-empty``, ``throttled-replicas`` further checks of texts and lists
+``format-version``                    a release of Kafka
 ``per-broker``, ``cluster-wide``      how a broker config may change at run time; else it may not
 ``hidden``                            shown only where it is set
 ``acts``                              it has its effect here
@@ -85,6 +86,8 @@ def _valid(word: str, key: str, rest: str) -> Valid:
         return Valid(non_empty=True)
     if word == "throttled-replicas":
         return Valid(throttled_replicas=True)
+    if word == "format-version":
+        return Valid(format_version=True)
     if word.startswith(">="):
         return Valid(at_least=_number(word[2:]))
     bounds, _, extra = word.partition("|")

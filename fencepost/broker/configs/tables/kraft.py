@@ -8,7 +8,7 @@ from typing import Final
 TABLE: Final = """\
 broker.heartbeat.interval.ms INT 2000 inert:controller
     How often a broker sends the controller a sign of life, in ms.
-broker.session.timeout.ms INT 9000 inert:controller
+broker.session.timeout.ms INT 9000 >=1 acts
     Silence after which the controller fences a broker, in ms.
 controller.listener.names LIST - fixed:roles
     Listeners of the controller.

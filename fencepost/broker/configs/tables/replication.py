@@ -33,7 +33,7 @@ num.replica.fetchers INT 1 >=1 cluster-wide inert:threads
 replica.alter.log.dirs.io.max.bytes.per.second LONG 9223372036854775807 >=0 cluster-wide hidden \
 inert:quotas
     Bytes a second that moves between directories may take.
-replica.fetch.backoff.ms INT 1000 >=0 inert:followers
+replica.fetch.backoff.ms INT 1000 >=0 acts
     How long a follower rests after an error, in ms.
 replica.fetch.max.bytes INT 1048576 >=0 acts
     Bytes a follower asks for from one partition.
@@ -43,17 +43,19 @@ replica.fetch.response.max.bytes INT 10485760 >=0 acts
     Bytes a follower asks for in one answer.
 replica.fetch.wait.max.ms INT 500 inert:followers
     How long a follower's fetch may wait at the leader, in ms.
-replica.high.watermark.checkpoint.interval.ms LONG 5000 inert:disk
-    How often high watermarks are written, in ms.
-replica.lag.time.max.ms LONG 30000 inert:followers
+replica.high.watermark.checkpoint.interval.ms LONG 5000 >=1 acts
+    How often high watermarks are written, in ms; a broker that was killed starts with those.
+replica.lag.time.max.ms LONG 30000 >=1 acts
     How long a follower may lag before it leaves the ISR, in ms.
-replica.selector.class STRING - inert:plugins
-    Class that chooses the replica a consumer reads from.
+replica.selector.class STRING - one-of:\
+org.apache.kafka.common.replica.LeaderSelector,\
+org.apache.kafka.common.replica.RackAwareReplicaSelector acts
+    Class that chooses the replica a consumer reads from (KIP-392); unset, it is the leader.
 replica.socket.receive.buffer.bytes INT 65536 inert:followers
     Receive buffer of a follower's connection, in bytes.
 replica.socket.timeout.ms INT 30000 inert:followers
     How long a follower waits for an answer, in ms.
-unclean.leader.election.enable BOOLEAN false cluster-wide inert:unclean
+unclean.leader.election.enable BOOLEAN false cluster-wide acts
     Whether a replica outside the ISR may lead when nothing else is left.
 unclean.leader.election.interval.ms LONG 300000 >=1 hidden inert:unclean
     How often leaderless partitions are looked for, in ms.

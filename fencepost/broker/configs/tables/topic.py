@@ -72,6 +72,6 @@ segment.jitter.ms LONG 0 >=0 inert:jitter
     Most that is taken off segment.ms at random, in ms.
 segment.ms LONG 604800000 >=1 acts
     Age at which the active segment is closed, in ms.
-unclean.leader.election.enable BOOLEAN false inert:unclean
+unclean.leader.election.enable BOOLEAN false acts
     Whether a replica outside the ISR may lead when nothing else is left.
 """

@@ -1,0 +1,97 @@
+"""The requests that a follower sends, with just the fields that their version has."""
+
+from typing import Final
+
+from fencepost.broker.configs.resolve import BrokerConfigs
+from fencepost.broker.replica import Replica
+from fencepost.protocol.apis import BY_NAME
+from fencepost.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ReplicaState,
+)
+from fencepost.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from fencepost.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+
+FETCH: Final = BY_NAME["fetch"]
+LIST_OFFSETS: Final = BY_NAME["list_offsets"]
+OFFSET_FOR_LEADER_EPOCH: Final = BY_NAME["offset_for_leader_epoch"]
+LATEST: Final = -1
+EARLIEST: Final = -2
+EARLIEST_LOCAL: Final = -4
+_UNKNOWN: Final = -1
+_FIRST_FETCH_WITH_EPOCH: Final = 9
+_FIRST_FETCH_WITH_LAST_EPOCH: Final = 12
+_FIRST_FETCH_WITH_STATE: Final = 15
+_FIRST_LIST_WITH_EPOCH: Final = 4
+_FIRST_LIST_WITH_LOCAL: Final = 8
+
+
+def fetch_request(
+    replica: Replica, configs: BrokerConfigs, *, broker_epoch: int, version: int
+) -> FetchRequest:
+    """For what comes after the replica's log end, without waiting for it."""
+    latest = replica.log.latest_epoch
+    knows_last = version >= _FIRST_FETCH_WITH_LAST_EPOCH and latest is not None
+    partition = FetchPartition(
+        partition=replica.index,
+        current_leader_epoch=(
+            replica.leader_epoch if version >= _FIRST_FETCH_WITH_EPOCH else _UNKNOWN
+        ),
+        fetch_offset=replica.log.log_end_offset,
+        last_fetched_epoch=latest if knows_last and latest is not None else _UNKNOWN,
+        log_start_offset=replica.log.log_start_offset,
+        partition_max_bytes=configs.replica_fetch_max_bytes,
+        high_watermark=replica.high_watermark,
+    )
+    topic = FetchTopic(topic=replica.topic, topic_id=replica.topic_id, partitions=(partition,))
+    if version >= _FIRST_FETCH_WITH_STATE:
+        return FetchRequest(
+            replica_state=ReplicaState(replica_id=replica.broker_id, replica_epoch=broker_epoch),
+            max_bytes=configs.replica_fetch_response_max_bytes,
+            topics=(topic,),
+        )
+    return FetchRequest(
+        replica_id=replica.broker_id,
+        max_bytes=configs.replica_fetch_response_max_bytes,
+        topics=(topic,),
+    )
+
+
+def epoch_end_request(replica: Replica, epoch: int) -> OffsetForLeaderEpochRequest:
+    """For the end of an epoch in the leader's log."""
+    partition = OffsetForLeaderPartition(
+        partition=replica.index,
+        current_leader_epoch=replica.leader_epoch,
+        leader_epoch=epoch,
+    )
+    return OffsetForLeaderEpochRequest(
+        replica_id=replica.broker_id,
+        topics=(OffsetForLeaderTopic(topic=replica.topic, partitions=(partition,)),),
+    )
+
+
+def list_offset_request(replica: Replica, timestamp: int, *, version: int) -> ListOffsetsRequest:
+    """For an offset of the leader's log by its special timestamp."""
+    if timestamp == EARLIEST_LOCAL and version < _FIRST_LIST_WITH_LOCAL:
+        timestamp = EARLIEST
+    partition = ListOffsetsPartition(
+        partition_index=replica.index,
+        current_leader_epoch=(
+            replica.leader_epoch if version >= _FIRST_LIST_WITH_EPOCH else _UNKNOWN
+        ),
+        timestamp=timestamp,
+    )
+    return ListOffsetsRequest(
+        replica_id=replica.broker_id,
+        topics=(ListOffsetsTopic(name=replica.topic, partitions=(partition,)),),
+    )

@@ -1,0 +1,127 @@
+"""Who is in sync: when a follower joins the ISR, and when it leaves.
+
+A follower joins when it has fetched, under the leader's epoch, up to the high watermark and past
+the start of that epoch, and the controller has its broker online, in the very registration that
+fetched (KIP-903): a broker that the controller marks offline never joins, however well it fetches
+(KIP-320, KAFKA-6880). It leaves when it has not had all that the leader had for
+``replica.lag.time.max.ms``.
+
+The leader only proposes; the ISR is the controller's (KIP-497, AlterPartition). One proposal is on
+the way at a time, and until its fate is known the high watermark waits for the old ISR and for the
+new one: the controller may have accepted already.
+"""
+
+from typing import TYPE_CHECKING
+
+from fencepost.broker.controller import IsrProposal
+from fencepost.broker.image import PartitionImage
+from fencepost.broker.replica import Replica
+from fencepost.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from fencepost.broker.broker import Broker
+
+ANY_EPOCH = -1
+"""The broker epoch of a follower that does not say which registration it is (before Fetch v15)."""
+
+
+class InSyncReplicas:
+    """One broker's proposals, for all replicas that it leads."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+
+    def consider(self, replica: Replica, follower_id: int) -> None:
+        """Propose a follower that is not in the ISR, if it may join."""
+        if replica.pending_isr is not None or follower_id in replica.isr:
+            return
+        progress = replica.followers[follower_id]
+        if progress.has_caught_up_with(replica) and self._is_online(
+            follower_id, progress.broker_epoch
+        ):
+            self._propose(replica, (*replica.isr, follower_id))
+
+    def drop_laggards(self) -> None:
+        """Propose every ISR without the followers that lag too long; repeat what got lost."""
+        broker = self._broker
+        oldest_ms = broker.scheduler.now_ms() - broker.configs.replica_lag_time_max_ms
+        for replica in list(broker.replicas.values()):
+            if not replica.is_leader:
+                continue
+            self.repeat(replica)
+            laggards = replica.laggards(oldest_ms)
+            if laggards:
+                self._drop(replica, laggards)
+
+    def expel(self, replica: Replica, follower_id: int) -> bool:
+        """Propose the ISR without this follower, whatever it has.
+
+        :returns: Whether the follower is out of it now.
+        """
+        if follower_id in replica.isr and replica.pending_isr is None:
+            self._drop(replica, {follower_id})
+        return follower_id not in replica.isr
+
+    def repeat(self, replica: Replica) -> None:
+        """Propose again what got lost on its way, or whose answer did."""
+        if replica.is_leader and replica.pending_isr is not None and replica.proposal_lost:
+            self._send(replica, replica.pending_isr)
+
+    def _drop(self, replica: Replica, followers: set[int]) -> None:
+        if replica.pending_isr is None:
+            for follower_id in followers:
+                replica.followers[follower_id].has_fetched_since = False
+            self._propose(replica, tuple(b for b in replica.isr if b not in followers))
+
+    def _is_online(self, follower_id: int, broker_epoch: int) -> bool:
+        known = self._broker.view.brokers.get(follower_id)
+        return known is not None and not known.fenced and broker_epoch in (ANY_EPOCH, known.epoch)
+
+    def _propose(self, replica: Replica, isr: tuple[int, ...]) -> None:
+        replica.pending_isr = isr
+        self._send(replica, isr)
+
+    def _send(self, replica: Replica, isr: tuple[int, ...]) -> None:
+        broker = self._broker
+        replica.proposal_lost = False
+        epochs = {b: p.broker_epoch for b, p in replica.followers.items()}
+        proposal = IsrProposal(
+            topic=replica.topic,
+            topic_id=replica.topic_id,
+            index=replica.index,
+            leader=broker.broker_id,
+            broker_epoch=broker.epoch,
+            leader_epoch=replica.leader_epoch,
+            partition_epoch=replica.partition_epoch,
+            isr=tuple((b, epochs.get(b, broker.epoch)) for b in isr),
+        )
+
+        def answered(answer: PartitionImage | ErrorCode) -> None:
+            self._answered(replica, proposal, answer)
+
+        def lost() -> None:
+            if replica.is_leader and replica.leader_epoch == proposal.leader_epoch:
+                replica.proposal_lost = True
+
+        broker.ask_controller(
+            lambda controller: controller.alter_partition(proposal), answered, lost
+        )
+
+    def _answered(
+        self, replica: Replica, proposal: IsrProposal, answer: PartitionImage | ErrorCode
+    ) -> None:
+        """Take what was decided; what was refused for good is not waited for any more.
+
+        A refusal because the partition has changed keeps the proposal pending: the new view that
+        says how is on its way.
+        """
+        if not replica.is_leader or replica.leader_epoch != proposal.leader_epoch:
+            return
+        if isinstance(answer, PartitionImage):
+            if answer.leader_epoch == replica.leader_epoch:
+                replica.lead(answer, now_ms=self._broker.scheduler.now_ms())
+        elif (
+            answer is ErrorCode.INELIGIBLE_REPLICA
+            and replica.partition_epoch == proposal.partition_epoch
+        ):
+            replica.withdraw_proposal()
