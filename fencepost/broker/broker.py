@@ -144,7 +144,6 @@ class Broker:
                 self._drop(old)
             if new is not None:
                 self._take(new)
-        self._note_brokers(before)
         self.coordinator.on_topics_deleted(
             name
             for name, topic in before.topics.items()
@@ -311,14 +310,6 @@ class Broker:
                 follower = self._followers[key] = Follower(self, replica)
                 follower.hold = self.holds.get(key)
             follower.poke()
-
-    def _note_brokers(self, before: ClusterImage) -> None:
-        """A broker is online again: who follows it may go on."""
-        if before.brokers is not self.view.brokers:
-            for broker_id, broker in self.view.brokers.items():
-                known = before.brokers.get(broker_id)
-                if known is not None and known.epoch != broker.epoch:
-                    self.poke_followers_of(broker_id)
 
     def _drop(self, topic: TopicImage) -> None:
         for index in range(len(topic.partitions)):

@@ -216,9 +216,11 @@ class Controller:
 
     def rules(self, topic: str) -> Rules:
         """What the cluster means for the elections of a topic's partitions now."""
+        settings = self._settings(topic)
         return Rules(
             is_online=self.is_online,
-            min_insync_replicas=self._settings(topic).min_insync_replicas,
+            min_insync_replicas=settings.min_insync_replicas,
+            unclean=settings.unclean_leader_election_enable,
         )
 
     def is_online(self, broker_id: int) -> bool:
@@ -324,11 +326,7 @@ class Controller:
             self._set_broker(replace(broker, fenced=True), leaves=True)
 
     def unfence(self, broker_id: int) -> None:
-        """Register a broker anew: it is online, in the next broker epoch.
-
-        What it left behind as an earlier registration, if nobody noticed its end, is settled first.
-        """
-        self.fence(broker_id)
+        """Register a broker anew that was fenced: it is online, in the next broker epoch."""
         broker = self.image.brokers[broker_id]
         self._set_broker(replace(broker, fenced=False, epoch=broker.epoch + 1), leaves=False)
 
@@ -345,7 +343,11 @@ class Controller:
         isr = [b for b in before.isr if b != broker_id]
         after = conclude(before, self.rules(topic), isr=isr, lost=[broker_id])
         if after.leader == before.leader == broker_id:
-            after = replace(after, leader_epoch=before.leader_epoch + 1)
+            after = replace(
+                after,
+                leader_epoch=before.leader_epoch + 1,
+                partition_epoch=before.partition_epoch + 1,
+            )
         brokers = {**self.image.brokers, broker_id: replace(broker, epoch=broker.epoch + 1)}
         self.image = replace(self.image, brokers=brokers)
         self.update_partitions({(topic, index): after})

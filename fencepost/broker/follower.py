@@ -106,7 +106,6 @@ class Follower:
         "_report",
         "_request",
         "_retry",
-        "_rung",
         "_truncated_to",
         "hold",
         "replica",
@@ -120,8 +119,6 @@ class Follower:
         self.hold: Hold | None = None
         self._queued = False
         self._in_flight = False
-        self._rung = False
-        """Whether it was poked while a request was on the way."""
         self._request = 0
         """The number of the latest request: answers of earlier ones are worthless."""
         self._epoch = -1
@@ -174,7 +171,7 @@ class Follower:
     def _run(self) -> None:
         self._queued = False
         if self._in_flight and self._epoch == self.replica.leader_epoch:
-            self._rung = True
+            # The answer comes before whatever its leader rings for later: links keep the order.
             return
         if not self._is_held():
             self.step()
@@ -245,9 +242,6 @@ class Follower:
                 self._rest()
             else:
                 error = take(answer)
-            if self._rung:
-                self._rung = False
-                self.poke()
             if report is not None:
                 report(self._step_report(api, leader, epoch, start, error))
 

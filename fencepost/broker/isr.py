@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.broker.controller import IsrProposal
 from fencepost.broker.image import PartitionImage
-from fencepost.broker.replica import Replica
+from fencepost.broker.replica import UNKNOWN_OFFSET, Replica
 from fencepost.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -32,10 +32,18 @@ class InSyncReplicas:
         self._broker = broker
 
     def consider(self, replica: Replica, follower_id: int) -> None:
-        """Propose a follower that is not in the ISR, if it may join."""
-        if replica.pending_isr is not None or follower_id in replica.isr:
+        """Propose a follower that is not in the ISR, if it may join.
+
+        What a broker fetches while it is offline says nothing of the log that it comes back with:
+        where it does not say in which registration it fetches, it has to fetch again then.
+        """
+        progress = replica.followers.get(follower_id)
+        if progress is None or follower_id in replica.isr:
             return
-        progress = replica.followers[follower_id]
+        if progress.broker_epoch == ANY_EPOCH and not self._is_online(follower_id, ANY_EPOCH):
+            progress.log_end_offset = UNKNOWN_OFFSET
+        if replica.pending_isr is not None:
+            return
         if progress.has_caught_up_with(replica) and self._is_online(
             follower_id, progress.broker_epoch
         ):
@@ -69,8 +77,6 @@ class InSyncReplicas:
 
     def _drop(self, replica: Replica, followers: set[int]) -> None:
         if replica.pending_isr is None:
-            for follower_id in followers:
-                replica.followers[follower_id].has_fetched_since = False
             self._propose(replica, tuple(b for b in replica.isr if b not in followers))
 
     def _is_online(self, follower_id: int, broker_epoch: int) -> bool:

@@ -2,6 +2,7 @@
 
 Round robin over the brokers with racks taken in turn, as Kafka spreads replicas: the leaders of a
 topic's partitions go round, and a partition's replicas lie on different racks while there are any.
+Brokers that are offline (fenced) come last on their rack, and never lead.
 """
 
 import random
@@ -26,23 +27,34 @@ def place(
     """Replicas of ``partitions`` new partitions, the preferred leader first in each.
 
     :param first_partition: Index of the first one, so that added partitions go on with the round.
-    :raises PlacementError: When there are fewer usable brokers than replicas asked for.
+    :raises PlacementError: When there are fewer brokers than replicas asked for, or all are fenced.
     """
-    usable = [broker for broker in brokers.values() if not broker.fenced]
-    if replication_factor > len(usable):
+    problem = _problem(brokers, replication_factor)
+    if problem is not None:
         raise PlacementError(
-            f"Unable to replicate the partition {replication_factor} time(s): The target "
-            f"replication factor of {replication_factor} cannot be reached because only "
-            f"{len(usable)} broker(s) are registered or some brokers have all their log "
+            f"Unable to replicate the partition {replication_factor} time(s): {problem}"
+        )
+    order = _by_racks([broker for broker in brokers.values() if not broker.fenced])
+    fenced = _by_racks([broker for broker in brokers.values() if broker.fenced])
+    start = rng.randrange(len(order)) if first_partition == 0 else 0
+    racks = {broker.broker_id: broker.rack or broker.broker_id for broker in brokers.values()}
+    slots = range(start + first_partition, start + first_partition + partitions)
+    return [
+        _across_racks([*_walk(order, slot), *_rotated(fenced, slot)], racks)[:replication_factor]
+        for slot in slots
+    ]
+
+
+def _problem(brokers: Mapping[int, BrokerImage], replication_factor: int) -> str | None:
+    if all(broker.fenced for broker in brokers.values()):
+        return "All brokers are currently fenced, or have all their log directories cordoned."
+    if replication_factor > len(brokers):
+        return (
+            f"The target replication factor of {replication_factor} cannot be reached because "
+            f"only {len(brokers)} broker(s) are registered or some brokers have all their log "
             "directories cordoned."
         )
-    order = _by_racks(usable)
-    start = rng.randrange(len(order)) if first_partition == 0 else 0
-    racks = {broker.broker_id: broker.rack or broker.broker_id for broker in usable}
-    return [
-        _replicas(order, racks, start + first_partition + i, replication_factor)
-        for i in range(partitions)
-    ]
+    return None
 
 
 def _by_racks(brokers: Sequence[BrokerImage]) -> list[int]:
@@ -51,26 +63,29 @@ def _by_racks(brokers: Sequence[BrokerImage]) -> list[int]:
     for broker in sorted(brokers, key=lambda b: b.broker_id):
         racks.setdefault(broker.rack or "", []).append(broker.broker_id)
     lanes = [racks[rack] for rack in sorted(racks)]
-    longest = max(map(len, lanes))
+    longest = max(map(len, lanes), default=0)
     return [lane[i] for i in range(longest) for lane in lanes if i < len(lane)]
 
 
-def _replicas(
-    order: Sequence[int], racks: Mapping[int, str | int], leader_slot: int, count: int
-) -> tuple[int, ...]:
-    """The leader, then its followers; each full round shifts the followers by one more.
+def _rotated(order: Sequence[int], slot: int) -> list[int]:
+    first = slot % len(order) if order else 0
+    return [*order[first:], *order[:first]]
+
+
+def _walk(order: Sequence[int], slot: int) -> list[int]:
+    """The leader, then its followers; each full round shifts the followers by one more."""
+    leader, *others = _rotated(order, slot)
+    return [leader, *_rotated(others, slot // len(order))]
+
+
+def _across_racks(walk: Sequence[int], racks: Mapping[int, str | int]) -> tuple[int, ...]:
+    """The same brokers, one of each rack before the second of any.
 
     :param racks: By broker id; a broker without a rack is one by itself.
     """
-    size = len(order)
-    first = leader_slot % size
-    shift = leader_slot // size % max(size - 1, 1)
-    walk = [order[first]]
-    walk += [order[(first + 1 + (shift + i) % (size - 1)) % size] for i in range(size - 1)]
     before: Counter[str | int] = Counter()
-    laps = []
+    laps = {}
     for broker_id in walk:
-        laps.append(before[racks[broker_id]])
+        laps[broker_id] = before[racks[broker_id]]
         before[racks[broker_id]] += 1
-    by_lap = sorted(range(size), key=laps.__getitem__)
-    return tuple(walk[place] for place in by_lap[:count])
+    return tuple(sorted(walk, key=laps.__getitem__))

@@ -49,15 +49,12 @@ class FollowerProgress:
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
     """When it was last known to have had all that the leader had."""
-    has_fetched_since: bool = False
-    """Whether it fetched since it was last dropped from the ISR."""
     _leader_end_then: int = UNKNOWN_OFFSET
 
     def fetched(self, *, at: int, log_start_offset: int, leader_end: int, now_ms: int) -> None:
         """Take in a fetch from offset ``at``, when the leader's log ended at ``leader_end``."""
         self.log_end_offset = at
         self.log_start_offset = log_start_offset
-        self.has_fetched_since = True
         if at >= leader_end:
             self.last_caught_up_ms = now_ms
         elif at >= self._leader_end_then:  # it has all that there was at the fetch before
@@ -66,13 +63,11 @@ class FollowerProgress:
         self.last_fetch_ms = now_ms
 
     def has_caught_up_with(self, leader: "Replica") -> bool:
-        """Whether its log reaches the high watermark, and into the leader's epoch."""
-        end = self.log_end_offset
-        return (
-            self.has_fetched_since
-            and end >= leader.high_watermark
-            and end >= leader.epoch_start_offset
-        )
+        """Whether its log reaches the high watermark, and into the leader's epoch.
+
+        A follower that has not fetched since it was dropped from the ISR has an unknown log end.
+        """
+        return self.log_end_offset >= max(leader.high_watermark, leader.epoch_start_offset)
 
 
 class Replica:
@@ -192,6 +187,8 @@ class Replica:
         self._raise_watermark()
         for broker_id in self.followers:
             self.consider(self, broker_id)
+            if broker_id not in self.isr:  # it may be online again, and has to fetch to join
+                self.ring(broker_id, self.topic, self.index)
 
     def follow(self, image: PartitionImage) -> None:
         """Follow the image's leader in its epoch."""
@@ -306,6 +303,8 @@ class Replica:
         )
         if broker_id not in self.isr:
             self.consider(self, broker_id)
+        if not self.is_leader:  # this follower was all that a reassignment waited for
+            return
         self._raise_watermark(told=broker_id)
         if follower_start_moved:
             self.watermark_watch.notify()

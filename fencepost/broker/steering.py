@@ -213,12 +213,13 @@ def hold(
             f"broker {broker_id} has {topic}-{index} up to {replica.log.log_end_offset} already "
             f"and cannot be held at {at}",
         )
+    leader = _who_drops(cluster, topic, index, broker_id) if leave_isr else None
     broker.hold(topic, index, at)
     cluster.events.emit(Kind.REPLICA_HELD, topic=topic, partition=index, broker=broker_id, at=at)
     cluster.scheduler.run_due()
-    if leave_isr:
-        _expel(cluster, topic, index, broker_id)
-    cluster.scheduler.run_due()
+    if leader is not None:
+        leader.in_sync.expel(leader.replicas[topic, index], broker_id)
+        cluster.scheduler.run_due()
 
 
 def release(cluster: Cluster, topic: str, index: int, broker_id: int) -> None:
@@ -273,10 +274,11 @@ def roll(cluster: Cluster, topic: str, index: int) -> None:
             )
 
 
-def _expel(cluster: Cluster, topic: str, index: int, broker_id: int) -> None:
+def _who_drops(cluster: Cluster, topic: str, index: int, broker_id: int) -> Broker | None:
+    """The leader that is to drop a replica from the ISR; None where it is not in it."""
     partition = cluster.controller.partition(topic, index)
     if broker_id not in partition.isr:
-        return
+        return None
     leader = cluster.brokers.get(partition.leader)
     replica = None if leader is None else leader.replicas.get((topic, index))
     if leader is None or replica is None or not replica.is_leader or leader.broker_id == broker_id:
@@ -285,7 +287,7 @@ def _expel(cluster: Cluster, topic: str, index: int, broker_id: int) -> None:
             f"broker {broker_id} leads {topic}-{index}, or nobody does who could drop it from "
             "the ISR: elect another leader first",
         )
-    leader.in_sync.expel(replica, broker_id)
+    return leader
 
 
 def _assigned(cluster: Cluster, topic: str, index: int, broker_id: int) -> Broker:

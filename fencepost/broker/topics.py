@@ -1,9 +1,16 @@
-"""How requests name topics: by name in older versions, by id in newer ones (KIP-516)."""
+"""How requests name topics, by name in older versions, by id in newer ones (KIP-516), and what
+answers tell of their partitions.
+"""
 
+from collections.abc import Collection
+from typing import Final
 from uuid import UUID
 
+from fencepost.broker.configs.resolve import BrokerConfigs
 from fencepost.broker.image import ClusterImage
 from fencepost.protocol.errors import ErrorCode
+
+_NO_EPOCH: Final = -1
 
 
 def resolve_name(
@@ -14,3 +21,18 @@ def resolve_name(
         return name
     found = view.names.get(topic_id) if topic_id is not None else None
     return ErrorCode.UNKNOWN_TOPIC_ID if found is None else found
+
+
+def shown_epoch(configs: BrokerConfigs, topic: str, epoch: int) -> int:
+    """A leader epoch as clients are told: -1 in the old message format (KIP-320)."""
+    return epoch if configs.log_config(topic).keeps_leader_epochs else _NO_EPOCH
+
+
+def online_brokers(view: ClusterImage) -> frozenset[int]:
+    """The brokers that the controller believes in: registered, and not fenced."""
+    return frozenset(b.broker_id for b in view.brokers.values() if not b.fenced)
+
+
+def offline_replicas(replicas: tuple[int, ...], online: Collection[int]) -> tuple[int, ...]:
+    """The replicas that are on other brokers than those that are online."""
+    return tuple(broker_id for broker_id in replicas if broker_id not in online)

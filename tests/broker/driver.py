@@ -6,12 +6,14 @@ version sends, and tests what it gets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.cluster import Address, Cluster, ClusterOptions, Conformance
 from fencepost.broker.context import Context, HangUp, Peer
+from fencepost.broker.image import PartitionImage
+from fencepost.broker.network import Carry, at_once
 from fencepost.broker.replica import Replica
 from fencepost.broker.scheduler import ManualClock, advance
 from fencepost.broker.waits import Wait
@@ -51,6 +53,10 @@ class Driver:
         brokers: int = 3,
         configs: Mapping[str, str] | None = None,
         conformance: Conformance = Conformance.KIP,
+        *,
+        racks: Sequence[str] = (),
+        api_max: Mapping[str, int] | None = None,
+        carry: Carry = at_once,
     ) -> None:
         self.clock = ManualClock()
         addresses = (
@@ -58,9 +64,13 @@ class Driver:
             for n in range(1, brokers + 1)
         )
         options = ClusterOptions(
-            addresses=tuple(addresses), configs=configs or {}, conformance=conformance
+            addresses=tuple(addresses),
+            configs=configs or {},
+            racks=tuple(racks),
+            conformance=conformance,
+            api_max=api_max or {},
         )
-        self.cluster = Cluster(options, self.clock)
+        self.cluster = Cluster(options, self.clock, carry)
 
     def send(
         self, broker_id: int, api_name: str, version: int, request: Message, client: str = "c1"
@@ -113,9 +123,12 @@ class Driver:
     def replica(self, broker_id: int, topic: str, index: int = 0) -> Replica:
         return self.broker(broker_id).replicas[topic, index]
 
+    def partition(self, topic: str, index: int = 0) -> PartitionImage:
+        """What the controller says of it."""
+        return self.cluster.controller.partition(topic, index)
+
     def leader(self, topic: str, index: int = 0) -> Replica:
-        found = self.cluster.controller.image.partition(topic, index)
-        assert found is not None
+        found = self.partition(topic, index)
         return self.replica(found.leader, topic, index)
 
     def elect(self, topic: str, index: int, leader: int) -> None:

@@ -226,6 +226,7 @@ def list_offset(
     version: int = NEWEST,
     replica_id: int = -1,
     current_leader_epoch: int = -1,
+    isolation_level: int = 0,
 ) -> ListOffsetsPartitionResponse:
     if broker_id is None:
         broker_id = driver.leader(topic, index).broker_id
@@ -234,6 +235,7 @@ def list_offset(
     )
     request = ListOffsetsRequest(
         replica_id=replica_id,
+        isolation_level=isolation_level,
         topics=(ListOffsetsTopic(name=topic, partitions=(partition,)),),
     )
     ((answer,),) = (

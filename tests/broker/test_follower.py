@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from fencepost.broker.replica import Replica
-from fencepost.broker.steering import hold
+from fencepost.broker.steering import elect, hold, isolate, rejoin, release, step
 from fencepost.protocol.records import iter_headers, iter_records
 from fencepost.storage.epochs import EpochEntry
 from tests.broker.driver import Driver
 from tests.broker.talk import create, produce, send_produce
+from tests.broker.test_network import Post
 
 
 def content(replica: Replica) -> list[tuple[int, int, bytes | None]]:
@@ -238,3 +239,169 @@ def test_a_topics_successor_is_replicated_from_its_own_beginning() -> None:
     produce(driver, "t", b"new")
     assert_same(driver)
     assert content(driver.replica(1, "t")) == [(0, 0, b"new")]
+
+
+# -- a leader whose Fetch can't tell where the logs part ----------------------------------------
+
+
+def test_behind_an_old_fetch_it_asks_where_its_epoch_ends_before_it_fetches() -> None:
+    driver = Driver(3, api_max={"fetch": 11})
+    create(driver, "t", [(1, 2, 3)])
+    produce(driver, "t", b"a")
+    hold(driver.cluster, "t", 0, 2, leave_isr=True)
+    produce(driver, "t", b"lost", b"lost too")
+    hold(driver.cluster, "t", 0, 3)
+    elect(driver.cluster, "t", 0, 2, unclean=True)
+    asked, fetched = step(driver.cluster, "t", 0, 3, fetches=2)
+    assert (asked.api, asked.truncated_to) == ("OffsetForLeaderEpoch", 1)
+    assert (fetched.api, fetched.fetch_offset) == ("Fetch", 1)
+    release(driver.cluster, "t", 0, 3)
+    produce(driver, "t", b"b")
+    assert_same(driver)
+
+
+@pytest.mark.parametrize("api_max", [{}, {"fetch": 11}], ids=["diverging epoch", "epoch end"])
+def test_logs_that_parted_twice_agree_again(api_max: dict[str, int]) -> None:
+    """KIP-279's case: the newest epochs of the two logs are none that the other has."""
+    driver = Driver(2, api_max=api_max)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"both")
+    hold(driver.cluster, "t", 0, 2, leave_isr=True)
+    for value in (b"1 alone", b"1 alone too"):
+        produce(driver, "t", value)
+    isolate(driver.cluster, 1, brokers=[2])
+    elect(driver.cluster, "t", 0, 2, unclean=True)
+    for value in (b"2 alone", b"2 alone too", b"2 once more"):
+        produce(driver, "t", value)
+    elect(driver.cluster, "t", 0, 1, unclean=True)
+    produce(driver, "t", b"1 again")
+    rejoin(driver.cluster, 1)
+    release(driver.cluster, "t", 0, 2)
+    assert_same(driver)
+    assert [value for _, _, value in content(driver.replica(2, "t"))] == [
+        b"both",
+        b"1 alone",
+        b"1 alone too",
+        b"1 again",
+    ]
+
+
+def test_it_asks_on_until_both_logs_know_the_same_epoch() -> None:
+    """KIP-279: the leader's answer is an epoch that the follower never had."""
+    driver = Driver(3, api_max={"fetch": 11})
+    create(driver, "t", [(1, 2, 3)])
+    cluster = driver.cluster
+    produce(driver, "t", b"both", b"both too")
+    for broker_id in (2, 3):
+        hold(cluster, "t", 0, broker_id, leave_isr=True)
+    produce(driver, "t", b"1 alone", b"1 alone too")
+    isolate(cluster, 1, brokers=[2, 3])
+    elect(cluster, "t", 0, 2, unclean=True)
+    produce(driver, "t", b"2 alone")
+    elect(cluster, "t", 0, 1, unclean=True)
+    produce(driver, "t", b"1 again", b"1 again too")
+    hold(cluster, "t", 0, 1)
+    elect(cluster, "t", 0, 2, unclean=True)
+    rejoin(cluster, 1)
+    steps = step(cluster, "t", 0, 1, fetches=3)
+    assert [(each.api, each.truncated_to) for each in steps] == [
+        ("OffsetForLeaderEpoch", 3),
+        ("OffsetForLeaderEpoch", 2),
+        ("Fetch", None),
+    ]
+    assert content(driver.replica(1, "t")) == content(driver.leader("t"))
+
+
+def test_it_does_not_fetch_before_it_was_told_where_its_epoch_ends() -> None:
+    driver = Driver(3, api_max={"fetch": 11})
+    create(driver, "t", [(1, 2, 3)])
+    cluster = driver.cluster
+    produce(driver, "t", b"a")
+    hold(cluster, "t", 0, 2, leave_isr=True)
+    produce(driver, "t", b"lost")
+    hold(cluster, "t", 0, 3)
+    isolate(cluster, 3, brokers=[2])
+    elect(cluster, "t", 0, 2, unclean=True)
+    produce(driver, "t", b"new")
+    step(cluster, "t", 0, 3)
+    rejoin(cluster, 3)
+    release(cluster, "t", 0, 3)
+    assert content(driver.replica(3, "t")) == content(driver.leader("t"))
+
+
+def test_behind_a_fetch_without_epochs_a_zombie_gets_on_as_it_did_before_kip_320() -> None:
+    driver = Driver(3, api_max={"fetch": 8})
+    create(driver, "t", [(1, 2, 3)])
+    isolate(driver.cluster, 3, from_controller=True)
+    elect(driver.cluster, "t", 0, 2)
+    elect(driver.cluster, "t", 0, 1)
+    produce(driver, "t", b"a")
+    assert driver.replica(3, "t").log.log_end_offset == 1
+
+
+def test_without_any_epoch_it_cuts_to_the_high_watermark() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)], message_format_version="0.10.2")
+    produce(driver, "t", b"a")
+    hold(driver.cluster, "t", 0, 2)
+    send_produce(driver, "t", b"lost", acks=1)
+    hold(driver.cluster, "t", 0, 3)
+    assert driver.replica(3, "t").log.log_end_offset == 2
+    elect(driver.cluster, "t", 0, 2)
+    produce(driver, "t", b"b", acks=1)
+    release(driver.cluster, "t", 0, 3)
+    assert [value for _, _, value in content(driver.replica(3, "t"))] == [b"a", b"b"]
+
+
+def test_it_tries_again_after_the_backoff_when_nobody_answers() -> None:
+    driver = Driver(2, {"replica.fetch.backoff.ms": "300"})
+    create(driver, "t", [(1, 2)])
+    driver.cluster.network.cut(1, 2)
+    send_produce(driver, "t", b"a", acks=1)
+    driver.broker(2).poke_follower("t", 0)
+    driver.advance(0)
+    driver.cluster.network.mend(1, 2)
+    driver.advance(299)
+    assert driver.replica(2, "t").log.log_end_offset == 0
+    driver.advance(1)
+    assert driver.replica(2, "t").log.log_end_offset == 1
+
+
+def start_late(post: Post) -> Driver:
+    """Broker 2 has asked broker 1 for a record; the answer is on its way."""
+    driver = Driver(3, carry=post)
+    create(driver, "t", [(1, 2, 3)])
+    hold(driver.cluster, "t", 0, 2)
+    send_produce(driver, "t", b"a", acks=1)
+    hold(driver.cluster, "t", 0, 3)
+    send_produce(driver, "t", b"only 1 has it", acks=1)
+    post.keeps = True
+    step(driver.cluster, "t", 0, 2)
+    post.deliver()
+    return driver
+
+
+def test_an_answer_of_an_earlier_epoch_is_worthless() -> None:
+    post = Post()
+    driver = start_late(post)
+    ((_, answer),) = post.kept
+    post.kept.clear()
+    post.keeps = False
+    elect(driver.cluster, "t", 0, 3)
+    answer()
+    driver.cluster.scheduler.run_due()
+    assert driver.replica(2, "t").log.log_end_offset == 0
+    release(driver.cluster, "t", 0, 2)
+    assert_same(driver)
+
+
+def test_of_two_requests_only_the_answer_of_the_last_counts() -> None:
+    post = Post()
+    driver = start_late(post)
+    step(driver.cluster, "t", 0, 2)
+    while post.kept:
+        post.deliver()
+    post.keeps = False
+    assert driver.replica(2, "t").log.log_end_offset == 2
+    release(driver.cluster, "t", 0, 2)
+    assert driver.replica(2, "t").log.log_end_offset == 2

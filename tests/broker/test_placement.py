@@ -74,14 +74,48 @@ def test_added_partitions_go_on_with_the_round() -> None:
     assert sorted(leaders) == [1, 2, 3, 4, 5]
 
 
-def test_fenced_brokers_get_nothing() -> None:
-    among = brokers(3)
-    among[2] = replace(among[2], fenced=True)
-    assert {broker for replicas in placed(among, 6, 2) for broker in replicas} == {1, 3}
-    with pytest.raises(PlacementError):
-        placed(among, 1, 3)
+def fenced(among: dict[int, BrokerImage], *broker_ids: int) -> dict[int, BrokerImage]:
+    return {n: replace(b, fenced=n in broker_ids) for n, b in among.items()}
+
+
+def test_fenced_brokers_get_nothing_while_there_are_others() -> None:
+    found = placed(fenced(brokers(3), 2), 6, 2)
+    assert {broker for replicas in found for broker in replicas} == {1, 3}
+
+
+def test_fenced_brokers_follow_where_there_are_not_enough_others() -> None:
+    found = placed(fenced(brokers(4), 2, 4), 8, 3)
+    assert Counter(replicas[0] for replicas in found) == {1: 4, 3: 4}
+    assert all(set(replicas[:2]) == {1, 3} for replicas in found)
+    assert Counter(replicas[2] for replicas in found) == {2: 4, 4: 4}
+
+
+def test_a_fenced_broker_goes_before_a_second_one_of_the_same_rack() -> None:
+    among = {
+        n: BrokerImage(broker_id=n, host="h", port=n, rack=rack, fenced=n in (2, 4))
+        for n, rack in enumerate(["a", "a", "a", "b"], start=1)
+    }
+    for replicas in placed(among, 4, 2):
+        assert replicas[0] in (1, 3)
+        assert replicas[1] == 4
+    for replicas in placed(among, 4, 3):
+        assert set(replicas) == {1, 3, 4}, "2 comes last on its rack"
+
+
+def test_somebody_has_to_lead() -> None:
+    with pytest.raises(PlacementError) as refused:
+        placed(fenced(brokers(2), 1, 2), 1, 3)
+    assert str(refused.value) == (
+        "Unable to replicate the partition 3 time(s): All brokers are currently fenced, or have "
+        "all their log directories cordoned."
+    )
 
 
 def test_more_replicas_than_brokers_cannot_be() -> None:
-    with pytest.raises(PlacementError, match=r"^Unable to replicate the partition 4 time\(s\): "):
-        placed(brokers(3), 1, 4)
+    with pytest.raises(PlacementError) as refused:
+        placed(fenced(brokers(3), 3), 1, 4)
+    assert str(refused.value) == (
+        "Unable to replicate the partition 4 time(s): The target replication factor of 4 cannot be "
+        "reached because only 3 broker(s) are registered or some brokers have all their log "
+        "directories cordoned."
+    )

@@ -206,6 +206,10 @@ class Changes:
         if isinstance(configs, ConfigError):
             return configs
         invalid = validate_dynamic_configs(configs, per_broker=broker_id is not None)
+        if invalid is None and broker_id is not None and _names_min_isr(operations):
+            return _invalid_config(
+                "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+            )
         return invalid or BrokerChange(broker_id=broker_id, configs=configs)
 
     def _logger(self, name: str, operations: Sequence[Operation]) -> Decision:
@@ -221,6 +225,11 @@ class Changes:
             if problem is not None:
                 return problem
         return NoChange()
+
+
+def _names_min_isr(operations: Sequence[Operation]) -> bool:
+    """Who is an eligible leader (KIP-966) must not depend on which broker is asked."""
+    return any(operation.name == "min.insync.replicas" for operation in operations)
 
 
 def parse_node_id(text: str) -> int | None:

@@ -1,7 +1,8 @@
 """ApiVersions (18), versions 0-4: what this broker serves (KIP-35, KIP-482, KIP-511).
 
-The list is the API table. A version that the broker does not know is answered by the edge, with
-UNSUPPORTED_VERSION in a version 0 body: closing makes librdkafka repeat it for ever.
+The list is the API table, under the ceilings of the broker (``--api-max``). A version of this API
+that is not served is answered by the edge, with UNSUPPORTED_VERSION in a version 0 body: closing
+makes librdkafka repeat it for ever.
 
 Versions: v1 throttle time; v3 the client's software name and version, which must look like such,
 and features in the answer; v4 features may start at version 0.
@@ -10,6 +11,7 @@ and features in the answer; v4 features may start at version 0.
 import re
 from typing import Final
 
+from fencepost.broker.broker import Broker
 from fencepost.broker.context import Context
 from fencepost.broker.image import SUPPORTED_FEATURES
 from fencepost.protocol.apis import APIS, BY_NAME
@@ -28,6 +30,7 @@ _ALL: Final = tuple(
     ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
     for api in APIS
 )
+_OWN: Final = BY_NAME["api_versions"]
 _FEATURES: Final = tuple(
     SupportedFeatureKey(name=name, min_version=low, max_version=high)
     for name, (low, high) in SUPPORTED_FEATURES.items()
@@ -43,7 +46,7 @@ def handle(ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
         ctx.peer.software_name, ctx.peer.software_version = name, version
     view = ctx.broker.view
     return ApiVersionsResponse(
-        api_keys=_ALL,
+        api_keys=_served(ctx.broker) if ctx.broker.ceilings else _ALL,
         supported_features=_FEATURES,
         finalized_features_epoch=view.features_epoch,
         finalized_features=tuple(
@@ -55,7 +58,27 @@ def handle(ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
 
 def refuse(_request: ApiVersionsRequest, error_code: int) -> ApiVersionsResponse:
     """The error alone; for UNSUPPORTED_VERSION with the versions of this API itself (KIP-511)."""
-    own = BY_NAME["api_versions"]
-    known = ApiVersion(api_key=own.key, min_version=own.min_version, max_version=own.max_version)
-    keys = (known,) if error_code == ErrorCode.UNSUPPORTED_VERSION else ()
+    keys = (_own(_OWN.max_version),) if error_code == ErrorCode.UNSUPPORTED_VERSION else ()
     return ApiVersionsResponse(error_code=error_code, api_keys=keys)
+
+
+def refuse_version(broker: Broker) -> ApiVersionsResponse:
+    """The answer, in version 0, to a version of this API that the broker does not serve."""
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(_own(broker.max_version(_OWN)),)
+    )
+
+
+def _own(max_version: int) -> ApiVersion:
+    return ApiVersion(api_key=_OWN.key, min_version=_OWN.min_version, max_version=max_version)
+
+
+def _served(broker: Broker) -> tuple[ApiVersion, ...]:
+    return tuple(
+        ApiVersion(
+            api_key=api.key,
+            min_version=api.advertised_min,
+            max_version=broker.max_version(api),
+        )
+        for api in APIS
+    )

@@ -6,16 +6,18 @@ behind it names the next one. Topics that are not there take no room on a page.
 
 A cursor whose partition is negative, or whose topic is not the first at or behind it that the
 request names, is INVALID_REQUEST; a nameless topic is UNKNOWN_SERVER_ERROR for the whole request,
-as it is at a real broker. Eligible leader replicas are empty lists: there are none outside the ISR,
-and clients cannot do with null.
+as it is at a real broker. A partition without a leader is no error here: its leader is -1. Eligible
+leader replicas are an empty list where there are none: clients cannot do with null.
 """
 
 from dataclasses import dataclass, field
 
 from fencepost.broker import authorized
+from fencepost.broker.broker import Broker
 from fencepost.broker.context import Context
 from fencepost.broker.controller import topic_name_problem
-from fencepost.broker.image import PartitionImage, TopicImage
+from fencepost.broker.image import TopicImage
+from fencepost.broker.topics import offline_replicas, online_brokers, shown_epoch
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -41,7 +43,7 @@ def handle(
     if cursor is not None and names and wanted[:1] != [start]:
         return refuse(request, ErrorCode.INVALID_REQUEST)
     most = ctx.broker.configs.max_request_partition_size_limit
-    page = _Page(left=max(min(request.response_partition_limit, most), 1))
+    page = _Page(ctx.broker, left=max(min(request.response_partition_limit, most), 1))
     for name in wanted:
         first = cursor.partition_index if cursor is not None and name == start else 0
         page.add(name, view.topics.get(name), first)
@@ -60,10 +62,11 @@ def refuse(
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class _Page:
     """The topics of one answer, until it is full."""
 
+    broker: Broker
     left: int
     """Partitions that there is room for."""
     topics: list[DescribeTopicPartitionsResponseTopic] = field(default_factory=list)
@@ -79,7 +82,7 @@ class _Page:
             self.topics.append(_unknown(name))
         else:
             end = min(len(topic.partitions), first + self.left)
-            described = tuple(_partition(i, topic.partitions[i]) for i in range(first, end))
+            described = tuple(_partition(self.broker, topic, i) for i in range(first, end))
             self.topics.append(_topic(topic, described))
             self.left -= len(described)
             if end < len(topic.partitions):
@@ -109,15 +112,17 @@ def _topic(
     )
 
 
-def _partition(index: int, partition: PartitionImage) -> DescribeTopicPartitionsResponsePartition:
-    leaderless = partition.leader < 0
+def _partition(
+    broker: Broker, topic: TopicImage, index: int
+) -> DescribeTopicPartitionsResponsePartition:
+    partition = topic.partitions[index]
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leaderless else ErrorCode.NONE,
         partition_index=index,
         leader_id=partition.leader,
-        leader_epoch=partition.leader_epoch,
+        leader_epoch=shown_epoch(broker.configs, topic.name, partition.leader_epoch),
         replica_nodes=partition.replicas,
         isr_nodes=partition.isr,
-        eligible_leader_replicas=(),
-        last_known_elr=(),
+        eligible_leader_replicas=partition.elr,
+        last_known_elr=partition.last_known_elr,
+        offline_replicas=offline_replicas(partition.replicas, online_brokers(broker.view)),
     )

@@ -4,14 +4,19 @@ A consumer reads up to the high watermark, or the last stable offset when read_c
 follower reads to the log end, and its fetch offset tells the leader how far it is. From v11 a
 follower serves consumers too, up to its own high watermark (KIP-392). The batch that holds the
 offset comes first and whole; what follows is cut at the byte limits. Too little to answer waits
-for ``min_bytes``; an error answers at once.
+for ``min_bytes``; an error, a diverging epoch and a preferred read replica answer at once.
 
-Versions: v5 log start offset; v7 sessions (KIP-227); v9 current leader epoch (KIP-320); v11 rack;
-v12 last fetched epoch and diverging epoch (KIP-595); v13 topic ids; v15 replica state; v16 the
-leader and its address on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951); v17 directory
-id; v18 the follower's high watermark.
+A follower that the partition is not assigned to is not served: UNKNOWN_LEADER_EPOCH where it knows
+the leader's epoch, as the assignment may be on its way. One whose registration is older than the
+leader knows is NOT_LEADER_OR_FOLLOWER (KIP-903).
 
-Missing: aborted transactions (no transactions yet), the tier, a preferred read replica.
+Versions: v5 log start offset; v7 sessions (KIP-227); v9 current leader epoch (KIP-320); v11 rack,
+and the preferred read replica in the answer (KIP-392, `broker.read_replicas`); v12 last fetched
+epoch and diverging epoch (KIP-595); v13 topic ids; v15 replica state; v16 the leader, and for
+clients its address, on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951); v17 directory id;
+v18 the follower's high watermark.
+
+Missing: aborted transactions (no transactions yet), the tier.
 """
 
 from dataclasses import dataclass, field
@@ -19,10 +24,12 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.broker.context import Answer, Context
+from fencepost.broker.fetchers import FIRST_FROM_FOLLOWERS, Fetcher, fetcher_of
 from fencepost.broker.ladder import find_replica
+from fencepost.broker.read_replicas import preferred_read_replica
 from fencepost.broker.replica import Replica
 from fencepost.broker.sessions import CachedPartition, FetchPlan, Key, order_behind
-from fencepost.broker.topics import resolve_name
+from fencepost.broker.topics import resolve_name, shown_epoch
 from fencepost.broker.waits import Wait, WatchList
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.errors import ErrorCode
@@ -48,7 +55,7 @@ def handle(ctx: Context, request: FetchRequest) -> Answer[FetchResponse]:
     plan = ctx.broker.sessions.plan(request, ctx.version, ctx.now_ms)
     if plan.error:
         return FetchResponse(error_code=plan.error)
-    reading = _Reading(ctx, request, plan)
+    reading = _Reading(ctx, request, plan, fetcher_of(request, ctx.version))
     reading.read()
     if reading.enough or request.max_wait_ms <= 0 or not plan.partitions:
         return reading.respond()
@@ -76,6 +83,7 @@ def _wait(ctx: Context, request: FetchRequest, reading: "_Reading") -> Wait[Fetc
     wait: Wait[FetchResponse] = Wait()
 
     def attempt() -> FetchResponse | None:
+        reading.is_repeated = True
         reading.read()
         return reading.respond() if reading.enough else None
 
@@ -91,38 +99,37 @@ class _Reading:
     ctx: Context
     request: FetchRequest
     plan: FetchPlan
+    fetcher: Fetcher
     size: int = 0
-    failed: bool = False
+    final: bool = False
+    """Whether an answer is one that must not wait for the others."""
+    is_repeated: bool = False
+    """Whether it has been read before: how far a follower is has been noted then."""
     answers: dict[Key, PartitionData] = field(default_factory=dict)
     watched: list[WatchList] = field(default_factory=list)
 
     @property
-    def replica_id(self) -> int:
-        """The follower that asks, or -1 for a consumer."""
-        return (
-            self.request.replica_state.replica_id
-            if self.ctx.version >= 15
-            else self.request.replica_id
-        )
-
-    @property
     def enough(self) -> bool:
         """Whether to answer without waiting longer."""
-        return self.failed or self.size >= self.request.min_bytes
+        return self.final or self.size >= self.request.min_bytes
 
     def read(self) -> None:
         """Read every partition, within the byte limits of the request."""
-        self.size, self.failed = 0, False
+        self.size, self.final = 0, False
         self.answers.clear()
         self.watched.clear()
         left = self.request.max_bytes
-        if self.replica_id < 0:
+        if not self.fetcher.is_follower:
             left = min(left, self.ctx.broker.configs.fetch_max_bytes)
         for key, cached in self.plan.partitions.items():
             answer = self._read_partition(key, cached.request, left)
             self.answers[key] = answer
-            if answer.error_code or answer.diverging_epoch.epoch >= 0:
-                self.failed = True
+            if (
+                answer.error_code
+                or answer.diverging_epoch.epoch >= 0
+                or answer.preferred_read_replica >= 0
+            ):
+                self.final = True
             elif answer.records:
                 size = sum(map(len, answer.records))
                 self.size += size
@@ -165,18 +172,14 @@ class _Reading:
         if isinstance(name, ErrorCode):
             return _error(index, name, aborted=())
         replica = find_replica(ctx.broker, name, index, asked.current_leader_epoch)
-        if isinstance(replica, Replica) and not self._may_read(replica):
-            replica = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if isinstance(replica, Replica):
+            replica = self.fetcher.refusal(replica, asked.current_leader_epoch) or replica
         if isinstance(replica, ErrorCode):
             return self._refused(name, index, replica)
         self.watched.append(
-            replica.watermark_watch if self.replica_id == CONSUMER else replica.end_watch
+            replica.watermark_watch if self.fetcher.replica_id == CONSUMER else replica.end_watch
         )
         return self._read_replica(replica, asked, left)
-
-    def _may_read(self, replica: Replica) -> bool:
-        """The leader serves all; a follower serves consumers of v11 and up (KIP-392)."""
-        return replica.is_leader or (self.replica_id < 0 and self.ctx.version >= 11)
 
     def _refused(self, topic: str, index: int, code: ErrorCode) -> PartitionData:
         if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -184,18 +187,27 @@ class _Reading:
         known = self.ctx.broker.view.partition(topic, index)
         if code not in _HINTED or self.ctx.version < 16 or known is None:
             return _error(index, code)
-        return _error(
-            index,
-            code,
-            leader=LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch),
-        )
+        epoch = shown_epoch(self.ctx.broker.configs, topic, known.leader_epoch)
+        leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=epoch)
+        return _error(index, code, leader=leader)
 
     def _read_replica(self, replica: Replica, asked: FetchPartition, left: int) -> PartitionData:
         log, index = replica.log, asked.partition
+        preferred = self._preferred(replica, asked.fetch_offset)
+        if preferred >= 0:
+            return PartitionData(
+                partition_index=index,
+                high_watermark=replica.high_watermark,
+                last_stable_offset=replica.last_stable_offset,
+                log_start_offset=log.log_start_offset,
+                aborted_transactions=None,
+                preferred_read_replica=preferred,
+                records=(),
+            )
         diverging = _divergence(replica, asked)
         if isinstance(diverging, ErrorCode):
             return _error(index, diverging)
-        bound = log.log_end_offset if self.replica_id >= 0 else replica.high_watermark
+        bound = log.log_end_offset if self.fetcher.is_follower else replica.high_watermark
         committed = self.request.isolation_level == READ_COMMITTED
         if committed:
             bound = min(bound, replica.last_stable_offset)
@@ -210,7 +222,9 @@ class _Reading:
                 ).buffers
             except OffsetOutOfRange:
                 return _error(index, ErrorCode.OFFSET_OUT_OF_RANGE)
-            if self.replica_id >= 0:
+            if self.fetcher.is_follower:
+                if self.fetcher.is_outdated(self.ctx.broker.view):
+                    return self._refused(replica.topic, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 self._record_follower(replica, asked)
         return PartitionData(
             partition_index=index,
@@ -222,16 +236,26 @@ class _Reading:
             diverging_epoch=diverging or _NOT_DIVERGING,
         )
 
+    def _preferred(self, replica: Replica, fetch_offset: int) -> int:
+        """The broker that the consumer is sent to, -1 for none."""
+        if self.fetcher.is_follower or self.ctx.version < FIRST_FROM_FOLLOWERS:
+            return -1
+        return preferred_read_replica(self.ctx.broker, replica, self.request.rack_id, fetch_offset)
+
     def _record_follower(self, replica: Replica, asked: FetchPartition) -> None:
-        replica.record_fetch(
-            self.replica_id,
-            fetch_offset=asked.fetch_offset,
-            log_start_offset=asked.log_start_offset,
-            now_ms=self.ctx.now_ms,
-        )
-        replica.record_answer(self.replica_id)
+        if not self.is_repeated:
+            replica.record_fetch(
+                self.fetcher.replica_id,
+                fetch_offset=asked.fetch_offset,
+                log_start_offset=asked.log_start_offset,
+                now_ms=self.ctx.now_ms,
+                broker_epoch=self.fetcher.broker_epoch,
+            )
+        replica.record_answer(self.fetcher.replica_id)
 
     def _endpoints(self, leaders: set[int]) -> tuple[NodeEndpoint, ...]:
+        if self.fetcher.is_follower:  # brokers know each other's addresses
+            return ()
         brokers = self.ctx.broker.view.brokers
         return tuple(
             NodeEndpoint(node_id=b.broker_id, host=self.ctx.host_of(b), port=b.port, rack=b.rack)
@@ -262,7 +286,7 @@ def _error(
 
 def _divergence(replica: Replica, asked: FetchPartition) -> EpochEndOffset | ErrorCode | None:
     """Where the client's log and this one part, if they do before its fetch offset (KIP-595)."""
-    if asked.last_fetched_epoch < 0:
+    if asked.last_fetched_epoch < 0 or not replica.log.config.keeps_leader_epochs:
         return None
     epoch, end_offset = replica.end_offset_for_epoch(asked.last_fetched_epoch)
     if epoch < 0 or end_offset < 0:

@@ -4,19 +4,26 @@ Topics are asked for by name, by id, or all. A name that is not there yet is cre
 ``num.partitions`` and ``default.replication.factor``, when the request allows it and
 ``auto.create.topics.enable`` does; it is answered as created at once. Illegal names never are.
 
-Versions: v0 an empty list means all topics, from v1 null does; v1 controller, racks, internal
-topics; v2 cluster id; v4 the request says whether to create; v5 offline replicas; v7 leader
-epochs (KIP-320); v8-v10 authorized operations of the cluster (v8+ of topics); v10 topic ids in
-answers and v12 in requests (KIP-516); v13 a top-level error.
+Replicas are offline whose brokers the controller does not believe in. A partition without a leader
+is LEADER_NOT_AVAILABLE. In the old message format leader epochs are -1.
+
+Versions: v0 an empty list means all topics, from v1 null does; v0 leaves out the replicas that are
+offline, which is REPLICA_NOT_AVAILABLE; v1 controller, racks, internal topics; v2 cluster id; v4
+the request says whether to create; v5 offline replicas; v7 leader epochs (KIP-320); v8-v10
+authorized operations of the cluster (v8+ of topics); v10 topic ids in answers and v12 in requests
+(KIP-516); v13 a top-level error.
 """
 
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
 from fencepost.broker import authorized
 from fencepost.broker.context import Context
 from fencepost.broker.controller import ControllerError, topic_name_problem
-from fencepost.broker.image import PartitionImage, TopicImage
+from fencepost.broker.image import TopicImage
+from fencepost.broker.ladder import NO_EPOCH
+from fencepost.broker.topics import offline_replicas, online_brokers
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.metadata import (
     MetadataRequest,
@@ -37,7 +44,7 @@ def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse:
     if not everything and any(t.name is None and t.topic_id is None for t in asked or ()):
         return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     if everything:
-        topics = [_describe(t, request) for t in ctx.broker.view.topics.values()]
+        topics = [_describe(ctx, request, t) for t in ctx.broker.view.topics.values()]
     else:
         topics = [_answer(ctx, request, topic) for topic in dict.fromkeys(asked or ())]
     return _response(ctx, request, tuple(topics))
@@ -87,11 +94,11 @@ def _answer(
         topic = view.topic_by_id(asked.topic_id)
         if topic is None:
             return _unknown_id(asked.topic_id, ctx.version)
-        return _describe(topic, request)
+        return _describe(ctx, request, topic)
     name = asked.name or ""
     topic = view.topics.get(name)
     if topic is not None:
-        return _describe(topic, request)
+        return _describe(ctx, request, topic)
     if topic_name_problem(name) is not None:
         return _error(name, ErrorCode.INVALID_TOPIC_EXCEPTION)
     if not (request.allow_auto_topic_creation and ctx.broker.configs.auto_create_topics_enable):
@@ -107,7 +114,7 @@ def _create(ctx: Context, request: MetadataRequest, name: str) -> MetadataRespon
     topic = ctx.broker.view.topics.get(name)
     if topic is None:  # the view is behind: the client asks again
         return _error(name, ErrorCode.LEADER_NOT_AVAILABLE)
-    return _describe(topic, request)
+    return _describe(ctx, request, topic)
 
 
 def _error(name: str, code: ErrorCode) -> MetadataResponseTopic:
@@ -123,12 +130,13 @@ def _unknown_id(topic_id: UUID, version: int) -> MetadataResponseTopic:
     )
 
 
-def _describe(topic: TopicImage, request: MetadataRequest) -> MetadataResponseTopic:
+def _describe(ctx: Context, request: MetadataRequest, topic: TopicImage) -> MetadataResponseTopic:
+    partitions = _partitions(ctx, topic)
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=tuple(_partition(i, p) for i, p in enumerate(topic.partitions)),
+        partitions=tuple(map(_without_offline, partitions)) if ctx.version == 0 else partitions,
         topic_authorized_operations=(
             authorized.TOPIC
             if request.include_topic_authorized_operations
@@ -137,13 +145,32 @@ def _describe(topic: TopicImage, request: MetadataRequest) -> MetadataResponseTo
     )
 
 
-def _partition(index: int, partition: PartitionImage) -> MetadataResponsePartition:
-    leaderless = partition.leader < 0
-    return MetadataResponsePartition(
-        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leaderless else ErrorCode.NONE,
-        partition_index=index,
-        leader_id=partition.leader,
-        leader_epoch=partition.leader_epoch,
-        replica_nodes=partition.replicas,
-        isr_nodes=partition.isr,
+def _partitions(ctx: Context, topic: TopicImage) -> tuple[MetadataResponsePartition, ...]:
+    broker = ctx.broker
+    online = online_brokers(broker.view)
+    has_epochs = broker.configs.log_config(topic.name).keeps_leader_epochs
+    return tuple(
+        MetadataResponsePartition(
+            error_code=ErrorCode.LEADER_NOT_AVAILABLE if p.leader < 0 else ErrorCode.NONE,
+            partition_index=index,
+            leader_id=p.leader,
+            leader_epoch=p.leader_epoch if has_epochs else NO_EPOCH,
+            replica_nodes=p.replicas,
+            isr_nodes=p.isr,
+            offline_replicas=offline_replicas(p.replicas, online),
+        )
+        for index, p in enumerate(topic.partitions)
+    )
+
+
+def _without_offline(partition: MetadataResponsePartition) -> MetadataResponsePartition:
+    """As version 0 tells it: it has no place for offline replicas of their own."""
+    offline = partition.offline_replicas
+    if not offline:
+        return partition
+    return replace(
+        partition,
+        error_code=partition.error_code or ErrorCode.REPLICA_NOT_AVAILABLE,
+        replica_nodes=tuple(b for b in partition.replica_nodes if b not in offline),
+        isr_nodes=tuple(b for b in partition.isr_nodes if b not in offline),
     )

@@ -20,7 +20,7 @@ from uuid import UUID
 from fencepost.broker.context import HANG_UP, Answer, Context, HangUp
 from fencepost.broker.ladder import find_leader
 from fencepost.broker.replica import Replica
-from fencepost.broker.topics import resolve_name
+from fencepost.broker.topics import resolve_name, shown_epoch
 from fencepost.broker.waits import Wait
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.produce import (
@@ -167,7 +167,8 @@ def _moved(ctx: Context, topic: str, index: int, code: ErrorCode) -> PartitionPr
     known = ctx.broker.view.partition(topic, index)
     if code is not ErrorCode.NOT_LEADER_OR_FOLLOWER or known is None:
         return response
-    leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
+    epoch = shown_epoch(ctx.broker.configs, topic, known.leader_epoch)
+    leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=epoch)
     return replace(response, current_leader=leader)
 
 

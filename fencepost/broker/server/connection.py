@@ -52,6 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         self._listener = listener
         self._server = listener.server
         self._broker = listener.broker
+        self._ceilings = listener.broker.ceilings
         self._answers = listener.answers
         self._assembler = FrameAssembler(_SCRATCH, self._broker.configs.socket_request_max_bytes)
         self._inbox: deque[bytearray] = deque()
@@ -144,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
             header = read_header(frame)
             api = BY_KEY.get(header.api_key)
             self._client_id = header.client_id
-            if api is None or not api.serves(header.version):
+            if api is None or not self._serves(api, header.version):
                 self._refuse_version(api, header, frame)
                 return
             offset = skip_tags(frame, header, api)
@@ -158,6 +159,12 @@ class Connection(asyncio.BufferedProtocol):
             self._close("bad_request", str(error))
             return
         self._answer(self._open(api, header.version, header, frame, offset), request, key)
+
+    def _serves(self, api: Api, version: int) -> bool:
+        ceilings = self._ceilings
+        if ceilings and version > ceilings.get(api.name, version):
+            return False
+        return api.serves(version)
 
     def _repeat(
         self, key: Key, api: Api, header: RequestHeader, frame: bytearray, offset: int
@@ -176,8 +183,9 @@ class Connection(asyncio.BufferedProtocol):
             self._close("not_served", f"{name} v{header.version}")
             return
         exchange = self._open(api, 0, header, frame, header.body_offset)
-        answer = handler_of(api).refuse(None, ErrorCode.UNSUPPORTED_VERSION)
-        self._complete(exchange, answer)
+        from fencepost.broker.handlers.api_versions import refuse_version
+
+        self._complete(exchange, refuse_version(self._broker))
 
     def _answer(self, exchange: Exchange, request: object, key: Key | None) -> None:
         ctx = Context(

@@ -49,6 +49,10 @@ class ServeOptions:
     control_port: int = 9644
     topics: tuple[NewTopic, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
+    racks: tuple[str, ...] = ()
+    """The rack of each broker by its id, going round where there are fewer."""
+    api_max: Mapping[str, int] = field(default_factory=dict)
+    """The highest versions that are served, by API name, where not the highest there are."""
     clock: ClockMode = ClockMode.REAL
     conformance: Conformance = Conformance.KIP
     seed: int = 0
@@ -138,6 +142,8 @@ def _make_cluster(options: ServeOptions, sockets: list[socket.socket], clock: Cl
         ),
         topics=options.topics,
         configs=options.configs,
+        racks=options.racks,
+        api_max=options.api_max,
         conformance=options.conformance,
         seed=options.seed,
     )

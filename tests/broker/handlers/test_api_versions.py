@@ -22,6 +22,15 @@ def test_every_version_lists_what_is_served(version: int) -> None:
     ]
 
 
+def test_a_ceiling_is_told_and_leaves_the_others_as_they_are() -> None:
+    driver = Driver(2, api_max={"fetch": 8, "produce": 3})
+    request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
+    answer = driver.ask(2, "api_versions", 3, request)
+    served = {a.api_key: (a.min_version, a.max_version) for a in answer.api_keys}
+    expected = {api.key: (api.advertised_min, api.max_version) for api in APIS}
+    assert served == expected | {1: (4, 8), 0: (0, 3)}
+
+
 @pytest.mark.parametrize(
     ("name", "version", "good"),
     [
@@ -51,3 +60,10 @@ def test_an_unsupported_version_is_told_those_of_this_api() -> None:
     (own,) = answer.api_keys
     assert (own.api_key, own.min_version, own.max_version) == (18, 0, 4)
     assert api_versions.refuse(ApiVersionsRequest(), ErrorCode.INVALID_REQUEST).api_keys == ()
+
+
+def test_and_of_its_own_ceiling() -> None:
+    answer = api_versions.refuse_version(Driver(1, api_max={"api_versions": 2}).broker(1))
+    (own,) = answer.api_keys
+    assert (own.api_key, own.min_version, own.max_version) == (18, 0, 2)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from fencepost.broker import steering
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -64,6 +65,33 @@ def test_a_partition_is_described_in_full(three: Driver) -> None:
     # Null here ends the Java admin client with an exception.
     assert (first.eligible_leader_replicas, first.last_known_elr) == ((), ())
     assert first.offline_replicas == ()
+
+
+def test_eligible_leaders_outside_the_isr_are_told_and_who_is_offline() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)], min_insync_replicas="2")
+    for broker_id in (2, 3):
+        steering.kill(driver.cluster, broker_id)
+    (topic,) = describe(driver, ["t"]).topics
+    (partition,) = topic.partitions
+    assert (partition.leader_id, partition.replica_nodes) == (1, (1, 2, 3))
+    assert (partition.isr_nodes, partition.offline_replicas) == ((1,), (2, 3))
+    assert (partition.eligible_leader_replicas, partition.last_known_elr) == ((3,), ())
+
+
+def test_who_led_last_is_told_where_nobody_is_eligible_and_no_leader_is_no_error() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(3, 2)], min_insync_replicas="2")
+    for broker_id in (2, 3):
+        steering.kill(driver.cluster, broker_id)
+    (topic,) = describe(driver, ["t"]).topics
+    (partition,) = topic.partitions
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.NONE, -1)
+    assert (partition.isr_nodes, partition.offline_replicas) == ((), (3, 2))
+    image = driver.partition("t")
+    assert partition.eligible_leader_replicas == image.elr
+    assert partition.last_known_elr == image.last_known_elr
+    assert image.elr or image.last_known_elr
 
 
 def test_topics_come_in_order_each_once_and_all_where_none_is_named(three: Driver) -> None:

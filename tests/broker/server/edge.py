@@ -101,10 +101,14 @@ class Client:
 class Edge:
     """A server with one broker, whose clock a test moves and whose loop is never asked."""
 
-    def __init__(self, configs: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        configs: Mapping[str, str] | None = None,
+        api_max: Mapping[str, int] | None = None,
+    ) -> None:
         self.clock = ManualClock()
         address = Address(host="127.0.0.1", port=9092, advertised_host="")
-        options = ClusterOptions(addresses=(address,), configs=configs or {})
+        options = ClusterOptions(addresses=(address,), configs=configs or {}, api_max=api_max or {})
         self.cluster = Cluster(options, self.clock)
         self.cluster.controller.create_topic(NewTopic(name="t", configs={}))
         self.cluster.scheduler.run_due()

@@ -127,6 +127,28 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
     assert not client.transport.closed
 
 
+def test_a_version_above_the_brokers_ceiling_is_unknown() -> None:
+    edge = Edge(api_max={"metadata": 8})
+    client, newer = edge.connect(), edge.connect()
+    client.ask("metadata", 8, NO_TOPICS)
+    assert client.answer(0, "metadata", 8).topics == ()
+    newer.ask("metadata", 9, NO_TOPICS)
+    assert newer.transport.closed
+    assert newer.frames() == []
+    # Other APIs are as ever.
+    client.ask("api_versions", 4, ApiVersionsRequest(client_software_name="x"))
+    assert len(client.frames()) == 2
+
+
+def test_a_ceiling_of_api_versions_is_told_in_version_0() -> None:
+    client = Edge(api_max={"api_versions": 2}).connect()
+    client.ask("api_versions", 3, ApiVersionsRequest(client_software_name="x"))
+    assert client.frames() == [bytes.fromhex("00000001002300000001001200000002")]
+    client.ask("api_versions", 2, ApiVersionsRequest())
+    assert client.answer(1, "api_versions", 2).error_code == ErrorCode.NONE
+    assert not client.transport.closed
+
+
 def test_a_frame_may_be_as_large_as_socket_request_max_bytes_says() -> None:
     edge = Edge({"socket.request.max.bytes": "60"})
     small, large = edge.connect(), edge.connect()
