@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from fencepost.broker.configs.resolve import BrokerConfigs
+from fencepost.broker.configs.resolve import BrokerConfigs, TopicSettings
 from fencepost.broker.context import Context, Handler
 from fencepost.broker.controller import ControllerUnreachable, NewTopic
 from fencepost.broker.coordination import Coordination
@@ -143,7 +143,9 @@ class Broker:
             if old is not None and (new is None or new.topic_id != old.topic_id):
                 self._drop(old)
             if new is not None:
-                self._take(new)
+                self._take(new, old)
+        if before.brokers is not image.brokers:
+            self._note_registrations(before)
         self.coordinator.on_topics_deleted(
             name
             for name, topic in before.topics.items()
@@ -167,6 +169,7 @@ class Broker:
             self.disk.put(key, replica, crash=crash)
             replica.resign()
         self.replicas.clear()
+        self.in_sync.forget()
         self.sessions.clear()
         self.telemetry.clear()
 
@@ -177,7 +180,7 @@ class Broker:
         self.configs.update(image)
         self.disk.forget_all_but(image)
         for topic in image.topics.values():
-            self._take(topic)
+            self._take(topic, None)
 
     def wipe(self, topic: str, index: int) -> None:
         """Lose a replica's records; it goes on with an empty log, as a follower at first."""
@@ -260,13 +263,19 @@ class Broker:
         if follower is not None:
             follower.poke()
 
-    def _take(self, topic: TopicImage) -> None:
+    def _take(self, topic: TopicImage, before: TopicImage | None) -> None:
+        """Become what a topic's image says, in the partitions that it says something new of."""
         settings = self.configs.topic(topic.name)
+        known: tuple[PartitionImage, ...] = ()
+        if before is not None and before.topic_id == topic.topic_id:
+            known = before.partitions
         for index, partition in enumerate(topic.partitions):
+            replica = self.replicas.get((topic.name, index))
+            if index < len(known) and known[index] is partition and _is_set(replica, settings):
+                continue
             if self.broker_id not in partition.replicas:
                 self._forget(topic.name, index)
                 continue
-            replica = self.replicas.get((topic.name, index))
             if replica is None:
                 replica = self._new_replica(topic, index, settings.log)
             replica.log.config = settings.log
@@ -311,6 +320,17 @@ class Broker:
                 follower.hold = self.holds.get(key)
             follower.poke()
 
+    def _note_registrations(self, before: ClusterImage) -> None:
+        """Brokers are registered anew: what they fetched before admits them to no ISR any more."""
+        brokers = self.view.brokers
+        anew = [b for b, broker in brokers.items() if before.brokers.get(b) != broker]
+        if self.broker_id in anew:
+            for follower in self._followers.values():
+                follower.poke()
+        for replica in self.replicas.values():
+            if replica.is_leader:
+                replica.reconsider(anew)
+
     def _drop(self, topic: TopicImage) -> None:
         for index in range(len(topic.partitions)):
             self._forget(topic.name, index)
@@ -340,6 +360,14 @@ class Broker:
                 self.coordination.on_resigned(replica)
             replica.resign()
         self.disk.discard([replica.log for replica in gone])
+
+
+def _is_set(replica: Replica | None, settings: TopicSettings) -> bool:
+    """Whether a replica, if there is one here, acts on these settings."""
+    return replica is None or (
+        replica.log.config is settings.log
+        and replica.min_insync_replicas == settings.min_insync_replicas
+    )
 
 
 _HANDLERS: dict[int, Handler] = {}

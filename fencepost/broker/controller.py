@@ -253,8 +253,25 @@ class Controller:
         elected = appoint(partition, leader, self.rules(topic))
         self.update_partitions({(topic, index): elected})
 
-    def alter_partition(self, proposal: IsrProposal) -> PartitionImage | ErrorCode:
-        """Take over the ISR that a leader proposes, or say why not (KIP-497, KIP-903)."""
+    def alter_partitions(
+        self, proposals: Sequence[IsrProposal]
+    ) -> list[PartitionImage | ErrorCode]:
+        """Take over the ISRs that a leader proposes, or say why not (KIP-497, KIP-903).
+
+        :param proposals: Each for another partition.
+        :returns: For each the partition as it is then, or why it is as it was.
+        """
+        answers = [self._altered(proposal) for proposal in proposals]
+        accepted = {
+            (proposal.topic, proposal.index): answer
+            for proposal, answer in zip(proposals, answers, strict=True)
+            if isinstance(answer, PartitionImage)
+        }
+        if accepted:
+            self.update_partitions(accepted)
+        return answers
+
+    def _altered(self, proposal: IsrProposal) -> PartitionImage | ErrorCode:
         partition = self.image.partition(proposal.topic, proposal.index)
         if partition is None or proposal.topic_id not in self.image.names:
             return ErrorCode.UNKNOWN_TOPIC_ID
@@ -262,9 +279,7 @@ class Controller:
         if problem is not None:
             return problem
         isr = tuple(broker_id for broker_id, _ in proposal.isr)
-        changed = conclude(partition, self.rules(proposal.topic), isr=isr)
-        self.update_partitions({(proposal.topic, proposal.index): changed})
-        return changed
+        return conclude(partition, self.rules(proposal.topic), isr=isr)
 
     def _proposal_problem(
         self, proposal: IsrProposal, partition: PartitionImage
@@ -364,7 +379,9 @@ class Controller:
         for name, index, partition in self._partitions(self.image.topics):
             if broker.broker_id in partition.replicas:
                 gone = (broker.broker_id,) if leaves else ()
-                touched[name, index] = self._settled(name, partition, gone)
+                after = self._settled(name, partition, gone)
+                if after is not partition:
+                    touched[name, index] = after
         self.update_partitions(touched)
 
     def _settled(

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from fencepost.broker.broker import Broker
 
 FIRST_FETCH_WITH_DIVERGENCE: Final = 12
+OFFSET_OUT_OF_RANGE: Final = int(ErrorCode.OFFSET_OUT_OF_RANGE)
 
 
 class State(Enum):
@@ -218,9 +219,7 @@ class Follower:
     def _version(self, api: Api) -> int:
         return self._broker.network.version(self.replica.leader, api)
 
-    def _send(
-        self, api: Api, version: int, message: object, take: Callable[[object], ErrorCode]
-    ) -> None:
+    def _send(self, api: Api, version: int, message: object, take: Callable[[object], int]) -> None:
         """Ask the leader.
 
         :param take: Takes the answer and says with which error code it came.
@@ -235,7 +234,7 @@ class Follower:
             if number != self._request:
                 return
             self._in_flight = False
-            error: ErrorCode | None = None
+            error: int | None = None
             if epoch != replica.leader_epoch or replica.is_leader:
                 self.poke()
             elif answer is None:
@@ -250,7 +249,7 @@ class Follower:
         )
 
     def _step_report(
-        self, api: Api, leader: int, epoch: int, start: int, error: ErrorCode | None
+        self, api: Api, leader: int, epoch: int, start: int, error: int | None
     ) -> Step:
         end = self.replica.log.log_end_offset
         cut = self._truncated_to
@@ -259,7 +258,7 @@ class Follower:
             leader=leader,
             leader_epoch=epoch,
             fetch_offset=start,
-            error=error,
+            error=None if error is None else ErrorCode(error),
             appended=max(0, end - start) if cut is None else 0,
             truncated_to=cut,
             log_end_offset=end,
@@ -269,37 +268,39 @@ class Follower:
     # -- fetching -------------------------------------------------------------------------------
 
     def _fetch(self) -> None:
-        version = self._version(FETCH)
+        broker, version = self._broker, self._version(FETCH)
         request = fetch_request(
-            self.replica, self._broker.configs, broker_epoch=self._broker.epoch, version=version
+            self.replica, broker.configs, broker_epoch=broker.epoch, version=version
         )
         self._send(FETCH, version, request, self._fetched)
 
-    def _fetched(self, answer: object) -> ErrorCode:
+    def _fetched(self, answer: object) -> int:
         response = cast(FetchResponse, answer)
         if not response.responses:
             self._rest()
-            return ErrorCode(response.error_code)
+            return response.error_code
         partition = response.responses[0].partitions[0]
-        diverging = partition.diverging_epoch
-        if partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        error_code, diverging = partition.error_code, partition.diverging_epoch
+        if error_code == OFFSET_OUT_OF_RANGE:
             self._again(State.OUT_OF_RANGE)
-        elif partition.error_code != ErrorCode.NONE:
+        elif error_code:
             self._rest()
         elif diverging.epoch >= 0:
             self._truncate_to_agreement(diverging.epoch, diverging.end_offset)
             self._again(State.FETCHING)
         else:
             self._take(partition)
-        return ErrorCode(partition.error_code)
+        return error_code
 
     def _take(self, partition: PartitionData) -> None:
-        replica, now_ms = self.replica, self._broker.scheduler.now_ms()
+        replica = self.replica
         records = self._allowed(partition.records or ())
         if records:
-            replica.append_fetched(records, now_ms=now_ms)
-        log_start = min(partition.log_start_offset, replica.log.log_end_offset)
-        start_moved = replica.log.advance_log_start(log_start)
+            replica.append_fetched(records, now_ms=self._broker.scheduler.now_ms())
+        log, start_moved = replica.log, False
+        if partition.log_start_offset > log.log_start_offset:
+            start = min(partition.log_start_offset, log.log_end_offset)
+            start_moved = log.advance_log_start(start)
         replica.learn_watermark(partition.high_watermark)
         if records or start_moved:  # the next fetch tells the leader so
             self._again(State.FETCHING)
@@ -328,7 +329,7 @@ class Follower:
         request = epoch_end_request(self.replica, latest)
         self._send(OFFSET_FOR_LEADER_EPOCH, version, request, self._learned_epoch_end)
 
-    def _learned_epoch_end(self, answer: object) -> ErrorCode:
+    def _learned_epoch_end(self, answer: object) -> int:
         partition = cast(OffsetForLeaderEpochResponse, answer).topics[0].partitions[0]
         if partition.error_code != ErrorCode.NONE:
             self._rest()
@@ -338,7 +339,7 @@ class Follower:
         else:
             agree = self._truncate_to_agreement(partition.leader_epoch, partition.end_offset)
             self._again(State.FETCHING if agree else State.TRUNCATING)
-        return ErrorCode(partition.error_code)
+        return partition.error_code
 
     def _truncate_to_agreement(self, epoch: int, end_offset: int) -> bool:
         """Cut to where the own log and the leader's last agreed (KIP-101, KIP-279).
@@ -374,7 +375,7 @@ class Follower:
         version = self._version(LIST_OFFSETS)
         request = list_offset_request(self.replica, timestamp, version=version)
 
-        def take(answer: object) -> ErrorCode:
+        def take(answer: object) -> int:
             partition = cast(ListOffsetsResponse, answer).topics[0].partitions[0]
             if partition.error_code != ErrorCode.NONE or partition.offset == UNKNOWN_OFFSET:
                 self._rest()
@@ -382,7 +383,7 @@ class Follower:
                 self._learn_end(partition.offset)
             else:
                 self._start_at(partition.offset)
-            return ErrorCode(partition.error_code)
+            return partition.error_code
 
         self._send(LIST_OFFSETS, version, request, take)
 

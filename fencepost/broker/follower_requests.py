@@ -40,16 +40,16 @@ def fetch_request(
     replica: Replica, configs: BrokerConfigs, *, broker_epoch: int, version: int
 ) -> FetchRequest:
     """For what comes after the replica's log end, without waiting for it."""
-    latest = replica.log.latest_epoch
-    knows_last = version >= _FIRST_FETCH_WITH_LAST_EPOCH and latest is not None
+    log = replica.log
+    latest = log.latest_epoch if version >= _FIRST_FETCH_WITH_LAST_EPOCH else None
     partition = FetchPartition(
         partition=replica.index,
         current_leader_epoch=(
             replica.leader_epoch if version >= _FIRST_FETCH_WITH_EPOCH else _UNKNOWN
         ),
-        fetch_offset=replica.log.log_end_offset,
-        last_fetched_epoch=latest if knows_last and latest is not None else _UNKNOWN,
-        log_start_offset=replica.log.log_start_offset,
+        fetch_offset=log.log_end_offset,
+        last_fetched_epoch=_UNKNOWN if latest is None else latest,
+        log_start_offset=log.log_start_offset,
         partition_max_bytes=configs.replica_fetch_max_bytes,
         high_watermark=replica.high_watermark,
     )

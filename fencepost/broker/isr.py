@@ -30,6 +30,12 @@ class InSyncReplicas:
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self._outbox: dict[Replica, None] = {}
+        """What is proposed in this turn goes to the controller together, at its end."""
+
+    def forget(self) -> None:
+        """The broker goes down: nothing is proposed any more."""
+        self._outbox.clear()
 
     def consider(self, replica: Replica, follower_id: int) -> None:
         """Propose a follower that is not in the ISR, if it may join.
@@ -61,19 +67,15 @@ class InSyncReplicas:
             if laggards:
                 self._drop(replica, laggards)
 
-    def expel(self, replica: Replica, follower_id: int) -> bool:
-        """Propose the ISR without this follower, whatever it has.
-
-        :returns: Whether the follower is out of it now.
-        """
-        if follower_id in replica.isr and replica.pending_isr is None:
+    def expel(self, replica: Replica, follower_id: int) -> None:
+        """Propose the ISR without this follower, whatever it has."""
+        if follower_id in replica.isr:
             self._drop(replica, {follower_id})
-        return follower_id not in replica.isr
 
     def repeat(self, replica: Replica) -> None:
         """Propose again what got lost on its way, or whose answer did."""
         if replica.is_leader and replica.pending_isr is not None and replica.proposal_lost:
-            self._send(replica, replica.pending_isr)
+            self._post(replica)
 
     def _drop(self, replica: Replica, followers: set[int]) -> None:
         if replica.pending_isr is None:
@@ -85,13 +87,38 @@ class InSyncReplicas:
 
     def _propose(self, replica: Replica, isr: tuple[int, ...]) -> None:
         replica.pending_isr = isr
-        self._send(replica, isr)
+        self._post(replica)
 
-    def _send(self, replica: Replica, isr: tuple[int, ...]) -> None:
-        broker = self._broker
+    def _post(self, replica: Replica) -> None:
         replica.proposal_lost = False
+        if not self._outbox:
+            self._broker.scheduler.soon(self._send)
+        self._outbox[replica] = None
+
+    def _send(self) -> None:
+        replicas, self._outbox = self._outbox, {}
+        sent = [(r, self._proposal(r, r.pending_isr)) for r in replicas if r.pending_isr]
+        if not sent:
+            return
+
+        def answered(answers: list[PartitionImage | ErrorCode]) -> None:
+            for (replica, proposal), answer in zip(sent, answers, strict=True):
+                self._answered(replica, proposal, answer)
+
+        def lost() -> None:
+            for replica, proposal in sent:
+                if replica.is_leader and replica.leader_epoch == proposal.leader_epoch:
+                    replica.proposal_lost = True
+
+        proposals = [proposal for _, proposal in sent]
+        self._broker.ask_controller(
+            lambda controller: controller.alter_partitions(proposals), answered, lost
+        )
+
+    def _proposal(self, replica: Replica, isr: tuple[int, ...]) -> IsrProposal:
+        broker = self._broker
         epochs = {b: p.broker_epoch for b, p in replica.followers.items()}
-        proposal = IsrProposal(
+        return IsrProposal(
             topic=replica.topic,
             topic_id=replica.topic_id,
             index=replica.index,
@@ -102,24 +129,14 @@ class InSyncReplicas:
             isr=tuple((b, epochs.get(b, broker.epoch)) for b in isr),
         )
 
-        def answered(answer: PartitionImage | ErrorCode) -> None:
-            self._answered(replica, proposal, answer)
-
-        def lost() -> None:
-            if replica.is_leader and replica.leader_epoch == proposal.leader_epoch:
-                replica.proposal_lost = True
-
-        broker.ask_controller(
-            lambda controller: controller.alter_partition(proposal), answered, lost
-        )
-
     def _answered(
         self, replica: Replica, proposal: IsrProposal, answer: PartitionImage | ErrorCode
     ) -> None:
         """Take what was decided; what was refused for good is not waited for any more.
 
         A refusal because the partition has changed keeps the proposal pending: the new view that
-        says how is on its way.
+        says how is on its way. One because this broker has registered anew says nothing of the
+        partition.
         """
         if not replica.is_leader or replica.leader_epoch != proposal.leader_epoch:
             return
@@ -131,3 +148,5 @@ class InSyncReplicas:
             and replica.partition_epoch == proposal.partition_epoch
         ):
             replica.withdraw_proposal()
+        elif answer is ErrorCode.STALE_BROKER_EPOCH:
+            replica.proposal_lost = True  # it is to be repeated in the present registration

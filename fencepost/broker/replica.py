@@ -10,7 +10,7 @@ log end as the new epoch's start at once, not at its first batch: OffsetsForLead
 before must answer it, and KIP-207's gate stands on it.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
@@ -185,10 +185,14 @@ class Replica:
             self._take(image)
             self._keep_followers()
         self._raise_watermark()
-        for broker_id in self.followers:
+        self.reconsider(tuple(self.followers))
+
+    def reconsider(self, broker_ids: Iterable[int]) -> None:
+        """Leader: these brokers, or what they are to the partition, have changed."""
+        for broker_id in broker_ids:
             self.consider(self, broker_id)
-            if broker_id not in self.isr:  # it may be online again, and has to fetch to join
-                self.ring(broker_id, self.topic, self.index)
+            if broker_id in self.followers and broker_id not in self.isr:
+                self.ring(broker_id, self.topic, self.index)  # it has to fetch to join
 
     def follow(self, image: PartitionImage) -> None:
         """Follow the image's leader in its epoch."""
@@ -305,7 +309,8 @@ class Replica:
             self.consider(self, broker_id)
         if not self.is_leader:  # this follower was all that a reassignment waited for
             return
-        self._raise_watermark(told=broker_id)
+        if fetch_offset > self.high_watermark:
+            self._raise_watermark(told=broker_id)
         if follower_start_moved:
             self.watermark_watch.notify()
 
@@ -369,13 +374,11 @@ class Replica:
 
         :param told: A follower that is being answered, and so needs no ring.
         """
-        if not self.has_enough_replicas():
-            return
-        watermark = self.log.log_end_offset
-        for broker_id in (*self.isr, *(self.pending_isr or ())):
+        watermark, pending = self.log.log_end_offset, self.pending_isr
+        for broker_id in self.isr if pending is None else (*self.isr, *pending):
             if broker_id != self.broker_id:
                 watermark = min(watermark, self.followers[broker_id].log_end_offset)
-        if watermark <= self.high_watermark:
+        if watermark <= self.high_watermark or not self.has_enough_replicas():
             return
         self.high_watermark = watermark
         self.watermark_watch.notify()

@@ -2,7 +2,6 @@
 answers tell of their partitions.
 """
 
-from collections.abc import Collection
 from typing import Final
 from uuid import UUID
 
@@ -33,6 +32,8 @@ def online_brokers(view: ClusterImage) -> frozenset[int]:
     return frozenset(b.broker_id for b in view.brokers.values() if not b.fenced)
 
 
-def offline_replicas(replicas: tuple[int, ...], online: Collection[int]) -> tuple[int, ...]:
+def offline_replicas(replicas: tuple[int, ...], online: frozenset[int]) -> tuple[int, ...]:
     """The replicas that are on other brokers than those that are online."""
+    if online.issuperset(replicas):
+        return ()
     return tuple(broker_id for broker_id in replicas if broker_id not in online)

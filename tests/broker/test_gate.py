@@ -32,12 +32,12 @@ EVERYTHING = (
 )
 REFUSED = ErrorCode.OFFSET_NOT_AVAILABLE
 UNCLEAN = "unclean.leader.election.enable"
-APACHE = Conformance.APACHE
+KIP, APACHE = Conformance.KIP, Conformance.APACHE
 
 
 def lagging(
     gate: str | None = None,
-    conformance: Conformance = Conformance.KIP,
+    conformance: Conformance = KIP,
     *,
     unclean_brokers: bool = False,
     unclean_topic: bool | None = None,
@@ -85,14 +85,20 @@ def offset(driver: Driver, timestamp: int = LATEST) -> int:
 
 
 @pytest.mark.parametrize("isolation_level", [0, 1])
-@pytest.mark.parametrize("driver", [lagging(), lagging("kip"), lagging("kip", APACHE)])
-def test_kip_refuses_every_lookup(driver: Driver, isolation_level: int) -> None:
+@pytest.mark.parametrize(("gate", "conformance"), [(None, KIP), ("kip", KIP), ("kip", APACHE)])
+def test_kip_refuses_every_lookup(
+    gate: str | None, conformance: Conformance, isolation_level: int
+) -> None:
+    driver = lagging(gate, conformance)
     assert refused(driver, isolation_level=isolation_level) == set(EVERYTHING)
 
 
 @pytest.mark.parametrize("isolation_level", [0, 1])
-@pytest.mark.parametrize("driver", [lagging("kafka"), lagging(conformance=APACHE)])
-def test_kafka_refuses_what_may_not_be_committed(driver: Driver, isolation_level: int) -> None:
+@pytest.mark.parametrize(("gate", "conformance"), [("kafka", KIP), (None, APACHE)])
+def test_kafka_refuses_what_may_not_be_committed(
+    gate: str | None, conformance: Conformance, isolation_level: int
+) -> None:
+    driver = lagging(gate, conformance)
     assert refused(driver, isolation_level=isolation_level) == {
         LATEST,
         MAX_TIMESTAMP,
@@ -113,8 +119,9 @@ def test_kafka_answers_the_maximum_timestamp_where_it_is_committed() -> None:
     assert (offset(driver, MAX_TIMESTAMP), offset(driver, OF_1)) == (0, 0)
 
 
-@pytest.mark.parametrize("driver", [lagging("off"), lagging("off", APACHE)])
-def test_off_refuses_nothing(driver: Driver) -> None:
+@pytest.mark.parametrize("conformance", Conformance)
+def test_off_refuses_nothing(conformance: Conformance) -> None:
+    driver = lagging("off", conformance)
     assert refused(driver) == set()
     assert (offset(driver), offset(driver, OF_1)) == (1, -1)
 

@@ -36,6 +36,18 @@ def release(driver: Driver, broker_id: int) -> None:
     steering.release(driver.cluster, "t", 0, broker_id)
 
 
+def fetches(driver: Driver, broker_id: int, offset: int, broker_epoch: int = -1) -> None:
+    """The leader takes in a follower's fetch, and the turn ends."""
+    driver.leader("t").record_fetch(
+        broker_id,
+        fetch_offset=offset,
+        log_start_offset=0,
+        now_ms=driver.clock.now_ms(),
+        broker_epoch=broker_epoch,
+    )
+    driver.cluster.scheduler.run_due()
+
+
 def isr(driver: Driver) -> tuple[int, ...]:
     return driver.partition("t").isr
 
@@ -103,9 +115,9 @@ def test_the_end_of_an_old_epoch_is_not_enough() -> None:
     steering.elect(driver.cluster, "t", 0, 1)
     leader = driver.leader("t")
     assert (leader.high_watermark, leader.epoch_start_offset) == (0, 1)
-    leader.record_fetch(3, fetch_offset=0, log_start_offset=0, now_ms=driver.clock.now_ms())
+    fetches(driver, 3, 0)
     assert isr(driver) == (1, 2)
-    leader.record_fetch(3, fetch_offset=1, log_start_offset=0, now_ms=driver.clock.now_ms())
+    fetches(driver, 3, 1)
     assert isr(driver) == (1, 2, 3)
 
 
@@ -129,20 +141,9 @@ def test_fetches_of_an_earlier_registration_admit_nobody() -> None:
     steering.kill(driver.cluster, 3)
     hold(driver, 3)
     steering.start(driver.cluster, 3)
-    leader = driver.leader("t")
-
-    def fetch(broker_epoch: int) -> None:
-        leader.record_fetch(
-            3,
-            fetch_offset=0,
-            log_start_offset=0,
-            now_ms=driver.clock.now_ms(),
-            broker_epoch=broker_epoch,
-        )
-
-    fetch(old_epoch)
+    fetches(driver, 3, 0, old_epoch)
     assert isr(driver) == (1, 2)
-    fetch(driver.broker(3).epoch)
+    fetches(driver, 3, 0, driver.broker(3).epoch)
     assert isr(driver) == (1, 2, 3)
 
 
@@ -165,16 +166,16 @@ def test_while_a_proposal_is_on_its_way_the_watermark_waits_for_old_and_new() ->
     hold(driver, 3, leave_isr=True)
     produce(driver, "t", b"a")
     leader = driver.leader("t")
-    leader.record_fetch(3, fetch_offset=1, log_start_offset=0, now_ms=0)
+    fetches(driver, 3, 1)
     assert isr(driver) == (1, 2, 3)
     hold(driver, 3, leave_isr=True)
     post.keeps = True
-    leader.record_fetch(3, fetch_offset=1, log_start_offset=0, now_ms=0)
+    fetches(driver, 3, 1)
     assert leader.pending_isr == (1, 2, 3)
     send_produce(driver, "t", b"b", acks=1)
-    leader.record_fetch(2, fetch_offset=2, log_start_offset=0, now_ms=0)
+    fetches(driver, 2, 2)
     assert (isr(driver), leader.high_watermark) == ((1, 2), 1)
-    leader.record_fetch(3, fetch_offset=2, log_start_offset=0, now_ms=0)
+    fetches(driver, 3, 2)
     assert leader.high_watermark == 2
 
 
@@ -184,7 +185,7 @@ def test_a_proposal_whose_answer_got_lost_is_settled_by_the_view() -> None:
     hold(driver, 3, leave_isr=True)
     leader = driver.leader("t")
     post.keeps = True
-    leader.record_fetch(3, fetch_offset=0, log_start_offset=0, now_ms=0)
+    fetches(driver, 3, 0)
     assert post.deliver() == [Link(1, CONTROLLER)]
     assert isr(driver) == (1, 2, 3)
     driver.cluster.network.cut(1, CONTROLLER)
@@ -202,12 +203,12 @@ def test_who_is_fenced_while_it_is_proposed_is_not_waited_for_any_more() -> None
     produce(driver, "t", b"a")
     leader = driver.leader("t")
     post.keeps = True
-    leader.record_fetch(3, fetch_offset=1, log_start_offset=0, now_ms=0)
+    fetches(driver, 3, 1)
     proposal = post.kept.popleft()[1]
     driver.cluster.controller.fence(3)
     proposal()
     send_produce(driver, "t", b"b", acks=1)
-    leader.record_fetch(2, fetch_offset=2, log_start_offset=0, now_ms=0)
+    fetches(driver, 2, 2)
     assert leader.high_watermark == 1, "it may be in the ISR for all that its leader knows"
     post.keeps = False
     post.deliver(len(post.kept))
@@ -221,7 +222,7 @@ def test_who_is_offline_for_the_leader_is_not_even_proposed() -> None:
     steering.isolate(driver.cluster, 3, from_controller=True)
     post.keeps = True
     leader = driver.leader("t")
-    leader.record_fetch(3, fetch_offset=0, log_start_offset=0, now_ms=0)
+    fetches(driver, 3, 0)
     assert leader.pending_isr is None
 
 
@@ -233,7 +234,7 @@ def test_who_fetched_in_an_earlier_registration_is_not_even_proposed() -> None:
     steering.start(driver.cluster, 3)
     post.keeps = True
     leader = driver.leader("t")
-    leader.record_fetch(3, fetch_offset=0, log_start_offset=0, now_ms=0, broker_epoch=0)
+    fetches(driver, 3, 0, broker_epoch=0)
     assert leader.pending_isr is None
 
 
@@ -243,6 +244,7 @@ def test_a_proposal_that_got_lost_is_repeated_with_the_next_check() -> None:
     driver.cluster.network.cut(1, CONTROLLER)
     leader = driver.leader("t")
     driver.broker(1).in_sync.expel(leader, 3)
+    driver.cluster.scheduler.run_due()
     assert (isr(driver), leader.pending_isr) == ((1, 2, 3), (1, 2))
     driver.cluster.network.mend(1, CONTROLLER)
     assert isr(driver) == (1, 2, 3)
@@ -283,13 +285,13 @@ def test_the_controller_takes_no_proposal_that_is_not_of_now(
     driver = start()
     before = driver.partition("t")
     asked = replace(proposal(driver), **change)  # type: ignore[arg-type]  # of each field's own type
-    assert driver.cluster.controller.alter_partition(asked) is code
+    assert driver.cluster.controller.alter_partitions([asked]) == [code]
     assert driver.partition("t") is before
 
 
 def test_the_controller_takes_what_the_leader_of_now_proposes() -> None:
     driver = start()
-    answer = driver.cluster.controller.alter_partition(proposal(driver))
+    (answer,) = driver.cluster.controller.alter_partitions([proposal(driver)])
     assert isinstance(answer, PartitionImage)
     assert (answer.isr, answer.leader_epoch, answer.partition_epoch) == ((1, 2), 0, 1)
     assert driver.partition("t") is answer

@@ -83,7 +83,6 @@ def _wait(ctx: Context, request: FetchRequest, reading: "_Reading") -> Wait[Fetc
     wait: Wait[FetchResponse] = Wait()
 
     def attempt() -> FetchResponse | None:
-        reading.is_repeated = True
         reading.read()
         return reading.respond() if reading.enough else None
 
@@ -103,8 +102,6 @@ class _Reading:
     size: int = 0
     final: bool = False
     """Whether an answer is one that must not wait for the others."""
-    is_repeated: bool = False
-    """Whether it has been read before: how far a follower is has been noted then."""
     answers: dict[Key, PartitionData] = field(default_factory=dict)
     watched: list[WatchList] = field(default_factory=list)
 
@@ -243,14 +240,13 @@ class _Reading:
         return preferred_read_replica(self.ctx.broker, replica, self.request.rack_id, fetch_offset)
 
     def _record_follower(self, replica: Replica, asked: FetchPartition) -> None:
-        if not self.is_repeated:
-            replica.record_fetch(
-                self.fetcher.replica_id,
-                fetch_offset=asked.fetch_offset,
-                log_start_offset=asked.log_start_offset,
-                now_ms=self.ctx.now_ms,
-                broker_epoch=self.fetcher.broker_epoch,
-            )
+        replica.record_fetch(
+            self.fetcher.replica_id,
+            fetch_offset=asked.fetch_offset,
+            log_start_offset=asked.log_start_offset,
+            now_ms=self.ctx.now_ms,
+            broker_epoch=self.fetcher.broker_epoch,
+        )
         replica.record_answer(self.fetcher.replica_id)
 
     def _endpoints(self, leaders: set[int]) -> tuple[NodeEndpoint, ...]:
