@@ -204,7 +204,7 @@ class Controller:
                     f"{len(assignments)} assignment(s) were specified.",
                 )
             factor = len(topic.partitions[0].replicas)
-            added = self.check_assignments(tuple(map(tuple, assignments)), factor)
+            added = self.check_assignments(tuple(map(tuple, assignments)), factor, have)
         return replace(topic, partitions=topic.partitions + tuple(map(self._new_partition, added)))
 
     def update_topics(self, topics: Sequence[TopicImage]) -> None:
@@ -502,17 +502,26 @@ class Controller:
             raise ControllerError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
 
     def check_assignments(
-        self, assignments: tuple[tuple[int, ...], ...], factor: int | None = None
+        self,
+        assignments: tuple[tuple[int, ...], ...],
+        factor: int | None = None,
+        first_partition: int = 0,
     ) -> tuple[tuple[int, ...], ...]:
         """The same assignments, which are right each and together.
 
         :param factor: How many replicas each must have; None is as many as the first.
+        :param first_partition: The index of the partition that the first one is for.
         :raises ControllerError: When an assignment is not right.
         """
         if factor is None:
             factor = len(assignments[0]) if assignments else 0
-        for replicas in assignments:
+        for index, replicas in enumerate(assignments, start=first_partition):
             problem = self._assignment_problem(replicas, factor)
+            if problem is None and not any(map(self.is_online, replicas)):
+                problem = (
+                    "All brokers specified in the manual partition assignment for partition "
+                    f"{index} are fenced or in controlled shutdown."
+                )
             if problem is not None:
                 raise ControllerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
         return assignments
@@ -520,8 +529,6 @@ class Controller:
     def _assignment_problem(self, replicas: tuple[int, ...], factor: int) -> str | None:
         if not replicas:
             return "The manual partition assignment includes an empty replica list."
-        if not any(map(self.is_online, replicas)) and set(replicas) <= self.image.brokers.keys():
-            return "All brokers specified in the manual partition assignment are fenced."
         for broker_id in replicas:
             if broker_id not in self.image.brokers:
                 return (

@@ -134,10 +134,8 @@ def _elected(draft: PartitionImage, rules: Rules, election: Election) -> Partiti
         fallback = next(filter(rules.is_online, draft.replicas), None)
     if fallback is not None:
         return _led_alone_by(draft, fallback)
-    known_elr = draft.last_known_elr
-    if not known_elr and draft.leader != NO_LEADER:
-        known_elr = (draft.leader,)
-    return replace(draft, leader=NO_LEADER, last_known_elr=known_elr)
+    last = draft.last_known_elr if draft.leader == NO_LEADER else (draft.leader,)
+    return replace(draft, leader=NO_LEADER, last_known_elr=last)
 
 
 def _known_leader(draft: PartitionImage) -> int | None:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 FIRST_FROM_FOLLOWERS = 11
 """The Fetch version from which consumers name their rack and may read from followers (KIP-392)."""
 FIRST_WITH_STATE = 15
+_FUTURE_REPLICA = -3
+"""The replica id of a log that moves to another directory of the same broker."""
 
 
 class Fetcher(NamedTuple):
@@ -29,6 +31,11 @@ class Fetcher(NamedTuple):
     def is_follower(self) -> bool:
         """Whether another broker's replica asks."""
         return self.replica_id >= 0
+
+    @property
+    def reads_to_log_end(self) -> bool:
+        """Whether it is given what the high watermark has not reached; consumers are not."""
+        return self.is_follower or self.replica_id == _FUTURE_REPLICA
 
     def refusal(self, replica: Replica, current_leader_epoch: int) -> ErrorCode | None:
         """Why this replica does not serve it; None where it does.

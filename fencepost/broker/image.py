@@ -30,8 +30,8 @@ class BrokerImage:
     """As advertised; empty where clients are told the address that they reached."""
     port: int
     rack: str | None = None
-    epoch: int = 0
-    """Rises with each registration."""
+    epoch: int = 1
+    """Of its registration; rises with each. In no cluster is it 0."""
     fenced: bool = False
 
 

@@ -75,14 +75,14 @@ def revert(partition: PartitionImage) -> Reverted:
 def completed(partition: PartitionImage) -> PartitionImage:
     """The partition with its reassignment complete if its ISR allows it; else itself.
 
-    Needed are all that came, and somebody who stays. Where more go than come, everybody who stays
-    has to be in sync, because they are to be fewer. Epochs are left to the caller.
+    All who come have to be in sync; where more go than come, all who stay. Epochs are left to the
+    caller.
     """
     if not is_in_progress(partition):
         return partition
     replicas = tuple(b for b in partition.replicas if b not in partition.removing)
     isr = tuple(b for b in partition.isr if b not in partition.removing)
-    if not isr or not set(partition.adding) <= set(isr):
+    if not set(partition.adding) <= set(isr):
         return partition
     shrinks = len(partition.adding) < len(partition.removing)
     if shrinks and not set(replicas) <= set(isr):

@@ -307,8 +307,6 @@ class Replica:
         )
         if broker_id not in self.isr:
             self.consider(self, broker_id)
-        if not self.is_leader:  # this follower was all that a reassignment waited for
-            return
         if fetch_offset > self.high_watermark:
             self._raise_watermark(told=broker_id)
         if follower_start_moved:

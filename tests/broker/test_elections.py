@@ -204,6 +204,11 @@ def test_who_led_last_and_lost_its_records_leads_again_where_nobody_else_can() -
     assert (after.leader, after.isr, after.elr) == (1, (1,), ())
 
 
+def test_who_led_last_does_not_lead_while_another_is_eligible() -> None:
+    before = partition(isr=(), elr=(2,), known=(1,))
+    assert conclude(before, rules(offline=[2], least=2)) is before, "1 may have lost its records"
+
+
 @pytest.mark.parametrize("known", [(2, 3), (4,)], ids=["several", "no replica"])
 def test_who_led_last_must_be_certain_and_have_a_replica(known: tuple[int, ...]) -> None:
     before = partition(isr=(), known=known)
@@ -335,10 +340,9 @@ def test_an_assignment_that_shrinks_is_complete_at_once() -> None:
 
 
 def test_who_is_a_replica_no_more_is_not_eligible() -> None:
-    before = partition((3, 2), isr=(2,), elr=(3,), adding=(1,), removing=())
-    before = replace(before, replicas=(1, 2, 3), removing=(2, 3))
-    after = conclude(before, rules(least=2), isr=[2, 1])
-    assert (after.replicas, after.isr, after.elr, after.leader) == ((1,), (1,), (), 1)
+    before = partition((4, 2, 1), isr=(1,), elr=(2,), adding=(4,), removing=(1,))
+    after = conclude(before, rules(least=2), isr=[1, 4])
+    assert (after.replicas, after.isr, after.elr, after.leader) == ((4, 2), (4,), (2,), 4)
 
 
 def test_a_cancelled_reassignment_ends_the_epoch_of_those_who_came() -> None:

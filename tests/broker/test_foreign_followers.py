@@ -294,7 +294,7 @@ class Refusal:
     epoch: int = 2
     last: int = 2
     replica_id: int = CLAIMED
-    broker_epoch: int = 1
+    broker_epoch: int = 2
     diverging: tuple[int, int] = (-1, -1)
 
 
@@ -306,7 +306,7 @@ class Refusal:
         Refusal(code=NEWER, replica_id=UNASSIGNED),
         Refusal(code=NEWER, replica_id=1),
         Refusal(code=ELSEWHERE, replica_id=1, epoch=-1),
-        Refusal(code=ELSEWHERE, broker_epoch=0),
+        Refusal(code=ELSEWHERE, broker_epoch=1),
         Refusal(code=OUT_OF_RANGE, offset=7, last=-1),
         Refusal(code=OUT_OF_RANGE, last=3),
         Refusal(code=OK, last=1, diverging=(1, 4)),
@@ -320,7 +320,7 @@ def test_a_fetch_that_is_refused_or_diverges_does_not_count(case: Refusal) -> No
     steering.kill(driver.cluster, CLAIMED)
     steering.start(driver.cluster, CLAIMED)
     foreign.broker_epoch = registration(driver)
-    assert foreign.broker_epoch == 1
+    assert foreign.broker_epoch == 2
     assert foreign.code(0) == OK
     assert isr(driver) == {1, 2, CLAIMED}
     for epoch in range(3):
@@ -334,7 +334,7 @@ def test_a_fetch_that_is_refused_or_diverges_does_not_count(case: Refusal) -> No
     assert not values(refused)
     assert driver.leader("t").high_watermark == 0
     assert not is_answered(asked)
-    foreign.replica_id, foreign.broker_epoch = CLAIMED, 1
+    foreign.replica_id, foreign.broker_epoch = CLAIMED, 2
     assert foreign.fetch(6, epoch=2, last=2).high_watermark == 6
     assert is_answered(asked)
 
@@ -389,7 +389,7 @@ def start_registered(version: int) -> tuple[Driver, Foreign]:
     for _ in range(2):
         steering.kill(driver.cluster, CLAIMED)
         steering.start(driver.cluster, CLAIMED)
-    assert (registration(driver), isr(driver)) == (2, {1, 2})
+    assert (registration(driver), isr(driver)) == (3, {1, 2})
     return driver, foreign
 
 
@@ -399,9 +399,9 @@ def start_registered(version: int) -> tuple[Driver, Foreign]:
     [
         (-1, OK, True),
         (0, ELSEWHERE, False),
-        (1, ELSEWHERE, False),
-        (2, OK, True),
-        (3, OK, False),
+        (2, ELSEWHERE, False),
+        (3, OK, True),
+        (4, OK, False),
     ],
 )
 def test_who_fetches_in_an_older_registration_is_refused_and_in_an_unknown_one_does_not_join(
@@ -416,7 +416,7 @@ def test_who_fetches_in_an_older_registration_is_refused_and_in_an_unknown_one_d
 @pytest.mark.parametrize("version", [4, 9, 14])
 def test_before_v15_nobody_says_in_which_registration_it_fetches(version: int) -> None:
     driver, foreign = start_registered(version)
-    foreign.broker_epoch = 0
+    foreign.broker_epoch = 1
     assert foreign.code(2, epoch=0) == OK
     assert isr(driver) == {1, 2, CLAIMED}
 

@@ -45,7 +45,6 @@ from fencepost.protocol.messages.fetch import (
 )
 from fencepost.storage.log import OffsetOutOfRange
 
-CONSUMER: Final = -1
 READ_COMMITTED: Final = 1
 _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -174,7 +173,7 @@ class _Reading:
         if isinstance(replica, ErrorCode):
             return self._refused(name, index, replica)
         self.watched.append(
-            replica.watermark_watch if self.fetcher.replica_id == CONSUMER else replica.end_watch
+            replica.end_watch if self.fetcher.reads_to_log_end else replica.watermark_watch
         )
         return self._read_replica(replica, asked, left)
 
@@ -204,7 +203,7 @@ class _Reading:
         diverging = _divergence(replica, asked)
         if isinstance(diverging, ErrorCode):
             return _error(index, diverging)
-        bound = log.log_end_offset if self.fetcher.is_follower else replica.high_watermark
+        bound = log.log_end_offset if self.fetcher.reads_to_log_end else replica.high_watermark
         committed = self.request.isolation_level == READ_COMMITTED
         if committed:
             bound = min(bound, replica.last_stable_offset)

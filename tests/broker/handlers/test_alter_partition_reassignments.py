@@ -244,6 +244,23 @@ def test_only_an_unclean_leader_takes_back_what_nobody_else_has(unclean: str) ->
         assert (found.replicas, found.isr, found.leader) == ((1, 2), (2,), 2)
 
 
+def test_a_reassignment_is_taken_back_to_the_first_replica_where_nobody_is_in_sync() -> None:
+    driver = Driver(4)
+    configs = {"unclean_leader_election_enable": "true", "min_insync_replicas": "2"}
+    create(driver, "t", [(1, 2)], **configs)
+    produce(driver, "t", b"kept")
+    driver.broker(4).hold("t", 0, None)
+    alter(driver, ("t", [(0, [3, 4])]))
+    for broker_id in (1, 2):
+        steering.hold(driver.cluster, "t", 0, broker_id)
+        steering.kill(driver.cluster, broker_id)
+        steering.start(driver.cluster, broker_id)
+    assert (driver.partition("t").isr, driver.partition("t").elr) == ((3,), (2,))
+    assert results(ask(driver, ("t", [(0, None)]), broker_id=3)) == [("t", 0, *DONE)]
+    found = driver.partition("t")
+    assert (found.replicas, found.isr, found.leader, found.elr) == ((1, 2), (1,), 1, (2,))
+
+
 # -- what cannot be -----------------------------------------------------------------------------
 
 

@@ -61,6 +61,23 @@ def test_a_consumer_reads_to_the_high_watermark_and_a_follower_to_the_end() -> N
     assert values(follower) == [b"committed", b"not yet"]
 
 
+@pytest.mark.parametrize(
+    ("replica_id", "seen"),
+    [(-1, []), (-2, []), (-3, [b"not yet"])],
+    ids=["consumer", "debugging consumer", "log that moves to another directory"],
+)
+def test_who_is_no_follower_of_another_broker(replica_id: int, seen: list[bytes]) -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    driver.hold(2)
+    produce(driver, "t", b"not yet", acks=1)
+    asked = replace(fetch_request(("t", from_offset(0)), max_wait_ms=1000), replica_id=replica_id)
+    answer = driver.send(1, "fetch", 12, asked)
+    assert answer.done is bool(seen)
+    driver.release(2)
+    assert values(fetched(answer.response)) == [b"not yet"]
+
+
 @pytest.mark.parametrize("offset", [-1, 3])
 def test_out_of_range_answers_at_once_and_tells_no_watermark(offset: int) -> None:
     driver = Driver(1)

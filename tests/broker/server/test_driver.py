@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from fencepost.broker.scheduler import Scheduler
+from fencepost.broker.scheduler import ManualClock, Scheduler, advance
 from fencepost.broker.server.driver import LoopDriver, SystemClock
 
 
@@ -61,6 +61,22 @@ async def test_nothing_runs_after_stop() -> None:
     driver.stop()
     await asyncio.sleep(0.02)
     assert ran == []
+
+
+async def test_no_time_passes_on_a_manual_clock_but_what_is_due_runs() -> None:
+    clock = ManualClock()
+    scheduler = Scheduler(clock)
+    driver = LoopDriver(scheduler, asyncio.get_running_loop())
+    ran: list[str] = []
+    done = asyncio.Event()
+    scheduler.at(clock.now_ms() + 5, lambda: ran.append("later"))
+    scheduler.at(clock.now_ms(), done.set)
+    await done.wait()
+    await asyncio.sleep(0.02)
+    assert ran == []
+    advance(scheduler, clock, 5)
+    assert ran == ["later"]
+    driver.stop()
 
 
 def test_the_system_clock_tells_the_time_of_day() -> None:

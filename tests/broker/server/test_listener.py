@@ -1,0 +1,106 @@
+"""A broker's port, while it is up and while it is down."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+
+from fencepost.broker.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.scheduler import ManualClock
+from fencepost.broker.server.listener import Listener, PortUnavailable, bind
+from fencepost.broker.server.server import Server
+
+HOST = "127.0.0.1"
+
+
+@pytest.fixture
+async def listener() -> AsyncIterator[Listener]:
+    sock = bind(HOST, 0, 10)
+    address = Address(host=HOST, port=sock.getsockname()[1], advertised_host="")
+    cluster = Cluster(ClusterOptions(addresses=(address,)), ManualClock())
+    server = Server(cluster, cluster.scheduler.clock, [])
+    made = Listener(server, cluster.brokers[1], sock)
+    await made.start(asyncio.get_running_loop())
+    yield made
+    made.stop()
+
+
+def port(listener: Listener) -> int:
+    return listener.server.cluster.options.addresses[0].port
+
+
+def accepts(at: int) -> bool:
+    try:
+        socket.create_connection((HOST, at), timeout=10).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+async def test_it_goes_down_and_comes_back_on_its_port(listener: Listener) -> None:
+    assert accepts(port(listener))
+    for abruptly in (True, False):
+        listener.go_down(abruptly=abruptly)
+        listener.go_down(abruptly=abruptly)
+        assert not accepts(port(listener))
+        listener.listen()
+        listener.listen()
+        assert accepts(port(listener)), "it waits in the backlog"
+        await listener.start(asyncio.get_running_loop())
+        reader, writer = await asyncio.open_connection(HOST, port(listener))
+        writer.write(b"\x00\x00\x00\x00")
+        assert await reader.read() == b"", "it is accepted, and what is no request ends it"
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_nobody_else_is_given_the_port_of_a_broker_that_is_down(listener: Listener) -> None:
+    listener.go_down(abruptly=True)
+    with pytest.raises(PortUnavailable):
+        bind(HOST, port(listener), 1)
+    with socket.socket() as other, pytest.raises(OSError, match="Address already in use"):
+        other.bind((HOST, port(listener)))
+
+
+async def test_a_port_that_was_lost_is_told_and_can_be_had_again(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fencepost.broker.server.listener._hold", lambda _host, _port: None)
+    listener.go_down(abruptly=True)
+    with socket.create_server((HOST, port(listener))):
+        with pytest.raises(PortUnavailable, match=f"{port(listener)}: address already in use"):
+            listener.listen()
+        assert listener.is_down
+    listener.listen()
+    assert not listener.is_down
+
+
+async def test_a_port_that_somebody_listens_on_beside_us_is_lost_too(listener: Listener) -> None:
+    listener.go_down(abruptly=True)
+    assert listener._held is not None
+    # As if the system let somebody bind beside us: it does, where both say that they share.
+    listener._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        other = bind(HOST, port(listener), 1)
+    except PortUnavailable:
+        pytest.skip("this system does not")
+    with other, pytest.raises(PortUnavailable):
+        listener.listen()
+    listener.listen()
+    assert accepts(port(listener))
+
+
+async def test_a_connection_that_comes_while_it_goes_down_is_not_served(
+    listener: Listener,
+) -> None:
+    reader, writer = await asyncio.open_connection(HOST, port(listener))
+    listener.go_down(abruptly=False)
+    with suppress(ConnectionResetError):  # which is so where it was not accepted yet
+        assert await reader.read() == b""
+        writer.close()
+        await writer.wait_closed()
+    assert listener.connections == 0
