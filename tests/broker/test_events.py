@@ -118,7 +118,7 @@ def test_a_broker_registers_and_is_fenced() -> None:
         broker = replace(IMAGE.brokers[2], **changed)  # type: ignore[arg-type]
         return replace(IMAGE, brokers={**IMAGE.brokers, 2: broker})
 
-    fenced = (Kind.BROKER_CHANGED, None, 2, {"state": "fenced", "epoch": 0})
+    fenced = (Kind.BROKER_CHANGED, None, 2, {"state": "fenced", "epoch": 1})
     unfenced = (Kind.BROKER_CHANGED, None, 2, {"state": "unfenced", "epoch": 3})
     assert told(IMAGE, of(fenced=True)) == [fenced]
     assert told(IMAGE, of(epoch=3)) == [unfenced]
