@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -17,7 +18,7 @@ from fencepost.broker.image import INTERNAL_TOPICS, ClusterImage, PartitionImage
 from fencepost.broker.isr import InSyncReplicas
 from fencepost.broker.network import CONTROLLER
 from fencepost.broker.producer_ids import ProducerIds
-from fencepost.broker.replica import Replica
+from fencepost.broker.replica import Consider, Replica, Ring
 from fencepost.broker.scheduler import Scheduler
 from fencepost.broker.sessions import FetchSessions
 from fencepost.broker.telemetry import ClientInstances
@@ -79,6 +80,9 @@ class Broker:
         self.disk = Disk(make_log)
         self._controller = controller
         self._followers: dict[tuple[str, int], Follower] = {}
+        # What each replica is given; made once, because there are many.
+        self._ring: Ring = partial(network.ring, broker_id)
+        self._consider: Consider = self.in_sync.consider
 
     @property
     def coordinator(self) -> GroupCoordinator:
@@ -176,6 +180,7 @@ class Broker:
     def come_up(self, image: ClusterImage) -> None:
         """Start anew, with what the disk holds and this view."""
         self.running, self.crashed = True, False
+        self.network.begin_life(self.broker_id)
         self.view = image
         self.configs.update(image)
         self.disk.forget_all_but(image)
@@ -291,14 +296,11 @@ class Broker:
             broker_id=self.broker_id,
             log=log,
             ring=self._ring,
-            consider=self.in_sync.consider,
+            consider=self._consider,
             high_watermark=high_watermark,
         )
         self.replicas[topic.name, index] = replica
         return replica
-
-    def _ring(self, broker_id: int, topic: str, index: int) -> None:
-        self.network.ring(self.broker_id, broker_id, topic, index)
 
     def _set_role(self, replica: Replica, partition: PartitionImage) -> None:
         key = (replica.topic, replica.index)
@@ -363,9 +365,10 @@ class Broker:
 
 
 def _is_set(replica: Replica | None, settings: TopicSettings) -> bool:
-    """Whether a replica, if there is one here, acts on these settings."""
+    """Whether a replica, if there is one here, has a role and acts on these settings."""
     return replica is None or (
-        replica.log.config is settings.log
+        replica.leader_epoch >= 0
+        and replica.log.config is settings.log
         and replica.min_insync_replicas == settings.min_insync_replicas
     )
 

@@ -102,6 +102,7 @@ class Follower:
     __slots__ = (
         "_broker",
         "_epoch",
+        "_fetch_version",
         "_in_flight",
         "_queued",
         "_report",
@@ -124,6 +125,8 @@ class Follower:
         """The number of the latest request: answers of earlier ones are worthless."""
         self._epoch = -1
         """The leader epoch that it has come to terms with."""
+        self._fetch_version = FETCH.max_version
+        """The one that the leader of this epoch serves."""
         self._retry: Timer | None = None
         self._report: Report | None = None
         self._truncated_to: int | None = None
@@ -144,7 +147,8 @@ class Follower:
         if replica.is_leader or replica.leader < 0:
             self.state = State.IDLE
             return False
-        self._cancel_retry()
+        if self._retry is not None:
+            self._cancel_retry()
         if self._epoch != replica.leader_epoch:
             self._enter_epoch()
         self._report, self._truncated_to = report, None
@@ -174,13 +178,10 @@ class Follower:
         if self._in_flight and self._epoch == self.replica.leader_epoch:
             # The answer comes before whatever its leader rings for later: links keep the order.
             return
-        if not self._is_held():
+        if self.hold is None or not self._is_held(self.hold):
             self.step()
 
-    def _is_held(self) -> bool:
-        hold = self.hold
-        if hold is None:
-            return False
+    def _is_held(self, hold: Hold) -> bool:
         if self._epoch != self.replica.leader_epoch and hold.at is not None:
             hold.reached = self.replica.log.log_end_offset >= hold.at
         return hold.at is None or hold.reached
@@ -189,11 +190,12 @@ class Follower:
         """A new leader epoch: find out where the logs part before anything is appended."""
         replica = self.replica
         self._epoch = replica.leader_epoch
+        self._fetch_version = self._version(FETCH)
         self.state = State.FETCHING
         if replica.log.latest_epoch is None:
             # Without epochs all that is known to be everywhere lies below the high watermark.
             self._truncate(replica.high_watermark)
-        elif self._version(FETCH) < FIRST_FETCH_WITH_DIVERGENCE:
+        elif self._fetch_version < FIRST_FETCH_WITH_DIVERGENCE:
             self.state = State.TRUNCATING
 
     def _again(self, state: State) -> None:
@@ -268,7 +270,7 @@ class Follower:
     # -- fetching -------------------------------------------------------------------------------
 
     def _fetch(self) -> None:
-        broker, version = self._broker, self._version(FETCH)
+        broker, version = self._broker, self._fetch_version
         request = fetch_request(
             self.replica, broker.configs, broker_epoch=broker.epoch, version=version
         )
@@ -294,7 +296,9 @@ class Follower:
 
     def _take(self, partition: PartitionData) -> None:
         replica = self.replica
-        records = self._allowed(partition.records or ())
+        records = partition.records or ()
+        if self.hold is not None:
+            records = self._allowed(self.hold, records)
         if records:
             replica.append_fetched(records, now_ms=self._broker.scheduler.now_ms())
         log, start_moved = replica.log, False
@@ -307,10 +311,9 @@ class Follower:
         else:
             self.state = State.IDLE
 
-    def _allowed(self, records: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
+    def _allowed(self, hold: Hold, records: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
         """What a hold at an offset lets through, and whether it is reached."""
-        hold = self.hold
-        if hold is None or hold.at is None or hold.reached or self._report is not None:
+        if hold.at is None or hold.reached or self._report is not None:
             return records
         allowed = _ending_by(records, hold.at)
         if not allowed:

@@ -51,7 +51,7 @@ class PartitionImage:
     elr: tuple[int, ...] = ()
     """Out of sync, and yet with every committed record: eligible leaders (KIP-966)."""
     last_known_elr: tuple[int, ...] = ()
-    """Who was eligible, or in sync, when the ISR was last large enough (KIP-966)."""
+    """Who led last, while nobody leads (KIP-966): as in Kafka one broker, or none."""
     adding: tuple[int, ...] = ()
     """Replicas that a reassignment brings (KIP-455); they are among ``replicas``."""
     removing: tuple[int, ...] = ()

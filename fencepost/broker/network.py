@@ -9,6 +9,7 @@ does a node that went down, even if it is up again. Messages of one link never o
 """
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from fencepost.broker.context import Context, Peer
@@ -49,6 +50,7 @@ class Network:
         self._peers: dict[int, tuple[Peer, str]] = {}
         """How each broker appears to the others as a client, and its client id."""
         self._cuts: set[frozenset[int]] = set()
+        self._down: set[int] = set()
         self._lives: dict[int, int] = {CONTROLLER: 0}
         """How often each node went down: a message to or from an earlier life is lost."""
 
@@ -65,6 +67,11 @@ class Network:
     def end_life(self, broker_id: int) -> None:
         """A broker goes down: what is on the way to it or from it is lost."""
         self._lives[broker_id] += 1
+        self._down.add(broker_id)
+
+    def begin_life(self, broker_id: int) -> None:
+        """A broker is up again."""
+        self._down.discard(broker_id)
 
     def cut(self, a: int, b: int) -> None:
         """Lose every message between two nodes, both ways, those on the way as well."""
@@ -80,16 +87,15 @@ class Network:
 
     def is_down(self, node: int) -> bool:
         """Whether a broker is not running; the controller always is."""
-        broker = self._brokers.get(node)
-        return broker is not None and not broker.running
+        return node in self._down
 
     def reaches(self, source: int, target: int) -> bool:
         """Whether a message would arrive now."""
-        for node in (source, target):
-            broker = self._brokers.get(node)
-            if broker is not None and not broker.running:
-                return False
-        return not self._cuts or frozenset((source, target)) not in self._cuts
+        if not self._down and not self._cuts:
+            return True
+        if source in self._down or target in self._down:
+            return False
+        return frozenset((source, target)) not in self._cuts
 
     def version(self, target_id: int, api: Api) -> int:
         """The highest version of an API that a broker serves, as its ApiVersions would say."""
@@ -159,7 +165,7 @@ class Network:
                 self.send(
                     target_id,
                     source_id,
-                    lambda: answered(response),
+                    partial(answered, response),
                     lost=lost,
                     teller=source_id,
                 )
@@ -191,7 +197,7 @@ class Network:
 
         def serve() -> None:
             answer = ask()
-            self.send(CONTROLLER, source_id, lambda: answered(answer), lost=lost, teller=source_id)
+            self.send(CONTROLLER, source_id, partial(answered, answer), lost=lost, teller=source_id)
 
         self.send(source_id, CONTROLLER, serve, lost=lost)
 
@@ -203,4 +209,4 @@ class Network:
         """
         target = self._brokers.get(target_id)
         if target is not None:
-            self.send(source_id, target_id, lambda: target.poke_follower(topic, index))
+            self.send(source_id, target_id, partial(target.poke_follower, topic, index))

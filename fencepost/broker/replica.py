@@ -261,6 +261,8 @@ class Replica:
 
     def learn_watermark(self, leader_watermark: int) -> None:
         """Follower: the leader's high watermark, as far as the own log reaches."""
+        if leader_watermark <= self.high_watermark:
+            return
         watermark = min(leader_watermark, self.log.log_end_offset)
         if watermark > self.high_watermark:
             self.high_watermark = watermark
@@ -272,6 +274,8 @@ class Replica:
         :returns: Whether any record went.
         """
         cut = self.log.truncate_to(min(offset, self.log.log_end_offset))
+        if cut:  # a batch across the offset went whole, and must not leave a hole before the end
+            self.log.truncate_to(self.log.segments()[-1].next_offset)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
         return cut
 

@@ -20,7 +20,8 @@ class TimestampType(StrEnum):
 class LogConfig:
     """One field a config, named as Kafka names it with underscores; sizes in bytes, times in ms.
 
-    Three are not configs of a topic. `producer_id_expiration_ms` is the broker's.
+    `keeps_leader_epochs` is what ``message.format.version`` comes to: below 0.11 batches carry no
+    epoch. Three are not configs of a topic. `producer_id_expiration_ms` is the broker's.
     `require_zero_base_offset` refuses a produced batch whose base offset is not 0, as Apache
     Kafka does (``conformance=apache``); otherwise base offsets are overwritten unseen, or are
     conditional publish's to judge (KIP-27). `validate_records` parses every record that a client
@@ -44,6 +45,7 @@ class LogConfig:
     delete_retention_ms: int = DAY_MS
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = MAX_LONG
+    keeps_leader_epochs: bool = True
     producer_id_expiration_ms: int = DAY_MS
     require_zero_base_offset: bool = False
     validate_records: bool = False

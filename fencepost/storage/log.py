@@ -190,7 +190,10 @@ class Log(Protocol):
         """
 
     def assign_epoch_start(self, epoch: int, offset: int) -> None:
-        """Note a new leader epoch, at the election and not at its first append."""
+        """Note a new leader epoch, at the election and not at its first append.
+
+        In the old message format no epoch is known, and what was known is forgotten.
+        """
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
         """What OffsetForLeaderEpoch answers: see `LeaderEpochCache.end_offset_for`."""

@@ -133,6 +133,8 @@ class SegmentedLog:
             if found is not None:
                 return self._duplicate(found)
         first = self._end
+        if not self.config.keeps_leader_epochs:
+            leader_epoch = NO_LEADER_EPOCH
         stamp(batch, 0, header, base_offset=first, leader_epoch=leader_epoch)
         header = header.stamped(first, leader_epoch)
         self._append(batch, header, now_ms)
@@ -180,8 +182,8 @@ class SegmentedLog:
     def _index(self, header: BatchHeader, now_ms: int) -> Segment:
         """Take note of a batch everywhere but in the bytes; returns the segment it goes to."""
         epoch = header.partition_leader_epoch
-        if epoch not in (self._epochs.latest, NO_LEADER_EPOCH):
-            self._epochs.assign(epoch, header.base_offset)
+        if epoch != self._epochs.latest:
+            self._note_epoch(epoch, header.base_offset)
         config = self.config
         segment = self._segments.active
         if segment.should_roll(
@@ -197,6 +199,13 @@ class SegmentedLog:
             self._producers.update(header)
         self._end = header.base_offset + header.last_offset_delta + 1
         return segment
+
+    def _note_epoch(self, epoch: int, offset: int) -> None:
+        """A batch without an epoch, of the old format, ends all that is known of epochs."""
+        if epoch == NO_LEADER_EPOCH:
+            self._epochs.clear()
+        else:
+            self._epochs.assign(epoch, offset)
 
     def append_as_follower(self, records: Sequence[Buffer], *, now_ms: int) -> AppendResult:
         """Keep batches as their leader sent them; a partial one at an end is left out."""
@@ -326,7 +335,7 @@ class SegmentedLog:
 
     def assign_epoch_start(self, epoch: int, offset: int) -> None:
         """Note a new leader epoch, at the election and not at its first append."""
-        self._epochs.assign(epoch, offset)
+        self._note_epoch(epoch if self.config.keeps_leader_epochs else NO_LEADER_EPOCH, offset)
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
         """What OffsetForLeaderEpoch answers."""

@@ -80,6 +80,15 @@ def test_the_preferred_replica_leads_again(version: int) -> None:
     assert driver.replica(1, "t").is_leader
 
 
+def test_nobody_leads_again_unless_it_is_told_to() -> None:
+    rebalance = {"auto.leader.rebalance.enable": "true"}
+    driver = Driver(3, {**rebalance, "leader.imbalance.check.interval.seconds": "1"})
+    create(driver, "t", [(1, 2, 3)])
+    driver.elect("t", 0, 2)
+    driver.advance(600_000)
+    assert driver.partition("t").leader == 2
+
+
 def test_any_broker_holds_elections() -> None:
     driver = Driver(3)
     create(driver, "t", [(1, 2)])
