@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import http.client
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from bench import load, process, servers, stats, wire
+from bench import control, load, process, servers, stats, wire
 
 SETTLE_S = 1.0
 """Between the last work and a look at memory, seconds."""
@@ -33,6 +32,7 @@ class Scale:
     partitions: int = 1_000
     metadata_requests: int = 30
     used_records: int = 100_000
+    calls: int = 200
 
 
 QUICK = Scale(
@@ -44,6 +44,7 @@ QUICK = Scale(
     partitions=500,
     metadata_requests=10,
     used_records=10_000,
+    calls=50,
 )
 
 
@@ -111,10 +112,35 @@ def python_client(kind: servers.Kind, scale: Scale) -> Values:
 
 
 def replicated(kind: servers.Kind, scale: Scale) -> Values:
+    """The same load with one replica and with three, each on a server of its own."""
+    single, triple = (_produced(kind, scale, replication) for replication in (1, 3))
+    return {
+        "produce_rf1": single / 1e3,
+        "produce_rf3": triple / 1e3,
+        "replication": single / triple,
+    }
+
+
+def _produced(kind: servers.Kind, scale: Scale, replication: int) -> float:
+    """Records a second with ``acks=all``."""
+    topic = "replicated"
     with settled(kind) as server:
-        server.create(("replicated",), servers.PARTITIONS, replication=3)
-        moved = load.produce(load.Client.C, server, scale.records, topic="replicated", acks="all")
-        return {"produce_rf3": moved.per_second / 1e3}
+        server.create((topic,), servers.PARTITIONS, replication)
+        moved = load.produce(load.Client.C, server, scale.records, topic=topic, acks="all")
+    return moved.per_second
+
+
+def steering(kind: servers.Kind, scale: Scale) -> Values:
+    """The control API's verbs, on a cluster that has nothing else to do."""
+    with settled(kind) as server:
+        server.create((servers.TOPIC,), 1, replication=control.REPLICAS)
+        with control.Control(server) as connection, _no_collector():
+            times = control.steer(connection, servers.TOPIC, scale.calls)
+    return {
+        f"{verb}_{statistic}": value
+        for verb, each in times.items()
+        for statistic, value in stats.summary(each).items()
+    }
 
 
 def idle_connections(kind: servers.Kind, scale: Scale) -> Values:
@@ -193,6 +219,7 @@ FIGURES = (
     Figure(name="connections", measure=idle_connections),
     Figure(name="metadata", measure=all_partitions),
     Figure(name="reset", measure=reset),
+    Figure(name="steering", measure=steering, alone=True),
 )
 
 
@@ -227,21 +254,12 @@ def _use(server: servers.Server, scale: Scale, *, replication: int) -> None:
 def _reset_once(server: servers.Server, scale: Scale) -> float:
     """Milliseconds of one reset over an HTTP connection that is already open."""
     _use(server, scale, replication=3)
-    control = http.client.HTTPConnection(servers.HOST, server.launch.control_port, timeout=30)
-    try:
-        control.request("GET", "/healthz")
-        control.getresponse().read()
-        begin = time.perf_counter()
-        control.request("POST", "/v1/reset")
-        answer = control.getresponse()
-        answer.read()
-        elapsed = (time.perf_counter() - begin) * 1e3
-    finally:
-        control.close()
-    with server.connect() as connection:
-        left = connection.metadata().topics
-    if answer.status >= 300 or left:
-        raise wire.BadAnswer(f"reset answered {answer.status} and left {len(left)} topics")
+    with control.Control(server) as connection:
+        elapsed = connection.ask("POST", "/v1/reset")
+    with server.connect() as broker:
+        left = broker.metadata().topics
+    if left:
+        raise wire.BadAnswer(f"reset left {len(left)} topics")
     return elapsed
 
 

@@ -74,6 +74,17 @@ def figures_table(results: Results, titles: Mapping[str, str]) -> str:
     return table(head, lines)
 
 
+def verbs_table(results: Results) -> str:
+    """What steering takes, a line a verb; empty when it was not measured."""
+    lines = []
+    for verb, title in rows.VERBS.items():
+        measured_rows = [rows.row(f"{verb}_{statistic}") for statistic in rows.STATISTICS]
+        spreads = [(results.spread(row.key, OURS), row.digits) for row in measured_rows]
+        if any(spread is not None for spread, _ in spreads):
+            lines.append([title, *(measured(spread, digits) for spread, digits in spreads)])
+    return table(["control API, ms", *rows.STATISTICS.values()], lines) if lines else ""
+
+
 def targets_table(results: Results, titles: Mapping[str, str]) -> str:
     lines = []
     for target in rows.TARGETS:
@@ -83,7 +94,7 @@ def targets_table(results: Results, titles: Mapping[str, str]) -> str:
         spread = results.judged(target)
         bound = "at least" if target.at_least else "at most"
         if target.peer is None:
-            limit = f"{bound} {number(target.limit, 0)} {row.unit}"
+            limit = f"{bound} {target.limit:,g} {row.unit}"
             found = measured(spread, row.digits)
         else:
             limit = f"{bound} {target.limit:g} x {titles.get(target.peer, target.peer)}"
@@ -112,7 +123,8 @@ def whole(results: Results, about: About) -> str:
     ]
     if results.values:
         goals = targets_table(results, about.titles)
-        parts += [goals, figures_table(results, about.titles)]
+        tables = [goals, figures_table(results, about.titles), verbs_table(results)]
+        parts += filter(None, tables)
     notes = [*about.notes, *results.problems]
     if results.others:
         share = stats.Spread.of(results.others)

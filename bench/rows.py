@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -32,7 +33,9 @@ ROWS: tuple[Row, ...] = (
         key="produce_py", title="produce, confluent-kafka, acks=1", unit="k records/s", higher=True
     ),
     Row(key="consume_py", title="consume, confluent-kafka", unit="k records/s", higher=True),
+    Row(key="produce_rf1", title="produce, C, RF 1, acks=all", unit="k records/s", higher=True),
     Row(key="produce_rf3", title="produce, C, RF 3, acks=all", unit="k records/s", higher=True),
+    Row(key="replication", title="throughput, RF 1 over RF 3", unit="x", digits=2),
     Row(key="connection", title="memory an idle connection", unit="KiB", digits=1),
     Row(key="connected_p50", title="ListOffsets beside the idle ones, p50", unit="us"),
     Row(key="connected_p99", title="ListOffsets beside the idle ones, p99", unit="us"),
@@ -41,6 +44,30 @@ ROWS: tuple[Row, ...] = (
     Row(key="rss_partitions", title="resident memory with the partitions", unit="MiB"),
     Row(key="reset", title="a used cluster made empty", unit="ms", digits=1),
 )
+
+
+VERBS: Mapping[str, str] = {
+    "elect": "election",
+    "hold": "hold",
+    "release": "release",
+    "step": "step",
+}
+"""Verbs of the control API, and what the results call them."""
+
+STATISTICS: Mapping[str, str] = {
+    "min": "fastest",
+    "p50": "median",
+    "p99": "p99",
+    "max": "slowest",
+}
+"""What is shown of all calls of a verb."""
+
+VERB_ROWS: tuple[Row, ...] = tuple(
+    Row(key=f"{verb}_{statistic}", title=f"{title}, {which} call", unit="ms", digits=2)
+    for verb, title in VERBS.items()
+    for statistic, which in STATISTICS.items()
+)
+"""They have a table of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +92,11 @@ TARGETS = (
     Target(row="first_metadata", limit=300.0),
     Target(row="first_metadata", peer="kafka", limit=0.1),
     Target(row="reset", limit=5.0),
+    Target(row="replication", limit=2.5),
+    *(Target(row=f"{verb}_max", limit=10.0) for verb in VERBS),
 )
 
 
 def row(key: str) -> Row:
     """:raises KeyError: When there is none of that key."""
-    return {row.key: row for row in ROWS}[key]
+    return {row.key: row for row in (*ROWS, *VERB_ROWS)}[key]

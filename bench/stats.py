@@ -37,6 +37,19 @@ def percentile(values: Sequence[float], percent: float) -> float:
     return sorted(values)[max(rank, 1) - 1]
 
 
+def summary(values: Sequence[float]) -> dict[str, float]:
+    """Smallest, median, 99th percentile and largest, as ``min``, ``p50``, ``p99`` and ``max``.
+
+    :raises ValueError: Of no values.
+    """
+    return {
+        "min": percentile(values, 0),
+        "p50": percentile(values, 50),
+        "p99": percentile(values, 99),
+        "max": percentile(values, 100),
+    }
+
+
 def ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
     """``ours / theirs`` round by round, over the rounds in which both were measured.
 

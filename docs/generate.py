@@ -166,7 +166,8 @@ def _body(route: APIRoute) -> str:
     assert isinstance(model, type)
     assert issubclass(model, BaseModel)
     fields = (
-        name if field.is_required() else f"[{name}]" for name, field in model.model_fields.items()
+        field.alias or name if field.is_required() else f"[{name}]"
+        for name, field in model.model_fields.items()
     )
     return f"`{', '.join(fields)}`"
 

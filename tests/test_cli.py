@@ -16,7 +16,7 @@ import pytest
 
 from fencepost.broker.cluster import Conformance
 from fencepost.broker.controller import NewTopic
-from fencepost.broker.server.run import ServeOptions
+from fencepost.broker.server.run import ClockMode, ServeOptions
 from fencepost.cli import main
 from fencepost.cli.arguments import OptionError, parse
 from fencepost.cli.control import default_url
@@ -59,6 +59,9 @@ EVERYTHING: Final = ServeOptions(
         "default.replication.factor": "2",
         "log.cleanup.policy": "compact,delete",
     },
+    racks=("east", "west"),
+    api_max={"fetch": 8, "list_offsets": 3, "metadata": 6, "offset_for_leader_epoch": 2},
+    clock=ClockMode.MANUAL,
     conformance=Conformance.APACHE,
     log_level="warning",
     seed=7,
@@ -71,7 +74,9 @@ def test_every_option() -> None:
         " --topic one --topic two:5 --topic three:2:3"
         " --config num.partitions=4 --config default.replication.factor=2"
         " --config log.cleanup.policy=compact,delete"
-        " --conformance apache --seed 7 --log-level warning"
+        " --racks east,west --api-max fetch=8 --api-max ListOffsets=3 --api-max 3=6"
+        " --api-max Offset-For-Leader-Epoch=2"
+        " --clock manual --conformance apache --seed 7 --log-level warning"
     ).split()
     assert parse(arguments, {}) == EVERYTHING
 
@@ -86,6 +91,9 @@ def test_every_option_from_the_environment() -> None:
         "FENCEPOST_TOPIC": "one two:5\nthree:2:3",
         "FENCEPOST_CONFIG": "num.partitions=4 default.replication.factor=2"
         " log.cleanup.policy=compact,delete",
+        "FENCEPOST_RACKS": "east,west",
+        "FENCEPOST_API_MAX": "fetch=8 LIST_OFFSETS=3\n3=6 offset_for_leader_epoch=2",
+        "FENCEPOST_CLOCK": "manual",
         "FENCEPOST_CONFORMANCE": "apache",
         "FENCEPOST_SEED": "7",
         "FENCEPOST_LOG_LEVEL": "warning",
@@ -144,6 +152,23 @@ def test_a_config_value_may_be_empty() -> None:
         ("--config no.such.config=1", "no.such.config"),
         ("--config num.partitions=many", "num.partitions"),
         ("--config log.dirs=/tmp/x", "log.dirs cannot be set in fencepost"),
+        ("--racks east,", "--racks: 'east,' is not a list of racks, such as east,west"),
+        ("--racks= ", "--racks: '' is not a list of racks, such as east,west"),
+        ("--brokers 2 --racks a,b,c", "3 racks are too many for 2 brokers"),
+        ("--api-max fetch", "--api-max: 'fetch' is not API=VERSION, such as fetch=8"),
+        ("--api-max =8", "--api-max: '=8' is not API=VERSION, such as fetch=8"),
+        ("--api-max fetch=3", "'fetch=3' is not a version of Fetch from 4 to 18"),
+        ("--api-max fetch=19", "'fetch=19' is not a version of Fetch from 4 to 18"),
+        ("--api-max fetch=", "'fetch=' is not a version of Fetch from 4 to 18"),
+        ("--api-max Produce=2", "'Produce=2' is not a version of Produce from 3 to 13"),
+        ("--api-max 999=1", "'999=1' names no API that is served; fetch is 1"),
+        ("--api-max feth=8", "'feth=8' names no API that is served; did you mean fetch?"),
+        (
+            "--api-max OffsetsForLeaderEpoch=3",
+            "names no API that is served; did you mean offset_for_leader_epoch?",
+        ),
+        ("--api-max zzz=8", "--api-max: 'zzz=8' names no API that is served"),
+        ("--clock slow", "--clock: 'slow' is not real or manual"),
         ("--conformance strict", "--conformance: 'strict' is not kip or apache"),
         ("--log-level loud", "--log-level: 'loud' is not debug or info or warning or error"),
         ("--seed -1", "--seed: '-1' is not a number from 0 on"),
@@ -151,7 +176,6 @@ def test_a_config_value_may_be_empty() -> None:
         ("--broker 3", "unrecognized arguments: --broker 3"),
         ("3", "unrecognized arguments: 3"),
         ("--data-dir /tmp", "unrecognized arguments: --data-dir /tmp"),
-        ("--clock manual", "unrecognized arguments: --clock manual"),
     ],
 )
 def test_what_serve_refuses(arguments: str, message: str) -> None:

@@ -84,10 +84,11 @@ def test_kcat_does_what_the_readme_shows(cluster: Cluster) -> None:
             assert " -P " in command or topic in printed
 
 
-@pytest.mark.parametrize("name", ["steer", "control"])
+@pytest.mark.parametrize("name", ["steer", "control", "replicas", "brokers", "time"])
 def test_the_commands_that_steer_work(name: str, tmp_path: Path) -> None:
     tool("curl")
-    served = serve(tmp_path / "log", "--topic", "greetings:1:3")
+    clock = "manual" if name == "time" else "real"
+    served = serve(tmp_path / "log", "--topic", "greetings:1:3", "--clock", clock)
     assert served.control is not None
     assert served.process is not None
     for command, _ in commands(name):

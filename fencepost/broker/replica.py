@@ -165,6 +165,9 @@ class Replica:
         self._take(image)
         self.role = Role.LEADER
         self.leader_epoch = image.leader_epoch
+        # Elected while it truncated in rounds, it may end behind a hole: a batch that lay across an
+        # offset went whole. No follower would ever reach such an end.
+        self.truncate_to(self.log.segments()[-1].next_offset)
         self.epoch_start_offset = self.log.log_end_offset
         self.log.assign_epoch_start(image.leader_epoch, self.epoch_start_offset)
         self.followers = {}
@@ -274,8 +277,6 @@ class Replica:
         :returns: Whether any record went.
         """
         cut = self.log.truncate_to(min(offset, self.log.log_end_offset))
-        if cut:  # a batch across the offset went whole, and must not leave a hole before the end
-            self.log.truncate_to(self.log.segments()[-1].next_offset)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
         return cut
 

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple, NoReturn
 from fencepost.broker.cluster import Conformance
 from fencepost.broker.controller import NewTopic, topic_name_problem
 from fencepost.broker.server.logs import LEVELS
-from fencepost.broker.server.run import ServeOptions
+from fencepost.broker.server.run import ClockMode, ServeOptions
+from fencepost.cli.ceilings import read_ceiling
 from fencepost.cli.options import SERVE_OPTIONS, Option
 
 MAX_BROKERS: Final = 1000
@@ -64,11 +65,15 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOpti
         control_port=_last(found, "control_port").number(0, MAX_PORT),
         topics=tuple(_topic(each, configs) for each in found["topic"]),
         configs=configs,
+        racks=_racks(_last(found, "racks")) if found["racks"] else (),
+        api_max=dict(map(_ceiling, found["api_max"])),
+        clock=_clock(_last(found, "clock")),
         conformance=_conformance(_last(found, "conformance")),
         seed=_last(found, "seed").number(0) if found["seed"] else _any_seed(),
         log_level=_log_level(_last(found, "log_level")),
     )
     _check_ports(options)
+    _check_racks(options)
     _check_topics(options)
     return options
 
@@ -114,6 +119,20 @@ def _configs(given: Sequence[_Given]) -> dict[str, str]:
     return configs
 
 
+def _racks(given: _Given) -> tuple[str, ...]:
+    racks = tuple(rack.strip() for rack in given.text.split(","))
+    if not all(racks):
+        given.refuse("is not a list of racks, such as east,west")
+    return racks
+
+
+def _ceiling(given: _Given) -> tuple[str, int]:
+    try:
+        return read_ceiling(given.text)
+    except ValueError as error:
+        return given.refuse(str(error))
+
+
 def _topic(given: _Given, configs: Mapping[str, str]) -> NewTopic:
     """What is left out is as the broker configs say, as for any topic."""
     name, *counts = given.text.split(":")
@@ -135,6 +154,13 @@ def _log_level(given: _Given) -> str:
     if given.text not in LEVELS:
         given.refuse(f"is not {' or '.join(LEVELS)}")
     return given.text
+
+
+def _clock(given: _Given) -> ClockMode:
+    try:
+        return ClockMode(given.text)
+    except ValueError:
+        return given.refuse(f"is not {' or '.join(ClockMode)}")
 
 
 def _conformance(given: _Given) -> Conformance:
@@ -161,6 +187,11 @@ def _check_ports(options: ServeOptions) -> None:
     if options.port <= options.control_port <= last:
         broker_id = options.control_port - options.port + 1
         raise OptionError(f"control port {options.control_port} is also broker {broker_id}'s port")
+
+
+def _check_racks(options: ServeOptions) -> None:
+    if len(options.racks) > options.brokers:
+        raise OptionError(f"{len(options.racks)} racks are too many for {options.brokers} brokers")
 
 
 def _check_topics(options: ServeOptions) -> None:

@@ -1,16 +1,22 @@
 """The commands as typer knows them: help, completion, and all that ask a running cluster."""
 
 import inspect
-import json
-import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
 
-from fencepost.cli import tables
-from fencepost.cli.control import Control, ControlError, default_url
+from fencepost.cli import simulate, steering, tables
+from fencepost.cli.asking import (
+    AsJson,
+    ControlUrl,
+    PartitionIndex,
+    TopicName,
+    control_at,
+    show,
+)
+from fencepost.cli.control import ControlError
 from fencepost.cli.options import SERVE_OPTIONS, Option
 
 HEALTHCHECK_TIMEOUT_S = 2.0
@@ -22,20 +28,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-ControlUrl: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--control",
-        metavar="URL",
-        envvar="FENCEPOST_CONTROL",
-        help="The control API of the running cluster.",
-        show_default="http://127.0.0.1:9644",
-    ),
-]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, not a table.")]
-TopicName: TypeAlias = Annotated[str, typer.Argument(metavar="TOPIC")]
-PartitionIndex: TypeAlias = Annotated[int, typer.Argument(metavar="P", min=0)]
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -91,14 +83,13 @@ app.command(
 @app.command()
 def healthcheck(control: ControlUrl = None) -> None:
     """Exit with 0 when the cluster is up, with 1 when it is not."""
-    _control(control, timeout_s=HEALTHCHECK_TIMEOUT_S).check_health()
+    control_at(control, timeout_s=HEALTHCHECK_TIMEOUT_S).check_health()
 
 
 @app.command()
 def topics(control: ControlUrl = None, as_json: AsJson = False) -> None:
     """List the topics."""
-    found = _control(control).topics()
-    print(json.dumps(found)) if as_json else tables.show_topics(found)
+    show(control_at(control).topics(), as_json, tables.show_topics)
 
 
 @app.command()
@@ -106,28 +97,14 @@ def partition(
     topic: TopicName, index: PartitionIndex, control: ControlUrl = None, as_json: AsJson = False
 ) -> None:
     """Show a partition: its leader, its epochs, and every replica's offsets."""
-    state = _control(control).partition(topic, index)
-    print(json.dumps(state)) if as_json else tables.show_partition(state)
-
-
-@app.command()
-def elect(
-    topic: TopicName,
-    index: PartitionIndex,
-    leader: Annotated[int, typer.Option("--leader", metavar="BROKER", help="The new leader.")],
-    control: ControlUrl = None,
-    as_json: AsJson = False,
-) -> None:
-    """Make a broker of the ISR the leader of a partition; the leader epoch rises."""
-    state = _control(control).elect(topic, index, leader)
-    print(json.dumps(state)) if as_json else tables.show_partition(state)
+    show(control_at(control).partition(topic, index), as_json, tables.show_partition)
 
 
 @app.command()
 def reset(control: ControlUrl = None) -> None:
-    """Forget every topic, group and record; the ports stay."""
-    _control(control).reset()
+    """Forget every topic, group and record; the ports stay, and every broker runs."""
+    control_at(control).reset()
 
 
-def _control(url: str | None, **settings: float) -> Control:
-    return Control(url or default_url(os.environ), **settings)
+steering.register(app)
+simulate.register(app)

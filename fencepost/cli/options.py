@@ -72,6 +72,24 @@ SERVE_OPTIONS: Final = (
         help="Set a broker config by Kafka's own name. May be repeated.",
     ),
     Option(
+        name="racks",
+        metavar="R1,R2,...",
+        unset="broker.rack's",
+        help="The rack of each broker by its id, from the first again where there are fewer.",
+    ),
+    Option(
+        name="api-max",
+        metavar="API=VERSION",
+        repeated=True,
+        help="Serve an API, by name or key, up to this version only. May be repeated.",
+    ),
+    Option(
+        name="clock",
+        metavar="real|manual",
+        default="real",
+        help="Whose time holds: with manual it stands still until a test advances it.",
+    ),
+    Option(
         name="conformance",
         metavar="kip|apache",
         default="kip",

@@ -17,8 +17,12 @@ from fencepost.protocol.errors import ErrorCode
 
 _STATUS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 404,
+    ErrorCode.BROKER_ID_NOT_REGISTERED: 404,
+    ErrorCode.REPLICA_NOT_AVAILABLE: 404,
     ErrorCode.TOPIC_ALREADY_EXISTS: 409,
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: 409,
+    ErrorCode.BROKER_NOT_AVAILABLE: 409,
+    ErrorCode.REQUEST_TIMED_OUT: 409,
 }
 """Every other refusal is 400."""
 _NO_OBJECT: Final = (

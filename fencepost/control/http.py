@@ -9,6 +9,7 @@ from collections.abc import Generator
 from typing import Final
 
 import uvicorn
+from fastapi import FastAPI
 
 from fencepost.broker.server import logs
 from fencepost.broker.server.server import Server
@@ -63,6 +64,9 @@ class _UvicornServer(uvicorn.Server):
     async def main_loop(self) -> None:
         """Wait for the event, where uvicorn would look ten times a second."""
         await self._stop.wait()
+        app = self.config.app
+        assert isinstance(app, FastAPI)
+        app.state.feed.close()  # streams end by themselves, and are not waited for
 
 
 class _Forward(logging.Handler):

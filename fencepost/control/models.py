@@ -1,34 +1,12 @@
-"""What the control API takes and answers, as data: the one description that OpenAPI shows.
+"""What the control API answers, as data: the one description that OpenAPI shows.
 
 Names are the contract's: fields may be added, none renamed or removed. Offsets named ``end`` and
 high watermarks are exclusive, all others inclusive; times are milliseconds.
 """
 
-from typing import Annotated, Literal, TypeVar
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
-
-T = TypeVar("T")
-Listed = Annotated[tuple[T, ...], Strict(False)]
-"""A JSON array. JSON has no tuples, so this alone is not strict; its elements are."""
-
-
-class Body(BaseModel):
-    """What a request says. Nothing is converted, and nothing that is unknown is ignored."""
-
-    model_config = ConfigDict(
-        strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unknown(cls, given: object) -> object:
-        if isinstance(given, dict):
-            for name in given:
-                if name not in cls.model_fields:
-                    known = ", ".join(cls.model_fields)
-                    raise ValueError(f"there is no field {name!r}; there are {known}")
-        return given
+from pydantic import BaseModel, ConfigDict
 
 
 class Answer(BaseModel):
@@ -74,13 +52,20 @@ class BrokerState(Answer):
     host: str
     """As advertised to clients; the address that you reached where none is."""
     port: int
-    state: Literal["running", "fenced"]
+    """It stays the broker's while the broker is down, and refuses connections."""
+    state: Literal["running", "stopped", "killed"]
+    """Of its process."""
+    fenced: bool
+    """Whether the controller takes it for offline: then it leads nothing and is in no ISR."""
+    isolated_from: tuple[int | Literal["controller"], ...]
+    """Whom it does not reach, because a test has cut the links."""
 
 
 class ClockState(Answer):
     """The cluster's time."""
 
     mode: Literal["real", "manual"]
+    """A manual one stands still until it is advanced."""
     now_ms: int
     """Since 1970-01-01 UTC."""
 
@@ -102,40 +87,27 @@ class ClusterState(Answer):
                 {
                     "cluster_id": "4L6g3nShT-eMCtK--X86sw",
                     "brokers": [
-                        {"id": 1, "host": "127.0.0.1", "port": 9092, "state": "running"},
-                        {"id": 2, "host": "127.0.0.1", "port": 9093, "state": "running"},
+                        {
+                            "id": 1,
+                            "host": "127.0.0.1",
+                            "port": 9092,
+                            "state": "running",
+                            "fenced": False,
+                            "isolated_from": [],
+                        },
+                        {
+                            "id": 2,
+                            "host": "127.0.0.1",
+                            "port": 9093,
+                            "state": "running",
+                            "fenced": True,
+                            "isolated_from": ["controller", 1],
+                        },
                     ],
                     "controller": 1,
                     "features": {"metadata.version": 30},
                     "clock": {"mode": "real", "now_ms": 1764000000000},
                 }
-            ]
-        }
-    )
-
-
-class NewTopicBody(Body):
-    """A topic to create: counts, or assignments, not both."""
-
-    name: str
-    partitions: int | None = None
-    """Left out: the broker config ``num.partitions``."""
-    replication_factor: int | None = None
-    """Left out: the broker config ``default.replication.factor``."""
-    assignments: Listed[Listed[int]] | None = None
-    """The broker ids of each partition in order of index, the preferred leader first."""
-    configs: dict[str, str] = Field(default_factory=dict)
-    """Topic configs by Kafka's names, as text."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"name": "orders", "partitions": 3, "replication_factor": 3},
-                {
-                    "name": "payments",
-                    "assignments": [[1, 2, 3], [3, 1, 2]],
-                    "configs": {"cleanup.policy": "compact"},
-                },
             ]
         }
     )
@@ -186,29 +158,44 @@ class SegmentState(Answer):
 
 
 class ReplicaState(Answer):
-    """One replica, as its own broker knows it. Offsets are -1 where it is offline."""
+    """One replica, as its own broker knows it; of a broker that is down, what is on its disk."""
 
     broker: int
     role: Literal["leader", "follower", "offline"]
-    state: Literal["leading", "fetching", "out_of_range", "idle", "offline"]
+    """Offline while its broker is down, or has not heard of it."""
+    state: Literal[
+        "leading",
+        "fetching",
+        "truncating",
+        "out_of_range",
+        "behind",
+        "backing_off",
+        "idle",
+        "held",
+        "offline",
+    ]
     """What it is doing; a follower that has all that its leader has is idle."""
     log_start_offset: int
     local_log_start_offset: int
     log_end_offset: int
+    """It and the others are -1 where there is no log."""
     high_watermark: int
+    """As far as it knows; -1 while it is offline."""
     epochs: tuple[EpochStart, ...]
     held: bool
-    """Whether a test keeps it from fetching: never so far."""
+    """Whether a test keeps it from fetching. It stays so whoever leads, until it is released."""
     held_at: int | None
+    """Up to where it may fetch, exclusive; null where it is not held, or not at an offset."""
     segments: tuple[SegmentState, ...]
 
 
 class GateState(Answer):
-    """KIP-207's gate before ListOffsets. There is none yet: it is open."""
+    """KIP-207's gate: after an election ListOffsets is refused to clients for a while."""
 
     open: bool
+    """Whether the high watermark has reached that offset; false while there is no leader."""
     until_offset: int
-    """The leader's log end at its election, which the high watermark has to reach."""
+    """The leader's log end at its election; -1 while there is none."""
 
 
 class RemoteSegmentState(Answer):
@@ -241,7 +228,7 @@ class PartitionState(Answer):
     leader_epoch: int
     isr: tuple[int, ...]
     offline: tuple[int, ...]
-    """Broker ids of the replicas that cannot be reached."""
+    """Broker ids of the replicas that the controller takes for offline, as Metadata says."""
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
@@ -288,31 +275,88 @@ class PartitionState(Answer):
     )
 
 
-class ElectBody(Body):
-    """An election."""
+class FetchState(Answer):
+    """What one request of a replica did."""
 
+    api: str
+    """Kafka's name of the request: ``Fetch``, or what a replica asks before it can fetch."""
     leader: int
-    """Broker id; it must be in the ISR."""
-    unclean: bool = False
-    """Whether a replica outside the ISR may lead. Refused so far."""
+    """Broker id of whom it asked."""
+    leader_epoch: int
+    """The epoch under which it asked."""
+    fetch_offset: int
+    """Its log end before."""
+    error: str | None
+    """Kafka's name of the error code, ``NONE`` for none; null where no answer came."""
+    appended: int
+    """Records."""
+    truncated_to: int | None
+    """Its log end where the answer made it truncate; else null."""
+    log_end_offset: int
+    """After it."""
+    high_watermark: int
+    """After it, as far as it knows."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"leader": 2}]})
+
+class StepState(Answer):
+    """What a replica did, one step after the other."""
+
+    fetches: tuple[FetchState, ...]
+    """Fewer than were asked for where a replica has nobody to ask."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "fetches": [
+                        {
+                            "api": "Fetch",
+                            "leader": 1,
+                            "leader_epoch": 3,
+                            "fetch_offset": 42,
+                            "error": "NONE",
+                            "appended": 2,
+                            "truncated_to": None,
+                            "log_end_offset": 44,
+                            "high_watermark": 42,
+                        }
+                    ]
+                }
+            ]
+        }
+    )
 
 
-class TraceFilter(Body):
-    """Which exchanges of the journal are wanted; all filters must fit."""
+class EventState(Answer):
+    """Something that happened in the cluster: the data of one server-sent event."""
 
-    model_config = ConfigDict(strict=False)  # a query is all text
+    number: int
+    """The event's id. It rises by one with each, also across a reset."""
+    kind: str
+    """The event's name."""
+    time_ms: int
+    """Of the cluster's clock, since 1970-01-01 UTC."""
+    topic: str | None
+    partition: int | None
+    broker: int | None
+    details: dict[str, object]
+    """What else there is to say of this kind."""
 
-    api: str | None = None
-    """Kafka's name of the API, such as ``ListOffsets``, or its key."""
-    client_id: str | None = None
-    topic: str | None = None
-    """Named in the request or in its answer; by its id as well, while the topic is there."""
-    since: Annotated[int, Field(ge=0)] = 0
-    """Only exchanges with a higher ``number``."""
-    limit: Annotated[int, Field(ge=1, le=4096)] = 100
-    """The newest ones, at most so many."""
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "number": 17,
+                    "kind": "leader_changed",
+                    "time_ms": 1764000000000,
+                    "topic": "orders",
+                    "partition": 0,
+                    "broker": 2,
+                    "details": {"leader": 2, "previous_leader": 1, "leader_epoch": 3},
+                }
+            ]
+        }
+    )
 
 
 class ExchangeState(Answer):

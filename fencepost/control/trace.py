@@ -12,8 +12,9 @@ from typing import Final
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.controller import ControllerError
 from fencepost.broker.server.journal import Exchange, Journal
+from fencepost.control.bodies import TraceFilter
 from fencepost.control.decode import decoded_request, decoded_response
-from fencepost.control.models import ExchangeState, TraceFilter
+from fencepost.control.models import ExchangeState
 from fencepost.protocol.apis import APIS, BY_KEY, Api
 from fencepost.protocol.errors import ErrorCode
 

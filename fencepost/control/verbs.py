@@ -3,11 +3,15 @@
 :raises ControllerError: (all of them) When it is refused, with Kafka's code and words.
 """
 
+from fencepost.broker import steering
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.configs.topic import validate_topic_configs
 from fencepost.broker.controller import ControllerError, NewTopic
-from fencepost.control.models import ElectBody, NewTopicBody
-from fencepost.control.views import topic_state
+from fencepost.broker.follower import Step
+from fencepost.broker.steering import Fence
+from fencepost.control.bodies import ElectBody, HoldBody, IsolateBody, NewTopicBody, StepBody
+from fencepost.control.models import FetchState, PartitionState, StepState
+from fencepost.control.views import partition_state, topic_state
 from fencepost.protocol.errors import ErrorCode
 
 
@@ -51,13 +55,67 @@ def delete_topic(cluster: Cluster, name: str) -> None:
     cluster.scheduler.run_due()
 
 
-def elect(cluster: Cluster, topic: str, index: int, body: ElectBody) -> None:
-    """Elect a leader from the ISR; the leader epoch rises, and every replica has heard of it."""
-    if body.unclean:
+def elect(cluster: Cluster, topic: str, index: int, body: ElectBody) -> PartitionState:
+    """Elect a leader; every broker that can hear of it has, and every follower took its steps."""
+    steering.elect(cluster, topic, index, body.leader, unclean=body.unclean)
+    return partition_state(cluster, topic, index)
+
+
+def hold(
+    cluster: Cluster, topic: str, index: int, broker_id: int, body: HoldBody
+) -> PartitionState:
+    """Keep a replica from fetching."""
+    steering.hold(cluster, topic, index, broker_id, body.at, leave_isr=body.leave_isr)
+    return partition_state(cluster, topic, index)
+
+
+def release(cluster: Cluster, topic: str, index: int, broker_id: int) -> PartitionState:
+    """Let a replica fetch on; it has caught up with its leader."""
+    steering.release(cluster, topic, index, broker_id)
+    return partition_state(cluster, topic, index)
+
+
+def step(cluster: Cluster, topic: str, index: int, broker_id: int, body: StepBody) -> StepState:
+    """Let a replica send requests, and tell what each did."""
+    steps = steering.step(cluster, topic, index, broker_id, body.fetches)
+    return StepState(fetches=tuple(map(_fetch_state, steps)))
+
+
+def wipe(cluster: Cluster, topic: str, index: int, broker_id: int) -> PartitionState:
+    """Lose a replica's disk; unless it is held it has fetched everything anew."""
+    steering.wipe(cluster, topic, index, broker_id)
+    return partition_state(cluster, topic, index)
+
+
+def roll(cluster: Cluster, topic: str, index: int) -> PartitionState:
+    """Close the active segment of every replica."""
+    steering.roll(cluster, topic, index)
+    return partition_state(cluster, topic, index)
+
+
+def isolate(cluster: Cluster, broker_id: int, body: IsolateBody) -> None:
+    """Cut a broker off from the controller, or from brokers."""
+    if body.origin == "controller":
+        steering.isolate(cluster, broker_id, from_controller=True, fence=body.fence or Fence.NOW)
+        return
+    if body.fence is not None:
         raise ControllerError(
             ErrorCode.INVALID_REQUEST,
-            "this fencepost holds clean elections alone: leave unclean out, and choose a leader "
-            "from the ISR",
+            "fence: it is for a broker that the controller does not hear any more; leave it out, "
+            'or isolate the broker from "controller"',
         )
-    cluster.controller.elect(topic, index, body.leader)
-    cluster.scheduler.run_due()
+    steering.isolate(cluster, broker_id, brokers=body.origin)
+
+
+def _fetch_state(step: Step) -> FetchState:
+    return FetchState(
+        api=step.api,
+        leader=step.leader,
+        leader_epoch=step.leader_epoch,
+        fetch_offset=step.fetch_offset,
+        error=None if step.error is None else step.error.name,
+        appended=step.appended,
+        truncated_to=step.truncated_to,
+        log_end_offset=step.log_end_offset,
+        high_watermark=step.high_watermark,
+    )

@@ -4,7 +4,7 @@ Unlike a client, a test may know the truth: the controller's registry, and each 
 broker knows it.
 """
 
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 from uuid import UUID
 
 from fencepost.broker.broker import Broker
@@ -12,6 +12,7 @@ from fencepost.broker.cluster import Cluster
 from fencepost.broker.controller import ControllerError
 from fencepost.broker.follower import State
 from fencepost.broker.image import ClusterImage, PartitionImage, TopicImage
+from fencepost.broker.network import CONTROLLER
 from fencepost.broker.replica import Replica
 from fencepost.broker.scheduler import ManualClock
 from fencepost.control.models import (
@@ -26,12 +27,19 @@ from fencepost.control.models import (
     TopicState,
 )
 from fencepost.protocol.errors import ErrorCode
+from fencepost.storage.log import Log
 
 UNKNOWN: Final = -1
-_FOLLOWING: Final[dict[State, Literal["fetching", "out_of_range", "idle"]]] = {
+_Following: TypeAlias = Literal[
+    "fetching", "truncating", "out_of_range", "behind", "backing_off", "idle", "held"
+]
+_FOLLOWING: Final[dict[State, _Following]] = {
     State.IDLE: "idle",
+    State.TRUNCATING: "truncating",
     State.FETCHING: "fetching",
     State.OUT_OF_RANGE: "out_of_range",
+    State.BEHIND: "behind",
+    State.BACKING_OFF: "backing_off",
 }
 
 
@@ -41,24 +49,42 @@ def cluster_state(cluster: Cluster, *, reached_host: str) -> ClusterState:
     :param reached_host: The address that the asker reached, which is a broker's too where none is
         advertised.
     """
-    image, clock = cluster.controller.image, cluster.scheduler.clock
+    image = cluster.controller.image
     return ClusterState(
         cluster_id=image.cluster_id,
         brokers=tuple(
-            BrokerState(
-                id=broker.broker_id,
-                host=broker.host or reached_host,
-                port=broker.port,
-                state="fenced" if broker.fenced else "running",
-            )
-            for broker in image.brokers.values()
+            broker_state(cluster, broker_id, reached_host=reached_host)
+            for broker_id in image.brokers
         ),
         controller=image.controller_id,
         features=dict(image.features),
-        clock=ClockState(
-            mode="manual" if isinstance(clock, ManualClock) else "real", now_ms=clock.now_ms()
+        clock=clock_state(cluster),
+    )
+
+
+def broker_state(cluster: Cluster, broker_id: int, *, reached_host: str) -> BrokerState:
+    """One broker, which there is."""
+    registered = cluster.controller.image.brokers[broker_id]
+    broker = cluster.brokers[broker_id]
+    down: Literal["stopped", "killed"] = "killed" if broker.crashed else "stopped"
+    return BrokerState(
+        id=broker_id,
+        host=registered.host or reached_host,
+        port=registered.port,
+        state="running" if broker.running else down,
+        fenced=registered.fenced,
+        isolated_from=tuple(
+            "controller" if node == CONTROLLER else node
+            for node in cluster.network.cut_off(broker_id)
         ),
     )
+
+
+def clock_state(cluster: Cluster) -> ClockState:
+    """The time, and who lets it pass."""
+    clock = cluster.scheduler.clock
+    mode: Literal["real", "manual"] = "manual" if isinstance(clock, ManualClock) else "real"
+    return ClockState(mode=mode, now_ms=clock.now_ms())
 
 
 def topic_states(cluster: Cluster) -> list[TopicState]:
@@ -110,8 +136,7 @@ def partition_state(cluster: Cluster, topic: str, index: int) -> PartitionState:
         leader=replicas.get(partition.leader),
         offline=tuple(b for b in partition.replicas if image.brokers[b].fenced),
         replicas=tuple(
-            _replica_state(cluster.brokers[broker_id], replica)
-            for broker_id, replica in replicas.items()
+            _replica_state(cluster.brokers[broker_id], topic, index) for broker_id in replicas
         ),
     )
 
@@ -141,56 +166,62 @@ def _partition_state(
         high_watermark=leader.high_watermark if leader else UNKNOWN,
         last_stable_offset=leader.last_stable_offset if leader else UNKNOWN,
         log_start_offset=leader.log.log_start_offset if leader else UNKNOWN,
-        gate=GateState(open=True, until_offset=leader.epoch_start_offset if leader else UNKNOWN),
+        gate=GateState(
+            open=leader is not None and leader.gate_is_open,
+            until_offset=leader.epoch_start_offset if leader else UNKNOWN,
+        ),
         replicas=replicas,
         remote=None,
     )
 
 
-def _replica_state(broker: Broker, replica: Replica | None) -> ReplicaState:
-    if replica is None:
-        return _offline(broker.broker_id)
-    log = replica.log
+def _replica_state(broker: Broker, topic: str, index: int) -> ReplicaState:
+    replica = broker.replicas.get((topic, index))
+    hold = broker.holds.get((topic, index))
+    log = broker.disk.look(topic, index) if replica is None else replica.log
+    role, state = _doing(broker, replica)
     return ReplicaState(
         broker=broker.broker_id,
-        role="leader" if replica.is_leader else "follower",
-        state="leading" if replica.is_leader else _following(broker, replica),
-        log_start_offset=log.log_start_offset,
-        local_log_start_offset=log.local_log_start_offset,
-        log_end_offset=log.log_end_offset,
-        high_watermark=replica.high_watermark,
-        epochs=tuple(
-            EpochStart(epoch=entry.epoch, start_offset=entry.start_offset)
-            for entry in log.epoch_entries()
-        ),
-        held=False,
-        held_at=None,
-        segments=tuple(
-            SegmentState(
-                base_offset=segment.base_offset, bytes=segment.size_bytes, records=segment.records
-            )
-            for segment in log.segments()
-        ),
+        role=role,
+        state=state,
+        log_start_offset=UNKNOWN if log is None else log.log_start_offset,
+        local_log_start_offset=UNKNOWN if log is None else log.local_log_start_offset,
+        log_end_offset=UNKNOWN if log is None else log.log_end_offset,
+        high_watermark=UNKNOWN if replica is None else replica.high_watermark,
+        epochs=() if log is None else _epochs(log),
+        held=hold is not None,
+        held_at=None if hold is None else hold.at,
+        segments=() if log is None else _segments(log),
     )
 
 
-def _following(broker: Broker, replica: Replica) -> Literal["fetching", "out_of_range", "idle"]:
+def _doing(
+    broker: Broker, replica: Replica | None
+) -> tuple[Literal["leader", "follower", "offline"], _Following | Literal["leading", "offline"]]:
+    """A replica's role and state; it is offline where its broker is down or has not heard of it."""
+    if replica is None:
+        return "offline", "offline"
+    if replica.is_leader:
+        return "leader", "leading"
     follower = broker.follower(replica.topic, replica.index)
-    return "idle" if follower is None else _FOLLOWING[follower.state]
+    if follower is None:
+        return "follower", "idle"
+    hold = follower.hold
+    is_held = hold is not None and (hold.at is None or hold.reached)
+    return "follower", "held" if is_held else _FOLLOWING[follower.state]
 
 
-def _offline(broker_id: int) -> ReplicaState:
-    """An assigned replica that its broker does not have: the broker has not heard of it."""
-    return ReplicaState(
-        broker=broker_id,
-        role="offline",
-        state="offline",
-        log_start_offset=UNKNOWN,
-        local_log_start_offset=UNKNOWN,
-        log_end_offset=UNKNOWN,
-        high_watermark=UNKNOWN,
-        epochs=(),
-        held=False,
-        held_at=None,
-        segments=(),
+def _epochs(log: Log) -> tuple[EpochStart, ...]:
+    return tuple(
+        EpochStart(epoch=entry.epoch, start_offset=entry.start_offset)
+        for entry in log.epoch_entries()
+    )
+
+
+def _segments(log: Log) -> tuple[SegmentState, ...]:
+    return tuple(
+        SegmentState(
+            base_offset=segment.base_offset, bytes=segment.size_bytes, records=segment.records
+        )
+        for segment in log.segments()
     )

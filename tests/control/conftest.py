@@ -8,15 +8,23 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from fencepost.broker.scheduler import Clock
+from fencepost.broker.server.driver import SystemClock
 from fencepost.broker.server.server import Server
 from fencepost.control import plane
 from tests.control.served import make_cluster, make_server, sockets, url
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Server]:
+def clock() -> Clock:
+    """The cluster's; a test that wants to let time pass itself has another fixture of this name."""
+    return SystemClock()
+
+
+@pytest.fixture
+async def server(clock: Clock) -> AsyncIterator[Server]:
     ports = sockets(3)
-    started = make_server(make_cluster(ports), ports)
+    started = make_server(make_cluster(ports, clock=clock), ports)
     await started.start()
     yield started
     await started.stop()

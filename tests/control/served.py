@@ -6,7 +6,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import httpx
@@ -126,7 +126,8 @@ async def kafka(
         yield Kafka(reader, writer, client_id)
     finally:
         writer.close()
-        await writer.wait_closed()
+        with suppress(ConnectionResetError):  # as a broker that is killed ends it
+            await writer.wait_closed()
 
 
 async def produce(
@@ -137,14 +138,15 @@ async def produce(
     values: Sequence[bytes] = (b"v",),
     client_id: str | None = "tester",
     codec: int = 0,
+    acks: int = -1,
 ) -> int:
-    """Append one batch with acks=all; its base offset."""
+    """Append one batch, with acks=all if not told otherwise; its base offset."""
     partition = server.cluster.controller.image.partition(topic, index)
     assert partition is not None
     records = [Record(i, 1_700_000_000_000, None, value) for i, value in enumerate(values)]
     data = PartitionProduceData(index=index, records=bytes(build_batch(records, codec=codec)))
     request = ProduceRequest(
-        acks=-1,
+        acks=acks,
         timeout_ms=10_000,
         topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
     )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fencepost.broker.scheduler import ManualClock
 from fencepost.control.app import create_app
-from tests.control.served import ok, refused
+from tests.control.served import make_cluster, make_server, ok, refused, sockets
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
-
     from fencepost.broker.server.server import Server
 
 JSON = {"content-type": "application/json"}
@@ -90,7 +91,7 @@ async def test_a_wrong_method_is_told_which_are_right(control: httpx.AsyncClient
 
 
 async def test_a_bug_is_answered_in_the_same_form(server: Server) -> None:
-    def fail() -> None:
+    async def fail() -> None:
         raise RuntimeError("on purpose")
 
     server.reset = fail  # type: ignore[method-assign]  # a bug to be
@@ -123,11 +124,40 @@ paths = st.builds(
     "/v1/topics/{}/partitions/{}{}".format,
     st.sampled_from(["t", "u", "%00", "a%2Fb", "..", "%FF"]),
     st.sampled_from(["0", "1", "-1", "x", "1e3", "9" * 30]),
-    st.sampled_from(["", "/elect", "/elect/", "/hold"]),
+    st.sampled_from(["", "/elect", "/elect/", "/hold", "/roll"]),
+)
+replica_paths = st.builds(
+    "/v1/topics/{}/partitions/0/replicas/{}/{}".format,
+    st.sampled_from(["t", "t", "t", "u"]),
+    st.sampled_from(["1", "2", "3", "4", "-1", "x", "9" * 30]),
+    st.sampled_from(["hold", "release", "step", "wipe"]),
+)
+replica_bodies = st.none() | st.fixed_dictionaries(
+    {}, optional={"at": numbers, "leave_isr": st.booleans() | numbers, "fetches": numbers}
+)
+broker_paths = st.builds(
+    "/v1/brokers/{}/{}".format,
+    st.sampled_from(["1", "2", "3", "4", "-1", "x", "9" * 30]),
+    st.sampled_from(["stop", "start", "kill", "isolate", "rejoin", "list"]),
+)
+broker_bodies = st.none() | st.fixed_dictionaries(
+    {},
+    optional={
+        "from": st.just("controller") | st.lists(numbers, max_size=2) | numbers,
+        "fence": st.sampled_from(["now", "timeout", "never", "", 1, None]),
+    },
 )
 requests = st.one_of(
     st.tuples(st.just("POST"), st.just("/v1/topics"), new_topics),
+    st.just(("POST", "/v1/topics", {"name": "t", "assignments": [[1, 2, 3]]})),
     st.tuples(st.just("POST"), paths, elections),
+    st.tuples(st.just("POST"), replica_paths, replica_bodies),
+    st.tuples(st.just("POST"), broker_paths, broker_bodies),
+    st.tuples(
+        st.just("POST"),
+        st.just("/v1/clock/advance"),
+        st.fixed_dictionaries({}, optional={"ms": numbers | st.just(60_000)}),
+    ),
     st.tuples(st.sampled_from(["GET", "DELETE", "PUT"]), paths, st.none()),
     st.tuples(st.just("DELETE"), st.sampled_from(["/v1/topics/t", "/v1/topics/%20"]), st.none()),
     st.tuples(
@@ -139,14 +169,18 @@ requests = st.one_of(
 
 
 @pytest.fixture
-def app(server: Server) -> FastAPI:
-    return create_app(server)
+async def app() -> AsyncIterator[FastAPI]:
+    ports = sockets(3)
+    server = make_server(make_cluster(ports, clock=ManualClock()), ports)
+    await server.start()
+    yield create_app(server)
+    await server.stop()
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(asked=st.lists(requests, min_size=1, max_size=4))
+@given(asked=st.lists(requests, min_size=1, max_size=6))
 async def test_whatever_is_asked_the_answer_is_a_success_or_a_refusal(
     app: FastAPI, asked: list[tuple[str, str, object]]
 ) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from fencepost.broker.scheduler import Clock, ManualClock
 from tests.control.served import Json, ok, produce
 
 if TYPE_CHECKING:
@@ -14,6 +16,11 @@ if TYPE_CHECKING:
     from fencepost.broker.server.server import Server
 
 PARTITION: Final = "/v1/topics/{topic}/partitions/{partition}"
+REPLICA: Final = f"{PARTITION}/replicas/{{broker}}"
+BROKER: Final = "/v1/brokers/{broker}"
+PLACE: Final = {"topic": "t", "partition": 0, "broker": 3}
+EVENTS: Final = ("GET", "/v1/events")
+"""Answers a stream; `test_the_data_of_an_event_is_as_described` reads it."""
 CALLS: Final[dict[tuple[str, str], Json]] = {
     ("GET", "/healthz"): None,
     ("GET", "/v1/cluster"): None,
@@ -21,6 +28,17 @@ CALLS: Final[dict[tuple[str, str], Json]] = {
     ("GET", "/v1/topics"): None,
     ("GET", PARTITION): None,
     ("POST", f"{PARTITION}/elect"): {"leader": 2},
+    ("POST", f"{PARTITION}/roll"): None,
+    ("POST", f"{REPLICA}/hold"): {},
+    ("POST", f"{REPLICA}/step"): None,
+    ("POST", f"{REPLICA}/release"): None,
+    ("POST", f"{REPLICA}/wipe"): None,
+    ("POST", f"{BROKER}/isolate"): {"from": "controller"},
+    ("POST", f"{BROKER}/rejoin"): None,
+    ("POST", f"{BROKER}/stop"): None,
+    ("POST", f"{BROKER}/start"): None,
+    ("POST", f"{BROKER}/kill"): None,
+    ("POST", "/v1/clock/advance"): {"ms": 1},
     ("GET", "/v1/trace"): None,
     ("DELETE", "/v1/topics/{topic}"): None,
     ("POST", "/v1/reset"): None,
@@ -101,23 +119,40 @@ def operations(document: Json) -> dict[tuple[str, str], Json]:
     }
 
 
+@pytest.fixture
+def clock() -> Clock:
+    return ManualClock()
+
+
 async def test_every_operation_answers_as_described(
     server: Server, control: httpx.AsyncClient, document: Json
 ) -> None:
     described = operations(document)
-    assert described.keys() == CALLS.keys()
+    assert described.keys() == {*CALLS, EVENTS}
     schemas = Schemas(document)
     await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1, 2, 3]]})
     await produce(server, "t")
     for (method, path), body in CALLS.items():
         answers = described[method, path]["responses"]
         schema = answers["200"]["content"]["application/json"]["schema"]
-        called = path.format(topic="t", partition=0)
+        called = path.format(**PLACE)
         answer = await ok(control, method, called, body)
         assert answer is not None
         assert schemas.problem(schema, answer) is None, called
         if isinstance(answer, list):
             assert answer, f"{called} shows nothing to compare"
+
+
+async def test_the_data_of_an_event_is_as_described(
+    control: httpx.AsyncClient, document: Json
+) -> None:
+    answers = operations(document)[EVENTS]["responses"]
+    schema = answers["200"]["content"]["text/event-stream"]["schema"]
+    async with control.stream("GET", "/v1/events") as stream:
+        await ok(control, "POST", "/v1/topics", {"name": "t"})
+        data = await anext(line async for line in stream.aiter_lines() if line.startswith("data"))
+    problem = Schemas(document).problem(schema, json.loads(data.removeprefix("data: ")))
+    assert problem is None
 
 
 async def test_every_operation_describes_its_refusals(
@@ -127,7 +162,7 @@ async def test_every_operation_describes_its_refusals(
     for (method, path), operation in operations(document).items():
         assert set(operation["responses"]) == {"200", "4XX"}
         schema = operation["responses"]["4XX"]["content"]["application/json"]["schema"]
-        answer = await control.request(method, f"{path}/nowhere".format(topic="t", partition=0))
+        answer = await control.request(method, f"{path}/nowhere".format(**PLACE))
         assert 400 <= answer.status_code < 500
         assert schemas.problem(schema, answer.json()) is None
 
@@ -146,11 +181,22 @@ async def test_examples_are_as_their_schemas_say(document: Json) -> None:
 
 
 async def test_examples_of_bodies_are_accepted(control: httpx.AsyncClient, document: Json) -> None:
+    orders = "/v1/topics/orders/partitions/0"
+    accepted = {
+        "NewTopicBody": ["/v1/topics"],
+        "ElectBody": [f"{orders}/elect"],
+        "HoldBody": [f"{orders}/replicas/2/hold"],
+        "StepBody": [f"{orders}/replicas/2/step"],
+        "IsolateBody": ["/v1/brokers/2/isolate"],
+        "KillBody": ["/v1/brokers/3/kill", "/v1/brokers/3/start"],
+        "AdvanceBody": ["/v1/clock/advance"],
+    }
     schemas = document["components"]["schemas"]
-    for example in schemas["NewTopicBody"]["examples"]:
-        await ok(control, "POST", "/v1/topics", example)
-    for example in schemas["ElectBody"]["examples"]:
-        await ok(control, "POST", "/v1/topics/orders/partitions/0/elect", example)
+    assert {name for name in schemas if name.endswith("Body")} == accepted.keys()
+    for name, paths in accepted.items():
+        for example in schemas[name]["examples"]:
+            for path in paths:
+                await ok(control, "POST", path, None if path.endswith("/start") else example)
 
 
 async def test_operations_have_names_that_generated_clients_can_use(document: Json) -> None:

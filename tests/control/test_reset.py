@@ -107,7 +107,7 @@ async def test_memory_is_freed_afterwards_bit_by_bit(
 
     before = held()
     if verb == "reset":
-        server.reset()
+        await server.reset()
     else:
         server.cluster.controller.delete_topics(["t"])
     assert held() == before, "freed while the one who asked waits"
@@ -134,7 +134,7 @@ async def test_the_journals_frames_are_freed_afterwards_too(server: Server) -> N
     )
     server.journal.open(exchange)
     del exchange, frame
-    server.reset()
+    await server.reset()
     assert list(server.journal) == []
     assert watched() is not None, "freed while the one who asked waits"
     await eventually(lambda: watched() is None)
@@ -159,7 +159,7 @@ async def test_it_takes_no_longer_with_more_records(
         for _ in range(batches):
             await produce(server, "t", values=[b"x" * 1_000_000])
         begin = time.thread_time()
-        server.reset()
+        await server.reset()
         return (time.thread_time() - begin) * 1e3
 
     times = [await reset_ms(200) for _ in range(2)]

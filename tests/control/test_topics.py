@@ -166,7 +166,6 @@ async def test_electing_the_leader_again_raises_the_epoch_too(
     [
         ("t/partitions/0", {"leader": 3}, 409, "ELIGIBLE_LEADERS_NOT_AVAILABLE", "[1, 2]"),
         ("t/partitions/0", {"leader": 9}, 409, "ELIGIBLE_LEADERS_NOT_AVAILABLE", "broker 9"),
-        ("t/partitions/0", {"leader": 2, "unclean": True}, 400, "INVALID_REQUEST", "unclean"),
         ("t/partitions/1", {"leader": 1}, 404, "UNKNOWN_TOPIC_OR_PARTITION", "t-1"),
         ("u/partitions/0", {"leader": 1}, 404, "UNKNOWN_TOPIC_OR_PARTITION", "u-0"),
         ("t/partitions/0", {}, 400, "INVALID_REQUEST", "leader: field required"),

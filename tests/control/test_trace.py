@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from fencepost.control.models import TraceFilter
+from fencepost.control.bodies import TraceFilter
 from fencepost.control.trace import find_api, read_journal
 from fencepost.protocol.apis import APIS
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest

@@ -23,7 +23,14 @@ async def test_the_cluster(server: Server, control: httpx.AsyncClient) -> None:
     state = await ok(control, "GET", "/v1/cluster")
     addresses = server.cluster.options.addresses
     assert state["brokers"] == [
-        {"id": i, "host": address.advertised_host, "port": address.port, "state": "running"}
+        {
+            "id": i,
+            "host": address.advertised_host,
+            "port": address.port,
+            "state": "running",
+            "fenced": False,
+            "isolated_from": [],
+        }
         for i, address in enumerate(addresses, start=1)
     ]
     assert state["controller"] == 1

@@ -32,3 +32,17 @@ def source_dir(package: str) -> Path:
     """Where the package's sources are: its tests are run there, and some read them."""
     found = run([tool("go"), "list", "-f", "{{.Dir}}", package], cwd=HOME, timeout_s=120)
     return Path(found.out.strip())
+
+
+def build_program(name: str) -> Path:
+    """A program of ``tests/clients/go``, built once (about 10 s)."""
+    go = tool("go")
+    source = HOME / name / "main.go"
+
+    def build(folder: Path) -> None:
+        for each in ("go.mod", "go.sum"):
+            shutil.copy(HOME / each, folder)
+        shutil.copy(source, folder)
+        run([go, "build", "-o", str(folder / "program"), "."], cwd=folder, timeout_s=280)
+
+    return made_once(name, [HOME / "go.mod", HOME / "go.sum", source], build) / "program"

@@ -1,54 +1,138 @@
-"""A real Apache Kafka broker, for a comparison live."""
+"""A real Apache Kafka, for a comparison live: one node, or several of them on this machine."""
 
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from tests.harness import java
 from tests.harness.cluster import Cluster, wait_until
-from tests.harness.process import start
+from tests.harness.process import Process, start
 from tests.harness.run import run
+from tests.harness.wire import Connection
 
 _JVM: Final = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qk"
+_DIRECTORY_IDS: Final = (
+    "MkU3OEVBNTcwNTJENDM2QQ",
+    "MkU3OEVBNTcwNTJENDM2Qg",
+    "MkU3OEVBNTcwNTJENDM2Qw",
+)
+"""One for each node: what the controllers know each other's disks by."""
 _STARTED_S: Final = 60.0
 
 
-def start_kafka(folder: Path) -> Cluster:
-    """One KRaft node with its data in ``folder``, which is removed at the next start."""
+@dataclass(slots=True, kw_only=True)
+class Kafka:
+    """KRaft nodes that are broker and controller both; their ids are 1, 2 and so on."""
+
+    cluster: Cluster
+    folders: Mapping[int, Path]
+    processes: dict[int, Process]
+    """Those that run, by node id."""
+    frozen: set[int] = field(default_factory=set)
+
+    def kill(self, node: int) -> None:
+        """End a node's process, which gets no chance to tell anybody."""
+        process = self.processes.pop(node)
+        process.child.kill()
+        process.stop(expect=-signal.SIGKILL)
+
+    def start(self, node: int) -> None:
+        """Start a node that does not run; returns at once."""
+        folder = self.folders[node]
+        command = java.command("kafka.Kafka", str(folder / "server.properties"), options=_JVM)
+        log = folder / f"kafka-{len(list(folder.glob('*.log')))}.log"
+        self.processes[node] = start(f"kafka-{node}", command, log)
+
+    def freeze(self, node: int) -> None:
+        """Keep a node from running, its connections open."""
+        self.frozen.add(node)
+        self.processes[node].child.send_signal(signal.SIGSTOP)
+
+    def thaw(self, node: int) -> None:
+        """Let it run on."""
+        self.frozen.discard(node)
+        self.processes[node].child.send_signal(signal.SIGCONT)
+
+    def connect(self) -> Connection:
+        """To any node that runs."""
+        node = min(self.processes.keys() - self.frozen)
+        return self.cluster.connect(self.cluster.addresses[node - 1])
+
+    def controller(self) -> int:
+        """The node whose controller is active."""
+        metadata = [{"TopicName": "__cluster_metadata", "Partitions": [{"PartitionIndex": 0}]}]
+        with self.connect() as connection:
+            answer = connection.call("DescribeQuorum", 1, {"Topics": metadata})
+        leader: int = answer["Topics"][0]["Partitions"][0]["LeaderId"]
+        return leader
+
+    def stop(self) -> None:
+        """End all nodes. Their data is of no use to anybody, so they need not write it down."""
+        for node in list(self.processes):
+            self.kill(node)
+
+
+def start_kafka(folder: Path, *, nodes: int = 1) -> Kafka:
+    """A cluster with its data in ``folder``, which is emptied first; returns when it is ready.
+
+    :param nodes: How many, up to three.
+    """
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    broker, controller = _free_ports(2)
-    properties = folder / "server.properties"
-    properties.write_text(_properties(folder, broker, controller))
-    tool = ["kafka.tools.StorageTool", "format", "--standalone", "-t", _CLUSTER_ID]
-    run(java.command(*tool, "-c", str(properties), options=_JVM), timeout_s=60)
-    process = start(
-        "kafka",
-        java.command("kafka.Kafka", str(properties), options=_JVM),
-        folder / "kafka.log",
-    )
-    cluster = Cluster(bootstrap=f"127.0.0.1:{broker}", process=process)
+    ports = _free_ports(2 * nodes)
+    brokers, controllers = ports[:nodes], ports[nodes:]
+    folders = {node: folder / str(node) for node in range(1, nodes + 1)}
+    for node, place in folders.items():
+        place.mkdir(parents=True)
+        settings = _settings(node, place, brokers, controllers)
+        lines = (f"{key}={value}\n" for key, value in settings.items())
+        (place / "server.properties").write_text("".join(lines))
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda place: _format(place, controllers), folders.values()))
+    bootstrap = ",".join(f"127.0.0.1:{port}" for port in brokers)
+    kafka = Kafka(cluster=Cluster(bootstrap=bootstrap), folders=folders, processes={})
+    for node in folders:
+        kafka.start(node)
     try:
-        wait_until("kafka is ready", lambda: _ready(cluster), _STARTED_S)
+        wait_until("kafka is ready", lambda: _ready(kafka.cluster), _STARTED_S)
     except AssertionError:
-        text = process.log_since(0)
-        process.stop(expect=None)
+        text = "\n".join(process.log_since(0) for process in kafka.processes.values())
+        kafka.stop()
         raise AssertionError(f"kafka did not start\n{text}") from None
-    return cluster
+    return kafka
+
+
+def _format(folder: Path, controllers: list[int]) -> None:
+    """Prepare a node's disk, the controllers of the beginning written on it."""
+    voters = (
+        f"{node}@127.0.0.1:{port}:{_DIRECTORY_IDS[node - 1]}"
+        for node, port in enumerate(controllers, 1)
+    )
+    tool = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID]
+    tool += ["--initial-controllers", ",".join(voters), "-c", str(folder / "server.properties")]
+    run(java.command(*tool, options=_JVM), timeout_s=60)
 
 
 def _ready(cluster: Cluster) -> bool:
-    """Whether it is registered and unfenced: it knows itself as a broker."""
+    """Whether all are registered and unfenced, and each knows it."""
+    return all(_knows(cluster, each) == len(cluster.addresses) for each in cluster.addresses)
+
+
+def _knows(cluster: Cluster, address: tuple[str, int]) -> int:
+    """How many brokers one of them tells of; 0 while it does not answer."""
     try:
-        with cluster.connect() as connection:
+        with cluster.connect(address) as connection:
             answer = connection.call("Metadata", 12, {"Topics": []})
     except OSError:
-        return False
-    return bool(answer["Brokers"])
+        return 0
+    return len(answer["Brokers"])
 
 
 def _free_ports(count: int) -> list[int]:
@@ -59,23 +143,34 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _properties(folder: Path, broker: int, controller: int) -> str:
-    settings = {
+def _settings(
+    node: int, folder: Path, brokers: list[int], controllers: list[int]
+) -> Mapping[str, str]:
+    """Broker configs: small, and quick to notice that a broker is gone."""
+    count = str(len(brokers))
+    broker, controller = brokers[node - 1], controllers[node - 1]
+    return {
         "process.roles": "broker,controller",
-        "node.id": "1",
+        "node.id": str(node),
+        "broker.rack": f"r{node}",
         "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker}",
         "controller.listener.names": "CONTROLLER",
-        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
+        "controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:{p}" for p in controllers),
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": str(folder / "logs"),
         "num.network.threads": "2",
         "num.io.threads": "4",
         "auto.create.topics.enable": "false",
-        "offsets.topic.replication.factor": "1",
+        "auto.leader.rebalance.enable": "false",
+        "offsets.topic.replication.factor": count,
         "offsets.topic.num.partitions": "1",
-        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.replication.factor": count,
         "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
+        "replica.lag.time.max.ms": "3000",
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
     }
-    return "".join(f"{key}={value}\n" for key, value in settings.items())

@@ -6,7 +6,6 @@ they stay as they are.
 
 from __future__ import annotations
 
-import random
 import socket
 import struct
 import time
@@ -14,7 +13,6 @@ from typing import Final
 
 from fencepost.protocol.errors import ErrorCode
 from tests.harness import batches
-from tests.harness.cluster import wait_until
 from tests.harness.wire import ZERO_UUID, Body, Connection, Value
 
 Row = tuple[str, str, Value]
@@ -36,58 +34,6 @@ SPECIAL_TIMESTAMPS: Final = {
 
 def error_text(code: int) -> str:
     return f"{code} {ErrorCode(code).name}"
-
-
-class Broker:
-    """The one broker that is asked, one connection to it, and the rows so far."""
-
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.address = address
-        self.prefix = f"o{random.SystemRandom().randrange(100_000):05d}"
-        self.rows: list[Row] = []
-        self.connection = Connection(address, client_id="oracle")
-
-    def row(self, section: str, request: str, answer: Value) -> None:
-        self.rows.append((section, request, answer))
-
-    def fresh(self) -> Connection:
-        """A connection beside the usual one."""
-        return Connection(self.address, client_id="oracle")
-
-    def reconnect(self) -> None:
-        self.connection.close()
-        self.connection = self.fresh()
-
-    def close(self) -> None:
-        self.connection.close()
-
-    # -- topics -----------------------------------------------------------------------------
-
-    def metadata(self, version: int, *topics: Body, **others: Value) -> Body:
-        return self.connection.call("Metadata", version, {"Topics": list(topics), **others})
-
-    def create(self, suffix: str, configs: dict[str, str] | None = None) -> tuple[str, str]:
-        """A topic of one partition, served. Returns its name and id."""
-        name = f"{self.prefix}-{suffix}"
-        settings = [{"Name": key, "Value": value} for key, value in (configs or {}).items()]
-        topic = {"Name": name, "NumPartitions": 1, "ReplicationFactor": 1, "Configs": settings}
-        answer = self.connection.call("CreateTopics", 7, {"Topics": [topic], "timeoutMs": 20_000})
-        created = answer["Topics"][0]
-        assert created["ErrorCode"] == 0, created
-        wait_until(f"{name} is served", lambda: self._served(name))
-        return name, created["TopicId"]
-
-    def _served(self, name: str) -> bool:
-        entry = self.metadata(12, named(name), AllowAutoTopicCreation=False)["Topics"][0]
-        if entry["ErrorCode"] != 0 or entry["Partitions"][0]["LeaderId"] < 0:
-            return False
-        found: int = list_offsets(self.connection, name, -1)["ErrorCode"]
-        return found == 0
-
-    def leader_epoch(self, name: str) -> int:
-        entry = self.metadata(12, named(name), AllowAutoTopicCreation=False)["Topics"][0]
-        epoch: int = entry["Partitions"][0]["LeaderEpoch"]
-        return epoch
 
 
 def named(topic: str | None, topic_id: str = ZERO_UUID) -> Body:
@@ -165,6 +111,7 @@ def send_records(
     version: int = 9,
     partition: int = 0,
     acks: int = -1,
+    timeout_ms: int = 5000,
     topic_id: str = ZERO_UUID,
 ) -> Body | None:
     """The answer, or None where none is due (acks=0)."""
@@ -172,7 +119,7 @@ def send_records(
     body = {
         "TransactionalId": None,
         "Acks": acks,
-        "TimeoutMs": 5000,
+        "TimeoutMs": timeout_ms,
         "TopicData": [{"Name": topic, "TopicId": topic_id, "PartitionData": [sent]}],
     }
     if acks == 0:
@@ -218,6 +165,9 @@ def fetch(
     max_wait_ms: int = 100,
     min_bytes: int = 1,
     session_epoch: int = -1,
+    replica_id: int = -1,
+    replica_epoch: int = -1,
+    rack: str = "",
 ) -> Body:
     asked = {
         "Partition": partition,
@@ -231,8 +181,12 @@ def fetch(
         "MinBytes": min_bytes,
         "MaxBytes": max_bytes,
         "SessionEpoch": session_epoch,
+        "RackId": rack,
         "Topics": [{"Topic": topic, "TopicId": topic_id, "Partitions": [asked]}],
     }
+    if replica_id != -1:
+        body["ReplicaId"] = replica_id
+        body["ReplicaState"] = {"ReplicaId": replica_id, "ReplicaEpoch": replica_epoch}
     return connection.call("Fetch", version, body)
 
 

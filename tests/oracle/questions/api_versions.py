@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 from tests.harness.wire import Body, Connection, decode
-from tests.oracle.asking import Broker, error_text
+from tests.oracle.asker import Asker
+from tests.oracle.asking import error_text
 
 SECTION = "ApiVersions"
 SOFTWARE: Body = {"ClientSoftwareName": "x", "ClientSoftwareVersion": "1"}
 NAMES = (("", "1"), ("a b", "1"), ("ok", ""), ("-x", "1"), ("ok", "a_b"), ("ok-1.2", "1.0-rc"))
 
 
-def ask(broker: Broker) -> None:
-    _every_version(broker)
+def ask(asker: Asker) -> None:
+    _every_version(asker)
     for version in (5, 6, 99, 32767, -1):
-        broker.row(SECTION, f"v{version} (body encoded as v3)", _unknown_version(broker, version))
-    with broker.fresh() as connection:
+        asker.row(SECTION, f"v{version} (body encoded as v3)", _unknown_version(asker, version))
+    with asker.fresh() as connection:
         connection.send("ApiVersions", 99, b"")
-        broker.row(SECTION, "v99 with empty body", connection.receive().hex())
-    _software_names(broker)
-    _place_in_the_connection(broker)
+        asker.row(SECTION, "v99 with empty body", connection.receive().hex())
+    _software_names(asker)
+    _place_in_the_connection(asker)
 
 
-def _every_version(broker: Broker) -> None:
+def _every_version(asker: Asker) -> None:
     for version in range(5):
-        answer = broker.connection.call("ApiVersions", version, SOFTWARE)
+        answer = asker.connection.call("ApiVersions", version, SOFTWARE)
         extra = [key for key in answer if key not in ("ApiKeys", "ErrorCode")]
         text = f"err={error_text(answer['ErrorCode'])} keys={len(answer['ApiKeys'])} extra={extra}"
-        broker.row(SECTION, f"v{version}", text)
-    broker.row(SECTION, "full v4 key list", [list(each.values()) for each in answer["ApiKeys"]])
+        asker.row(SECTION, f"v{version}", text)
+    asker.row(SECTION, "full v4 key list", [list(each.values()) for each in answer["ApiKeys"]])
 
 
-def _unknown_version(broker: Broker, version: int) -> str:
-    with broker.fresh() as connection:
+def _unknown_version(asker: Asker, version: int) -> str:
+    with asker.fresh() as connection:
         connection.send("ApiVersions", version, SOFTWARE, encode_as=3)
         try:
             payload = connection.receive()
@@ -43,22 +44,22 @@ def _unknown_version(broker: Broker, version: int) -> str:
     return f"{text} trailing={body.get('_TRAILING')} raw={payload.hex()}"
 
 
-def _software_names(broker: Broker) -> None:
+def _software_names(asker: Asker) -> None:
     for name, version in NAMES:
-        with broker.fresh() as connection:
+        with asker.fresh() as connection:
             body = {"ClientSoftwareName": name, "ClientSoftwareVersion": version}
             answer = connection.call("ApiVersions", 3, body)
         text = f"err={error_text(answer['ErrorCode'])} keys={len(answer['ApiKeys'])}"
-        broker.row(SECTION, f"v3 software name={name!r} version={version!r}", text)
+        asker.row(SECTION, f"v3 software name={name!r} version={version!r}", text)
 
 
-def _place_in_the_connection(broker: Broker) -> None:
-    with broker.fresh() as connection:
+def _place_in_the_connection(asker: Asker) -> None:
+    with asker.fresh() as connection:
         connection.call("ApiVersions", 3, SOFTWARE)
         again = error_text(connection.call("ApiVersions", 3, SOFTWARE)["ErrorCode"])
-    broker.row(SECTION, "second ApiVersions on the same connection", f"err={again}")
-    with broker.fresh() as connection:
-        broker.row(
+    asker.row(SECTION, "second ApiVersions on the same connection", f"err={again}")
+    with asker.fresh() as connection:
+        asker.row(
             SECTION,
             "Metadata as first request (no ApiVersions before)",
             f"ok brokers={_brokers(connection)}",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.oracle.asking import Broker, Row
+from tests.harness.cluster import Cluster
+from tests.oracle.asker import Asker
+from tests.oracle.asking import Row
 from tests.oracle.questions import (
     api_versions,
     epochs,
@@ -12,16 +14,17 @@ from tests.oracle.questions import (
     metadata,
     produce,
 )
+from tests.oracle.steering import Steering
 
 SECTIONS = (api_versions, metadata, list_offsets, epochs, fetch, produce, malformed)
 
 
-def ask(address: tuple[str, int]) -> list[Row]:
-    """Put every question to the one broker of a fresh cluster."""
-    broker = Broker(address)
+def ask(cluster: Cluster, steering: Steering) -> list[Row]:
+    """Put every question to a fresh cluster of one or three brokers."""
+    asker = Asker(cluster, steering)
     try:
         for section in SECTIONS:
-            section.ask(broker)
+            section.ask(asker)
     finally:
-        broker.close()
-    return broker.rows
+        asker.close()
+    return asker.rows

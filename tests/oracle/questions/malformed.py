@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 
 from tests.harness.wire import encode, frame
-from tests.oracle.asking import Broker, send_raw
+from tests.oracle.asker import Asker
+from tests.oracle.asking import send_raw
 
 SECTION = "Malformed"
 MOST = 104_857_600
@@ -23,17 +24,17 @@ def header(key: int, version: int, client_id: int = -1, correlation_id: int = 1)
     return sized(key, version, correlation_id, client_id, layout="hhih")
 
 
-def ask(broker: Broker) -> None:
+def ask(asker: Asker) -> None:
     for request, data in (*_versions(), *_keys(), *_sizes(), *_bodies(), *_client_ids()):
-        broker.row(SECTION, request, send_raw(broker.address, data))
-    _half_frames(broker)
+        asker.row(SECTION, request, send_raw(asker.address, data))
+    _half_frames(asker)
     reference = frame("Metadata", 12, b"\x01\x01\x01\x00", client_id="oracle")
-    answer = send_raw(broker.address, reference)[:60]
-    broker.row(SECTION, "ok Metadata v12 empty topics reference", answer)
+    answer = send_raw(asker.address, reference)[:60]
+    asker.row(SECTION, "ok Metadata v12 empty topics reference", answer)
     tagged = sized(3, 12, 9, -1, layout="hhih", tail=b"\x01\x05\x02ab\x01\x01\x00\x00")
-    answer = send_raw(broker.address, tagged)[:60]
-    broker.row(SECTION, "unknown tagged field in the header", answer)
-    _pipelining(broker)
+    answer = send_raw(asker.address, tagged)[:60]
+    asker.row(SECTION, "unknown tagged field in the header", answer)
+    _pipelining(asker)
 
 
 def _versions() -> list[tuple[str, bytes]]:
@@ -96,19 +97,19 @@ def _client_ids() -> list[tuple[str, bytes]]:
     ]
 
 
-def _half_frames(broker: Broker) -> None:
+def _half_frames(asker: Asker) -> None:
     most = struct.pack(">i", MOST) + bytes(100)
     request = "size=100MiB exactly, then 100 bytes only"
-    broker.row(SECTION, request, send_raw(broker.address, most, timeout_s=3))
+    asker.row(SECTION, request, send_raw(asker.address, most, timeout_s=3))
     part = struct.pack(">ih", 50, 3)
-    answer = send_raw(broker.address, part, half=True)
-    broker.row(SECTION, "partial frame then half close", answer)
-    answer = send_raw(broker.address, part, timeout_s=2)
-    broker.row(SECTION, "partial frame, stays open", answer)
+    answer = send_raw(asker.address, part, half=True)
+    asker.row(SECTION, "partial frame then half close", answer)
+    answer = send_raw(asker.address, part, timeout_s=2)
+    asker.row(SECTION, "partial frame, stays open", answer)
 
 
-def _pipelining(broker: Broker) -> None:
-    with broker.fresh() as connection:
+def _pipelining(asker: Asker) -> None:
+    with asker.fresh() as connection:
         frames = [
             frame("Metadata", 1, {"Topics": []}, correlation_id=i, client_id="oracle")
             for i in range(1, 6)
@@ -116,7 +117,7 @@ def _pipelining(broker: Broker) -> None:
         connection.socket.sendall(b"".join(frames))
         ids = [struct.unpack(">i", connection.receive()[:4])[0] for _ in frames]
         request = "5 Metadata in one write: correlation ids"
-        broker.row("Pipelining", request, str(ids))
+        asker.row("Pipelining", request, str(ids))
         connection.socket.sendall(frame("Metadata", 1, {"Topics": []}, correlation_id=-5))
         echoed = struct.unpack(">i", connection.receive()[:4])[0]
-        broker.row("Pipelining", "correlation id -5 echoed", echoed)
+        asker.row("Pipelining", "correlation id -5 echoed", echoed)

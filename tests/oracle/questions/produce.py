@@ -7,9 +7,9 @@ import time
 from tests.harness import batches
 from tests.harness.cluster import wait_until
 from tests.harness.wire import Body
+from tests.oracle.asker import RETAINED, Asker
 from tests.oracle.asking import (
     NO_SUCH_ID,
-    Broker,
     T,
     error_text,
     fetch,
@@ -31,38 +31,42 @@ SEQUENCES = (
 )
 
 
-def ask(broker: Broker) -> None:
-    topic, topic_id = broker.create("p", {"retention.ms": "-1"})
+def ask(asker: Asker) -> None:
+    topic, topic_id = asker.create("p", RETAINED)
     for version in range(3, 14):
         data = batches.build([(T, b"k", b"v")])
-        answer = send_records(broker.connection, topic, data, version=version, topic_id=topic_id)
-        broker.row(SECTION, f"v{version} acks=-1", produce_text(answer))
+        answer = send_records(asker.connection, topic, data, version=version, topic_id=topic_id)
+        asker.row(SECTION, f"v{version} acks=-1", produce_text(answer))
     for version in (0, 1, 2, 14):
-        broker.row(SECTION, f"unsupported v{version}", _unsupported(broker, version))
-    _acks(broker, topic)
-    _unknown(broker, topic)
-    _refused(broker, topic)
-    producer_id = _init_producer_id(broker)
-    _idempotence(broker, topic, producer_id)
-    _append_time(broker)
+        asker.row(SECTION, f"unsupported v{version}", _unsupported(asker, version))
+    _acks(asker, topic)
+    _unknown(asker, topic)
+    if asker.others:
+        _elsewhere(asker, topic)
+    _refused(asker, topic)
+    producer_id = _init_producer_id(asker)
+    _idempotence(asker, topic, producer_id)
+    if asker.others:
+        _more_in_sync_than_replicas(asker)
+    _append_time(asker)
 
 
 def one(timestamp: int = T) -> bytes:
     return batches.build([(timestamp, None, b"v")])
 
 
-def _row(broker: Broker, request: str, topic: str, data: bytes) -> None:
+def _row(asker: Asker, request: str, topic: str, data: bytes) -> None:
     try:
-        answer = produce_text(send_records(broker.connection, topic, data))
+        answer = produce_text(send_records(asker.connection, topic, data))
     except ConnectionError as closed:
         answer = repr(closed)
-        broker.reconnect()
-    broker.row(SECTION, request, answer)
+        asker.reconnect()
+    asker.row(SECTION, request, answer)
 
 
-def _unsupported(broker: Broker, version: int) -> str:
+def _unsupported(asker: Asker, version: int) -> str:
     body: Body = {"Acks": 1, "TimeoutMs": 1000, "TopicData": []}
-    with broker.fresh() as connection:
+    with asker.fresh() as connection:
         connection.send("Produce", version, body, encode_as=3)
         try:
             return connection.receive().hex()
@@ -70,25 +74,25 @@ def _unsupported(broker: Broker, version: int) -> str:
             return repr(closed)
 
 
-def _acks(broker: Broker, topic: str) -> None:
+def _acks(asker: Asker, topic: str) -> None:
     for acks in (1, 0, 2, -2, -1):
         data = batches.build([(T, b"k", b"v")])
         try:
-            answer = send_records(broker.connection, topic, data, acks=acks)
-            text = produce_text(answer) if answer else _after_no_answer(broker, topic)
+            answer = send_records(asker.connection, topic, data, acks=acks)
+            text = produce_text(answer) if answer else _after_no_answer(asker, topic)
         except ConnectionError as closed:
             text = repr(closed)
-            broker.reconnect()
-        broker.row(SECTION, f"acks={acks}", text)
+            asker.reconnect()
+        asker.row(SECTION, f"acks={acks}", text)
 
 
-def _after_no_answer(broker: Broker, topic: str) -> str:
-    after = offset_text(list_offsets(broker.connection, topic, -1))
+def _after_no_answer(asker: Asker, topic: str) -> str:
+    after = offset_text(list_offsets(asker.connection, topic, -1))
     return f"no response; next ListOffsets(-1) on the connection: {after}"
 
 
-def _unknown(broker: Broker, topic: str) -> None:
-    connection = broker.connection
+def _unknown(asker: Asker, topic: str) -> None:
+    connection = asker.connection
     for request, answer in (
         ("unknown topic v9", send_records(connection, "nope", one())),
         (
@@ -97,10 +101,17 @@ def _unknown(broker: Broker, topic: str) -> None:
         ),
         ("partition 5", send_records(connection, topic, one(), partition=5)),
     ):
-        broker.row(SECTION, request, produce_text(answer))
+        asker.row(SECTION, request, produce_text(answer))
 
 
-def _refused(broker: Broker, topic: str) -> None:
+def _elsewhere(asker: Asker, topic: str) -> None:
+    other = asker.to(asker.others[0])
+    for version in (9, 12):
+        answer = send_records(other, topic, one(), version=version)
+        asker.row(SECTION, f"NON-LEADER v{version}", produce_text(answer))
+
+
+def _refused(asker: Asker, topic: str) -> None:
     soon = int(time.time() * 1000) + TWO_HOURS_MS
     for request, data in (
         ("bad CRC", _changed(-2, one()[-2] ^ 1)),
@@ -129,7 +140,7 @@ def _refused(broker: Broker, topic: str) -> None:
             ),
         ),
     ):
-        _row(broker, request, topic, data)
+        _row(asker, request, topic, data)
 
 
 def _changed(index: int, value: int) -> bytes:
@@ -138,16 +149,16 @@ def _changed(index: int, value: int) -> bytes:
     return bytes(data)
 
 
-def _init_producer_id(broker: Broker) -> int:
+def _init_producer_id(asker: Asker) -> int:
     """A producer id; the rows are the first answer of a young broker, and the good one."""
     body: Body = {"TransactionalId": None, "TransactionTimeoutMs": 60_000, "ProducerId": -1}
     body["ProducerEpoch"] = -1
 
     def ask_once() -> Body:
-        return broker.connection.call("InitProducerId", 4, body)
+        return asker.connection.call("InitProducerId", 4, body)
 
     first = ask_once()
-    broker.row(
+    asker.row(
         "InitProducerId",
         "v4 first answer (14 = COORDINATOR_LOAD_IN_PROGRESS while the first pid block is fetched)",
         error_text(first["ErrorCode"]),
@@ -161,11 +172,11 @@ def _init_producer_id(broker: Broker) -> int:
 
     wait_until("a producer id", good)
     text = str({key: value for key, value in answer.items() if key != "ProducerId"})
-    broker.row("InitProducerId", "v4 idempotent", text)
+    asker.row("InitProducerId", "v4 idempotent", text)
     return int(answer["ProducerId"])
 
 
-def _idempotence(broker: Broker, topic: str, producer_id: int) -> None:
+def _idempotence(asker: Asker, topic: str, producer_id: int) -> None:
     def row(request: str, epoch: int, sequence: int, producer: int = producer_id) -> None:
         data = batches.build(
             [(T, None, b"v")],
@@ -173,7 +184,7 @@ def _idempotence(broker: Broker, topic: str, producer_id: int) -> None:
             producer_epoch=epoch,
             base_sequence=sequence,
         )
-        _row(broker, request, topic, data)
+        _row(asker, request, topic, data)
 
     for sequence, name in SEQUENCES:
         row(f"idempotent seq={sequence} ({name})", 0, sequence)
@@ -183,16 +194,24 @@ def _idempotence(broker: Broker, topic: str, producer_id: int) -> None:
     row("unknown pid 999999 seq 5", 0, 5, 999_999)
 
 
-def _append_time(broker: Broker) -> None:
-    topic, _ = broker.create("lat", {"message.timestamp.type": "LogAppendTime"})
-    answer = send_records(broker.connection, topic, one())
+def _more_in_sync_than_replicas(asker: Asker) -> None:
+    configs = {"min.insync.replicas": "2"}
+    topic, _ = asker.create("mi2", configs, replicas=[asker.facing])
+    answer = produce_text(send_records(asker.connection, topic, one()))
+    request = "acks=-1, RF=1 min.insync.replicas=2 (NB effective minISR=min(minISR,RF))"
+    asker.row(SECTION, request, answer)
+
+
+def _append_time(asker: Asker) -> None:
+    topic, _ = asker.create("lat", {"message.timestamp.type": "LogAppendTime"})
+    answer = send_records(asker.connection, topic, one())
     assert answer is not None
     appended = answer["Responses"][0]["PartitionResponses"][0]["LogAppendTimeMs"]
     near = abs(appended / 1000 - time.time()) < 5
     request = "LogAppendTime topic: LogAppendTimeMs"
-    broker.row(SECTION, request, "now" if near else appended)
-    fetched = fetch(broker.connection, topic, 0)["Responses"][0]["Partitions"][0]["Records"]
+    asker.row(SECTION, request, "now" if near else appended)
+    fetched = fetch(asker.connection, topic, 0)["Responses"][0]["Partitions"][0]["Records"]
     stored = batches.parse(fetched)[0][0]
     stamped, kept = stored.max_timestamp == appended, stored.base_timestamp == T
     request = "LogAppendTime batch attrs / maxTs==LogAppendTime / t0 kept"
-    broker.row("Fetch", request, f"{stored.attributes:#x} {stamped} {kept}")
+    asker.row("Fetch", request, f"{stored.attributes:#x} {stamped} {kept}")

@@ -1,0 +1,168 @@
+"""``fencepost simulate``: the core on a virtual clock and a simulated network, driven by seeds.
+
+Seeds are independent of each other, and so shared out to processes. Only here is anything measured
+in real time: how fast it goes.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from fencepost.simulation.report import Tally
+    from fencepost.simulation.runner import Outcome
+
+DEFAULT_SEEDS = 1000
+DEFAULT_STEPS = 1000
+CHUNK = 20
+"""Seeds that a process takes at a time."""
+WRONG_USE = 2
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the others."""
+    app.command()(simulate)
+
+
+def simulate(
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--seeds",
+            metavar="N",
+            min=1,
+            envvar="FENCEPOST_SEEDS",
+            help="How many seeds.",
+            show_default=f"{DEFAULT_SEEDS}, or 1 with --seed",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            metavar="S",
+            min=0,
+            envvar="FENCEPOST_SEED",
+            help="The first seed; without --seeds the only one.",
+            show_default="0",
+        ),
+    ] = None,
+    steps: Annotated[
+        int,
+        typer.Option(
+            "--steps", metavar="M", min=0, envvar="FENCEPOST_STEPS", help="Steps of each seed."
+        ),
+    ] = DEFAULT_STEPS,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            min=1,
+            envvar="FENCEPOST_JOBS",
+            help="Processes that share the seeds.",
+            show_default="as many as there are processors",
+        ),
+    ] = None,
+    schedule: Annotated[
+        Path | None,
+        typer.Option(
+            "--schedule",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            envvar="FENCEPOST_SCHEDULE",
+            help="Play this schedule, as a failing seed prints it, and no seed.",
+        ),
+    ] = None,
+) -> None:
+    """Let seeds drive simulated clusters, and check that the invariants hold at every step.
+
+    Exits with 0 when every invariant held, with 1 when one broke: then a minimal schedule is
+    printed that breaks it too.
+    """
+    started = time.perf_counter()
+    if schedule is not None:
+        total = _play(schedule)
+        used = 1
+    else:
+        first = seed or 0
+        count = seeds or (DEFAULT_SEEDS if seed is None else 1)
+        used = min(jobs or os.cpu_count() or 1, -(-count // CHUNK))
+        total = _run(range(first, first + count), steps, used)
+    from fencepost.simulation.report import summary
+
+    print(summary(total, time.perf_counter() - started, used))
+    raise typer.Exit(1 if total.failures else 0)
+
+
+def _play(path: Path) -> "Tally":
+    """Play a schedule from a file."""
+    from fencepost.simulation.report import tally
+    from fencepost.simulation.runner import replay
+    from fencepost.simulation.schedule import ScheduleError, parse
+
+    try:
+        wanted = parse(path.read_text())
+    except (ScheduleError, UnicodeDecodeError) as error:
+        print(f"fencepost: {path}: {error}", file=sys.stderr)
+        raise typer.Exit(WRONG_USE) from None
+    outcome = replay(wanted)
+    _show_failure(str(path), outcome)
+    print(f"trace {outcome.trace:08x}")
+    return tally(0, outcome)
+
+
+def _run(seeds: range, steps: int, jobs: int) -> "Tally":
+    """Run seeds until one of them breaks an invariant; show what the first of them broke."""
+    from fencepost.simulation.report import Tally, tally
+    from fencepost.simulation.runner import run_seed
+
+    if len(seeds) == 1:
+        outcome = run_seed(seeds[0], steps)
+        _show_failure(f"seed {seeds[0]}", outcome)
+        print(f"trace {outcome.trace:08x}")
+        return tally(seeds[0], outcome)
+    total = Tally()
+    for part in _parts(seeds, steps, jobs):
+        total += part
+        if part.failures:
+            first = min(seed for seed, _ in part.failures)
+            again = f"fencepost simulate --seed {first} --steps {steps}"
+            _show_failure(f"seed {first} ({again})", run_seed(first, steps))
+            break
+    return total
+
+
+def _parts(seeds: range, steps: int, jobs: int) -> Iterator["Tally"]:
+    """What came of the seeds, in their order, a chunk at a time."""
+    from fencepost.simulation.report import run_seeds
+
+    chunks = [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
+    if jobs == 1:
+        yield from (run_seeds(chunk, steps) for chunk in chunks)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        waiting = iter(chunks)
+        running = [pool.submit(run_seeds, chunk, steps) for chunk in islice(waiting, 2 * jobs)]
+        try:
+            while running:
+                yield running.pop(0).result()
+                running += [pool.submit(run_seeds, chunk, steps) for chunk in islice(waiting, 1)]
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _show_failure(what: str, outcome: "Outcome") -> None:
+    from fencepost.simulation.report import describe
+    from fencepost.simulation.shrink import shrink
+
+    if outcome.failure is not None:
+        print(f"{what}: {describe(outcome, shrink(outcome))}")

@@ -1,0 +1,181 @@
+"""What the control API takes, as data: bodies and queries, checked before anything is done.
+
+Names are the contract's: fields may be added, none renamed or removed. Offsets named ``end`` and
+high watermarks are exclusive, all others inclusive; times are milliseconds.
+"""
+
+from typing import Annotated, Final, Literal, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+
+from fencepost.broker.steering import Fence
+
+T = TypeVar("T")
+Listed = Annotated[tuple[T, ...], Strict(False)]
+"""A JSON array. JSON has no tuples, so this alone is not strict; its elements are."""
+
+MAX_FETCHES: Final = 1000
+MAX_ADVANCE_MS: Final = 31 * 24 * 3600 * 1000
+"""A month: brokers do something every few seconds, and nothing else happens until all is done."""
+
+
+class Body(BaseModel):
+    """What a request says. Nothing is converted, and nothing that is unknown is ignored."""
+
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, given: object) -> object:
+        if isinstance(given, dict):
+            known = [field.alias or name for name, field in cls.model_fields.items()]
+            for name in given:
+                if name not in known:
+                    raise ValueError(f"there is no field {name!r}; there are {', '.join(known)}")
+        return given
+
+
+class NewTopicBody(Body):
+    """A topic to create: counts, or assignments, not both."""
+
+    name: str
+    partitions: int | None = None
+    """Left out: the broker config ``num.partitions``."""
+    replication_factor: int | None = None
+    """Left out: the broker config ``default.replication.factor``."""
+    assignments: Listed[Listed[int]] | None = None
+    """The broker ids of each partition in order of index, the preferred leader first."""
+    configs: dict[str, str] = Field(default_factory=dict)
+    """Topic configs by Kafka's names, as text."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"name": "orders", "partitions": 3, "replication_factor": 3},
+                {
+                    "name": "payments",
+                    "assignments": [[1, 2, 3], [3, 1, 2]],
+                    "configs": {"cleanup.policy": "compact"},
+                },
+            ]
+        }
+    )
+
+
+class ElectBody(Body):
+    """An election."""
+
+    leader: int
+    """Broker id; it must be in the ISR, unless the election is unclean."""
+    unclean: bool = False
+    """Whether a replica outside the ISR may lead; the ISR is then this replica alone."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"leader": 2}, {"leader": 3, "unclean": True}]}
+    )
+
+
+class HoldBody(Body):
+    """How far a replica may fetch."""
+
+    at: Annotated[int, Field(ge=0)] | None = None
+    """It goes on up to this offset (exclusive), by whole batches; null: it stops where it is."""
+    leave_isr: bool = False
+    """Whether its leader drops it from the ISR now. Else it stays until it has lagged for
+    ``replica.lag.time.max.ms``."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"at": 17}, {"leave_isr": True}]})
+
+
+class StepBody(Body):
+    """How many requests a replica sends."""
+
+    fetches: Annotated[int, Field(ge=1, le=MAX_FETCHES)] = 1
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"fetches": 2}]})
+
+
+FenceChoice = Annotated[Fence, Strict(False)]
+"""As text: ``now``, ``timeout`` or ``never``."""
+
+
+class KillBody(Body):
+    """How the controller learns of it."""
+
+    fence: FenceChoice = Fence.NOW
+    """When the controller takes the broker for offline: ``now``, after a ``timeout`` of
+    ``broker.session.timeout.ms``, or ``never``."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"fence": "never"}]})
+
+
+def _origin(given: object, check: ValidatorFunctionWrapHandler) -> object:
+    """Say in one sentence what may be there, not one for each kind."""
+    try:
+        checked: object = check(given)
+    except ValidationError as error:
+        raise ValueError('input should be "controller" or an array of broker ids') from error
+    return checked
+
+
+Origin = Annotated[
+    Literal["controller"] | Annotated[Listed[int], Field(min_length=1)], WrapValidator(_origin)
+]
+
+
+class IsolateBody(Body):
+    """Whom a broker is cut off from; clients reach it still."""
+
+    origin: Origin = Field(alias="from")
+    """``"controller"``, or broker ids. Links that were cut before stay cut."""
+    fence: FenceChoice | None = None
+    """When the controller takes the broker for offline that it does not hear any more: ``now``
+    where it is left out, after a ``timeout`` of ``broker.session.timeout.ms``, or ``never``."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"from": "controller"}, {"from": [1, 3]}]}
+    )
+
+
+class AdvanceBody(Body):
+    """How far a manual clock goes on."""
+
+    ms: Annotated[int, Field(ge=0, le=MAX_ADVANCE_MS)]
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ms": 30000}]})
+
+
+class TraceFilter(Body):
+    """Which exchanges of the journal are wanted; all filters must fit."""
+
+    model_config = ConfigDict(strict=False)  # a query is all text
+
+    api: str | None = None
+    """Kafka's name of the API, such as ``ListOffsets``, or its key."""
+    client_id: str | None = None
+    topic: str | None = None
+    """Named in the request or in its answer; by its id as well, while the topic is there."""
+    since: Annotated[int, Field(ge=0)] = 0
+    """Only exchanges with a higher ``number``."""
+    limit: Annotated[int, Field(ge=1, le=4096)] = 100
+    """The newest ones, at most so many."""
+
+
+class EventFilter(Body):
+    """Which events are wanted."""
+
+    model_config = ConfigDict(strict=False)  # a query is all text
+
+    since: Annotated[int, Field(ge=0)] | None = None
+    """Also those before now with a higher ``number``, as far as they are kept."""

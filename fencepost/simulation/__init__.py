@@ -1,0 +1,1 @@
+"""The cluster under a seed: a virtual clock, a simulated network, and invariants at every step."""

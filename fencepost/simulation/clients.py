@@ -1,0 +1,351 @@
+"""Clients inside the core: they speak messages to brokers' handlers, and hold them to the answers.
+
+A client minds leader epochs as KIP-320 has it: it asks under the newest epoch that any broker's
+metadata told it, refuses to know an older one, and asks for metadata again when it is refused.
+Consumers fetch on from the last batch that they read, and go back where the broker says that its
+log parts from theirs; where Fetch can't say so (below v12) they ask OffsetForLeaderEpoch first.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from fencepost.broker.broker import Broker
+from fencepost.broker.cluster import Cluster
+from fencepost.broker.context import Context, Peer
+from fencepost.broker.waits import Wait
+from fencepost.protocol.apis import BY_NAME
+from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from fencepost.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from fencepost.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from fencepost.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from fencepost.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from fencepost.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from fencepost.protocol.records import Record, build_batch, iter_headers, read_header
+from fencepost.simulation import invariants as must
+from fencepost.simulation.history import Batches
+from fencepost.simulation.invariants import demand
+from fencepost.simulation.schedule import ACKS_ALL, TOPIC, Setup
+from fencepost.simulation.watch import Watch
+
+PRODUCE: Final = BY_NAME["produce"]
+FETCH: Final = BY_NAME["fetch"]
+LIST_OFFSETS: Final = BY_NAME["list_offsets"]
+METADATA: Final = BY_NAME["metadata"]
+OFFSET_FOR_LEADER_EPOCH: Final = BY_NAME["offset_for_leader_epoch"]
+DELETE_RECORDS: Final = BY_NAME["delete_records"]
+PRODUCE_VERSION: Final = 12
+FETCH_VERSION: Final = 12
+"""The newest versions that name topics; brokers may serve less (``fetch``)."""
+LIST_VERSION: Final = 9
+METADATA_VERSION: Final = 9
+FIRST_FETCH_WITH_DIVERGENCE: Final = 12
+LAST_FETCH_FROM_LEADERS: Final = 10
+LATEST: Final = -1
+EARLIEST: Final = -2
+TIMEOUT_MS: Final = 20_000
+_PEER: Final = Peer(connection_id="client", host="192.0.2.1")
+_ASK_ANEW: Final = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+_EVERYTHING: Final = 1 << 20
+_TIMESTAMP: Final = 1_700_000_000_000
+
+
+@dataclass(slots=True)
+class Reader:
+    """A consumer of one partition."""
+
+    who: str
+    epoch: int = -1
+    """Of the leader, as far as metadata told."""
+    validated: int = -1
+    """The leader epoch in which its position was last found to be sound (below Fetch v12)."""
+    read: Batches = field(default_factory=Batches)
+    """What it has read, and not been told to forget."""
+
+
+@dataclass(slots=True)
+class Asker:
+    """A client that asks for the latest offset of one partition again and again."""
+
+    who: str
+    epoch: int = -1
+    latest: int = -1
+
+
+class Clients:
+    """All clients of one cluster."""
+
+    def __init__(self, cluster: Cluster, watch: Watch, setup: Setup) -> None:
+        self._cluster = cluster
+        self._watch = watch
+        self._fetch_version = _fetch_version(setup.fetch_version)
+        self._is_gated = not setup.unclean
+        self._readers: dict[tuple[int, int], Reader] = {}
+        self._askers: dict[tuple[int, int], Asker] = {}
+        self._acknowledged: list[tuple[int, int, int, int]] = []
+        """Broker, partition, base offset and checksum of what acks=all was answered for."""
+        self._produced = 0
+        self.refused: ErrorCode = ErrorCode.NONE
+        """Of the last answer to a producer."""
+
+    # -- producing ------------------------------------------------------------------------------
+
+    def produce(self, index: int, broker_id: int, acks: str, count: int) -> None:
+        """Send so many batches of one to three records, one request each."""
+        for _ in range(count):
+            self._produced += 1
+            self._produce(index, self._cluster.brokers[broker_id], acks)
+
+    def _produce(self, index: int, broker: Broker, acks: str) -> None:
+        number = self._produced
+        value = b"%d" % number
+        batch = build_batch([Record(i, _TIMESTAMP, None, value) for i in range(number % 3 + 1)])
+        crc = read_header(batch).crc
+        request = ProduceRequest(
+            acks=-1 if acks == ACKS_ALL else 1,
+            timeout_ms=TIMEOUT_MS,
+            topic_data=(
+                TopicProduceData(
+                    name=TOPIC, partition_data=(PartitionProduceData(index=index, records=batch),)
+                ),
+            ),
+        )
+
+        def answered(answer: object) -> None:
+            partition = cast(ProduceResponse, answer).responses[0].partition_responses[0]
+            self.refused = ErrorCode(partition.error_code)
+            if acks == ACKS_ALL and not partition.error_code:
+                found = (broker.broker_id, index, partition.base_offset, crc)
+                self._acknowledged.append(found)
+
+        answer = broker.handle(PRODUCE, self._context(broker, PRODUCE_VERSION), request)
+        if isinstance(answer, Wait):
+            self.refused = ErrorCode.REQUEST_TIMED_OUT
+            answer.then(answered)
+        else:
+            answered(answer)
+
+    def check_acknowledged(self) -> None:
+        """Hold the cluster to the answers of acks=all that came since; the logs are looked at."""
+        if self._acknowledged:
+            for acknowledged in self._acknowledged:
+                self._watch.see_acknowledged(*acknowledged)
+            self._acknowledged.clear()
+
+    # -- consuming ------------------------------------------------------------------------------
+
+    def consume(self, client: int, index: int, broker_id: int) -> None:
+        """Fetch once, from a leader or a follower."""
+        broker = self._cluster.brokers[broker_id]
+        reader = self._readers.get((client, index))
+        if reader is None:
+            reader = self._readers[client, index] = Reader(f"c{client} of p{index}")
+        if reader.epoch < 0:
+            reader.epoch = self._epoch_at(broker, index, reader.epoch)
+        if not self._is_sound(reader, broker, index):
+            return
+        answer = self._fetch(reader, broker, index)
+        if answer.error_code in _ASK_ANEW:
+            reader.epoch = self._epoch_at(broker, index, reader.epoch)
+        elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._reset(reader, broker, index)
+        elif answer.diverging_epoch.epoch >= 0:
+            self._go_back(reader, answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
+        else:
+            self._take(reader, index, answer.records or ())
+
+    def _fetch(self, reader: Reader, broker: Broker, index: int) -> PartitionData:
+        tip = reader.read.tip
+        knows_last = self._fetch_version >= FIRST_FETCH_WITH_DIVERGENCE and tip is not None
+        partition = FetchPartition(
+            partition=index,
+            current_leader_epoch=reader.epoch,
+            fetch_offset=reader.read.end,
+            last_fetched_epoch=tip.epoch if knows_last and tip is not None else -1,
+            partition_max_bytes=_EVERYTHING,
+        )
+        request = FetchRequest(
+            max_bytes=_EVERYTHING, topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),)
+        )
+        answer = broker.handle(FETCH, self._context(broker, self._fetch_version), request)
+        return cast(FetchResponse, answer).responses[0].partitions[0]
+
+    def _take(self, reader: Reader, index: int, records: tuple[Buffer, ...]) -> None:
+        history = self._watch.partitions[index]
+        for buffer in records:
+            for _, header in iter_headers(buffer):
+                epoch, base = header.partition_leader_epoch, header.base_offset
+                batch = history.batches.get((epoch, base))
+                demand(
+                    must.followers_copy_what_leaders_wrote,
+                    reader.who,
+                    batch,
+                    epoch,
+                    base,
+                    header.crc,
+                )
+                assert batch is not None
+                if batch.next_offset <= reader.read.end:
+                    continue
+                if not history.tainted:
+                    demand(must.clients_read_what_is_committed, reader.who, history, batch)
+                demand(
+                    must.consumers_miss_no_truncation,
+                    reader.who,
+                    reader.read,
+                    batch,
+                    history.deleted,
+                )
+                reader.read.append(batch)
+                self._watch.note(index, epoch, base)
+
+    def _is_sound(self, reader: Reader, broker: Broker, index: int) -> bool:
+        """Whether its position is one of the leader's log, where Fetch itself can't tell."""
+        if self._fetch_version >= FIRST_FETCH_WITH_DIVERGENCE or reader.validated == reader.epoch:
+            return True
+        return self._validate(reader, broker, index)
+
+    def _validate(self, reader: Reader, broker: Broker, index: int) -> bool:
+        """Ask where the epoch of the last batch read ends, and whether that may be relied on."""
+        tip = reader.read.tip
+        if tip is not None:
+            partition = OffsetForLeaderPartition(
+                partition=index, current_leader_epoch=reader.epoch, leader_epoch=tip.epoch
+            )
+            request = OffsetForLeaderEpochRequest(
+                replica_id=-1,
+                topics=(OffsetForLeaderTopic(topic=TOPIC, partitions=(partition,)),),
+            )
+            ctx = self._context(broker, OFFSET_FOR_LEADER_EPOCH.max_version)
+            response = broker.handle(OFFSET_FOR_LEADER_EPOCH, ctx, request)
+            end = cast(OffsetForLeaderEpochResponse, response).topics[0].partitions[0]
+            if end.error_code in _ASK_ANEW:
+                reader.epoch = self._epoch_at(broker, index, reader.epoch)
+            if end.error_code or end.end_offset < 0:
+                return False
+            self._go_back(reader, end.leader_epoch, end.end_offset)
+        reader.validated = reader.epoch
+        return True
+
+    def _go_back(self, reader: Reader, epoch: int, end_offset: int) -> None:
+        """Forget what a broker's log has not: what lies behind the end, or is of a later epoch."""
+        reader.read.truncate(end_offset)
+        while (tip := reader.read.tip) is not None and tip.epoch > epoch:
+            reader.read.truncate(tip.base_offset)
+
+    def _reset(self, reader: Reader, broker: Broker, index: int) -> None:
+        """Begin anew at the log start, as ``auto.offset.reset=earliest`` has it."""
+        found = self._list(broker, index, reader.epoch, EARLIEST)
+        if not found.error_code:
+            reader.read.begin_at(found.offset)
+
+    # -- offsets --------------------------------------------------------------------------------
+
+    def list_latest(self, client: int, index: int, broker_id: int) -> None:
+        """Ask for the latest offset."""
+        broker = self._cluster.brokers[broker_id]
+        asker = self._askers.get((client, index))
+        if asker is None:
+            asker = self._askers[client, index] = Asker(f"c{client} of p{index}")
+        if asker.epoch < 0:
+            asker.epoch = self._epoch_at(broker, index, asker.epoch)
+        found = self._list(broker, index, asker.epoch, LATEST)
+        if found.error_code in _ASK_ANEW:
+            asker.epoch = self._epoch_at(broker, index, asker.epoch)
+        elif not found.error_code:
+            if self._is_gated and not self._watch.partitions[index].tainted:
+                demand(must.latest_offsets_never_go_back, asker.who, asker.latest, found.offset)
+            asker.latest = found.offset
+            self._watch.note(index, found.offset)
+
+    def _list(
+        self, broker: Broker, index: int, epoch: int, timestamp: int
+    ) -> ListOffsetsPartitionResponse:
+        partition = ListOffsetsPartition(
+            partition_index=index, timestamp=timestamp, current_leader_epoch=epoch
+        )
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=(ListOffsetsTopic(name=TOPIC, partitions=(partition,)),)
+        )
+        answer = broker.handle(LIST_OFFSETS, self._context(broker, LIST_VERSION), request)
+        return cast(ListOffsetsResponse, answer).topics[0].partitions[0]
+
+    def delete(self, index: int, broker_id: int) -> None:
+        """Delete all records below the high watermark."""
+        broker = self._cluster.brokers[broker_id]
+        partition = DeleteRecordsPartition(partition_index=index, offset=-1)
+        request = DeleteRecordsRequest(
+            timeout_ms=TIMEOUT_MS,
+            topics=(DeleteRecordsTopic(name=TOPIC, partitions=(partition,)),),
+        )
+        broker.handle(DELETE_RECORDS, self._context(broker, DELETE_RECORDS.max_version), request)
+
+    # -- metadata -------------------------------------------------------------------------------
+
+    def _epoch_at(self, broker: Broker, index: int, known: int) -> int:
+        """The leader epoch of a broker's metadata, unless an older one than is known."""
+        request = MetadataRequest(
+            topics=(MetadataRequestTopic(name=TOPIC),), allow_auto_topic_creation=False
+        )
+        answer = broker.handle(METADATA, self._context(broker, METADATA_VERSION), request)
+        topic = cast(MetadataResponse, answer).topics[0]
+        found = {p.partition_index: p.leader_epoch for p in topic.partitions}
+        return max(known, found.get(index, known))
+
+    def _context(self, broker: Broker, version: int) -> Context:
+        return Context(
+            broker=broker,
+            version=version,
+            client_id="simulated",
+            peer=_PEER,
+            now_ms=self._cluster.scheduler.now_ms(),
+        )
+
+
+def _fetch_version(ceiling: int) -> int:
+    """What consumers fetch with.
+
+    Where Fetch does not say that logs part, a consumer that reads from followers (v11) may get what
+    one of them is about to truncate, and never hear of it: there they read from leaders alone.
+    """
+    if ceiling >= FIRST_FETCH_WITH_DIVERGENCE:
+        return min(ceiling, FETCH_VERSION)
+    return min(ceiling, LAST_FETCH_FROM_LEADERS)

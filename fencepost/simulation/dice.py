@@ -1,0 +1,257 @@
+"""What a seed decides: the cluster, how often what happens, and each step as it comes.
+
+Every seed has habits of its own: it never does some things and does others often, because bugs hide
+behind combinations that a fair mixture hardly ever makes. Most steps deliver a message. Some links
+are stalled for a while, so that news of an election, say, reaches one broker long after the others.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from fencepost.broker.image import NO_LEADER
+from fencepost.broker.network import CONTROLLER, Link
+from fencepost.simulation.schedule import (
+    ACKS_ALL,
+    ACKS_LEADER,
+    CLEAN,
+    LEAVE,
+    NEWEST_FETCH,
+    STAY,
+    TOPIC,
+    UNCLEAN,
+    Action,
+    Setup,
+    Verb,
+)
+from fencepost.simulation.world import World
+
+FETCH_CEILINGS: Final = (NEWEST_FETCH, NEWEST_FETCH, NEWEST_FETCH, 14, 12, 11, 11, 9)
+"""Below 15 fetches carry no broker epoch, below 12 no last epoch, below 9 no epoch at all."""
+_FENCES: Final = ("now", "now", "timeout", "never")
+_TIMES_MS: Final = (1, 1_000, 1_000, 5_000, 10_000, 16_000, 31_000, 46_000)
+"""Around ``replica.fetch.backoff.ms``, checkpoints, the session timeout, and the lag time."""
+_STEADY: Final = {Verb.PRODUCE: 30, Verb.CONSUME: 14, Verb.LIST: 12, Verb.ADVANCE: 4}
+_FAULTS: Final = {
+    Verb.ELECT: 4,
+    Verb.PREFER: 2,
+    Verb.STOP: 1,
+    Verb.KILL: 3,
+    Verb.ISOLATE: 3,
+    Verb.CUT: 2,
+    Verb.HOLD: 2,
+    Verb.HOLD_AT: 1,
+    Verb.STEP: 2,
+    Verb.DELETE: 1,
+    Verb.ROLL: 1,
+    Verb.SETTLE: 2,
+}
+_REPAIRS: Final = {Verb.START: 6, Verb.REJOIN: 5, Verb.RELEASE: 4}
+_RISKY_SHARE: Final = 0.3
+"""Of seeds that may lose data: by unclean elections, or disks."""
+
+
+def draw_setup(seed: int, rng: random.Random) -> Setup:
+    """A cluster by chance."""
+    brokers = rng.choice((3, 3, 4, 5))
+    factor = min(brokers, rng.choice((2, 3, 3, 3, 4)))
+    return Setup(
+        seed=seed,
+        brokers=brokers,
+        partitions=rng.choice((1, 1, 2, 3)),
+        replication_factor=factor,
+        min_insync_replicas=rng.choice((1, 2)),
+        unclean=rng.random() < 0.08,
+        fetch_version=rng.choice(FETCH_CEILINGS),
+    )
+
+
+class Dice:
+    """Throws one seed's actions, each in the light of what the ones before have led to."""
+
+    def __init__(self, rng: random.Random, world: World) -> None:
+        self.rng = rng
+        self.world = world
+        self._stalled: dict[int, int] = {}
+        """Nodes that no message reaches, and until which step."""
+        self._step = 0
+        self._delivers = rng.choice((0.6, 0.75, 0.85, 0.92))
+        self._stalls = rng.choice((0.0, 0.01, 0.03))
+        weights = {verb: weight * rng.choice((0.5, 1, 2)) for verb, weight in _STEADY.items()}
+        weights |= {verb: weight * rng.choice((0, 0, 1, 2, 4)) for verb, weight in _FAULTS.items()}
+        weights |= {verb: weight * rng.choice((0.5, 1, 2)) for verb, weight in _REPAIRS.items()}
+        risky = rng.random() < _RISKY_SHARE
+        weights[Verb.WIPE] = rng.choice((0, 1, 2)) if risky else 0
+        self.unclean_share = rng.choice((0, 0.3)) if risky else 0.0
+        self._verbs = list(weights)
+        self._weights = list(weights.values())
+
+    def throw(self, steps: int) -> Iterator[Action]:
+        """So many actions; each is to be performed before the next is asked for."""
+        for self._step in range(steps):
+            yield self._next()
+
+    def _next(self) -> Action:
+        rng = self.rng
+        if rng.random() < self._delivers:
+            action = self._deliver()
+            if action is not None:
+                return action
+        if rng.random() < self._stalls:
+            node = rng.randint(CONTROLLER, self.world.setup.brokers)
+            self._stalled[node] = self._step + rng.randint(20, 200)
+        verb = rng.choices(self._verbs, self._weights)[0]
+        return _MAKES[verb](self, verb)
+
+    def _deliver(self) -> Action | None:
+        stalled = self._stalled
+        links = [
+            link
+            for link in self.world.links
+            if not stalled or stalled.get(link.target, 0) <= self._step
+        ]
+        if not links:
+            return None
+        link: Link = links[int(self.rng.random() * len(links))]
+        return Action(Verb.DELIVER, broker=link.target, other=link.source)
+
+    # -- what actions are about -------------------------------------------------------------------
+
+    def broker(self) -> int:
+        """Any broker."""
+        return self.rng.randint(1, self.world.setup.brokers)
+
+    def partition(self) -> int:
+        """Any partition."""
+        return self.rng.randrange(self.world.setup.partitions)
+
+    def place(self) -> tuple[int, int]:
+        """A partition and a broker that has a replica of it."""
+        index = self.partition()
+        partition = self.world.cluster.controller.image.topics[TOPIC].partitions[index]
+        return index, self.rng.choice(partition.replicas)
+
+    def leader(self) -> tuple[int, int]:
+        """A partition and mostly its leader, as the controller knows it; at times another."""
+        index, replica = self.place()
+        partition = self.world.cluster.controller.image.topics[TOPIC].partitions[index]
+        if partition.leader == NO_LEADER or self.rng.random() < 0.25:
+            return index, replica
+        return index, partition.leader
+
+
+# -- actions ----------------------------------------------------------------------------------
+
+
+def _produce(dice: Dice, verb: Verb) -> Action:
+    index, broker = dice.leader()
+    rng = dice.rng
+    acks = ACKS_ALL if rng.random() < 0.7 else ACKS_LEADER
+    return Action(verb, index, broker, amount=rng.choice((1, 1, 2, 3)), how=acks)
+
+
+def _of_client(dice: Dice, verb: Verb) -> Action:
+    index, broker = dice.leader()
+    return Action(verb, index, broker, other=dice.rng.choice((1, 2)))
+
+
+def _at_leader(dice: Dice, verb: Verb) -> Action:
+    index, broker = dice.leader()
+    return Action(verb, index, broker)
+
+
+def _advance(dice: Dice, verb: Verb) -> Action:
+    return Action(verb, amount=dice.rng.choice(_TIMES_MS))
+
+
+def _elect(dice: Dice, verb: Verb) -> Action:
+    index, broker = dice.place()
+    unclean = dice.rng.random() < dice.unclean_share
+    return Action(verb, index, broker, how=UNCLEAN if unclean else CLEAN)
+
+
+def _of_broker(dice: Dice, verb: Verb) -> Action:
+    return Action(verb, broker=dice.broker())
+
+
+def _fenced(dice: Dice, verb: Verb) -> Action:
+    return Action(verb, broker=dice.broker(), how=dice.rng.choice(_FENCES))
+
+
+def _cut(dice: Dice, verb: Verb) -> Action:
+    one, other = dice.rng.sample(range(1, dice.world.setup.brokers + 1), 2)
+    return Action(verb, broker=one, other=other)
+
+
+def _start(dice: Dice, verb: Verb) -> Action:
+    return _one_of(dice, verb, [b for b in dice.world.cluster.brokers if not dice.world.runs(b)])
+
+
+def _rejoin(dice: Dice, verb: Verb) -> Action:
+    network = dice.world.cluster.network
+    return _one_of(dice, verb, [b for b in dice.world.cluster.brokers if network.cut_off(b)])
+
+
+def _one_of(dice: Dice, verb: Verb, brokers: list[int]) -> Action:
+    """The action on one of these brokers; where there is none, time passes instead."""
+    if not brokers:
+        return Action(Verb.ADVANCE, amount=1)
+    return Action(verb, broker=dice.rng.choice(brokers))
+
+
+def _of_replica(dice: Dice, verb: Verb) -> Action:
+    index, broker = dice.place()
+    return Action(verb, index, broker)
+
+
+def _hold(dice: Dice, verb: Verb) -> Action:
+    index, broker = dice.place()
+    return Action(verb, index, broker, how=dice.rng.choice((STAY, STAY, LEAVE)))
+
+
+def _hold_at(dice: Dice, verb: Verb) -> Action:
+    index, broker = dice.place()
+    return Action(verb, index, broker, amount=dice.rng.randint(0, 6))
+
+
+def _release(dice: Dice, verb: Verb) -> Action:
+    held = [
+        (key[1], broker_id)
+        for broker_id, broker in dice.world.cluster.brokers.items()
+        for key in broker.holds
+    ]
+    if not held:
+        return Action(Verb.ADVANCE, amount=1)
+    return Action(verb, *dice.rng.choice(held))
+
+
+def _of_partition(dice: Dice, verb: Verb) -> Action:
+    return Action(verb, dice.partition())
+
+
+def _plain(_dice: Dice, verb: Verb) -> Action:
+    return Action(verb)
+
+
+_MAKES: Final[dict[Verb, Callable[[Dice, Verb], Action]]] = {
+    Verb.SETTLE: _plain,
+    Verb.ADVANCE: _advance,
+    Verb.PRODUCE: _produce,
+    Verb.CONSUME: _of_client,
+    Verb.LIST: _of_client,
+    Verb.DELETE: _at_leader,
+    Verb.ELECT: _elect,
+    Verb.PREFER: _of_partition,
+    Verb.STOP: _of_broker,
+    Verb.KILL: _fenced,
+    Verb.START: _start,
+    Verb.ISOLATE: _fenced,
+    Verb.CUT: _cut,
+    Verb.REJOIN: _rejoin,
+    Verb.HOLD: _hold,
+    Verb.HOLD_AT: _hold_at,
+    Verb.RELEASE: _release,
+    Verb.STEP: _of_replica,
+    Verb.WIPE: _of_replica,
+    Verb.ROLL: _of_partition,
+}

@@ -1,0 +1,106 @@
+"""What a simulation says: how much held, and of what broke the invariant and a small schedule."""
+
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fencepost.simulation.invariants import INVARIANTS
+from fencepost.simulation.runner import Failure, Outcome, run_seed
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What came of several seeds."""
+
+    seeds: int = 0
+    steps: int = 0
+    messages: int = 0
+    tainted: int = 0
+    """Seeds in which a partition was allowed to lose records."""
+    failures: tuple[tuple[int, Failure], ...] = ()
+    """Seeds that broke an invariant."""
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(
+            seeds=self.seeds + other.seeds,
+            steps=self.steps + other.steps,
+            messages=self.messages + other.messages,
+            tainted=self.tainted + other.tainted,
+            failures=self.failures + other.failures,
+        )
+
+
+def run_seeds(seeds: Iterable[int], steps: int) -> Tally:
+    """Run seeds one after the other, to the end of all."""
+    total = Tally()
+    for seed in seeds:
+        total += tally(seed, run_seed(seed, steps))
+    return total
+
+
+def tally(seed: int, outcome: Outcome) -> Tally:
+    """What came of one seed, counted."""
+    return Tally(
+        seeds=1,
+        steps=len(outcome.schedule.actions),
+        messages=outcome.messages,
+        tainted=int(outcome.tainted > 0),
+        failures=() if outcome.failure is None else ((seed, outcome.failure),),
+    )
+
+
+def describe(outcome: Outcome, smallest: Outcome) -> str:
+    """An invariant that broke: what must hold, what was seen, and the least that shows it."""
+    failure, small = outcome.failure, smallest.failure
+    if failure is None or small is None:
+        return "every invariant held"
+    long, short = len(outcome.schedule.actions), len(smallest.schedule.actions)
+    lines = [
+        f"{failure.invariant} broke at step {long}",
+        f"  must hold: {meaning(failure.invariant)}",
+        *textwrap.wrap(
+            f"seen:      {failure.seen}",
+            _WIDTH,
+            initial_indent="  ",
+            subsequent_indent=" " * 13,
+            break_on_hyphens=False,
+        ),
+        f"  a minimal schedule, {short} of {long} actions, after which was seen:",
+        *textwrap.wrap(
+            small.seen,
+            _WIDTH,
+            initial_indent=" " * 13,
+            subsequent_indent=" " * 13,
+            break_on_hyphens=False,
+        ),
+        textwrap.indent(str(smallest.schedule), "    "),
+    ]
+    return "\n".join(lines)
+
+
+def meaning(invariant: str) -> str:
+    """What an invariant says, in one sentence."""
+    found = next(each for each in INVARIANTS if each.__name__ == invariant)
+    return (found.__doc__ or "").partition("\n")[0]
+
+
+def summary(total: Tally, seconds: float, jobs: int) -> str:
+    """The last line: how much was run, how fast, and whether all held.
+
+    :param seconds: How long it took.
+    :param jobs: How many processes ran it.
+    """
+    speed = f"{total.steps / max(seconds, 1e-9):,.0f} steps a second in {_count(jobs, 'process')}"
+    ran = f"{_count(total.seeds, 'seed')}, {total.steps:,} steps, {total.messages:,} messages"
+    if not total.failures:
+        return f"{ran}: every invariant held ({speed})"
+    broken = sorted({failure.invariant for _, failure in total.failures})
+    return f"{ran}: {', '.join(broken)} broke in {_count(len(total.failures), 'seed')} ({speed})"
+
+
+def _count(number: int, thing: str) -> str:
+    if number == 1:
+        return f"1 {thing}"
+    return f"{number:,} {thing}{'es' if thing.endswith('s') else 's'}"

@@ -1,0 +1,79 @@
+"""Runs: a seed or a schedule in, what came of it out."""
+
+import random
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+from fencepost.simulation import invariants as must
+from fencepost.simulation.dice import Dice, draw_setup
+from fencepost.simulation.invariants import Broken
+from fencepost.simulation.schedule import Action, Schedule
+from fencepost.simulation.world import World
+
+DEFAULT_STEPS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An invariant that broke."""
+
+    invariant: str
+    seen: str
+    """What was seen instead of what must hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of one run."""
+
+    schedule: Schedule
+    """What was done, to the end or to the failure, but for the healing."""
+    failure: Failure | None
+    messages: int
+    """How many arrived."""
+    tainted: int
+    """Partitions that were allowed to lose records."""
+    trace: int
+    """A checksum of all that was done and seen: the same for the same run."""
+
+
+def run_seed(seed: int, steps: int = DEFAULT_STEPS) -> Outcome:
+    """Let a seed decide everything."""
+    rng = random.Random(seed)
+    world = World(draw_setup(seed, rng))
+    return _play(world, Dice(rng, world).throw(steps))
+
+
+def replay(schedule: Schedule) -> Outcome:
+    """Do what a schedule says; what makes no sense in its place does nothing."""
+    return _play(World(schedule.setup), schedule.actions)
+
+
+def _play(world: World, actions: Iterable[Action]) -> Outcome:
+    done: list[Action] = []
+    failure = None
+    try:
+        for action in actions:
+            done.append(action)
+            world.perform(action)
+        world.heal()
+    except Broken as broken:
+        failure = Failure(invariant=broken.invariant, seen=broken.seen)
+    except Exception as bug:  # noqa: BLE001 - whatever fails is what the run is for
+        failure = Failure(invariant=must.nothing_fails.__name__, seen=_where(bug))
+    schedule = Schedule(setup=world.setup, actions=tuple(done))
+    return Outcome(
+        schedule=schedule,
+        failure=failure,
+        messages=world.messages,
+        tainted=sum(bool(history.tainted) for history in world.watch.partitions),
+        trace=crc32(str(schedule).encode(), world.watch.digest & 0xFFFFFFFF),
+    )
+
+
+def _where(bug: Exception) -> str:
+    last = traceback.extract_tb(bug.__traceback__)[-1]
+    return f"{type(bug).__name__}: {bug} ({last.name}, line {last.lineno} of {last.filename})"

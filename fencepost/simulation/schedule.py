@@ -1,0 +1,231 @@
+"""Schedules as data: what a run does, step by step, in a form that can be printed and read back.
+
+A schedule is a cluster and the actions upon it. It says everything that a seed decided, so that
+playing it again needs no seed, and leaving actions out of it makes a smaller one. In text the first
+line is the cluster, and each line after it one action:
+
+    cluster seed=7 brokers=3 partitions=1 replicas=3 min.insync=2 unclean=no fetch=17
+    produce p0 to 1 acks=all x2
+    deliver 1->2
+    elect p0 2 clean
+
+Nodes are broker ids, 0 is the controller. ``p0`` is a partition, ``c1`` a client.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+TOPIC: Final = "t"
+"""The one topic of a simulated cluster."""
+NEWEST_FETCH: Final = 18
+"""The Fetch version of a cluster without a ceiling."""
+
+
+class ScheduleError(ValueError):
+    """A text is no schedule."""
+
+
+class Verb(StrEnum):
+    """What an action does."""
+
+    DELIVER = "deliver"
+    """The oldest message of a link arrives."""
+    SETTLE = "settle"
+    """Messages arrive, link after link, until none is left."""
+    ADVANCE = "advance"
+    """Time passes, in ms."""
+    PRODUCE = "produce"
+    """A producer sends so many batches, one request each."""
+    CONSUME = "consume"
+    """A consumer fetches where it is, under the leader epoch that it knows."""
+    LIST = "list"
+    """A client asks for the latest offset, under the leader epoch that it knows."""
+    DELETE = "delete"
+    """A client deletes records up to the high watermark."""
+    ELECT = "elect"
+    PREFER = "prefer"
+    """The preferred leader is elected, if it is in sync."""
+    STOP = "stop"
+    KILL = "kill"
+    START = "start"
+    ISOLATE = "isolate"
+    """A broker is cut off from the controller."""
+    CUT = "cut"
+    """Two brokers are cut off from each other."""
+    REJOIN = "rejoin"
+    HOLD = "hold"
+    HOLD_AT = "hold-at"
+    """A replica is held so many records behind its log end."""
+    RELEASE = "release"
+    STEP = "step"
+    WIPE = "wipe"
+    ROLL = "roll"
+
+
+class Action(NamedTuple):
+    """One step. Which fields count says the form of its verb."""
+
+    verb: Verb
+    partition: int = 0
+    broker: int = 0
+    other: int = 0
+    """The other node of a link, or the client."""
+    amount: int = 0
+    how: str = ""
+
+    def __str__(self) -> str:
+        form = FORMS[self.verb]
+        return f"{self.verb} {form.format(**self._asdict())}".rstrip()
+
+
+FORMS: Final[dict[Verb, str]] = {
+    Verb.DELIVER: "{other}->{broker}",
+    Verb.SETTLE: "",
+    Verb.ADVANCE: "{amount}",
+    Verb.PRODUCE: "p{partition} to {broker} acks={how} x{amount}",
+    Verb.CONSUME: "c{other} p{partition} from {broker}",
+    Verb.LIST: "c{other} p{partition} from {broker}",
+    Verb.DELETE: "p{partition} at {broker}",
+    Verb.ELECT: "p{partition} {broker} {how}",
+    Verb.PREFER: "p{partition}",
+    Verb.STOP: "{broker}",
+    Verb.KILL: "{broker} fence={how}",
+    Verb.START: "{broker}",
+    Verb.ISOLATE: "{broker} fence={how}",
+    Verb.CUT: "{broker} {other}",
+    Verb.REJOIN: "{broker}",
+    Verb.HOLD: "p{partition} {broker} isr={how}",
+    Verb.HOLD_AT: "p{partition} {broker} +{amount}",
+    Verb.RELEASE: "p{partition} {broker}",
+    Verb.STEP: "p{partition} {broker}",
+    Verb.WIPE: "p{partition} {broker}",
+    Verb.ROLL: "p{partition}",
+}
+"""What stands behind each verb, and how it is read."""
+
+ACKS_ALL: Final = "all"
+ACKS_LEADER: Final = "1"
+CLEAN: Final = "clean"
+UNCLEAN: Final = "unclean"
+STAY: Final = "stay"
+LEAVE: Final = "leave"
+_WORDS: Final[dict[Verb, frozenset[str]]] = {
+    Verb.PRODUCE: frozenset({ACKS_ALL, ACKS_LEADER}),
+    Verb.ELECT: frozenset({CLEAN, UNCLEAN}),
+    Verb.KILL: frozenset({"now", "timeout", "never"}),
+    Verb.ISOLATE: frozenset({"now", "timeout", "never"}),
+    Verb.HOLD: frozenset({STAY, LEAVE}),
+}
+"""What ``how`` may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """The cluster of a schedule, with one topic."""
+
+    seed: int = 0
+    """Of the cluster's own randomness: ids and the like."""
+    brokers: int = 3
+    partitions: int = 1
+    replication_factor: int = 3
+    min_insync_replicas: int = 1
+    unclean: bool = False
+    """``unclean.leader.election.enable``."""
+    fetch_version: int = NEWEST_FETCH
+    """The highest Fetch version that brokers serve (``--api-max``)."""
+
+    def __str__(self) -> str:
+        return _SETUP.format(
+            seed=self.seed,
+            brokers=self.brokers,
+            partitions=self.partitions,
+            replication_factor=self.replication_factor,
+            min_insync_replicas=self.min_insync_replicas,
+            unclean="yes" if self.unclean else "no",
+            fetch_version=self.fetch_version,
+        )
+
+
+_SETUP: Final = (
+    "cluster seed={seed} brokers={brokers} partitions={partitions} replicas={replication_factor}"
+    " min.insync={min_insync_replicas} unclean={unclean} fetch={fetch_version}"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A cluster and what is done to it."""
+
+    setup: Setup
+    actions: tuple[Action, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.setup), *map(str, self.actions)])
+
+
+def parse(text: str) -> Schedule:
+    """Read what `Schedule` prints. Empty lines, and lines that begin with ``#``, are left out.
+
+    :raises ScheduleError: When a line is none of a schedule.
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    if not lines:
+        raise ScheduleError("a schedule begins with its cluster: there is no line at all")
+    return Schedule(setup=parse_setup(lines[0]), actions=tuple(map(parse_action, lines[1:])))
+
+
+def parse_setup(line: str) -> Setup:
+    """Read the first line of a schedule.
+
+    :raises ScheduleError: When it is none.
+    """
+    match = _PATTERN_OF_SETUP.fullmatch(line)
+    if match is None:
+        raise ScheduleError(f"a schedule begins with its cluster, as {str(Setup())!r}: {line!r}")
+    fields = match.groupdict()
+    unclean = fields.pop("unclean")
+    if unclean not in ("yes", "no"):
+        raise ScheduleError(f"unclean is yes or no: {line!r}")
+    numbers = {name: int(text) for name, text in fields.items()}
+    return Setup(**numbers, unclean=unclean == "yes")
+
+
+def parse_action(line: str) -> Action:
+    """Read one action.
+
+    :raises ScheduleError: When there is none like that.
+    """
+    word, _, rest = line.partition(" ")
+    try:
+        verb = Verb(word)
+    except ValueError:
+        raise ScheduleError(f"there is no action {word!r}: {line!r}") from None
+    match = _PATTERNS[verb].fullmatch(rest.strip())
+    if match is None:
+        raise ScheduleError(f"{verb} is written {_as_shown(verb)!r}: {line!r}")
+    fields = match.groupdict()
+    how = fields.pop("how", "")
+    if how not in _WORDS.get(verb, ("",)):
+        raise ScheduleError(f"{verb} knows {', '.join(sorted(_WORDS[verb]))}: {line!r}")
+    return Action(verb, how=how, **{name: int(text) for name, text in fields.items()})
+
+
+def _pattern(form: str, words: Iterable[str] = ("how", "unclean")) -> re.Pattern[str]:
+    """A form as a regular expression with a group for each field."""
+    pattern = re.escape(form)
+    for name in re.findall(r"\{(\w+)\}", form):
+        kind = r"\S+" if name in words else r"\d+"
+        pattern = pattern.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{kind})")
+    return re.compile(pattern)
+
+
+def _as_shown(verb: Verb) -> str:
+    return f"{verb} {FORMS[verb]}".rstrip()
+
+
+_PATTERNS: Final = {verb: _pattern(form) for verb, form in FORMS.items()}
+_PATTERN_OF_SETUP: Final = _pattern(_SETUP)

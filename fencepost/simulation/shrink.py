@@ -1,0 +1,105 @@
+"""Makes a failing schedule small: leaves out what the failure does not need.
+
+Delta debugging (Zeller's ddmin) on the list of actions: chunks are left out, large ones first, as
+long as the same invariant fails. Actions that lost their meaning do nothing, and are left out too.
+In the end runs of deliveries are tried as one ``settle``, and the cluster is tried smaller.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from fencepost.simulation.runner import Outcome, replay
+from fencepost.simulation.schedule import NEWEST_FETCH, Action, Schedule, Setup, Verb
+
+MOST_REPLAYS: Final = 3000
+_SETTLE: Final = Action(Verb.SETTLE)
+
+Replay = Callable[[Schedule], Outcome]
+
+
+class _Shrinking:
+    """The smallest schedule so far, and how much may still be tried."""
+
+    def __init__(self, outcome: Outcome, invariant: str, most: int, play: Replay) -> None:
+        self.best = outcome
+        self._invariant = invariant
+        self._left = most
+        self._play = play
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        return self.best.schedule.actions
+
+    def fails_with(self, actions: tuple[Action, ...], setup: Setup | None = None) -> bool:
+        """Whether it fails in the same way; then it is the best."""
+        if self._left <= 0:
+            return False
+        self._left -= 1
+        outcome = self._play(Schedule(setup=setup or self.best.schedule.setup, actions=actions))
+        if outcome.failure is None or outcome.failure.invariant != self._invariant:
+            return False
+        self.best = outcome
+        return True
+
+
+def shrink(outcome: Outcome, *, most_replays: int = MOST_REPLAYS, play: Replay = replay) -> Outcome:
+    """A run of as few actions as could be found that breaks the same invariant.
+
+    :param outcome: A run that failed.
+    :param play: Plays a schedule.
+    """
+    if outcome.failure is None:
+        return outcome
+    shrinking = _Shrinking(outcome, outcome.failure.invariant, most_replays, play)
+    while True:
+        before = len(shrinking.actions)
+        _leave_out(shrinking)
+        _settle(shrinking)
+        for setup in _smaller(shrinking.best.schedule.setup):
+            shrinking.fails_with(shrinking.actions, setup)
+        if len(shrinking.actions) >= before:
+            return shrinking.best
+
+
+def _leave_out(shrinking: _Shrinking) -> None:
+    size = max(1, len(shrinking.actions) // 2)
+    while True:
+        start, found = 0, False
+        while start < len(shrinking.actions):
+            actions = shrinking.actions
+            if shrinking.fails_with(actions[:start] + actions[start + size :]):
+                found = True
+            else:
+                start += size
+        if size == 1 and not found:
+            return
+        size = max(1, size // 2)
+
+
+def _settle(shrinking: _Shrinking) -> None:
+    """Try each run of deliveries as one action, the longest last ones first."""
+    end = len(shrinking.actions)
+    while end > 0:
+        actions = shrinking.actions
+        end = min(end, len(actions))
+        start = end
+        while start > 0 and actions[start - 1].verb is Verb.DELIVER:
+            start -= 1
+        if end - start > 1:
+            shrinking.fails_with((*actions[:start], _SETTLE, *actions[end:]))
+        end = start - 1
+
+
+def _smaller(setup: Setup) -> Iterator[Setup]:
+    """Simpler clusters, each with one thing less."""
+    if setup.partitions > 1:
+        yield replace(setup, partitions=1)
+    if setup.brokers > setup.replication_factor:
+        yield replace(setup, brokers=setup.replication_factor)
+    if setup.replication_factor > 2:
+        yield replace(setup, replication_factor=setup.replication_factor - 1)
+    if setup.min_insync_replicas > 1:
+        yield replace(setup, min_insync_replicas=1)
+    if setup.fetch_version != NEWEST_FETCH:
+        yield replace(setup, fetch_version=NEWEST_FETCH)

@@ -1,0 +1,136 @@
+"""A simulated cluster with its clients, and what each action does to it."""
+
+from typing import Final
+
+from fencepost.broker import steering
+from fencepost.broker.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.controller import ControllerError, NewTopic
+from fencepost.broker.network import Link
+from fencepost.broker.scheduler import ManualClock, advance
+from fencepost.simulation import invariants as must
+from fencepost.simulation.actions import DOES
+from fencepost.simulation.clients import Clients
+from fencepost.simulation.invariants import demand
+from fencepost.simulation.links import Links
+from fencepost.simulation.schedule import ACKS_ALL, NEWEST_FETCH, TOPIC, Action, Setup, Verb
+from fencepost.simulation.watch import Watch
+
+MOST_MESSAGES: Final = 20_000
+"""More than any cluster of this size has to say without being asked anything new."""
+_HEAL_ROUNDS: Final = 4
+_HEAL_MS: Final = 31_000
+"""Longer than any timer of the core that matters for healing."""
+_CONFIGS: Final = {"log.cleaner.enable": "false", "log.cleaner.backoff.ms": "86400000"}
+
+
+class World:
+    """One cluster, with what watches it. Actions that make no sense in its state do nothing."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.clock = ManualClock()
+        self.links = Links()
+        self.messages = 0
+        """How many have arrived."""
+        self.cluster: Cluster = Cluster(_options(setup), self.clock, self.links.carry)
+        while (link := self.links.first()) is not None:
+            self.links.deliver(link)
+            self.cluster.scheduler.run_due()
+        enough = min(setup.min_insync_replicas, setup.replication_factor)
+        self.watch = Watch(self.cluster, enough_replicas=enough)
+        self.watch.may_be_unclean = setup.unclean
+        self.links.controller_speaks = self.watch.look_at_controller
+        self.watch.look_at_all()
+        self.clients = Clients(self.cluster, self.watch, setup)
+
+    def perform(self, action: Action) -> None:
+        """Take one step, and look at what came of it.
+
+        :raises Broken: When an invariant does not hold any more.
+        """
+        if action.verb is Verb.DELIVER:
+            self.deliver(Link(action.other, action.broker))
+            return
+        try:
+            DOES[action.verb](self, action)
+        except ControllerError:
+            return  # refused: the action made no sense
+        self.cluster.scheduler.run_due()
+        self.look()
+
+    def heal(self) -> None:
+        """Mend everything, let time pass, and check that the cluster is as good as new.
+
+        :raises Broken: When it is not.
+        """
+        steering.restore(self.cluster)
+        self.look()
+        for _ in range(_HEAL_ROUNDS):
+            self.settle()
+            self.advance(_HEAL_MS)
+        self.settle()
+        self.watch.look_at_the_end()
+        for index, partition in enumerate(self.cluster.controller.image.topics[TOPIC].partitions):
+            self.clients.produce(index, partition.leader, ACKS_ALL, 1)
+            self.look()
+            self.settle()
+            refused = self.clients.refused
+            demand(must.healed_partitions_take_records, index, refused.name if refused else None)
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def deliver(self, link: Link) -> None:
+        """Let the oldest message of a link arrive; nothing where there is none."""
+        if self.links.deliver(link):
+            self.messages += 1
+            self.cluster.scheduler.run_due()
+            self.watch.look(link)
+            self.clients.check_acknowledged()
+
+    def settle(self) -> None:
+        """Let messages arrive until there are no more."""
+        count = 0
+        while (link := self.links.first()) is not None:
+            count += 1
+            demand(must.messages_come_to_an_end, count, MOST_MESSAGES)
+            self.deliver(link)
+
+    def advance(self, by_ms: int) -> None:
+        """Let time pass, and what is due by then happen."""
+        advance(self.cluster.scheduler, self.clock, by_ms)
+        self.look()
+
+    def look(self) -> None:
+        """See what has changed, and whether all of it is right."""
+        self.watch.look_at_all()
+        self.clients.check_acknowledged()
+
+    def runs(self, broker_id: int) -> bool:
+        """Whether there is such a broker, and it runs."""
+        broker = self.cluster.brokers.get(broker_id)
+        return broker is not None and broker.running
+
+
+def _options(setup: Setup) -> ClusterOptions:
+    count = setup.brokers
+    configs = dict(_CONFIGS)
+    if setup.unclean:
+        configs["unclean.leader.election.enable"] = "true"
+    topic = NewTopic(
+        name=TOPIC,
+        assignments=tuple(
+            tuple((first + n) % count + 1 for n in range(setup.replication_factor))
+            for first in range(setup.partitions)
+        ),
+        configs={"min.insync.replicas": str(setup.min_insync_replicas)},
+    )
+    return ClusterOptions(
+        addresses=tuple(
+            Address(host="127.0.0.1", port=9091 + n, advertised_host=f"broker-{n}")
+            for n in range(1, count + 1)
+        ),
+        topics=(topic,),
+        configs=configs,
+        api_max={} if setup.fetch_version >= NEWEST_FETCH else {"fetch": setup.fetch_version},
+        seed=setup.seed,
+    )

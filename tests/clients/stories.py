@@ -1,0 +1,185 @@
+"""docs/stories.md as something to run: its commands are what the tests of the stories do.
+
+A block after ``<!-- run: NAME -->`` holds commands. Below a command stands the part of its answer
+that matters, as JSON or as text; what is played must answer so. A block after
+``<!-- prints: NAME -->`` holds what a client prints meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from docs.generate import ROOT
+from tests.harness import golang, java
+from tests.harness.cluster import Cluster, serve
+from tests.harness.control import Control, Json
+from tests.harness.dialogue import Dialogue
+from tests.harness.require import tool
+from tests.harness.run import Finished, run
+
+PAGE: Final = ROOT / "docs" / "stories.md"
+TOPIC: Final = "orders"
+_COMMAND: Final = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+"""A command, which goes on after a line that ends in a backslash, and what is shown below it."""
+READER: Final = Path(__file__).with_name("reader.py")
+
+
+@cache
+def block(kind: str, name: str) -> str:
+    found = re.search(rf"<!-- {kind}: {name} -->\n```[a-z]+\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert found, f"{PAGE.name} has no block {kind}: {name}"
+    return found[1]
+
+
+def commands(name: str) -> list[tuple[str, str]]:
+    """The commands of a block, each with what is shown of its answer."""
+    steps = _COMMAND.findall(block("run", name))
+    assert steps, f"the block {name} has no commands"
+    return [(command, shown.strip()) for command, shown in steps]
+
+
+def prints(name: str) -> list[str]:
+    """The lines that a client prints."""
+    return block("prints", name).splitlines()
+
+
+def serve_options(name: str) -> list[str]:
+    """The options of a block's one command, ``fencepost serve --brokers 3``, after these."""
+    ((command, _),) = commands(name)
+    start, options = shlex.split(command)[:4], shlex.split(command)[4:]
+    assert start == ["fencepost", "serve", "--brokers", "3"]
+    return options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A cluster that a story is played on."""
+
+    cluster: Cluster
+    control: Control
+    folder: Path
+    """For the logs of clients."""
+
+    def play(
+        self, name: str, *, after_each: Callable[[], None] | None = None, **variables: object
+    ) -> None:
+        """Do what a block says. :raises AssertionError: When an answer is not as it shows."""
+        for command, shown in commands(name):
+            given = {key: str(value) for key, value in variables.items()}
+            done = self._shell(command, given, code=None if shown.startswith("%") else 0)
+            check(command, shown, done)
+            if after_each is not None:
+                after_each()
+
+    def _shell(self, command: str, variables: dict[str, str], *, code: int | None) -> Finished:
+        tool("curl")
+        tool("kcat")
+        control = self.cluster.control
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        places = {
+            "BOOTSTRAP": self.cluster.bootstrap,
+            "BROKERS": f"{control}/v1/brokers",
+            "TOPICS": f"{control}/v1/topics",
+            "ORDERS": f"{control}/v1/topics/{TOPIC}/partitions/0",
+            "TRACE": f"{control}/v1/trace",
+        }
+        # curl tells of a refusal only when it is asked to.
+        line = "set -eu -o pipefail; " + command.replace("curl -s", "curl -sS --fail-with-body")
+        environment = {**os.environ, "PATH": path, **places, **variables}
+        return run(["bash", "-c", line], env=environment, code=code)
+
+    def address(self, broker: int) -> str:
+        return self.cluster.bootstrap.split(",")[broker - 1]
+
+    @contextmanager
+    def client(
+        self,
+        kind: str,
+        *,
+        client_id: str | None = None,
+        policy: str = "none",
+        bootstrap: str | None = None,
+    ) -> Iterator[Dialogue]:
+        """A consumer that is told what to read: ``java``, ``confluent`` or ``go``.
+
+        :param client_id: Its kind, if left out.
+        """
+        name = client_id or kind
+        arguments = [bootstrap or self.cluster.bootstrap, TOPIC, name, policy]
+        if kind == "java":
+            command = java.command(str(java.HOME / "ReaderStory.java"), *arguments)
+        elif kind == "go":
+            command = [str(golang.build_program("reader")), *arguments]
+        else:
+            arguments[-1] = policy.replace("none", "error")
+            command = [sys.executable, str(READER), *arguments]
+        with Dialogue(command, self.folder / f"{name}.log") as reader:
+            reader.hear_until("ready")
+            yield reader
+
+    def answers(self, api: str, client_id: str) -> list[Json]:
+        """What a client was answered about partition 0 of the topic, the oldest first."""
+        return [
+            {"version": exchange["version"], "broker": exchange["broker"], **partition}
+            for exchange in self.control.trace(api=api, client_id=client_id)
+            for topic in _topics(exchange["response"] or {})
+            for partition in topic["partitions"]
+        ]
+
+
+def _topics(response: Json) -> Json:
+    return response.get("topics") or response.get("responses") or ()
+
+
+@contextmanager
+def stage(folder: Path, *options: str) -> Iterator[Stage]:
+    """A cluster as docs/stories.md has it started, with more options.
+
+    :param folder: For its log and those of clients.
+    """
+    served = serve(folder / "fencepost.log", *serve_options("serve"), *options)
+    assert served.control is not None
+    assert served.process is not None
+    control = Control(served.control)
+    try:
+        yield Stage(cluster=served, control=control, folder=folder)
+    finally:
+        control.close()
+        served.process.stop()
+
+
+def check(command: str, shown: str, done: Finished) -> None:
+    """Whether what was printed is what stands below the command."""
+    if shown.startswith("%"):  # kcat's mark of a problem
+        assert done.code != 0, f"{command} went well"
+        assert shown in done.err, f"{command}\n{done.err}"
+    elif shown.startswith("{"):
+        expected, found = json.loads(shown), json.loads(done.out)
+        assert covers(found, expected), f"{command}\nshown: {shown}\nfound: {done.out}"
+    elif shown:
+        assert done.out.strip() == shown, f"{command}\n{done.out}"
+
+
+def covers(found: Json, expected: Json) -> bool:
+    """Whether all that is expected is there; objects may have more, lists may not."""
+    if isinstance(expected, dict):
+        return isinstance(found, dict) and all(
+            key in found and covers(found[key], value) for key, value in expected.items()
+        )
+    if isinstance(expected, list):
+        return (
+            isinstance(found, list)
+            and len(found) == len(expected)
+            and all(map(covers, found, expected))
+        )
+    return bool(found == expected)

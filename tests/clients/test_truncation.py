@@ -1,0 +1,134 @@
+"""Clients that have read what an unclean election takes away (KIP-320): docs/stories.md, played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.confluent import read_partition
+from tests.clients.stories import TOPIC, Stage, prints, serve_options, stage
+from tests.harness import java
+from tests.harness.cluster import unique
+from tests.harness.dialogue import Dialogue
+
+CLIENTS = ("java", "confluent")
+NOTICED = {"java": "LogTruncationException", "confluent": "log truncation detected"}
+NOT_LEADER = 6
+READ_BEFORE = "a0 at 0 to a19 at 19"
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with stage(tmp_path_factory.mktemp("stage")) as made:
+        yield made
+
+
+@pytest.fixture
+def fresh(kept: Stage) -> Stage:
+    """Nothing of the test before is left."""
+    kept.control.reset()
+    return kept
+
+
+def test_the_java_consumer_is_told_where_the_logs_part(fresh: Stage) -> None:
+    fresh.play("truncation-before")
+    group = unique("shipping")
+    arguments = [fresh.cluster.bootstrap, TOPIC, group, "20"]
+    program = java.command(str(java.HOME / "TruncationStory.java"), *arguments)
+    with Dialogue(program, fresh.folder / "truncation.log") as consumers:
+        before = prints("truncation-before")
+        assert consumers.hear_until(before[-1]) == before
+        fresh.play("truncation")
+        consumers.say()
+        assert consumers.end() == prints("truncation")
+    _asked_where_the_epoch_ends(fresh, "truncation-none")
+    _epoch_was_committed(fresh, group)
+
+
+def _asked_where_the_epoch_ends(stage: Stage, client_id: str) -> None:
+    """Of the new leader, in its epoch; the answer is what made the difference."""
+    answers = stage.answers("OffsetForLeaderEpoch", client_id)
+    (request, *_) = stage.control.trace(api="OffsetForLeaderEpoch", client_id=client_id)
+    (asked,) = request["request"]["topics"][0]["partitions"]
+    assert (request["broker"], asked["current_leader_epoch"], asked["leader_epoch"]) == (3, 1, 0)
+    assert (answers[0]["error_code"], answers[0]["leader_epoch"]) == (0, 0)
+    assert answers[0]["end_offset"] == 10
+
+
+def _epoch_was_committed(stage: Stage, group: str) -> None:
+    """By the member that read, and was there for the member that came later."""
+    (commit,) = stage.control.trace(api="OffsetCommit", client_id="truncation-earliest")
+    assert commit["request"]["group_id"] == group
+    (sent,) = commit["request"]["topics"][0]["partitions"]
+    assert (sent["committed_offset"], sent["committed_leader_epoch"]) == (20, 0)
+    fetches = stage.control.trace(api="OffsetFetch", client_id="truncation-none")
+    (found,) = fetches[-1]["response"]["groups"][0]["topics"][0]["partitions"]
+    assert (found["committed_offset"], found["committed_leader_epoch"]) == (20, 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "printed"),
+    [
+        ("error", "truncation-librdkafka"),
+        ("earliest", "truncation-librdkafka-reset"),
+        ("latest", "truncation-librdkafka-reset"),
+    ],
+)
+def test_librdkafka_notices(fresh: Stage, policy: str, printed: str) -> None:
+    fresh.play("truncation-before")
+    with fresh.client("confluent", policy=policy) as reader:
+        before = reader.ask("read 20")
+        fresh.play("truncation")
+        assert [before, reader.ask("read 5")] == prints(printed)
+        reader.end()
+
+
+@pytest.mark.timeout(600)
+def test_franz_go_notices(fresh: Stage) -> None:
+    fresh.play("truncation-before")
+    with fresh.client("go") as reader:
+        printed = [reader.ask("read 20")]
+        fresh.play("truncation")
+        printed += [reader.ask("read 5"), reader.ask("read 5")]
+        reader.end()
+    assert printed == prints("truncation-franz-go")
+
+
+# -- behind an old broker -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with stage(tmp_path_factory.mktemp("old"), *serve_options("serve-old")) as made:
+        yield made
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_behind_an_old_broker_records_are_missed(old: Stage, client: str) -> None:
+    old.control.reset()
+    old.play("truncation-before")
+    with old.client(client) as reader:
+        before = reader.ask("read 20")
+        old.play("missed")
+        after = reader.ask("read 5")
+        reader.end()
+    assert [before, after] == prints("missed")
+    assert {fetch["version"] for fetch in old.answers("Fetch", client)} == {8}
+    assert {fetch["error_code"] for fetch in old.answers("Fetch", client)} <= {0, NOT_LEADER}
+    assert old.control.trace(api="OffsetForLeaderEpoch", client_id=client) == []
+    missed = read_partition(old.cluster, TOPIC, 10, start=10)
+    assert [message.value() for message in missed] == [b"b%d" % n for n in range(10, 20)]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_fetch_8_alone_does_not_hide_it(client: str, tmp_path: Path) -> None:
+    with stage(tmp_path, "--api-max", "fetch=8") as half:
+        half.play("truncation-before")
+        with half.client(client) as reader:
+            assert reader.ask("read 20") == READ_BEFORE
+            half.play("missed")
+            assert NOTICED[client] in reader.ask("read 5")
+            reader.end()
+        assert {fetch["version"] for fetch in half.answers("Fetch", client)} == {8}

@@ -1,0 +1,66 @@
+"""The verbs of the control API, as methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+import httpx
+
+Json: TypeAlias = Any
+"""What an answer decodes to."""
+
+TIMEOUT_S: Final = 30.0
+
+
+class Control:
+    """A cluster's control API. A refusal is an AssertionError with what it says.
+
+    :param url: Where it listens, as ``fencepost serve`` says.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._client = httpx.Client(base_url=url, timeout=TIMEOUT_S, trust_env=False)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def create_topic(self, name: str, assignments: list[list[int]]) -> Json:
+        """Each partition's brokers, the preferred leader first."""
+        return self._ask("POST", "/v1/topics", {"name": name, "assignments": assignments})
+
+    def partition(self, topic: str, index: int = 0) -> Json:
+        return self._ask("GET", f"/v1/topics/{topic}/partitions/{index}")
+
+    def elect(self, topic: str, leader: int, index: int = 0, *, unclean: bool = False) -> Json:
+        body = {"leader": leader, "unclean": unclean}
+        return self._ask("POST", f"/v1/topics/{topic}/partitions/{index}/elect", body)
+
+    def replica(self, verb: str, topic: str, broker: int, index: int = 0, **body: object) -> Json:
+        """Hold, release, step or wipe."""
+        path = f"/v1/topics/{topic}/partitions/{index}/replicas/{broker}/{verb}"
+        return self._ask("POST", path, body or None)
+
+    def broker(self, verb: str, broker: int, **body: object) -> Json:
+        """Stop, start, kill, isolate or rejoin; ``from_`` stands for ``from``."""
+        wanted = {key.rstrip("_"): value for key, value in body.items()}
+        return self._ask("POST", f"/v1/brokers/{broker}/{verb}", wanted or None)
+
+    def trace(self, **wanted: str | int) -> list[Json]:
+        """The exchanges of the journal that fit, the oldest first."""
+        found: list[Json] = self._ask("GET", "/v1/trace", params={"limit": 4096, **wanted})
+        return found
+
+    def reset(self) -> None:
+        self._ask("POST", "/v1/reset")
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        params: Mapping[str, str | int] | None = None,
+    ) -> Json:
+        answer = self._client.request(method, path, json=body, params=params)
+        assert answer.status_code == 200, f"{path}: {answer.text}"
+        return answer.json()

@@ -1,0 +1,226 @@
+"""The core with one rule switched off: proof that the simulation would notice.
+
+Each mutant undoes one thing that a KIP brought, or breaks one rule of the core, by replacing a
+function. Which invariants may break first is a matter of the seed, so that each names several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+
+from fencepost.broker import controller, elections, follower, isr, ladder, replica
+from fencepost.broker.configs.own import ListOffsetsGate
+from fencepost.broker.handlers import fetch, list_offsets, produce
+from fencepost.broker.waits import Wait
+from fencepost.storage.segmented import SegmentedLog
+
+Inject = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """One rule that is switched off."""
+
+    name: str
+    inject: Inject
+    breaks: frozenset[str]
+    """The invariants of which one must fail."""
+
+
+def epochs_unchecked(patch: pytest.MonkeyPatch) -> None:
+    """Brokers take requests of any leader epoch (before KIP-320)."""
+    whole = ladder.find_replica
+
+    def find_replica(broker: Any, topic: str, index: int, _epoch: int = -1) -> Any:
+        return whole(broker, topic, index)
+
+    patch.setattr(ladder, "find_replica", find_replica)
+    patch.setattr(fetch, "find_replica", find_replica)
+
+
+def nothing_truncated(patch: pytest.MonkeyPatch) -> None:
+    """Followers keep what their leader has not, and leaders do not mind."""
+    patch.setattr(replica.Replica, "truncate_to", lambda _self, _offset: False)
+    patch.setattr(fetch, "_divergence", lambda _replica, _asked: None)
+
+
+def truncated_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """Followers of a new leader cut to their high watermark (before KIP-101)."""
+
+    def enter_epoch(self: follower.Follower) -> None:
+        self._epoch = self.replica.leader_epoch
+        self.state = follower.State.FETCHING
+        self._truncate(self.replica.high_watermark)
+
+    patch.setattr(follower.Follower, "_enter_epoch", enter_epoch)
+    patch.setattr(fetch, "_divergence", lambda _replica, _asked: None)
+
+
+def epochs_noted_at_the_first_append(patch: pytest.MonkeyPatch) -> None:
+    """A leader's epoch begins with its first batch, and not at its election."""
+    patch.setattr(SegmentedLog, "assign_epoch_start", lambda _self, _epoch, _offset: None)
+
+
+def gate_off(patch: pytest.MonkeyPatch) -> None:
+    """ListOffsets is answered right after an election (before KIP-207)."""
+    patch.setattr(list_offsets, "gate_of", lambda _broker, _replica: ListOffsetsGate.OFF)
+
+
+def fenced_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
+    """Whoever has caught up joins the ISR, online or not (KAFKA-6880)."""
+    patch.setattr(isr.InSyncReplicas, "_is_online", lambda _self, _id, _epoch: True)
+    patch.setattr(controller.Controller, "_may_join", lambda _self, _id, _epoch: True)
+
+
+def lagging_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
+    """Whoever fetches joins the ISR."""
+    patch.setattr(
+        replica.FollowerProgress,
+        "has_caught_up_with",
+        lambda self, _leader: self.last_fetch_ms >= 0,
+    )
+
+
+def proposals_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """The high watermark waits for the ISR alone, not for the one that was proposed."""
+    whole = replica.Replica._raise_watermark
+
+    def raise_watermark(self: replica.Replica, told: int | None = None) -> None:
+        pending, self.pending_isr = self.pending_isr, None
+        whole(self, told)
+        self.pending_isr = pending
+
+    patch.setattr(replica.Replica, "_raise_watermark", raise_watermark)
+
+
+def laggards_ignored(patch: pytest.MonkeyPatch) -> None:
+    """The high watermark is the leader's log end, however far the ISR is."""
+
+    def raise_watermark(self: replica.Replica, told: int | None = None) -> None:
+        if self.has_enough_replicas() and self.log.log_end_offset > self.high_watermark:
+            self.high_watermark = self.log.log_end_offset
+            self.watermark_watch.notify()
+
+    patch.setattr(replica.Replica, "_raise_watermark", raise_watermark)
+
+
+def minimum_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """acks=all is content with any ISR, whatever min.insync.replicas says."""
+    patch.setattr(replica.Replica, "has_enough_replicas", lambda _self: True)
+
+
+def acknowledged_at_once(patch: pytest.MonkeyPatch) -> None:
+    """acks=all is answered as acks=1 is."""
+    patch.setattr(produce._Appended, "settled", property(lambda _self: True))
+    patch.setattr(produce._Appended, "error", property(lambda _self: produce.ErrorCode.NONE))
+
+
+def anybody_elected(patch: pytest.MonkeyPatch) -> None:
+    """A clean election takes a replica that is out of sync."""
+    patch.setattr(elections, "may_lead_cleanly", lambda _partition, _broker_id: True)
+    patch.setattr(controller, "may_lead_cleanly", lambda _partition, _broker_id: True)
+
+
+def epoch_kept_at_elections(patch: pytest.MonkeyPatch) -> None:
+    """A leader that is elected by name leads in the epoch that there was."""
+    whole = elections.appoint
+
+    def appoint(before: Any, leader: int, rules: Any) -> Any:
+        from dataclasses import replace
+
+        return replace(whole(before, leader, rules), leader_epoch=before.leader_epoch)
+
+    patch.setattr(controller, "appoint", appoint)
+
+
+def waits_never_answered(patch: pytest.MonkeyPatch) -> None:
+    """Nobody who waits is told that the high watermark has risen."""
+    patch.setattr(Wait, "retry", lambda _self: None)
+
+
+_LOST: Final = frozenset(
+    {
+        "acknowledged_records_are_not_lost",
+        "leaders_hold_what_is_committed",
+        "in_sync_replicas_hold_what_is_committed",
+        "logs_agree_below_the_high_watermark",
+        "high_watermarks_never_fall",
+    }
+)
+_DIVERGED: Final = frozenset(
+    {
+        "truncated_logs_are_prefixes",
+        "followers_copy_what_leaders_wrote",
+        "epochs_in_a_log_only_rise",
+        "offsets_are_contiguous",
+    }
+)
+
+MUTANTS: Final = (
+    Mutant(
+        name="the epoch check",
+        inject=epochs_unchecked,
+        breaks=_LOST | _DIVERGED | {"latest_offsets_never_go_back"},
+    ),
+    Mutant(name="the truncation", inject=nothing_truncated, breaks=_LOST | _DIVERGED),
+    Mutant(name="the gate", inject=gate_off, breaks=frozenset({"latest_offsets_never_go_back"})),
+    Mutant(
+        name="the ISR rule: not while it is fenced",
+        inject=fenced_replicas_admitted,
+        breaks=frozenset({"fenced_replicas_are_not_in_sync"}),
+    ),
+    Mutant(
+        name="the ISR rule: not before it has caught up",
+        inject=lagging_replicas_admitted,
+        breaks=_LOST,
+    ),
+    Mutant(
+        name="truncation by epochs, not high watermarks",
+        inject=truncated_to_the_high_watermark,
+        breaks=_LOST | _DIVERGED,
+    ),
+    Mutant(
+        name="an epoch's start at its election",
+        inject=epochs_noted_at_the_first_append,
+        breaks=_LOST | _DIVERGED,
+    ),
+    Mutant(
+        name="the high watermark's wait for a proposed ISR",
+        inject=proposals_forgotten,
+        breaks=_LOST,
+    ),
+    Mutant(
+        name="the high watermark's wait for the ISR",
+        inject=laggards_ignored,
+        breaks=_LOST | {"enough_replicas_hold_what_is_acknowledged"},
+    ),
+    Mutant(
+        name="min.insync.replicas",
+        inject=minimum_forgotten,
+        breaks=_LOST | {"enough_replicas_hold_what_is_acknowledged"},
+    ),
+    Mutant(
+        name="the wait of acks=all",
+        inject=acknowledged_at_once,
+        breaks=frozenset({"acknowledged_records_are_committed"}),
+    ),
+    Mutant(
+        name="clean elections",
+        inject=anybody_elected,
+        breaks=frozenset({"elections_are_clean"}),
+    ),
+    Mutant(
+        name="a new epoch at each election",
+        inject=epoch_kept_at_elections,
+        breaks=frozenset({"changes_have_epochs"}),
+    ),
+    Mutant(
+        name="the answer to acks=all",
+        inject=waits_never_answered,
+        breaks=frozenset({"healed_partitions_take_records"}),
+    ),
+)
