@@ -62,6 +62,7 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def figures_table(results: Results, titles: Mapping[str, str]) -> str:
+    """A line a figure; empty when only verbs were measured."""
     peers = [kind for kind in titles if kind != OURS]
     head = ["", *titles.values(), *(f"fencepost / {titles[peer]}" for peer in peers)]
     lines = []
@@ -71,7 +72,7 @@ def figures_table(results: Results, titles: Mapping[str, str]) -> str:
         cells = [measured(results.spread(row.key, kind), row.digits) for kind in titles]
         cells += [compared(results.ratio(row.key, peer)) for peer in peers]
         lines.append([f"{row.title}, {row.unit}", *cells])
-    return table(head, lines)
+    return table(head, lines) if lines else ""
 
 
 def verbs_table(results: Results) -> str:

@@ -215,8 +215,8 @@ def test_help_shows_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate"]) == 2
-    assert "No such command 'simulate'" in capsys.readouterr().err
+    assert main(["imitate"]) == 2
+    assert "No such command 'imitate'" in capsys.readouterr().err
 
 
 def test_serve_is_ready_before_what_only_a_person_needs_is_imported() -> None:

@@ -98,6 +98,8 @@ def _wipe(world: "World", action: Action) -> None:
         steering.wipe(world.cluster, TOPIC, index, broker_id)
 
 
+BY_CLIENTS: Final = frozenset({Verb.PRODUCE, Verb.CONSUME, Verb.LIST, Verb.DELETE})
+"""What changes one broker's replicas at most."""
 _Does = Callable[["World", Action], object]
 DOES: Final[dict[Verb, _Does]] = {
     Verb.SETTLE: lambda world, _: world.settle(),

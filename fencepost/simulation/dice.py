@@ -7,6 +7,7 @@ are stalled for a while, so that news of an election, say, reaches one broker lo
 
 import random
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import Final
 
 from fencepost.broker.image import NO_LEADER
@@ -84,7 +85,7 @@ class Dice:
         weights[Verb.WIPE] = rng.choice((0, 1, 2)) if risky else 0
         self.unclean_share = rng.choice((0, 0.3)) if risky else 0.0
         self._verbs = list(weights)
-        self._weights = list(weights.values())
+        self._weights = list(accumulate(weights.values()))
 
     def throw(self, steps: int) -> Iterator[Action]:
         """So many actions; each is to be performed before the next is asked for."""
@@ -100,7 +101,7 @@ class Dice:
         if rng.random() < self._stalls:
             node = rng.randint(CONTROLLER, self.world.setup.brokers)
             self._stalled[node] = self._step + rng.randint(20, 200)
-        verb = rng.choices(self._verbs, self._weights)[0]
+        verb = rng.choices(self._verbs, cum_weights=self._weights)[0]
         return _MAKES[verb](self, verb)
 
     def _deliver(self) -> Action | None:

@@ -36,8 +36,13 @@ class Outcome:
     """How many arrived."""
     tainted: int
     """Partitions that were allowed to lose records."""
-    trace: int
-    """A checksum of all that was done and seen: the same for the same run."""
+    digest: int
+    """Of all that was seen, in order."""
+
+    @property
+    def trace(self) -> int:
+        """A checksum of all that was done and seen: the same for the same run."""
+        return crc32(str(self.schedule).encode(), self.digest & 0xFFFFFFFF)
 
 
 def run_seed(seed: int, steps: int = DEFAULT_STEPS) -> Outcome:
@@ -70,7 +75,7 @@ def _play(world: World, actions: Iterable[Action]) -> Outcome:
         failure=failure,
         messages=world.messages,
         tainted=sum(bool(history.tainted) for history in world.watch.partitions),
-        trace=crc32(str(schedule).encode(), world.watch.digest & 0xFFFFFFFF),
+        digest=world.watch.digest,
     )
 
 

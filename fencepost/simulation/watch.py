@@ -83,7 +83,7 @@ class Watch:
         self._via = link
         for node in link:
             if node != CONTROLLER:
-                self._look_at(node)
+                self.look_at(node)
         self._via = None
         self.look_at_controller()
 
@@ -91,7 +91,7 @@ class Watch:
         """Something has happened, wherever."""
         self.look_at_controller()
         for broker_id in self._seen:
-            self._look_at(broker_id)
+            self.look_at(broker_id)
 
     def log(self, broker_id: int, index: int) -> Batches:
         """What a broker holds of a partition."""
@@ -105,9 +105,10 @@ class Watch:
         """Put something into the digest."""
         self.digest = hash((self.digest, *numbers)) & _DIGEST_BITS
 
-    def _look_at(self, broker_id: int) -> None:
-        broker = self._cluster.brokers[broker_id]
-        if not broker.running:
+    def look_at(self, broker_id: int) -> None:
+        """Something has happened at one broker, if there is such."""
+        broker = self._cluster.brokers.get(broker_id)
+        if broker is None or not broker.running:
             return
         for index, seen in self._seen[broker_id].items():
             replica = broker.replicas.get(seen.key)

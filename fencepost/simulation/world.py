@@ -1,5 +1,6 @@
 """A simulated cluster with its clients, and what each action does to it."""
 
+from contextlib import suppress
 from typing import Final
 
 from fencepost.broker import steering
@@ -8,7 +9,7 @@ from fencepost.broker.controller import ControllerError, NewTopic
 from fencepost.broker.network import Link
 from fencepost.broker.scheduler import ManualClock, advance
 from fencepost.simulation import invariants as must
-from fencepost.simulation.actions import DOES
+from fencepost.simulation.actions import BY_CLIENTS, DOES
 from fencepost.simulation.clients import Clients
 from fencepost.simulation.invariants import demand
 from fencepost.simulation.links import Links
@@ -51,12 +52,14 @@ class World:
         if action.verb is Verb.DELIVER:
             self.deliver(Link(action.other, action.broker))
             return
-        try:
+        with suppress(ControllerError):  # refused: the action made no sense
             DOES[action.verb](self, action)
-        except ControllerError:
-            return  # refused: the action made no sense
         self.cluster.scheduler.run_due()
-        self.look()
+        if action.verb in BY_CLIENTS:
+            self.watch.look_at(action.broker)
+            self.clients.check_acknowledged()
+        else:
+            self.look()
 
     def heal(self) -> None:
         """Mend everything, let time pass, and check that the cluster is as good as new.

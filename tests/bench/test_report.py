@@ -57,6 +57,36 @@ def test_a_goal_whose_peer_is_missing_is_not_measured() -> None:
     assert "| produce, C client, acks=1 | at least 1 x kfake | - | not measured |" in targets
 
 
+def test_a_limit_is_shown_as_it_is() -> None:
+    results = Results()
+    results.add("fencepost", 0, {"replication": 1.234, "first_metadata": 139.0})
+    targets = report.targets_table(results, TITLES)
+    assert "| throughput, RF 1 over RF 3 | at most 2.5 x | 1.23 | met |" in targets
+    assert "| start to first Metadata | at most 300 ms | 139 | met |" in targets
+
+
+def test_verbs_have_a_table_of_their_own_and_their_slowest_call_is_the_goal() -> None:
+    results = Results()
+    for turn, slowest in enumerate([5.0, 11.0, 9.0]):
+        hold = {"hold_min": 0.5, "hold_p50": 0.75, "hold_p99": 2.0, "hold_max": slowest}
+        results.add("fencepost", turn, hold)
+    head, _, line = report.verbs_table(results).splitlines()
+    assert head == "| control API, ms | fastest | median | p99 | slowest |"
+    spreads = "0.50 (0.50-0.50) | 0.75 (0.75-0.75) | 2.00 (2.00-2.00) | 9.00 (5.00-11.00)"
+    assert line == f"| hold | {spreads} |"
+    goal = "| hold, slowest call | at most 10 ms | 9.00 (5.00-11.00) | met |"
+    assert goal in report.targets_table(results, TITLES)
+    assert report.figures_table(results, TITLES) == ""
+
+
+def test_no_verbs_no_table() -> None:
+    results = Results()
+    results.add("fencepost", 0, {"reset": 1.0})
+    assert report.verbs_table(results) == ""
+    about = report.About(command="bench", date="2026-01-02", titles=TITLES, versions=[])
+    assert "control API" not in report.whole(results, about)
+
+
 def test_a_run_says_where_it_comes_from_and_what_went_wrong() -> None:
     results = Results(problems=["kfake was not measured: no Go"], others=[0.1, 0.3, 0.2])
     about = report.About(command="bench", date="2026-01-02", titles=TITLES, versions=["a 1", "b 2"])
@@ -68,7 +98,7 @@ def test_a_run_says_where_it_comes_from_and_what_went_wrong() -> None:
 
 
 def test_every_target_is_about_a_row_and_row_keys_are_unique() -> None:
-    keys = [row.key for row in rows.ROWS]
+    keys = [row.key for row in (*rows.ROWS, *rows.VERB_ROWS)]
     assert len(set(keys)) == len(keys)
     assert {target.row for target in rows.TARGETS} <= set(keys)
 

@@ -30,6 +30,11 @@ def test_percentile_of_one_value_is_that_value() -> None:
     assert stats.percentile([7.0], 99) == 7.0
 
 
+def test_a_summary_has_both_ends() -> None:
+    values = [float(n) for n in range(200, 0, -1)]
+    assert stats.summary(values) == {"min": 1.0, "p50": 100.0, "p99": 198.0, "max": 200.0}
+
+
 def test_ratios_pair_equal_rounds_only() -> None:
     assert stats.ratios({0: 6.0, 1: 8.0, 3: 1.0}, {1: 2.0, 0: 3.0, 2: 5.0}) == [2.0, 4.0]
 

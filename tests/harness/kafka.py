@@ -6,7 +6,6 @@ import shutil
 import signal
 import socket
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -94,8 +93,7 @@ def start_kafka(folder: Path, *, nodes: int = 1) -> Kafka:
         settings = _settings(node, place, brokers, controllers)
         lines = (f"{key}={value}\n" for key, value in settings.items())
         (place / "server.properties").write_text("".join(lines))
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda place: _format(place, controllers), folders.values()))
+    _format(folders, controllers)
     bootstrap = ",".join(f"127.0.0.1:{port}" for port in brokers)
     kafka = Kafka(cluster=Cluster(bootstrap=bootstrap), folders=folders, processes={})
     for node in folders:
@@ -109,15 +107,21 @@ def start_kafka(folder: Path, *, nodes: int = 1) -> Kafka:
     return kafka
 
 
-def _format(folder: Path, controllers: list[int]) -> None:
-    """Prepare a node's disk, the controllers of the beginning written on it."""
+def _format(folders: Mapping[int, Path], controllers: list[int]) -> None:
+    """Prepare the nodes' disks, the controllers of the beginning written on them."""
     voters = (
         f"{node}@127.0.0.1:{port}:{_DIRECTORY_IDS[node - 1]}"
         for node, port in enumerate(controllers, 1)
     )
     tool = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID]
-    tool += ["--initial-controllers", ",".join(voters), "-c", str(folder / "server.properties")]
-    run(java.command(*tool, options=_JVM), timeout_s=60)
+    tool += ["--initial-controllers", ",".join(voters)]
+    run(java.command(*tool, "-c", str(folders[1] / "server.properties"), options=_JVM))
+    for node in folders.keys() - {1}:
+        # The tool takes seconds to start, and what it writes differs in a file of a few lines.
+        shutil.copytree(folders[1] / "logs", folders[node] / "logs")
+        about = folders[node] / "logs" / "meta.properties"
+        text = about.read_text().replace(_DIRECTORY_IDS[0], _DIRECTORY_IDS[node - 1])
+        about.write_text(text.replace("node.id=1", f"node.id={node}"))
 
 
 def _ready(cluster: Cluster) -> bool:

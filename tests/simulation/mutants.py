@@ -7,15 +7,18 @@ function. Which invariants may break first is a matter of the seed, so that each
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace as replaced
+from typing import Final
 
 import pytest
 
 from fencepost.broker import controller, elections, follower, isr, ladder, replica
+from fencepost.broker.broker import Broker
 from fencepost.broker.configs.own import ListOffsetsGate
 from fencepost.broker.handlers import fetch, list_offsets, produce
+from fencepost.broker.image import PartitionImage
 from fencepost.broker.waits import Wait
+from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.segmented import SegmentedLog
 
 Inject = Callable[[pytest.MonkeyPatch], None]
@@ -35,7 +38,9 @@ def epochs_unchecked(patch: pytest.MonkeyPatch) -> None:
     """Brokers take requests of any leader epoch (before KIP-320)."""
     whole = ladder.find_replica
 
-    def find_replica(broker: Any, topic: str, index: int, _epoch: int = -1) -> Any:
+    def find_replica(
+        broker: Broker, topic: str, index: int, _epoch: int = -1
+    ) -> replica.Replica | ErrorCode:
         return whole(broker, topic, index)
 
     patch.setattr(ladder, "find_replica", find_replica)
@@ -116,7 +121,7 @@ def minimum_forgotten(patch: pytest.MonkeyPatch) -> None:
 def acknowledged_at_once(patch: pytest.MonkeyPatch) -> None:
     """acks=all is answered as acks=1 is."""
     patch.setattr(produce._Appended, "settled", property(lambda _self: True))
-    patch.setattr(produce._Appended, "error", property(lambda _self: produce.ErrorCode.NONE))
+    patch.setattr(produce._Appended, "error", property(lambda _self: ErrorCode.NONE))
 
 
 def anybody_elected(patch: pytest.MonkeyPatch) -> None:
@@ -129,10 +134,8 @@ def epoch_kept_at_elections(patch: pytest.MonkeyPatch) -> None:
     """A leader that is elected by name leads in the epoch that there was."""
     whole = elections.appoint
 
-    def appoint(before: Any, leader: int, rules: Any) -> Any:
-        from dataclasses import replace
-
-        return replace(whole(before, leader, rules), leader_epoch=before.leader_epoch)
+    def appoint(before: PartitionImage, leader: int, rules: elections.Rules) -> PartitionImage:
+        return replaced(whole(before, leader, rules), leader_epoch=before.leader_epoch)
 
     patch.setattr(controller, "appoint", appoint)
 

@@ -11,7 +11,7 @@ import pytest
 
 from fencepost.broker.cluster import Address, Cluster, ClusterOptions
 from fencepost.broker.scheduler import ManualClock
-from fencepost.broker.server.listener import Listener, PortUnavailable, bind
+from fencepost.broker.server.listener import Listener, PortUnavailable, _hold, bind
 from fencepost.broker.server.server import Server
 
 HOST = "127.0.0.1"
@@ -64,6 +64,11 @@ async def test_nobody_else_is_given_the_port_of_a_broker_that_is_down(listener: 
         bind(HOST, port(listener), 1)
     with socket.socket() as other, pytest.raises(OSError, match="Address already in use"):
         other.bind((HOST, port(listener)))
+
+
+def test_a_port_that_somebody_has_cannot_be_held() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        assert _hold(HOST, taken.getsockname()[1]) is None
 
 
 async def test_a_port_that_was_lost_is_told_and_can_be_had_again(

@@ -1,0 +1,36 @@
+"""Every rule that is switched off makes an invariant fail, within a thousand seeds."""
+
+import pytest
+
+from fencepost.simulation.report import describe
+from fencepost.simulation.runner import Outcome, replay, run_seed
+from fencepost.simulation.schedule import parse
+from fencepost.simulation.shrink import shrink
+from tests.simulation.mutants import MUTANTS, Mutant
+
+SEEDS = 1000
+MOST_REPLAYS = 300
+
+
+def first_failure(mutant: Mutant) -> Outcome | None:
+    for seed in range(SEEDS):
+        outcome = run_seed(seed)
+        if outcome.failure is not None and outcome.failure.invariant in mutant.breaks:
+            return outcome
+    return None
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_without_a_rule_an_invariant_fails(
+    mutant: Mutant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant.inject(monkeypatch)
+    outcome = first_failure(mutant)
+    assert outcome is not None, f"{SEEDS} seeds hold without {mutant.name}"
+    smallest = shrink(outcome, most_replays=MOST_REPLAYS)
+    print(describe(outcome, smallest))
+    assert len(smallest.schedule.actions) < len(outcome.schedule.actions)
+    again = replay(parse(str(smallest.schedule)))
+    assert again.failure == smallest.failure
+    monkeypatch.undo()
+    assert replay(smallest.schedule).failure is None, "it fails with the rule as well"
