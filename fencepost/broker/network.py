@@ -155,8 +155,8 @@ class Network:
         :param answered: Called with the response, in this turn or a later one.
         :param lost: Called when the request or its answer got lost.
         """
-        source_id = source.broker_id
-        if target_id not in self._brokers:
+        source_id, target = source.broker_id, self._brokers.get(target_id)
+        if target is None:
             lost()
             return
 
@@ -171,7 +171,6 @@ class Network:
                 )
 
         def serve() -> None:
-            target = self._brokers[target_id]
             peer, client_id = self._peers[source_id]
             now_ms = target.scheduler.now_ms()
             ctx = Context(target, version, client_id, peer, now_ms)

@@ -321,6 +321,7 @@ class Replica:
         """Leader: the controller has refused what it proposed, and the ISR is as it was."""
         self.pending_isr = None
         self._raise_watermark()
+        self.reconsider(tuple(self.followers))  # who fetched meanwhile was not looked at
 
     def laggards(self, oldest_ms: int) -> set[int]:
         """Leader: followers of the ISR that lack records, and last had all before ``oldest_ms``."""

@@ -262,6 +262,8 @@ class Clients:
             if end.error_code or end.end_offset < 0:
                 return False
             self._go_back(reader, end.leader_epoch, end.end_offset)
+            if reader.read.tip is not tip:
+                return False  # what is left is to be asked about as well (KIP-279)
         reader.validated = reader.epoch
         return True
 

@@ -5,7 +5,7 @@ long as the same invariant fails. Actions that lost their meaning do nothing, an
 In the end runs of deliveries are tried as one ``settle``, and the cluster is tried smaller.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -53,12 +53,14 @@ def shrink(outcome: Outcome, *, most_replays: int = MOST_REPLAYS, play: Replay =
         return outcome
     shrinking = _Shrinking(outcome, outcome.failure.invariant, most_replays, play)
     while True:
-        before = len(shrinking.actions)
+        before, cluster = len(shrinking.actions), shrinking.best.schedule.setup
         _leave_out(shrinking)
         _settle(shrinking)
-        for setup in _smaller(shrinking.best.schedule.setup):
-            shrinking.fails_with(shrinking.actions, setup)
-        if len(shrinking.actions) >= before:
+        for simpler in _SIMPLER:
+            setup = shrinking.best.schedule.setup
+            if simpler(setup) != setup:
+                shrinking.fails_with(shrinking.actions, simpler(setup))
+        if len(shrinking.actions) >= before and shrinking.best.schedule.setup == cluster:
             return shrinking.best
 
 
@@ -91,15 +93,24 @@ def _settle(shrinking: _Shrinking) -> None:
         end = start - 1
 
 
-def _smaller(setup: Setup) -> Iterator[Setup]:
-    """Simpler clusters, each with one thing less."""
-    if setup.partitions > 1:
-        yield replace(setup, partitions=1)
-    if setup.brokers > setup.replication_factor:
-        yield replace(setup, brokers=setup.replication_factor)
-    if setup.replication_factor > 2:
-        yield replace(setup, replication_factor=setup.replication_factor - 1)
-    if setup.min_insync_replicas > 1:
-        yield replace(setup, min_insync_replicas=1)
-    if setup.fetch_version != NEWEST_FETCH:
-        yield replace(setup, fetch_version=NEWEST_FETCH)
+def _one_partition(setup: Setup) -> Setup:
+    return replace(setup, partitions=1)
+
+
+def _no_idle_brokers(setup: Setup) -> Setup:
+    return replace(setup, brokers=setup.replication_factor)
+
+
+def _fewer_replicas(setup: Setup) -> Setup:
+    return replace(setup, replication_factor=max(2, setup.replication_factor - 1))
+
+
+def _no_minimum(setup: Setup) -> Setup:
+    return replace(setup, min_insync_replicas=1)
+
+
+def _newest_fetch(setup: Setup) -> Setup:
+    return replace(setup, fetch_version=NEWEST_FETCH)
+
+
+_SIMPLER: Final = (_one_partition, _fewer_replicas, _no_idle_brokers, _no_minimum, _newest_fetch)

@@ -16,8 +16,8 @@ from fencepost.simulation.links import Links
 from fencepost.simulation.schedule import ACKS_ALL, NEWEST_FETCH, TOPIC, Action, Setup, Verb
 from fencepost.simulation.watch import Watch
 
-MOST_MESSAGES: Final = 20_000
-"""More than any cluster of this size has to say without being asked anything new."""
+MOST_MESSAGES: Final = 6_000
+"""Ten times what a cluster of this size has to say at most without being asked anything new."""
 _HEAL_ROUNDS: Final = 4
 _HEAL_MS: Final = 31_000
 """Longer than any timer of the core that matters for healing."""

@@ -51,9 +51,11 @@ class Kafka:
         self.processes[node] = start(f"kafka-{node}", command, log)
 
     def freeze(self, node: int) -> None:
-        """Keep a node from running, its connections open."""
+        """Keep a node from running, its connections open; returns when no thread runs any more."""
         self.frozen.add(node)
-        self.processes[node].child.send_signal(signal.SIGSTOP)
+        process = self.processes[node]
+        process.child.send_signal(signal.SIGSTOP)
+        wait_until(f"{process.name} stands still", lambda: _stands_still(process.pid))
 
     def thaw(self, node: int) -> None:
         """Let it run on."""
@@ -122,6 +124,16 @@ def _format(folders: Mapping[int, Path], controllers: list[int]) -> None:
         about = folders[node] / "logs" / "meta.properties"
         text = about.read_text().replace(_DIRECTORY_IDS[0], _DIRECTORY_IDS[node - 1])
         about.write_text(text.replace("node.id=1", f"node.id={node}"))
+
+
+def _stands_still(pid: int) -> bool:
+    """Whether all threads of a process have been stopped by a signal."""
+    try:
+        threads = [each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:  # a thread that ends just now
+        return False
+    # The state comes after the name, which is in parentheses and may have some itself.
+    return all(each.rpartition(")")[2].split()[0] == "T" for each in threads)
 
 
 def _ready(cluster: Cluster) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from tests.harness.cluster import Cluster, wait_until
@@ -14,6 +14,7 @@ from tests.oracle.steering import Steering
 RETAINED: Final = {"retention.ms": "-1"}
 """The records are of 2023; by default they would be deleted."""
 _MOST_REPLICAS: Final = 3
+_ATTEMPTS: Final = 3
 _NOT_LEADER: Final = 6
 
 
@@ -38,6 +39,19 @@ class Asker:
 
     def row(self, section: str, request: str, answer: Value) -> None:
         self.rows.append((section, request, answer))
+
+    def in_time(self, ask: Callable[[int], bool]) -> None:
+        """Ask what can be asked for a moment only, if need be again.
+
+        :param ask: Gets the number of the attempt; False when it took too long.
+        :raises AssertionError: When every attempt did.
+        """
+        for attempt in range(_ATTEMPTS):
+            before = len(self.rows)
+            if ask(attempt):
+                return
+            del self.rows[before:]
+        raise AssertionError("the machine is too slow to ask in time")
 
     # -- connections ------------------------------------------------------------------------
 

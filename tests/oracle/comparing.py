@@ -116,7 +116,7 @@ REPLICAS: Final = Recording(
 ABSENT: Final = Recording(
     name="absent", ask=absent.ask, brokers=3, options=APACHE_THREE, excepted={}
 )
-"""Three brokers, of which one is known to be dead."""
+"""Three brokers, of which one is known to be away."""
 RACKS: Final = Recording(name="racks", ask=racks.ask, brokers=3, options=APACHE_THREE, excepted={})
 """Three brokers in racks of their own, and consumers who say where they are."""
 GATE: Final = Recording(name="gate", ask=gate.ask, brokers=3, options=APACHE_THREE, excepted={})
@@ -126,8 +126,9 @@ TRUNCATION: Final = Recording(
 )
 """Three brokers, and an unclean election."""
 OF_THREE: Final = (ELECTIONS, THREE, REPLICAS, RACKS, GATE, FAILOVER, ABSENT, TRUNCATION)
-"""In the order in which they were recorded, from one Kafka."""
+"""In the order in which one Kafka can be asked all of them: first who wants it fresh."""
 RECORDINGS: Final = (SINGLE, *OF_THREE)
+"""All of 4.3.1; ``tests.oracle.record`` writes them down anew."""
 
 ADVERTISED_OTHERWISE: Final = {
     22: "InitProducerId v6 exists, and 4.3.1 holds it back as unstable",

@@ -7,7 +7,8 @@ function. Which invariants may break first is a matter of the seed, so that each
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace as replaced
+from dataclasses import dataclass
+from dataclasses import replace as replaced
 from typing import Final
 
 import pytest

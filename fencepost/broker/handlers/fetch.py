@@ -203,8 +203,9 @@ class _Reading:
         diverging = _divergence(replica, asked)
         if isinstance(diverging, ErrorCode):
             return _error(index, diverging)
-        bound = log.log_end_offset if self.fetcher.reads_to_log_end else replica.high_watermark
-        committed = self.request.isolation_level == READ_COMMITTED
+        to_end = self.fetcher.reads_to_log_end
+        bound = log.log_end_offset if to_end else replica.high_watermark
+        committed = self.request.isolation_level == READ_COMMITTED and not to_end
         if committed:
             bound = min(bound, replica.last_stable_offset)
         records: tuple[Buffer, ...] = ()

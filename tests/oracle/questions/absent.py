@@ -1,6 +1,7 @@
-"""A broker is known to be dead: what is elected, moved and created meanwhile, and after it is back.
+"""A broker is away, and everybody knows: what is elected, moved and created, and after it is back.
 
-Two topics: the absent broker is the preferred leader of the first, and alone in the second.
+Three topics: the absent broker is the preferred leader of the first and alone in the second; the
+records of the third need all three replicas.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def ask(cluster: Cluster, steering: Steering) -> list[Row]:
         asker.produce(led, records(0, 1))
         short, _ = asker.create("short", {**RETAINED, "min.insync.replicas": "3"}, [1, 2, ABSENT])
         asker.facing = 1
-        asker.kill(ABSENT)
+        asker.freeze(ABSENT)
         wait_until("it is given up", lambda: _is_led_by(asker, alone, -1))
         wait_until("another leads", lambda: _is_led_by(asker, led, 1))
         wait_until("the new leader is ready", lambda: _is_available(asker, led))
@@ -46,7 +47,7 @@ def ask(cluster: Cluster, steering: Steering) -> list[Row]:
         _create(asker)
         _add_partition(asker, alone)
         asker.produce(led, records(2, 3))
-        asker.start(ABSENT)
+        asker.thaw(ABSENT)
         wait_until("it is in sync again", lambda: _all_in_sync(asker, led), 60)
         wait_until("it leads again", lambda: _is_led_by(asker, alone, ABSENT))
         _show_all(asker, "when it is back", led, alone)

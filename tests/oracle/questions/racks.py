@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.harness.cluster import Cluster
+from tests.harness.cluster import Cluster, wait_until
 from tests.harness.wire import ZERO_UUID
 from tests.oracle.asker import RETAINED, Asker
 from tests.oracle.asking import Row, fetch, fetch_text, records, send_records
@@ -40,15 +40,21 @@ def ask(cluster: Cluster, steering: Steering) -> list[Row]:
         follower = max(asker.freezable())
         leader, bystander = sorted(asker.alive - {follower})
         roles = Roles(leader=leader, follower=follower, bystander=bystander)
-        topic, topic_id = asker.create("racks", RETAINED, [leader, follower])
-        asker.produce(topic, records(0, 1))
-        asker.produce(topic, records(2, 3))
-        asker.wait_until_followed(topic, 4, [follower])
+        topic, topic_id = _fill(asker, "racks", roles)
         _everybody_there(asker, topic, topic_id, roles)
-        _left_behind(asker, topic, roles)
+        asker.in_time(lambda attempt: _left_behind(asker, f"late{attempt}", roles))
     finally:
         asker.close()
     return asker.rows
+
+
+def _fill(asker: Asker, suffix: str, roles: Roles) -> tuple[str, str]:
+    """A topic of four records; its name and id."""
+    topic, topic_id = asker.create(suffix, RETAINED, [roles.leader, roles.follower])
+    asker.produce(topic, records(0, 1))
+    asker.produce(topic, records(2, 3))
+    asker.wait_until_followed(topic, 4, [roles.follower])
+    return topic, topic_id
 
 
 def _row(
@@ -97,15 +103,23 @@ def _everybody_there(asker: Asker, topic: str, topic_id: str, roles: Roles) -> N
         _row(asker, request, topic, roles, rack, replica_id=replica_id)
 
 
-def _left_behind(asker: Asker, topic: str, roles: Roles) -> None:
-    """The follower stops for a moment, in which it stays in the ISR."""
-    asker.facing = roles.leader
+def _left_behind(asker: Asker, suffix: str, roles: Roles) -> bool:
+    """The follower stops for a moment; whether it was in the ISR all the time."""
+    topic, _ = _fill(asker, suffix, roles)
     asker.freeze(roles.follower)
     send_records(asker.connection, topic, records(4, 5), acks=1)
     rack = "the follower's rack"
     for offset in (0, 4, 5, 6):
         request = f"leader, v12, it lags, offset {offset}"
         _row(asker, request, topic, roles, rack, offset=offset)
+    in_time = _in_sync(asker, topic) == 2
     asker.thaw(roles.follower)
+    wait_until("it is in the ISR", lambda: _in_sync(asker, topic) == 2)
     asker.wait_until_followed(topic, 6, [roles.follower])
     _row(asker, "leader, v12, it has caught up, offset 5", topic, roles, rack, offset=5)
+    return in_time
+
+
+def _in_sync(asker: Asker, topic: str) -> int:
+    found = asker.partition(topic)
+    return 0 if found is None else len(found["IsrNodes"])

@@ -1,0 +1,81 @@
+"""``fencepost simulate``: what it prints, and how it ends."""
+
+from pathlib import Path
+
+import pytest
+
+from fencepost.cli import main
+from fencepost.simulation.runner import replay
+from fencepost.simulation.schedule import Setup, parse
+from tests.simulation.mutants import gate_off
+
+GOOD = f"{Setup()}\nproduce p0 to 1 acks=all x1\nsettle\n"
+
+
+def test_the_last_line_sums_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--seeds", "3", "--steps", "50", "--jobs", "1"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("3 seeds, 150 steps, ")
+    assert "every invariant held (" in last
+    assert last.endswith(" steps a second in 1 process)")
+
+
+def test_seeds_are_shared_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--seeds", "45", "--steps", "5", "--jobs", "2"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("45 seeds, 225 steps, ")
+    assert last.endswith("in 2 processes)")
+
+
+def test_one_seed_prints_its_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--seed", "5", "--steps", "50"]) == 0
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("trace ")
+    assert last.startswith("1 seed, 50 steps, ")
+    main(["simulate", "--seed", "5", "--steps", "50"])
+    assert capsys.readouterr().out.splitlines()[0] == first
+
+
+def test_seeds_may_begin_anywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--seed", "5", "--seeds", "2", "--steps", "5", "--jobs", "1"]) == 0
+    assert capsys.readouterr().out.startswith("2 seeds, 10 steps, ")
+
+
+def test_a_broken_invariant_is_shown_with_a_schedule_that_breaks_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate_off(monkeypatch)
+    assert main(["simulate", "--seeds", "20", "--jobs", "1"]) == 1
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert "(fencepost simulate --seed " in lines[0]
+    assert "latest_offsets_never_go_back broke at step " in lines[0]
+    assert lines[1].startswith("  must hold: While the gate is on, no client is told a smaller")
+    assert lines[2].startswith("  seen:      c")
+    assert "latest_offsets_never_go_back broke in " in lines[-1]
+    schedule = parse(
+        "\n".join(line[4:] for line in lines[:-1] if line.startswith("    ") and line[4] != " ")
+    )
+    again = replay(schedule)
+    assert again.failure is not None
+    assert again.failure.invariant == "latest_offsets_never_go_back"
+
+
+def test_a_schedule_is_played_from_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "schedule.txt"
+    path.write_text(GOOD)
+    assert main(["simulate", "--schedule", str(path)]) == 0
+    first, last = capsys.readouterr().out.splitlines()
+    assert first == f"trace {replay(parse(GOOD)).trace:08x}"
+    assert last.startswith("1 seed, 2 steps, ")
+
+
+def test_a_file_that_is_no_schedule_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "schedule.txt"
+    path.write_text(f"{Setup()}\nexplode\n")
+    assert main(["simulate", "--schedule", str(path)]) == 2
+    assert "there is no action 'explode'" in capsys.readouterr().err

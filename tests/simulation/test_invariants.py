@@ -1,0 +1,209 @@
+"""Each invariant, alone: what it accepts, and what it calls broken."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fencepost.broker.image import BrokerImage, PartitionImage
+from fencepost.simulation import invariants as must
+from fencepost.simulation.history import Batch, Batches, History
+from fencepost.simulation.invariants import INVARIANTS, Broken, demand
+
+BROKERS = {n: BrokerImage(broker_id=n, host="", port=9091 + n, fenced=n == 3) for n in (1, 2, 3)}
+
+
+def partition(
+    *, leader: int = 1, isr: tuple[int, ...] = (1, 2), epoch: int = 4, version: int = 7
+) -> PartitionImage:
+    return PartitionImage(
+        replicas=(1, 2, 3), isr=isr, leader=leader, leader_epoch=epoch, partition_epoch=version
+    )
+
+
+def written(history: History, log: Batches, *epochs: int) -> list[Batch]:
+    """Batches of two records of these epochs, appended to a leader's log."""
+    found = []
+    for epoch in epochs:
+        batch = history.record(epoch, log.end, log.end + 2, crc=log.end, log=log)
+        log.append(batch)
+        found.append(batch)
+    return found
+
+
+@pytest.fixture
+def history() -> History:
+    return History(0)
+
+
+@pytest.fixture
+def leader(history: History) -> Batches:
+    """A log of three batches, of which two are committed."""
+    log = Batches()
+    written(history, log, 0, 0, 1)
+    history.commit(1, log, 4)
+    return log
+
+
+@pytest.fixture
+def other(history: History, leader: Batches) -> Batches:
+    """A log that parts from the leader's after its first batch."""
+    log = Batches()
+    log.append(leader.all[0])
+    written(history, log, 2)
+    return log
+
+
+def test_each_says_in_a_sentence_what_must_hold() -> None:
+    assert len({each.__name__ for each in INVARIANTS}) == len(INVARIANTS) > 20
+    for each in INVARIANTS:
+        sentence = (each.__doc__ or "").partition("\n")[0]
+        assert sentence.endswith((".", ").")), each.__name__
+
+
+def test_demanding_one_names_it() -> None:
+    demand(must.epochs_only_rise, "here", 3, 3)
+    with pytest.raises(Broken) as broken:
+        demand(must.epochs_only_rise, "here", 3, 2)
+    assert broken.value.invariant == "epochs_only_rise"
+    assert broken.value.seen == "here: epoch 2 after 3"
+
+
+def test_one_leader_per_epoch(history: History) -> None:
+    assert must.one_leader_per_epoch(history, 4, 1) is None
+    assert must.one_leader_per_epoch(history, 4, 1) is None
+    assert must.one_leader_per_epoch(history, 5, 2) is None
+    assert must.one_leader_per_epoch(history, 4, 2)
+
+
+def test_changes_have_epochs() -> None:
+    was = partition()
+    assert must.changes_have_epochs(0, was, partition(isr=(1,), version=8)) is None
+    assert must.changes_have_epochs(0, was, partition(leader=2, epoch=5, version=8)) is None
+    assert must.changes_have_epochs(0, was, partition(isr=(1,)))
+    assert must.changes_have_epochs(0, was, partition(leader=2, version=8))
+
+
+def test_leaders_are_in_sync_and_online() -> None:
+    assert must.leaders_are_in_sync(0, partition(), BROKERS) is None
+    assert must.leaders_are_in_sync(0, partition(leader=-1, isr=()), BROKERS) is None
+    assert must.leaders_are_in_sync(0, partition(leader=3), BROKERS)
+    assert must.leaders_are_in_sync(0, partition(leader=3, isr=(1, 3)), BROKERS)
+    assert must.fenced_replicas_are_not_in_sync(0, partition(), BROKERS) is None
+    assert must.fenced_replicas_are_not_in_sync(0, partition(isr=(1, 3)), BROKERS)
+
+
+def test_elections_are_clean() -> None:
+    was = partition()
+    assert must.elections_are_clean(0, was, partition(leader=2), unclean=False) is None
+    assert must.elections_are_clean(0, was, partition(leader=3), unclean=True) is None
+    assert must.elections_are_clean(0, was, partition(leader=3), unclean=False)
+
+
+def test_leaders_hold_what_was_committed_before_them(
+    history: History, leader: Batches, other: Batches
+) -> None:
+    history.acknowledge(1, leader.all[1])
+    for invariant in (must.leaders_hold_what_is_committed, must.acknowledged_records_are_not_lost):
+        assert invariant(history, 2, 1, leader) is None
+        assert invariant(history, 1, 2, other) is None, "committed only in that epoch"
+        assert invariant(history, 2, 2, other)
+    history.deleted = 4
+    assert must.leaders_hold_what_is_committed(history, 2, 2, other) is None
+
+
+def test_in_sync_replicas_hold_what_is_committed(
+    history: History, leader: Batches, other: Batches
+) -> None:
+    logs = {1: leader, 2: other}
+    assert must.in_sync_replicas_hold_what_is_committed(history, [1], logs) is None
+    assert must.in_sync_replicas_hold_what_is_committed(history, [1, 2], logs)
+    history.deleted = 4
+    assert must.in_sync_replicas_hold_what_is_committed(history, [1, 2], logs) is None
+    assert history.tainted, "old records stand where others were deleted"
+
+
+def test_logs_agree_below_the_high_watermark(
+    history: History, leader: Batches, other: Batches
+) -> None:
+    agree = must.logs_agree_below_the_high_watermark
+    assert agree("here", history, leader, 4) is None
+    assert agree("here", history, other, 2) is None
+    assert agree("here", history, other, 4)
+    assert agree("here", history, leader, 6), "never committed"
+
+
+def test_high_watermarks() -> None:
+    assert must.high_watermarks_never_fall("here", 3, 3) is None
+    assert must.high_watermarks_never_fall("here", 3, 2)
+    assert must.high_watermarks_lie_in_the_log("here", 3, 3) is None
+    assert must.high_watermarks_lie_in_the_log("here", 4, 3)
+    assert must.fenced_replicas_move_no_high_watermark("here", 2, (1, 2), 3, 4) is None
+    assert must.fenced_replicas_move_no_high_watermark("here", 3, (1, 2), 3, 4)
+
+
+def test_logs_copy_and_go_on(history: History, leader: Batches, other: Batches) -> None:
+    first, second, third = leader.all
+    assert must.offsets_are_contiguous("here", 6, 6, copied=False) is None
+    assert must.offsets_are_contiguous("here", 6, 8, copied=True) is None
+    assert must.offsets_are_contiguous("here", 6, 8, copied=False)
+    assert must.offsets_are_contiguous("here", 6, 4, copied=True)
+    assert must.epochs_in_a_log_only_rise("here", other, 2) is None
+    assert must.epochs_in_a_log_only_rise("here", other, 1)
+    copied = must.followers_copy_what_leaders_wrote
+    assert copied("here", second, 0, 2, second.crc) is None
+    assert copied("here", second, 0, 2, second.crc + 1)
+    assert copied("here", None, 7, 2, 0)
+    prefix = Batches()
+    prefix.append(first)
+    assert must.truncated_logs_are_prefixes("here", prefix, second) is None
+    assert must.truncated_logs_are_prefixes("here", other, third)
+    assert must.epoch_caches_match_records("here", 3, 3) is None
+    assert must.epoch_caches_match_records("here", 3, None)
+    assert must.leaders_never_truncate("here", 3, 3) is None
+    assert must.leaders_never_truncate("here", 3, 2)
+
+
+def test_what_clients_are_told(history: History, leader: Batches, other: Batches) -> None:
+    committed, lost = leader.all[1], other.all[1]
+    told = must.acknowledged_records_are_committed
+    assert told(history, committed, 2, committed.crc) is None
+    assert told(history, committed, 2, committed.crc + 1)
+    assert told(history, leader.all[2], 4, leader.all[2].crc)
+    enough = must.enough_replicas_hold_what_is_acknowledged
+    assert enough(history, committed, [leader, other], 1) is None
+    assert enough(history, committed, [leader, other], 2)
+    assert must.latest_offsets_never_go_back("c1", 3, 3) is None
+    assert must.latest_offsets_never_go_back("c1", 3, 2)
+    assert must.clients_read_what_is_committed("c1", history, committed) is None
+    assert must.clients_read_what_is_committed("c1", history, lost)
+    assert must.consumers_miss_no_truncation("c1", leader, leader.all[2], 0)
+    read = Batches()
+    read.append(leader.all[0])
+    assert must.consumers_miss_no_truncation("c1", read, lost, 0) is None
+    assert must.consumers_miss_no_truncation("c1", other, leader.all[2], 0)
+    assert must.consumers_miss_no_truncation("c1", other, leader.all[2], 4) is None
+
+
+def test_how_it_ends(leader: Batches, other: Batches) -> None:
+    healed = must.healed_partitions_converge
+    whole = partition(isr=(1, 2, 3))
+    same = dict.fromkeys((1, 2, 3), (leader, 6, 6))
+    assert healed(0, whole, same) is None
+    assert healed(0, partition(), same)
+    assert healed(0, partition(leader=-1, isr=()), same)
+    assert healed(0, whole, same | {2: (other, 6, 6)})
+    assert healed(0, whole, same | {2: (leader, 6, 5)})
+    assert must.healed_partitions_take_records(0, None) is None
+    assert must.healed_partitions_take_records(0, "NOT_ENOUGH_REPLICAS")
+    assert must.messages_come_to_an_end(3, 3) is None
+    assert must.messages_come_to_an_end(4, 3)
+    assert must.logs_are_as_they_were_watched("here", [1], [1]) is None
+    assert must.logs_are_as_they_were_watched("here", [1], [2])
+    assert must.nothing_fails("ValueError: no") == "ValueError: no"
+
+
+def test_the_documentation_names_them_all() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text()
+    rows = re.findall(r"^\| ([a-z_]+) \|", text, flags=re.MULTILINE)
+    assert sorted(rows) == sorted(["action", "name", "name", *(i.__name__ for i in INVARIANTS)])

@@ -1,0 +1,101 @@
+"""Schedules are data: what is printed can be read back, and nothing else can."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fencepost.simulation.schedule import (
+    ACKS_ALL,
+    ACKS_LEADER,
+    CLEAN,
+    FORMS,
+    LEAVE,
+    STAY,
+    UNCLEAN,
+    Action,
+    Schedule,
+    ScheduleError,
+    Setup,
+    Verb,
+    parse,
+    parse_action,
+)
+
+WORDS = {
+    Verb.PRODUCE: [ACKS_ALL, ACKS_LEADER],
+    Verb.ELECT: [CLEAN, UNCLEAN],
+    Verb.KILL: ["now", "timeout", "never"],
+    Verb.ISOLATE: ["now", "timeout", "never"],
+    Verb.HOLD: [STAY, LEAVE],
+}
+NUMBERS = st.integers(0, 100_000)
+
+
+@st.composite
+def actions(draw: st.DrawFn) -> Action:
+    """Any action, with the fields that its form shows."""
+    verb = draw(st.sampled_from(list(Verb)))
+    form = FORMS[verb]
+    numbers = {
+        name: draw(NUMBERS)
+        for name in ("partition", "broker", "other", "amount")
+        if f"{{{name}}}" in form
+    }
+    return Action(verb, how=draw(st.sampled_from(WORDS.get(verb, [""]))), **numbers)
+
+
+SETUPS = st.builds(
+    Setup,
+    seed=NUMBERS,
+    brokers=st.integers(1, 9),
+    partitions=st.integers(1, 9),
+    replication_factor=st.integers(1, 9),
+    min_insync_replicas=st.integers(1, 9),
+    unclean=st.booleans(),
+    fetch_version=st.integers(4, 18),
+)
+
+
+@given(SETUPS, st.lists(actions(), max_size=20))
+def test_a_printed_schedule_is_the_same_schedule(setup: Setup, done: list[Action]) -> None:
+    schedule = Schedule(setup=setup, actions=tuple(done))
+    assert parse(str(schedule)) == schedule
+
+
+@pytest.mark.parametrize(
+    ("line", "action"),
+    [
+        ("deliver 1->3", Action(Verb.DELIVER, broker=3, other=1)),
+        ("produce p0 to 2 acks=all x3", Action(Verb.PRODUCE, 0, 2, amount=3, how="all")),
+        ("elect p0 3 unclean", Action(Verb.ELECT, 0, 3, how="unclean")),
+        ("kill 2 fence=never", Action(Verb.KILL, broker=2, how="never")),
+        ("hold-at p1 2 +5", Action(Verb.HOLD_AT, 1, 2, amount=5)),
+        ("settle", Action(Verb.SETTLE)),
+    ],
+)
+def test_how_actions_are_written(line: str, action: Action) -> None:
+    assert str(action) == line
+    assert parse_action(line) == action
+
+
+def test_comments_and_empty_lines_are_left_out() -> None:
+    text = f"# found by seed 7\n\n  {Setup(seed=7)}\n\n  settle  \n# the end\n"
+    assert parse(text) == Schedule(setup=Setup(seed=7), actions=(Action(Verb.SETTLE),))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "no line at all"),
+        ("settle", "begins with its cluster"),
+        (str(Setup()).replace("unclean=no", "unclean=maybe"), "unclean is yes or no"),
+        (f"{Setup()}\nexplode 3", "there is no action 'explode'"),
+        (f"{Setup()}\ndeliver 1", "deliver is written 'deliver {other}->{broker}'"),
+        (f"{Setup()}\nkill 1 fence=maybe", "kill knows never, now, timeout"),
+        (f"{Setup()}\nsettle down", "settle is written 'settle'"),
+    ],
+)
+def test_what_is_no_schedule_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(ScheduleError) as error:
+        parse(text)
+    assert problem in str(error.value)
