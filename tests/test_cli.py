@@ -15,8 +15,8 @@ from typing import Final
 import pytest
 
 from fencepost.broker.cluster import Conformance
-from fencepost.broker.controller import NewTopic
 from fencepost.broker.server.run import ClockMode, ServeOptions
+from fencepost.broker.topic_plans import NewTopic
 from fencepost.cli import main
 from fencepost.cli.arguments import OptionError, parse
 from fencepost.cli.control import default_url

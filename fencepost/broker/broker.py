@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from fencepost.broker.configs.resolve import BrokerConfigs, TopicSettings
 from fencepost.broker.context import Context, Handler
-from fencepost.broker.controller import ControllerUnreachable, NewTopic
 from fencepost.broker.coordination import Coordination
 from fencepost.broker.disk import Disk, MakeLog
 from fencepost.broker.events import Events
@@ -18,10 +17,12 @@ from fencepost.broker.image import INTERNAL_TOPICS, ClusterImage, PartitionImage
 from fencepost.broker.isr import InSyncReplicas
 from fencepost.broker.network import CONTROLLER
 from fencepost.broker.producer_ids import ProducerIds
+from fencepost.broker.refusals import ControllerUnreachable
 from fencepost.broker.replica import Consider, Replica, Ring
 from fencepost.broker.scheduler import Scheduler
 from fencepost.broker.sessions import FetchSessions
 from fencepost.broker.telemetry import ClientInstances
+from fencepost.broker.topic_plans import NewTopic
 from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.config import LogConfig

@@ -10,13 +10,14 @@ from typing import Final
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.configs.resolve import BrokerConfigs, static_configs
-from fencepost.broker.controller import Controller, NewTopic
+from fencepost.broker.controller import Controller
 from fencepost.broker.events import Events, Kind
 from fencepost.broker.housekeeping import Housekeeping
 from fencepost.broker.image import BrokerImage, ClusterImage
 from fencepost.broker.network import CONTROLLER, Carry, Network, at_once
 from fencepost.broker.producer_ids import ProducerIds
 from fencepost.broker.scheduler import Clock, Scheduler
+from fencepost.broker.topic_plans import NewTopic
 from fencepost.storage.config import LogConfig
 from fencepost.storage.memory import MemoryLog
 

@@ -5,48 +5,24 @@ hands it to the brokers. Elections are its decision alone.
 """
 
 import random
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 from uuid import UUID
 
 from fencepost.broker.configs.resolve import TopicSettings
 from fencepost.broker.elections import Election, Rules, appoint, conclude, may_lead_cleanly
 from fencepost.broker.image import (
-    NO_LEADER,
     BrokerImage,
     ClusterImage,
     PartitionImage,
     TopicImage,
 )
-from fencepost.broker.placement import PlacementError, place
+from fencepost.broker.refusals import ControllerError
+from fencepost.broker.topic_plans import NewTopic, TopicPlans
 from fencepost.protocol.errors import ErrorCode
 
 Publish = Callable[[ClusterImage, frozenset[str]], None]
 """Takes a new image and the names of the topics that changed in it."""
-
-_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
-_MAX_NAME: Final = 249
-MAX_PARTITIONS_PER_REQUEST: Final = 10_000
-
-
-class ControllerError(Exception):
-    """A request that the controller refuses, by Kafka's code and words."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-
-
-class ControllerUnreachable(ControllerError):
-    """The broker that was asked is cut off from the controller."""
-
-    def __init__(self, broker_id: int) -> None:
-        super().__init__(
-            ErrorCode.REQUEST_TIMED_OUT, f"broker {broker_id} does not reach the controller"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,34 +40,6 @@ class IsrProposal:
     """Of the partition as the leader knows it: another change may have come first."""
     isr: tuple[tuple[int, int], ...]
     """Broker ids, each with the registration in which it fetched; -1 where it did not say."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
-    """A topic that is to be: counts, or assignments, not both."""
-
-    name: str
-    partitions: int = 1
-    replication_factor: int = 1
-    assignments: tuple[tuple[int, ...], ...] | None = None
-    """Broker ids of each partition in order of index, the preferred leader first."""
-    configs: Mapping[str, str]
-
-
-def topic_name_problem(name: str) -> str | None:
-    """Why a topic can't have this name, in Kafka's words; None when it can."""
-    if not name:
-        return "the empty string is not allowed"
-    if name in (".", ".."):
-        return f"'{name}' is not allowed"
-    if len(name) > _MAX_NAME:
-        return f"the length of '{name}' is longer than the max allowed length {_MAX_NAME}"
-    if not _LEGAL_NAME.fullmatch(name):
-        return (
-            f"'{name}' contains one or more characters other than ASCII alphanumerics, "
-            "'.', '_' and '-'"
-        )
-    return None
 
 
 class Controller:
@@ -124,27 +72,10 @@ class Controller:
 
     # -- topics ---------------------------------------------------------------------------------
 
-    def plan_topic(self, topic: NewTopic) -> TopicImage:
-        """What a topic would look like; nothing is changed.
-
-        :raises ControllerError: When the topic can't be, with Kafka's code and words.
-        """
-        self.check_new_name(topic.name)
-        if topic.assignments is not None:
-            if not topic.assignments:
-                raise ControllerError(
-                    ErrorCode.INVALID_PARTITIONS, "A topic has one partition at least."
-                )
-            assignments = self.check_assignments(topic.assignments)
-        else:
-            assignments = self._placed(
-                topic.partitions, topic.replication_factor, first_partition=0
-            )
-        return TopicImage(
-            name=topic.name,
-            topic_id=UUID(int=self._rng.getrandbits(128) or 1),
-            partitions=tuple(map(self._new_partition, assignments)),
-        )
+    @property
+    def plans(self) -> TopicPlans:
+        """Plans for topics, as the cluster is now."""
+        return TopicPlans(self.image, self._rng)
 
     def create_topics(self, topics: Sequence[tuple[TopicImage, Mapping[str, str]]]) -> None:
         """Make planned topics real, with their configs, all in one image."""
@@ -166,7 +97,7 @@ class Controller:
 
         :raises ControllerError: When the topic can't be.
         """
-        image = self.plan_topic(topic)
+        image = self.plans.plan_topic(topic)
         self.create_topics([(image, topic.configs)])
         return image
 
@@ -177,35 +108,6 @@ class Controller:
         configs = {n: c for n, c in self.image.topic_configs.items() if n not in gone}
         names = {t.topic_id: t.name for t in topics.values()}
         self._next(replace(self.image, topics=topics, names=names, topic_configs=configs), gone)
-
-    def plan_partitions(
-        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None
-    ) -> TopicImage:
-        """A topic with partitions added up to ``count``; nothing is changed.
-
-        :raises ControllerError: When it can't be, with Kafka's code and words.
-        """
-        topic = self.image.topics.get(name)
-        if topic is None:
-            raise ControllerError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                "This server does not host this topic-partition.",
-            )
-        have = len(topic.partitions)
-        _check_growth(name, have, count)
-        if assignments is None:
-            factor = len(topic.partitions[0].replicas)
-            added = self._placed(count - have, factor, first_partition=have)
-        else:
-            if len(assignments) != count - have:
-                raise ControllerError(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"Attempted to add {count - have} additional partition(s), but only "
-                    f"{len(assignments)} assignment(s) were specified.",
-                )
-            factor = len(topic.partitions[0].replicas)
-            added = self.check_assignments(tuple(map(tuple, assignments)), factor, have)
-        return replace(topic, partitions=topic.partitions + tuple(map(self._new_partition, added)))
 
     def update_topics(self, topics: Sequence[TopicImage]) -> None:
         """Put changed topics into the registry, all in one image."""
@@ -441,124 +343,3 @@ class Controller:
                 settled[name, index] = after
         if settled:
             self.update_partitions(settled)
-
-    def _new_partition(self, replicas: tuple[int, ...]) -> PartitionImage:
-        online = tuple(filter(self.is_online, replicas))
-        return PartitionImage(
-            replicas=replicas, isr=online, leader=online[0] if online else NO_LEADER
-        )
-
-    def check_new_name(self, name: str) -> None:
-        """Whether a new topic may have this name.
-
-        :raises ControllerError: When it is illegal, taken, or like another but for dots.
-        """
-        problem = topic_name_problem(name)
-        if problem is not None:
-            raise ControllerError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}"
-            )
-        if name in self.image.topics:
-            raise ControllerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        like = name.replace(".", "_")
-        if like == name and "_" not in name:
-            return
-        for other in self.image.topics:
-            if other.replace(".", "_") == like:
-                raise ControllerError(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION,
-                    f"Topic '{name}' collides with existing topic: {other}",
-                )
-
-    def _placed(
-        self, partitions: int, replication_factor: int, *, first_partition: int
-    ) -> tuple[tuple[int, ...], ...]:
-        if replication_factor <= 0:
-            raise ControllerError(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
-                "Replication factor must be larger than 0, or -1 to use the default value.",
-            )
-        if partitions <= 0:
-            raise ControllerError(
-                ErrorCode.INVALID_PARTITIONS,
-                "Number of partitions was set to an invalid non-positive value.",
-            )
-        if partitions > MAX_PARTITIONS_PER_REQUEST:
-            raise ControllerError(
-                ErrorCode.POLICY_VIOLATION,
-                "Excessively large number of partitions per request.",
-            )
-        try:
-            return tuple(
-                place(
-                    self.image.brokers,
-                    partitions=partitions,
-                    replication_factor=replication_factor,
-                    first_partition=first_partition,
-                    rng=self._rng,
-                )
-            )
-        except PlacementError as error:
-            raise ControllerError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
-
-    def check_assignments(
-        self,
-        assignments: tuple[tuple[int, ...], ...],
-        factor: int | None = None,
-        first_partition: int = 0,
-    ) -> tuple[tuple[int, ...], ...]:
-        """The same assignments, which are right each and together.
-
-        :param factor: How many replicas each must have; None is as many as the first.
-        :param first_partition: The index of the partition that the first one is for.
-        :raises ControllerError: When an assignment is not right.
-        """
-        if factor is None:
-            factor = len(assignments[0]) if assignments else 0
-        for index, replicas in enumerate(assignments, start=first_partition):
-            problem = self._assignment_problem(replicas, factor)
-            if problem is None and not any(map(self.is_online, replicas)):
-                problem = (
-                    "All brokers specified in the manual partition assignment for partition "
-                    f"{index} are fenced or in controlled shutdown."
-                )
-            if problem is not None:
-                raise ControllerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-        return assignments
-
-    def _assignment_problem(self, replicas: tuple[int, ...], factor: int) -> str | None:
-        if not replicas:
-            return "The manual partition assignment includes an empty replica list."
-        for broker_id in replicas:
-            if broker_id not in self.image.brokers:
-                return (
-                    f"The manual partition assignment includes broker {broker_id}, but no such "
-                    "broker is registered."
-                )
-        if len(set(replicas)) < len(replicas):
-            twice = next(b for b in replicas if replicas.count(b) > 1)
-            return f"The manual partition assignment includes the broker {twice} more than once."
-        if len(replicas) != factor:
-            return (
-                f"The manual partition assignment includes a partition with {len(replicas)} "
-                f"replica(s), but this is not consistent with previous partitions, which have "
-                f"{factor} replica(s)."
-            )
-        return None
-
-
-def _check_growth(name: str, have: int, count: int) -> None:
-    if count == have:
-        raise ControllerError(
-            ErrorCode.INVALID_PARTITIONS, f"Topic already has {have} partition(s)."
-        )
-    if count < have:
-        raise ControllerError(
-            ErrorCode.INVALID_PARTITIONS,
-            f"The topic {name} currently has {have} partition(s); {count} would not be an "
-            "increase.",
-        )
-    if count - have > MAX_PARTITIONS_PER_REQUEST:
-        raise ControllerError(
-            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
-        )

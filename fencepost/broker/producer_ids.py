@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from fencepost.broker.controller import ControllerUnreachable
+from fencepost.broker.refusals import ControllerUnreachable
 from fencepost.broker.scheduler import Scheduler
 
 BLOCK_SIZE: Final = 1000

@@ -11,10 +11,10 @@ from enum import StrEnum
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.cluster import Cluster
-from fencepost.broker.controller import ControllerError, ControllerUnreachable
 from fencepost.broker.events import Kind
 from fencepost.broker.follower import Follower, Step
 from fencepost.broker.network import CONTROLLER
+from fencepost.broker.refusals import ControllerError, ControllerUnreachable
 from fencepost.protocol.errors import ErrorCode
 
 

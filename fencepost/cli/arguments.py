@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from fencepost.broker.cluster import Conformance
-from fencepost.broker.controller import NewTopic, topic_name_problem
 from fencepost.broker.server.logs import LEVELS
 from fencepost.broker.server.run import ClockMode, ServeOptions
+from fencepost.broker.topic_plans import NewTopic, topic_name_problem
 from fencepost.cli.ceilings import read_ceiling
 from fencepost.cli.options import SERVE_OPTIONS, Option
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from fencepost.broker.controller import ControllerError
+from fencepost.broker.refusals import ControllerError
 from fencepost.broker.server.listener import PortUnavailable
 from fencepost.broker.server.run import Ready, ServeOptions, run
 from fencepost.cli.arguments import OptionError, parse

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
 
-from fencepost.broker.controller import ControllerError
+from fencepost.broker.refusals import ControllerError
 from fencepost.protocol.errors import ErrorCode
 
 _STATUS: Final = {

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from fencepost.broker.cluster import Cluster
-from fencepost.broker.controller import ControllerError
+from fencepost.broker.refusals import ControllerError
 from fencepost.broker.server.journal import Exchange, Journal
 from fencepost.control.bodies import TraceFilter
 from fencepost.control.decode import decoded_request, decoded_response

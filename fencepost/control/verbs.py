@@ -6,9 +6,10 @@
 from fencepost.broker import steering
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.configs.topic import validate_topic_configs
-from fencepost.broker.controller import ControllerError, NewTopic
 from fencepost.broker.follower import Step
+from fencepost.broker.refusals import ControllerError
 from fencepost.broker.steering import Fence
+from fencepost.broker.topic_plans import NewTopic
 from fencepost.control.bodies import ElectBody, HoldBody, IsolateBody, NewTopicBody, StepBody
 from fencepost.control.models import FetchState, PartitionState, StepState
 from fencepost.control.views import partition_state, topic_state
@@ -40,7 +41,7 @@ def create_topic(cluster: Cluster, body: NewTopicBody) -> None:
         assignments=body.assignments,
         configs=body.configs,
     )
-    planned = controller.plan_topic(new)
+    planned = controller.plans.plan_topic(new)
     problem = validate_topic_configs(body.configs, configs.layers.topic_defaults)
     if problem is not None:
         raise ControllerError(problem.code, problem.message)

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.cluster import Cluster
-from fencepost.broker.controller import ControllerError
 from fencepost.broker.follower import State
 from fencepost.broker.image import ClusterImage, PartitionImage, TopicImage
 from fencepost.broker.network import CONTROLLER
+from fencepost.broker.refusals import ControllerError
 from fencepost.broker.replica import Replica
 from fencepost.broker.scheduler import ManualClock
 from fencepost.control.models import (

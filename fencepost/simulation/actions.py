@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from fencepost.broker import steering
 from fencepost.broker.steering import Fence
-from fencepost.simulation.schedule import LEAVE, TOPIC, UNCLEAN, Action, Verb
+from fencepost.simulation.schedule import BACK, LEAVE, TOPIC, UNCLEAN, Action, Verb
 
 if TYPE_CHECKING:
     from fencepost.simulation.world import World
@@ -42,6 +42,13 @@ def _delete(world: "World", action: Action) -> None:
 
 
 # -- what happens to brokers ------------------------------------------------------------------
+
+
+def _reassign(world: "World", action: Action) -> None:
+    if action.partition < world.setup.partitions:
+        back = action.how == BACK
+        target = None if back else tuple(map(int, action.how.split(",")))
+        world.clients.reassign(action.partition, target)
 
 
 def _kill(world: "World", action: Action) -> None:
@@ -110,6 +117,7 @@ DOES: Final[dict[Verb, _Does]] = {
     Verb.DELETE: _delete,
     Verb.ELECT: _elect,
     Verb.PREFER: _prefer,
+    Verb.REASSIGN: _reassign,
     Verb.STOP: lambda world, action: steering.stop(world.cluster, action.broker),
     Verb.KILL: _kill,
     Verb.START: lambda world, action: steering.start(world.cluster, action.broker),

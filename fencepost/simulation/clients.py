@@ -12,10 +12,16 @@ from typing import Final, cast
 from fencepost.broker.broker import Broker
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.context import Context, Peer
+from fencepost.broker.network import CONTROLLER
 from fencepost.broker.waits import Wait
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from fencepost.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -64,6 +70,7 @@ FETCH: Final = BY_NAME["fetch"]
 LIST_OFFSETS: Final = BY_NAME["list_offsets"]
 METADATA: Final = BY_NAME["metadata"]
 OFFSET_FOR_LEADER_EPOCH: Final = BY_NAME["offset_for_leader_epoch"]
+ALTER_PARTITION_REASSIGNMENTS: Final = BY_NAME["alter_partition_reassignments"]
 DELETE_RECORDS: Final = BY_NAME["delete_records"]
 PRODUCE_VERSION: Final = 12
 FETCH_VERSION: Final = 12
@@ -319,6 +326,22 @@ class Clients:
             topics=(DeleteRecordsTopic(name=TOPIC, partitions=(partition,)),),
         )
         broker.handle(DELETE_RECORDS, self._context(broker, DELETE_RECORDS.max_version), request)
+
+    def reassign(self, index: int, target: tuple[int, ...] | None) -> None:
+        """Give a partition other replicas, or None: those that it had; by any broker that can."""
+        network = self._cluster.network
+        broker = next(
+            (b for b in self._cluster.brokers.values() if network.reaches(b.broker_id, CONTROLLER)),
+            None,
+        )
+        if broker is None:
+            return
+        partition = ReassignablePartition(partition_index=index, replicas=target)
+        request = AlterPartitionReassignmentsRequest(
+            topics=(ReassignableTopic(name=TOPIC, partitions=(partition,)),)
+        )
+        api = ALTER_PARTITION_REASSIGNMENTS
+        broker.handle(api, self._context(broker, api.max_version), request)
 
     # -- metadata -------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from fencepost.broker.network import CONTROLLER, Link
 from fencepost.simulation.schedule import (
     ACKS_ALL,
     ACKS_LEADER,
+    BACK,
     CLEAN,
     LEAVE,
     NEWEST_FETCH,
@@ -36,6 +37,7 @@ _STEADY: Final = {Verb.PRODUCE: 30, Verb.CONSUME: 14, Verb.LIST: 12, Verb.ADVANC
 _FAULTS: Final = {
     Verb.ELECT: 4,
     Verb.PREFER: 2,
+    Verb.REASSIGN: 1,
     Verb.STOP: 1,
     Verb.KILL: 3,
     Verb.ISOLATE: 3,
@@ -171,6 +173,15 @@ def _elect(dice: Dice, verb: Verb) -> Action:
     return Action(verb, index, broker, how=UNCLEAN if unclean else CLEAN)
 
 
+def _reassign(dice: Dice, verb: Verb) -> Action:
+    rng, setup = dice.rng, dice.world.setup
+    if rng.random() < 0.15:
+        return Action(verb, dice.partition(), how=BACK)
+    count = setup.replication_factor + rng.choice((-1, 0, 0, 0, 1))
+    target = rng.sample(range(1, setup.brokers + 1), min(setup.brokers, max(1, count)))
+    return Action(verb, dice.partition(), how=",".join(map(str, target)))
+
+
 def _of_broker(dice: Dice, verb: Verb) -> Action:
     return Action(verb, broker=dice.broker())
 
@@ -243,6 +254,7 @@ _MAKES: Final[dict[Verb, Callable[[Dice, Verb], Action]]] = {
     Verb.DELETE: _at_leader,
     Verb.ELECT: _elect,
     Verb.PREFER: _of_partition,
+    Verb.REASSIGN: _reassign,
     Verb.STOP: _of_broker,
     Verb.KILL: _fenced,
     Verb.START: _start,

@@ -116,7 +116,7 @@ class History:
         "index",
         "leaders",
         "tainted",
-        "wiped",
+        "thinned",
     )
 
     def __init__(self, index: int) -> None:
@@ -134,8 +134,8 @@ class History:
         """The highest log start that a leader has had: what lies before is of no interest."""
         self.tainted = ""
         """Why records that were committed may be lost; empty while they may not."""
-        self.wiped = False
-        """Whether a replica has lost its disk."""
+        self.thinned = False
+        """Whether a replica has lost its disk, or has gone in a reassignment."""
 
     def taint(self, reason: str) -> None:
         """From now on records may be lost."""

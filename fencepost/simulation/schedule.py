@@ -48,6 +48,8 @@ class Verb(StrEnum):
     ELECT = "elect"
     PREFER = "prefer"
     """The preferred leader is elected, if it is in sync."""
+    REASSIGN = "reassign"
+    """A partition is given other replicas, or what is in progress is taken back."""
     STOP = "stop"
     KILL = "kill"
     START = "start"
@@ -91,6 +93,7 @@ FORMS: Final[dict[Verb, str]] = {
     Verb.DELETE: "p{partition} at {broker}",
     Verb.ELECT: "p{partition} {broker} {how}",
     Verb.PREFER: "p{partition}",
+    Verb.REASSIGN: "p{partition} to {how}",
     Verb.STOP: "{broker}",
     Verb.KILL: "{broker} fence={how}",
     Verb.START: "{broker}",
@@ -112,9 +115,12 @@ CLEAN: Final = "clean"
 UNCLEAN: Final = "unclean"
 STAY: Final = "stay"
 LEAVE: Final = "leave"
+BACK: Final = "back"
+_BROKERS: Final = re.compile(r"[1-9]\d*(,[1-9]\d*)*")
 _WORDS: Final[dict[Verb, frozenset[str]]] = {
     Verb.PRODUCE: frozenset({ACKS_ALL, ACKS_LEADER}),
     Verb.ELECT: frozenset({CLEAN, UNCLEAN}),
+    Verb.REASSIGN: frozenset({BACK, "broker ids with commas"}),
     Verb.KILL: frozenset({"now", "timeout", "never"}),
     Verb.ISOLATE: frozenset({"now", "timeout", "never"}),
     Verb.HOLD: frozenset({STAY, LEAVE}),
@@ -209,6 +215,8 @@ def parse_action(line: str) -> Action:
         raise ScheduleError(f"{verb} is written {_as_shown(verb)!r}: {line!r}")
     fields = match.groupdict()
     how = fields.pop("how", "")
+    if verb is Verb.REASSIGN and (how == BACK or _BROKERS.fullmatch(how)):
+        return Action(verb, how=how, partition=int(fields["partition"]))
     if how not in _WORDS.get(verb, ("",)):
         raise ScheduleError(f"{verb} knows {', '.join(sorted(_WORDS[verb]))}: {line!r}")
     return Action(verb, how=how, **{name: int(text) for name, text in fields.items()})

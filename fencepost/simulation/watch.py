@@ -41,6 +41,13 @@ class Seen:
         self.end = 0
         self.high_watermark = 0
 
+    def lose(self) -> None:
+        """The broker has no replica, at least not any more."""
+        if self.replica is not None:
+            self.replica = self.log = None
+            self.model.begin_at(0)
+            self.end = self.high_watermark = 0
+
     def is_as_before(self, replica: Replica) -> bool:
         """Whether nothing has happened to it."""
         return (
@@ -64,11 +71,7 @@ class Watch:
         topic = self._image.topics[TOPIC]
         self.partitions = [History(index) for index in range(len(topic.partitions))]
         self._seen = {
-            broker_id: {
-                index: Seen(broker_id, index)
-                for index, partition in enumerate(topic.partitions)
-                if broker_id in partition.replicas
-            }
+            broker_id: {index: Seen(broker_id, index) for index in range(len(topic.partitions))}
             for broker_id in cluster.brokers
         }
         self.may_be_unclean = False
@@ -112,7 +115,9 @@ class Watch:
             return
         for index, seen in self._seen[broker_id].items():
             replica = broker.replicas.get(seen.key)
-            if replica is not None and not seen.is_as_before(replica):
+            if replica is None:
+                seen.lose()
+            elif not seen.is_as_before(replica):
                 self._look_closely(broker, self.partitions[index], seen, replica)
 
     def _look_closely(self, broker: Broker, history: History, seen: Seen, replica: Replica) -> None:
@@ -298,6 +303,7 @@ class Watch:
         demand(must.epochs_only_rise, where, was.leader_epoch, now.leader_epoch)
 
         demand(must.changes_have_epochs, index, was, now)
+        history.thinned |= not set(was.replicas) <= set(now.replicas)
         self.note(index, now.leader, now.leader_epoch, now.partition_epoch, *now.isr)
         if now.leader_epoch != was.leader_epoch and now.leader not in (
             NO_LEADER,
@@ -319,7 +325,7 @@ class Watch:
             (KIP-903); without that, one from before the loss may still count.
         """
         history = self.partitions[index]
-        history.wiped = True
+        history.thinned = True
         partition = self._image.topics[TOPIC].partitions[index]
         holders = {*partition.isr, *partition.elr}
         if holders == {broker_id}:
@@ -344,7 +350,7 @@ class Watch:
 
         assert batch is not None
         history.acknowledge(self._seen[broker_id][index].epoch, batch)
-        if not history.wiped:
+        if not history.thinned:
             self._demand_enough(history, batch)
 
     def _demand_enough(self, history: History, batch: Batch) -> None:

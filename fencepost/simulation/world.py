@@ -5,9 +5,10 @@ from typing import Final
 
 from fencepost.broker import steering
 from fencepost.broker.cluster import Address, Cluster, ClusterOptions
-from fencepost.broker.controller import ControllerError, NewTopic
 from fencepost.broker.network import Link
+from fencepost.broker.refusals import ControllerError
 from fencepost.broker.scheduler import ManualClock, advance
+from fencepost.broker.topic_plans import NewTopic
 from fencepost.simulation import invariants as must
 from fencepost.simulation.actions import BY_CLIENTS, DOES
 from fencepost.simulation.clients import Clients

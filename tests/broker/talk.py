@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from fencepost.broker.controller import NewTopic
+from fencepost.broker.topic_plans import NewTopic
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.messages.create_topics import (
     CreatableReplicaAssignment,

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from fencepost.broker.cluster import Address, Cluster, ClusterOptions, Conformance
-from fencepost.broker.controller import NewTopic
 from fencepost.broker.image import ClusterImage
 from fencepost.broker.scheduler import ManualClock
+from fencepost.broker.topic_plans import NewTopic
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import Record, build_batch
 from tests.broker.driver import Driver

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from fencepost.broker.configs.resolve import BrokerConfigs
-from fencepost.broker.controller import Controller, ControllerError, NewTopic, topic_name_problem
+from fencepost.broker.controller import Controller
 from fencepost.broker.image import BrokerImage, ClusterImage
+from fencepost.broker.refusals import ControllerError
+from fencepost.broker.topic_plans import NewTopic, topic_name_problem
 from fencepost.protocol.errors import ErrorCode
 
 Told = list[tuple[ClusterImage, frozenset[str]]]
@@ -34,12 +36,12 @@ def topic(name: str, *replicas: tuple[int, ...]) -> NewTopic:
 def test_every_change_is_one_image_with_the_next_number_and_what_changed_in_it() -> None:
     controller, told = start()
     assert controller.image.version == 1
-    plans = [(controller.plan_topic(topic(name)), {"segment.ms": "1"}) for name in ("a", "b")]
+    plans = [(controller.plans.plan_topic(topic(name)), {"segment.ms": "1"}) for name in ("a", "b")]
     assert told == []
     controller.create_topics(plans)
     controller.set_topic_configs("a", {"segment.ms": "2"})
     controller.elect("b", 0, 2)
-    controller.update_topics([controller.plan_partitions("a", 2, None)])
+    controller.update_topics([controller.plans.plan_partitions("a", 2, None)])
     controller.delete_topics(["a"])
     controller.set_broker_configs(None, {"num.partitions": "2"})
     controller.register(BrokerImage(broker_id=4, host="h", port=4))
@@ -147,8 +149,8 @@ def test_only_names_with_dots_and_underscores_collide() -> None:
         controller.create_topic(NewTopic(name=name, configs={}))
     for name in ("a_b_c", "a.b.c", "a_b.c"):
         with pytest.raises(ControllerError, match=r"collides with existing topic: a\.b_c"):
-            controller.check_new_name(name)
-    controller.check_new_name("a-b-c")
+            controller.plans.check_new_name(name)
+    controller.plans.check_new_name("a-b-c")
 
 
 def test_a_topic_has_a_partition() -> None:

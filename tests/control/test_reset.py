@@ -9,9 +9,9 @@ import weakref
 import httpx
 import pytest
 
-from fencepost.broker.controller import NewTopic
 from fencepost.broker.server.journal import Exchange
 from fencepost.broker.server.server import Server
+from fencepost.broker.topic_plans import NewTopic
 from fencepost.control.app import create_app
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode

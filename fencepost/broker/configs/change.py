@@ -32,8 +32,8 @@ from fencepost.broker.configs.describe import (
 )
 from fencepost.broker.configs.layers import NOTHING, Layers
 from fencepost.broker.configs.topic import topic_configs, validate_topic_configs
-from fencepost.broker.controller import topic_name_problem
 from fencepost.broker.image import ClusterImage
+from fencepost.broker.topic_plans import topic_name_problem
 from fencepost.protocol.errors import ErrorCode
 
 

@@ -13,8 +13,8 @@ Missing: quotas.
 from collections import Counter
 
 from fencepost.broker.context import Context
-from fencepost.broker.controller import ControllerError
 from fencepost.broker.image import TopicImage
+from fencepost.broker.refusals import ControllerError
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -62,7 +62,7 @@ def _plan(ctx: Context, asked: CreatePartitionsTopic) -> TopicImage | CreatePart
     if asked.assignments is not None:
         assignments = [assignment.broker_ids for assignment in asked.assignments]
     try:
-        return ctx.broker.controller.plan_partitions(asked.name, asked.count, assignments)
+        return ctx.broker.controller.plans.plan_partitions(asked.name, asked.count, assignments)
     except ControllerError as error:
         unknown = error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return CreatePartitionsTopicResult(

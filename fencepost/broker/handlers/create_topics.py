@@ -21,8 +21,9 @@ from typing import Final
 from fencepost.broker.configs.describe import topic_entries
 from fencepost.broker.configs.topic import validate_topic_configs
 from fencepost.broker.context import Context
-from fencepost.broker.controller import ControllerError, NewTopic
 from fencepost.broker.image import TopicImage
+from fencepost.broker.refusals import ControllerError
+from fencepost.broker.topic_plans import NewTopic
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -114,12 +115,12 @@ def _count_partitions(ctx: Context, topics: Sequence[CreatableTopic]) -> int:
 def _plan(ctx: Context, asked: CreatableTopic) -> _Planned | CreatableTopicResult:
     controller, configs = ctx.broker.controller, {c.name: c.value for c in asked.configs}
     try:
-        controller.check_new_name(asked.name)
+        controller.plans.check_new_name(asked.name)
         invalid = validate_topic_configs(configs, ctx.broker.configs.layers.topic_defaults)
         if invalid is not None:
             return _error(asked.name, invalid.code, invalid.message)
         texts = {name: value for name, value in configs.items() if value is not None}
-        planned = controller.plan_topic(_new_topic(ctx, asked, texts))
+        planned = controller.plans.plan_topic(_new_topic(ctx, asked, texts))
     except ControllerError as error:
         return _error(asked.name, error.code, error.message)
     return _Planned(planned, texts)
@@ -153,7 +154,7 @@ def _assignments(ctx: Context, asked: CreatableTopic) -> tuple[tuple[int, ...], 
                 f"A manual partition assignment was specified, but {name} was not set to -1.",
             )
     by_index = _by_index(asked.assignments)
-    ctx.broker.controller.check_assignments(tuple(by_index.values()))
+    ctx.broker.controller.plans.check_assignments(tuple(by_index.values()))
     if sorted(by_index) != list(range(len(by_index))):
         raise ControllerError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

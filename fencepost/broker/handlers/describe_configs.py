@@ -17,7 +17,7 @@ from fencepost.broker.configs import describe
 from fencepost.broker.configs.change import ResourceType, parse_node_id
 from fencepost.broker.configs.definitions import ConfigError
 from fencepost.broker.context import Context
-from fencepost.broker.controller import topic_name_problem
+from fencepost.broker.topic_plans import topic_name_problem
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -9,8 +9,8 @@ Missing: transactions, so no coordinator epoch (-1) and no start of a transactio
 from typing import Final
 
 from fencepost.broker.context import Context
-from fencepost.broker.controller import topic_name_problem
 from fencepost.broker.ladder import find_leader
+from fencepost.broker.topic_plans import topic_name_problem
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_producers import (
     DescribeProducersRequest,

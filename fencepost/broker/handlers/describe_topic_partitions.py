@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from fencepost.broker import authorized
 from fencepost.broker.broker import Broker
 from fencepost.broker.context import Context
-from fencepost.broker.controller import topic_name_problem
 from fencepost.broker.image import TopicImage
+from fencepost.broker.topic_plans import topic_name_problem
 from fencepost.broker.topics import offline_replicas, online_brokers, shown_epoch
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_topic_partitions import (

@@ -16,9 +16,9 @@ Missing: the transaction coordinator.
 from typing import Final
 
 from fencepost.broker.context import Context
-from fencepost.broker.controller import ControllerError
 from fencepost.broker.groups.coordinator import OFFSETS_TOPIC, partition_of
 from fencepost.broker.image import BrokerImage
+from fencepost.broker.refusals import ControllerError
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.find_coordinator import (
     Coordinator,

@@ -20,9 +20,10 @@ from uuid import UUID
 
 from fencepost.broker import authorized
 from fencepost.broker.context import Context
-from fencepost.broker.controller import ControllerError, topic_name_problem
 from fencepost.broker.image import TopicImage
 from fencepost.broker.ladder import NO_EPOCH
+from fencepost.broker.refusals import ControllerError
+from fencepost.broker.topic_plans import topic_name_problem
 from fencepost.broker.topics import offline_replicas, online_brokers
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.metadata import (

@@ -13,12 +13,12 @@ from types import ModuleType
 from typing import TypeAlias
 
 from fencepost.broker.cluster import Address, Cluster, ClusterOptions, Conformance
-from fencepost.broker.controller import NewTopic
 from fencepost.broker.scheduler import Clock, ManualClock
 from fencepost.broker.server import logs
 from fencepost.broker.server.driver import SystemClock
 from fencepost.broker.server.listener import bind
 from fencepost.broker.server.server import Server
+from fencepost.broker.topic_plans import NewTopic
 
 BACKLOG = 512
 WILDCARDS = ("0.0.0.0", "::")

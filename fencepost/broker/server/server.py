@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 from fencepost.broker import steering
 from fencepost.broker.cluster import Cluster
-from fencepost.broker.controller import ControllerError
 from fencepost.broker.events import Kind
+from fencepost.broker.refusals import ControllerError
 from fencepost.broker.scheduler import Clock, ManualClock, advance
 from fencepost.broker.server import logs
 from fencepost.broker.server.connection import Connection

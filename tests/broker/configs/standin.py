@@ -10,13 +10,14 @@ from typing import Any, TypeAlias, cast
 from fencepost.broker.broker import Broker
 from fencepost.broker.configs.resolve import BrokerConfigs
 from fencepost.broker.context import Context, Peer
-from fencepost.broker.controller import Controller, NewTopic
+from fencepost.broker.controller import Controller
 from fencepost.broker.handlers import (
     alter_configs,
     describe_configs,
     incremental_alter_configs,
 )
 from fencepost.broker.image import BrokerImage, ClusterImage
+from fencepost.broker.topic_plans import NewTopic
 
 Message: TypeAlias = Any
 """A request or response of any API."""

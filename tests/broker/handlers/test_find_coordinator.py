@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.broker.controller import ControllerError
 from fencepost.broker.groups.coordinator import OFFSETS_TOPIC, partition_of
 from fencepost.broker.image import NO_LEADER, ClusterImage
+from fencepost.broker.refusals import ControllerError
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.find_coordinator import (
     Coordinator,

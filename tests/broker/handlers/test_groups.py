@@ -11,7 +11,6 @@ from uuid import UUID
 import pytest
 
 from fencepost.broker.context import Context, Peer
-from fencepost.broker.controller import NewTopic
 from fencepost.broker.groups.coordinator import OFFSETS_TOPIC
 from fencepost.broker.groups.records import CommittedOffset, GroupRecord, OffsetRecord, decode
 from fencepost.broker.handlers import (
@@ -27,6 +26,7 @@ from fencepost.broker.handlers import (
     offset_fetch,
     sync_group,
 )
+from fencepost.broker.topic_plans import NewTopic
 from fencepost.broker.waits import Wait
 from fencepost.protocol import codec
 from fencepost.protocol.apis import BY_NAME

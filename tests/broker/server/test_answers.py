@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencepost.broker.controller import NewTopic
+from fencepost.broker.topic_plans import NewTopic
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.server.edge import Edge
 

@@ -1,0 +1,21 @@
+"""How the controller says no."""
+
+from fencepost.protocol.errors import ErrorCode
+
+
+class ControllerError(Exception):
+    """A request that the controller refuses, by Kafka's code and words."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class ControllerUnreachable(ControllerError):
+    """The broker that was asked is cut off from the controller."""
+
+    def __init__(self, broker_id: int) -> None:
+        super().__init__(
+            ErrorCode.REQUEST_TIMED_OUT, f"broker {broker_id} does not reach the controller"
+        )
