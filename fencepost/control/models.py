@@ -57,6 +57,8 @@ class BrokerState(Answer):
     """Of its process."""
     fenced: bool
     """Whether the controller takes it for offline: then it leads nothing and is in no ISR."""
+    epoch: int
+    """Of its registration; rises each time that it registers (KIP-903)."""
     isolated_from: tuple[int | Literal["controller"], ...]
     """Whom it does not reach, because a test has cut the links."""
 
@@ -93,6 +95,7 @@ class ClusterState(Answer):
                             "port": 9092,
                             "state": "running",
                             "fenced": False,
+                            "epoch": 1,
                             "isolated_from": [],
                         },
                         {

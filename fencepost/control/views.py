@@ -73,6 +73,7 @@ def broker_state(cluster: Cluster, broker_id: int, *, reached_host: str) -> Brok
         port=registered.port,
         state="running" if broker.running else down,
         fenced=registered.fenced,
+        epoch=registered.epoch,
         isolated_from=tuple(
             "controller" if node == CONTROLLER else node
             for node in cluster.network.cut_off(broker_id)

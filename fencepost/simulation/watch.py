@@ -67,7 +67,8 @@ class Watch:
         self._controller = cluster.controller
         self._image: ClusterImage = cluster.controller.image
         self._enough = enough_replicas
-        self._via: Link | None = None
+        self.via: Link | None = None
+        """Where the message came from, and went to, that arrives now; None where none does."""
         topic = self._image.topics[TOPIC]
         self.partitions = [History(index) for index in range(len(topic.partitions))]
         self._seen = {
@@ -83,11 +84,9 @@ class Watch:
 
     def look(self, link: Link) -> None:
         """A message has arrived, or was lost on its way."""
-        self._via = link
         for node in link:
             if node != CONTROLLER:
                 self.look_at(node)
-        self._via = None
         self.look_at_controller()
 
     def look_at_all(self) -> None:
@@ -250,7 +249,7 @@ class Watch:
 
     def _see_advance(self, broker: Broker, seen: Seen, before: int, after: int) -> None:
         """A leader's high watermark rises, perhaps because of a message of another broker."""
-        via = self._via
+        via = self.via
         if via is None or via.source == CONTROLLER or via.target != broker.broker_id:
             return
         replica = seen.replica
@@ -305,11 +304,10 @@ class Watch:
         demand(must.changes_have_epochs, index, was, now)
         history.thinned |= not set(was.replicas) <= set(now.replicas)
         self.note(index, now.leader, now.leader_epoch, now.partition_epoch, *now.isr)
-        if now.leader_epoch != was.leader_epoch and now.leader not in (
-            NO_LEADER,
-            *was.isr,
-            *was.elr,
-        ):
+        # One proposal may bring a follower into the ISR and end a reassignment by that.
+        proposed = self.via is not None and self.via.target == CONTROLLER
+        clean = (NO_LEADER, *was.isr, *was.elr)
+        if now.leader_epoch != was.leader_epoch and now.leader not in clean and not proposed:
             demand(must.elections_are_clean, index, was, now, self.may_be_unclean)
             history.taint(f"broker {now.leader} was elected uncleanly")
         if not history.tainted:

@@ -85,11 +85,13 @@ class World:
 
     def deliver(self, link: Link) -> None:
         """Let the oldest message of a link arrive; nothing where there is none."""
+        self.watch.via = link
         if self.links.deliver(link):
             self.messages += 1
             self.cluster.scheduler.run_due()
             self.watch.look(link)
             self.clients.check_acknowledged()
+        self.watch.via = None
 
     def settle(self) -> None:
         """Let messages arrive until there are no more."""

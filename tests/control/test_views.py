@@ -29,6 +29,7 @@ async def test_the_cluster(server: Server, control: httpx.AsyncClient) -> None:
             "port": address.port,
             "state": "running",
             "fenced": False,
+            "epoch": 1,
             "isolated_from": [],
         }
         for i, address in enumerate(addresses, start=1)

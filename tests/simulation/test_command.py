@@ -45,7 +45,7 @@ def test_a_broken_invariant_is_shown_with_a_schedule_that_breaks_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate_off(monkeypatch)
-    assert main(["simulate", "--seeds", "20", "--jobs", "1"]) == 1
+    assert main(["simulate", "--seeds", "1000", "--jobs", "1"]) == 1
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert "(fencepost simulate --seed " in lines[0]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from fencepost.simulation.schedule import (
     ACKS_ALL,
     ACKS_LEADER,
+    BACK,
     CLEAN,
     FORMS,
     LEAVE,
@@ -24,6 +25,7 @@ from fencepost.simulation.schedule import (
 WORDS = {
     Verb.PRODUCE: [ACKS_ALL, ACKS_LEADER],
     Verb.ELECT: [CLEAN, UNCLEAN],
+    Verb.REASSIGN: ["2", "3,1,12", BACK],
     Verb.KILL: ["now", "timeout", "never"],
     Verb.ISOLATE: ["now", "timeout", "never"],
     Verb.HOLD: [STAY, LEAVE],
@@ -68,6 +70,7 @@ def test_a_printed_schedule_is_the_same_schedule(setup: Setup, done: list[Action
         ("deliver 1->3", Action(Verb.DELIVER, broker=3, other=1)),
         ("produce p0 to 2 acks=all x3", Action(Verb.PRODUCE, 0, 2, amount=3, how="all")),
         ("elect p0 3 unclean", Action(Verb.ELECT, 0, 3, how="unclean")),
+        ("reassign p1 to 4,2", Action(Verb.REASSIGN, 1, how="4,2")),
         ("kill 2 fence=never", Action(Verb.KILL, broker=2, how="never")),
         ("hold-at p1 2 +5", Action(Verb.HOLD_AT, 1, 2, amount=5)),
         ("settle", Action(Verb.SETTLE)),
@@ -92,6 +95,7 @@ def test_comments_and_empty_lines_are_left_out() -> None:
         (f"{Setup()}\nexplode 3", "there is no action 'explode'"),
         (f"{Setup()}\ndeliver 1", "deliver is written 'deliver {other}->{broker}'"),
         (f"{Setup()}\nkill 1 fence=maybe", "kill knows never, now, timeout"),
+        (f"{Setup()}\nreassign p0 to 1,", "reassign knows back, broker ids with commas"),
         (f"{Setup()}\nsettle down", "settle is written 'settle'"),
     ],
 )

@@ -93,6 +93,7 @@ def test_an_action_without_sense_does_nothing(verb: Verb) -> None:
     how = {
         Verb.PRODUCE: "all",
         Verb.ELECT: "clean",
+        Verb.REASSIGN: "7,8",
         Verb.KILL: "now",
         Verb.ISOLATE: "now",
         Verb.HOLD: "leave",
