@@ -56,13 +56,17 @@ class InSyncReplicas:
             self._propose(replica, (*replica.isr, follower_id))
 
     def drop_laggards(self) -> None:
-        """Propose every ISR without the followers that lag too long; repeat what got lost."""
+        """Propose every ISR without the followers that lag too long, or with those that do not.
+
+        What got lost is repeated, and what was refused.
+        """
         broker = self._broker
         oldest_ms = broker.scheduler.now_ms() - broker.configs.replica_lag_time_max_ms
         for replica in list(broker.replicas.values()):
             if not replica.is_leader:
                 continue
             self.repeat(replica)
+            replica.reconsider([b for b in replica.followers if b not in replica.isr])
             laggards = replica.laggards(oldest_ms)
             if laggards:
                 self._drop(replica, laggards)
@@ -148,5 +152,10 @@ class InSyncReplicas:
             and replica.partition_epoch == proposal.partition_epoch
         ):
             replica.withdraw_proposal()
+            ids = tuple(broker_id for broker_id, _ in proposal.isr)
+            if self._proposal(replica, ids).isr != proposal.isr:
+                # Somebody has fetched in another registration meanwhile. Where nobody has, the
+                # same would be refused again, and `drop_laggards` comes back to it.
+                replica.reconsider(tuple(replica.followers))
         elif answer is ErrorCode.STALE_BROKER_EPOCH:
             replica.proposal_lost = True  # it is to be repeated in the present registration

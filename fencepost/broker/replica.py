@@ -157,6 +157,11 @@ class Replica:
         """Leader: whether the high watermark has reached the start of its epoch (KIP-207)."""
         return self.high_watermark >= self.epoch_start_offset
 
+    @property
+    def ends_behind_a_hole(self) -> bool:
+        """Whether it truncates in rounds: a batch that lay across an offset went whole."""
+        return self.log.segments()[-1].next_offset < self.log.log_end_offset
+
     def lead(self, image: PartitionImage, *, now_ms: int) -> None:
         """Lead in the image's epoch, or take over its changed ISR within the epoch."""
         if self.role is Role.LEADER and self.leader_epoch == image.leader_epoch:
@@ -165,9 +170,8 @@ class Replica:
         self._take(image)
         self.role = Role.LEADER
         self.leader_epoch = image.leader_epoch
-        # Elected while it truncated in rounds, it may end behind a hole: a batch that lay across an
-        # offset went whole. No follower would ever reach such an end.
-        self.truncate_to(self.log.segments()[-1].next_offset)
+        if self.ends_behind_a_hole:  # no follower would ever reach such an end
+            self.truncate_to(self.log.segments()[-1].next_offset)
         self.epoch_start_offset = self.log.log_end_offset
         self.log.assign_epoch_start(image.leader_epoch, self.epoch_start_offset)
         self.followers = {}
@@ -321,7 +325,6 @@ class Replica:
         """Leader: the controller has refused what it proposed, and the ISR is as it was."""
         self.pending_isr = None
         self._raise_watermark()
-        self.reconsider(tuple(self.followers))  # who fetched meanwhile was not looked at
 
     def laggards(self, oldest_ms: int) -> set[int]:
         """Leader: followers of the ISR that lack records, and last had all before ``oldest_ms``."""

@@ -263,7 +263,8 @@ def roll(cluster: Cluster, topic: str, index: int) -> None:
     now_ms = cluster.scheduler.now_ms()
     for broker_id in partition.replicas:
         replica = cluster.brokers[broker_id].replicas.get((topic, index))
-        if replica is not None:
+        # One that truncates in rounds may end behind a hole, and closes nothing until it is done.
+        if replica is not None and not replica.ends_behind_a_hole:
             replica.log.roll(now_ms)
             cluster.events.emit(
                 Kind.SEGMENT_ROLLED,

@@ -104,6 +104,7 @@ class ClusterState(Answer):
                             "port": 9093,
                             "state": "running",
                             "fenced": True,
+                            "epoch": 2,
                             "isolated_from": ["controller", 1],
                         },
                     ],

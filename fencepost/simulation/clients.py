@@ -11,78 +11,22 @@ from typing import Final, cast
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.cluster import Cluster
-from fencepost.broker.context import Context, Peer
 from fencepost.broker.network import CONTROLLER
 from fencepost.broker.waits import Wait
-from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from fencepost.protocol.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from fencepost.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-)
-from fencepost.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
-from fencepost.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-)
-from fencepost.protocol.messages.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
-from fencepost.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from fencepost.protocol.messages.fetch import PartitionData
+from fencepost.protocol.messages.produce import ProduceResponse
 from fencepost.protocol.records import Record, build_batch, iter_headers, read_header
+from fencepost.simulation import asking
 from fencepost.simulation import invariants as must
 from fencepost.simulation.history import Batches
 from fencepost.simulation.invariants import demand
-from fencepost.simulation.schedule import ACKS_ALL, TOPIC, Setup
+from fencepost.simulation.schedule import ACKS_ALL, Setup
 from fencepost.simulation.watch import Watch
 
-PRODUCE: Final = BY_NAME["produce"]
-FETCH: Final = BY_NAME["fetch"]
-LIST_OFFSETS: Final = BY_NAME["list_offsets"]
-METADATA: Final = BY_NAME["metadata"]
-OFFSET_FOR_LEADER_EPOCH: Final = BY_NAME["offset_for_leader_epoch"]
-ALTER_PARTITION_REASSIGNMENTS: Final = BY_NAME["alter_partition_reassignments"]
-DELETE_RECORDS: Final = BY_NAME["delete_records"]
-PRODUCE_VERSION: Final = 12
-FETCH_VERSION: Final = 12
-"""The newest versions that name topics; brokers may serve less (``fetch``)."""
-LIST_VERSION: Final = 9
-METADATA_VERSION: Final = 9
 FIRST_FETCH_WITH_DIVERGENCE: Final = 12
 LAST_FETCH_FROM_LEADERS: Final = 10
-LATEST: Final = -1
-EARLIEST: Final = -2
-TIMEOUT_MS: Final = 20_000
-_PEER: Final = Peer(connection_id="client", host="192.0.2.1")
 _ASK_ANEW: Final = frozenset(
     {
         ErrorCode.FENCED_LEADER_EPOCH,
@@ -91,7 +35,6 @@ _ASK_ANEW: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-_EVERYTHING: Final = 1 << 20
 _TIMESTAMP: Final = 1_700_000_000_000
 
 
@@ -146,15 +89,6 @@ class Clients:
         value = b"%d" % number
         batch = build_batch([Record(i, _TIMESTAMP, None, value) for i in range(number % 3 + 1)])
         crc = read_header(batch).crc
-        request = ProduceRequest(
-            acks=-1 if acks == ACKS_ALL else 1,
-            timeout_ms=TIMEOUT_MS,
-            topic_data=(
-                TopicProduceData(
-                    name=TOPIC, partition_data=(PartitionProduceData(index=index, records=batch),)
-                ),
-            ),
-        )
 
         def answered(answer: object) -> None:
             partition = cast(ProduceResponse, answer).responses[0].partition_responses[0]
@@ -163,7 +97,7 @@ class Clients:
                 found = (broker.broker_id, index, partition.base_offset, crc)
                 self._acknowledged.append(found)
 
-        answer = broker.handle(PRODUCE, self._context(broker, PRODUCE_VERSION), request)
+        answer = asking.produce(broker, index, batch, acks=-1 if acks == ACKS_ALL else 1)
         if isinstance(answer, Wait):
             self.refused = ErrorCode.REQUEST_TIMED_OUT
             answer.then(answered)
@@ -201,19 +135,15 @@ class Clients:
 
     def _fetch(self, reader: Reader, broker: Broker, index: int) -> PartitionData:
         tip = reader.read.tip
-        knows_last = self._fetch_version >= FIRST_FETCH_WITH_DIVERGENCE and tip is not None
-        partition = FetchPartition(
-            partition=index,
-            current_leader_epoch=reader.epoch,
-            fetch_offset=reader.read.end,
-            last_fetched_epoch=tip.epoch if knows_last and tip is not None else -1,
-            partition_max_bytes=_EVERYTHING,
+        knows_last = self._fetch_version >= FIRST_FETCH_WITH_DIVERGENCE
+        return asking.fetch(
+            broker,
+            index,
+            self._fetch_version,
+            offset=reader.read.end,
+            epoch=reader.epoch,
+            last_epoch=tip.epoch if knows_last and tip is not None else asking.NO_EPOCH,
         )
-        request = FetchRequest(
-            max_bytes=_EVERYTHING, topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),)
-        )
-        answer = broker.handle(FETCH, self._context(broker, self._fetch_version), request)
-        return cast(FetchResponse, answer).responses[0].partitions[0]
 
     def _take(self, reader: Reader, index: int, records: tuple[Buffer, ...]) -> None:
         history = self._watch.partitions[index]
@@ -254,16 +184,7 @@ class Clients:
         """Ask where the epoch of the last batch read ends, and whether that may be relied on."""
         tip = reader.read.tip
         if tip is not None:
-            partition = OffsetForLeaderPartition(
-                partition=index, current_leader_epoch=reader.epoch, leader_epoch=tip.epoch
-            )
-            request = OffsetForLeaderEpochRequest(
-                replica_id=-1,
-                topics=(OffsetForLeaderTopic(topic=TOPIC, partitions=(partition,)),),
-            )
-            ctx = self._context(broker, OFFSET_FOR_LEADER_EPOCH.max_version)
-            response = broker.handle(OFFSET_FOR_LEADER_EPOCH, ctx, request)
-            end = cast(OffsetForLeaderEpochResponse, response).topics[0].partitions[0]
+            end = asking.epoch_end(broker, index, epoch=reader.epoch, asked=tip.epoch)
             if end.error_code in _ASK_ANEW:
                 reader.epoch = self._epoch_at(broker, index, reader.epoch)
             if end.error_code or end.end_offset < 0:
@@ -282,7 +203,7 @@ class Clients:
 
     def _reset(self, reader: Reader, broker: Broker, index: int) -> None:
         """Begin anew at the log start, as ``auto.offset.reset=earliest`` has it."""
-        found = self._list(broker, index, reader.epoch, EARLIEST)
+        found = asking.list_offset(broker, index, asking.EARLIEST, epoch=reader.epoch)
         if not found.error_code:
             reader.read.begin_at(found.offset)
 
@@ -296,7 +217,7 @@ class Clients:
             asker = self._askers[client, index] = Asker(f"c{client} of p{index}")
         if asker.epoch < 0:
             asker.epoch = self._epoch_at(broker, index, asker.epoch)
-        found = self._list(broker, index, asker.epoch, LATEST)
+        found = asking.list_offset(broker, index, asking.LATEST, epoch=asker.epoch)
         if found.error_code in _ASK_ANEW:
             asker.epoch = self._epoch_at(broker, index, asker.epoch)
         elif not found.error_code:
@@ -305,64 +226,25 @@ class Clients:
             asker.latest = found.offset
             self._watch.note(index, found.offset)
 
-    def _list(
-        self, broker: Broker, index: int, epoch: int, timestamp: int
-    ) -> ListOffsetsPartitionResponse:
-        partition = ListOffsetsPartition(
-            partition_index=index, timestamp=timestamp, current_leader_epoch=epoch
-        )
-        request = ListOffsetsRequest(
-            replica_id=-1, topics=(ListOffsetsTopic(name=TOPIC, partitions=(partition,)),)
-        )
-        answer = broker.handle(LIST_OFFSETS, self._context(broker, LIST_VERSION), request)
-        return cast(ListOffsetsResponse, answer).topics[0].partitions[0]
-
     def delete(self, index: int, broker_id: int) -> None:
         """Delete all records below the high watermark."""
-        broker = self._cluster.brokers[broker_id]
-        partition = DeleteRecordsPartition(partition_index=index, offset=-1)
-        request = DeleteRecordsRequest(
-            timeout_ms=TIMEOUT_MS,
-            topics=(DeleteRecordsTopic(name=TOPIC, partitions=(partition,)),),
-        )
-        broker.handle(DELETE_RECORDS, self._context(broker, DELETE_RECORDS.max_version), request)
+        asking.delete_records(self._cluster.brokers[broker_id], index)
 
     def reassign(self, index: int, target: tuple[int, ...] | None) -> None:
         """Give a partition other replicas, or None: those that it had; by any broker that can."""
         network = self._cluster.network
-        broker = next(
-            (b for b in self._cluster.brokers.values() if network.reaches(b.broker_id, CONTROLLER)),
-            None,
+        able = (
+            b for b in self._cluster.brokers.values() if network.reaches(b.broker_id, CONTROLLER)
         )
-        if broker is None:
-            return
-        partition = ReassignablePartition(partition_index=index, replicas=target)
-        request = AlterPartitionReassignmentsRequest(
-            topics=(ReassignableTopic(name=TOPIC, partitions=(partition,)),)
-        )
-        api = ALTER_PARTITION_REASSIGNMENTS
-        broker.handle(api, self._context(broker, api.max_version), request)
+        broker = next(able, None)
+        if broker is not None:
+            asking.reassign(broker, index, target)
 
     # -- metadata -------------------------------------------------------------------------------
 
     def _epoch_at(self, broker: Broker, index: int, known: int) -> int:
         """The leader epoch of a broker's metadata, unless an older one than is known."""
-        request = MetadataRequest(
-            topics=(MetadataRequestTopic(name=TOPIC),), allow_auto_topic_creation=False
-        )
-        answer = broker.handle(METADATA, self._context(broker, METADATA_VERSION), request)
-        topic = cast(MetadataResponse, answer).topics[0]
-        found = {p.partition_index: p.leader_epoch for p in topic.partitions}
-        return max(known, found.get(index, known))
-
-    def _context(self, broker: Broker, version: int) -> Context:
-        return Context(
-            broker=broker,
-            version=version,
-            client_id="simulated",
-            peer=_PEER,
-            now_ms=self._cluster.scheduler.now_ms(),
-        )
+        return max(known, asking.leader_epoch(broker, index))
 
 
 def _fetch_version(ceiling: int) -> int:
@@ -372,5 +254,5 @@ def _fetch_version(ceiling: int) -> int:
     one of them is about to truncate, and never hear of it: there they read from leaders alone.
     """
     if ceiling >= FIRST_FETCH_WITH_DIVERGENCE:
-        return min(ceiling, FETCH_VERSION)
+        return min(ceiling, asking.NEWEST_BY_NAME)
     return min(ceiling, LAST_FETCH_FROM_LEADERS)

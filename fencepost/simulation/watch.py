@@ -17,46 +17,13 @@ from fencepost.simulation import invariants as must
 from fencepost.simulation.history import Batch, Batches, History
 from fencepost.simulation.invariants import demand
 from fencepost.simulation.schedule import TOPIC
+from fencepost.simulation.seen import Seen
 from fencepost.storage.log import Log
 
 UNKNOWN_EPOCH: Final = -1
 """Of a replica that is new, until an image says what it is."""
 _ALL_AT_ONCE: Final = 1 << 30
 _DIGEST_BITS: Final = (1 << 61) - 1
-
-
-class Seen:
-    """One broker's replica of one partition, as it was after the last step."""
-
-    __slots__ = ("end", "epoch", "high_watermark", "key", "log", "model", "replica", "where")
-
-    def __init__(self, broker_id: int, index: int) -> None:
-        self.key = (TOPIC, index)
-        self.where = f"p{index} on broker {broker_id}"
-        self.replica: Replica | None = None
-        self.log: Log | None = None
-        self.model = Batches()
-        """What its log holds; it is known while its broker is down as well."""
-        self.epoch = -1
-        self.end = 0
-        self.high_watermark = 0
-
-    def lose(self) -> None:
-        """The broker has no replica, at least not any more."""
-        if self.replica is not None:
-            self.replica = self.log = None
-            self.model.begin_at(0)
-            self.end = self.high_watermark = 0
-
-    def is_as_before(self, replica: Replica) -> bool:
-        """Whether nothing has happened to it."""
-        return (
-            replica is self.replica
-            and replica.high_watermark == self.high_watermark
-            and replica.log.log_end_offset == self.end
-            and replica.leader_epoch == self.epoch
-            and replica.log is self.log
-        )
 
 
 class Watch:
@@ -157,11 +124,7 @@ class Watch:
         self, broker_id: int, history: History, seen: Seen, replica: Replica, *, led: bool
     ) -> None:
         end, model = replica.log.log_end_offset, seen.model
-        if (
-            end > seen.end
-            and replica.log.log_start_offset >= end
-            and _is_anew(replica.log, seen.end)
-        ):
+        if seen.starts_anew(replica.log):
             model.begin_at(end)
         elif end < seen.end:
             if led and replica.is_leader:
@@ -292,7 +255,8 @@ class Watch:
     def _see_registrations(self) -> None:
         brokers = self._image.brokers
         for index, partition in enumerate(self._image.topics[TOPIC].partitions):
-            demand(must.fenced_replicas_are_not_in_sync, index, partition, brokers)
+            if partition.leader != NO_LEADER or not self.may_be_unclean:
+                demand(must.fenced_replicas_are_not_in_sync, index, partition, brokers)
 
             demand(must.leaders_are_in_sync, index, partition, brokers)
 
@@ -304,14 +268,12 @@ class Watch:
         demand(must.changes_have_epochs, index, was, now)
         history.thinned |= not set(was.replicas) <= set(now.replicas)
         self.note(index, now.leader, now.leader_epoch, now.partition_epoch, *now.isr)
-        # One proposal may bring a follower into the ISR and end a reassignment by that.
-        proposed = self.via is not None and self.via.target == CONTROLLER
-        clean = (NO_LEADER, *was.isr, *was.elr)
-        if now.leader_epoch != was.leader_epoch and now.leader not in clean and not proposed:
+        joined = [b for b in (*now.isr, *now.elr) if b not in (*was.isr, *was.elr)]
+        # Leaders propose who joins. What the controller makes of it by itself loses records.
+        if joined and (self.via is None or self.via.target != CONTROLLER):
             demand(must.elections_are_clean, index, was, now, self.may_be_unclean)
-            history.taint(f"broker {now.leader} was elected uncleanly")
+            history.taint(f"brokers {joined} were made the ISR, uncleanly")
         if not history.tainted:
-            joined = [b for b in (*now.isr, *now.elr) if b not in (*was.isr, *was.elr)]
             self._demand_in_sync(history, joined)
 
     # -- what only a test does, and clients see ---------------------------------------------------
@@ -380,8 +342,3 @@ class Watch:
             at = headers[-1].next_offset
         watched = [b.crc for b in seen.model.all if b.next_offset > log.log_start_offset]
         demand(must.logs_are_as_they_were_watched, seen.where, held, watched)
-
-
-def _is_anew(log: Log, before: int) -> bool:
-    """Whether a log that ended at ``before`` has dropped everything, and begins further on."""
-    return log.segments()[0].base_offset > before

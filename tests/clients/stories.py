@@ -103,19 +103,13 @@ class Stage:
 
     @contextmanager
     def client(
-        self,
-        kind: str,
-        *,
-        client_id: str | None = None,
-        policy: str = "none",
-        bootstrap: str | None = None,
+        self, kind: str, *, policy: str = "none", bootstrap: str | None = None
     ) -> Iterator[Dialogue]:
         """A consumer that is told what to read: ``java``, ``confluent`` or ``go``.
 
-        :param client_id: Its kind, if left out.
+        That is its client id as well.
         """
-        name = client_id or kind
-        arguments = [bootstrap or self.cluster.bootstrap, TOPIC, name, policy]
+        arguments = [bootstrap or self.cluster.bootstrap, TOPIC, kind, policy]
         if kind == "java":
             command = java.command(str(java.HOME / "ReaderStory.java"), *arguments)
         elif kind == "go":
@@ -123,7 +117,7 @@ class Stage:
         else:
             arguments[-1] = policy.replace("none", "error")
             command = [sys.executable, str(READER), *arguments]
-        with Dialogue(command, self.folder / f"{name}.log") as reader:
+        with Dialogue(command, self.folder / f"{kind}.log") as reader:
             reader.hear_until("ready")
             yield reader
 

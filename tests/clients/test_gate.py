@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,19 +11,6 @@ from tests.harness.cluster import wait_until
 
 CLIENTS = ("java", "confluent")
 OFFSET_NOT_AVAILABLE = 78
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("stage")) as made:
-        yield made
-
-
-@pytest.fixture
-def fresh(kept: Stage) -> Stage:
-    """Nothing of the test before is left."""
-    kept.control.reset()
-    return kept
 
 
 @pytest.mark.parametrize("client", CLIENTS)

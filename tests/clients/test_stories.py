@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from pathlib import Path
 
 import pytest
 
-from tests.clients.stories import Stage, prints, stage
+from tests.clients.stories import PAGE, Stage, prints
 from tests.harness.cluster import wait_until
 
 CLIENTS = ("java", "confluent")
 FENCED_LEADER_EPOCH = 74
 UNKNOWN_LEADER_EPOCH = 75
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("stage")) as made:
-        yield made
-
-
-@pytest.fixture
-def fresh(kept: Stage) -> Stage:
-    """Nothing of the test before is left."""
-    kept.control.reset()
-    return kept
 
 
 def test_a_zombie_fetches_but_does_not_count(fresh: Stage) -> None:
@@ -49,6 +37,13 @@ def test_clients_get_over_stale_metadata(fresh: Stage, client: str) -> None:
         fresh.play("stale-rejoins")
         assert reader.hear_until(lambda _: True) == prints("stale-leader")
         reader.end()
+
+
+def test_every_block_of_the_page_is_played() -> None:
+    sources = "".join(path.read_text() for path in Path(__file__).parent.glob("*.py"))
+    names = re.findall(r"<!-- (?:run|prints): (\S+) -->", PAGE.read_text())
+    assert names
+    assert [name for name in names if f'"{name}"' not in sources] == []
 
 
 def _codes(stage: Stage, api: str, client: str, broker: int) -> set[int]:

@@ -19,19 +19,6 @@ NOT_LEADER = 6
 READ_BEFORE = "a0 at 0 to a19 at 19"
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("stage")) as made:
-        yield made
-
-
-@pytest.fixture
-def fresh(kept: Stage) -> Stage:
-    """Nothing of the test before is left."""
-    kept.control.reset()
-    return kept
-
-
 def test_the_java_consumer_is_told_where_the_logs_part(fresh: Stage) -> None:
     fresh.play("truncation-before")
     group = unique("shipping")

@@ -25,10 +25,6 @@ class Control:
     def close(self) -> None:
         self._client.close()
 
-    def create_topic(self, name: str, assignments: list[list[int]]) -> Json:
-        """Each partition's brokers, the preferred leader first."""
-        return self._ask("POST", "/v1/topics", {"name": name, "assignments": assignments})
-
     def partition(self, topic: str, index: int = 0) -> Json:
         return self._ask("GET", f"/v1/topics/{topic}/partitions/{index}")
 

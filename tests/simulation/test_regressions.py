@@ -65,6 +65,27 @@ SCHEDULES = {
         settle
         stop 3
     """,
+    "nor does one whose segments are closed in the midst of it": """
+        cluster seed=2060 brokers=3 partitions=1 replicas=3 min.insync=2 unclean=no fetch=18
+        kill 2 fence=now
+        produce p0 to 1 acks=all x1
+        produce p0 to 1 acks=all x3
+        kill 1 fence=timeout
+        hold p0 3 isr=stay
+        start 1
+        deliver 0->3
+        deliver 0->3
+        produce p0 to 3 acks=1 x1
+        kill 3 fence=now
+        start 3
+        settle
+        kill 1 fence=timeout
+        start 1
+        hold p0 1 isr=stay
+        settle
+        roll p0
+        stop 3
+    """,
     "a follower that fetched while a proposal was refused is looked at again": """
         cluster seed=4732 brokers=2 partitions=1 replicas=2 min.insync=1 unclean=no fetch=18
         kill 1 fence=now
@@ -73,6 +94,22 @@ SCHEDULES = {
         kill 1 fence=never
         start 1
         deliver 1->2
+    """,
+    "a proposal that would be refused again is not made again at once": """
+        cluster seed=4568 brokers=3 partitions=3 replicas=3 min.insync=1 unclean=no fetch=18
+        produce p2 to 3 acks=all x3
+        deliver 3->1
+        deliver 1->3
+        deliver 3->1
+        deliver 3->1
+        deliver 3->1
+        kill 3 fence=now
+        start 3
+        settle
+        stop 1
+        settle
+        produce p2 to 3 acks=all x1
+        wipe p0 2
     """,
 }
 

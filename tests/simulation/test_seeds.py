@@ -12,7 +12,7 @@ from fencepost.simulation.schedule import Verb, parse
 from tests.harness.run import run
 
 SEEDS: Final = int(os.environ.get("FENCEPOST_SIMULATION_SEEDS", "1000"))
-"""How many of them to run; 10000 take some six minutes on two processors."""
+"""How many of them to run; 10000 take some four minutes on two idle processors."""
 STEPS: Final = 400
 
 

@@ -31,10 +31,15 @@ public class TruncationStory {
       truncated("none", none);
       reset("earliest", earliest);
       reset("latest", latest);
+      // An offset kept elsewhere, with the epoch of the record before it.
+      none.seek(partition, new OffsetAndMetadata(end - 5, Optional.of(0), ""));
+      truncated("seek", none);
+      times(none);
     }
-    sought(end - 5);
-    resumed();
-    times();
+    try (var consumer = consumer("none")) {
+      consumer.subscribe(List.of(partition.topic())); // the next member of the group
+      truncated("group", consumer);
+    }
   }
 
   /** auto.offset.reset=none: poll throws, and the application decides where to go on. */
@@ -60,14 +65,6 @@ public class TruncationStory {
     tell(name + ".next", show(next(consumer)));
   }
 
-  /** An offset kept elsewhere, with the epoch of the record before it. */
-  static void sought(long offset) {
-    try (var consumer = reader("none")) {
-      consumer.seek(partition, new OffsetAndMetadata(offset, Optional.of(0), ""));
-      truncated("seek", consumer);
-    }
-  }
-
   /** A member of the group reads all and commits where it is. */
   static void commit(long end) {
     try (var consumer = consumer("earliest")) {
@@ -78,22 +75,10 @@ public class TruncationStory {
     }
   }
 
-  /** The next member of the group finds that what was committed is gone. */
-  static void resumed() {
-    try (var consumer = consumer("none")) {
-      consumer.subscribe(List.of(partition.topic()));
-      truncated("group", consumer);
-    }
-  }
-
-  static void times() {
-    try (var consumer = reader("none")) {
-      ConsumerRecord<String, String> first = next(consumer), last = first;
-      while (last.offset() + 1 < consumer.endOffsets(List.of(partition)).get(partition)) last = next(consumer);
-      for (ConsumerRecord<String, String> record : List.of(first, last)) {
-        OffsetAndTimestamp found = consumer.offsetsForTimes(Map.of(partition, record.timestamp())).get(partition);
-        tell(record == first ? "time.first" : "time.last", "epoch " + found.leaderEpoch().orElse(-1));
-      }
+  static void times(KafkaConsumer<String, String> consumer) {
+    for (long time : new long[] {0, next(consumer).timestamp()}) {
+      OffsetAndTimestamp found = consumer.offsetsForTimes(Map.of(partition, time)).get(partition);
+      tell(time == 0 ? "time.first" : "time.later", "epoch " + found.leaderEpoch().orElse(-1));
     }
   }
 

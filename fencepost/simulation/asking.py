@@ -1,0 +1,174 @@
+"""What simulated clients ask of a broker: one question each, as a message to its handlers."""
+
+from typing import Final, cast
+
+from fencepost.broker.broker import Broker
+from fencepost.broker.context import Context, Peer
+from fencepost.protocol.apis import BY_NAME, Api
+from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from fencepost.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from fencepost.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from fencepost.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from fencepost.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from fencepost.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from fencepost.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from fencepost.simulation.schedule import TOPIC
+
+NEWEST_BY_NAME: Final = 12
+"""Of Fetch and Produce: the newest version that names topics, and has no ids."""
+LATEST: Final = -1
+EARLIEST: Final = -2
+NO_EPOCH: Final = -1
+_PRODUCE: Final = BY_NAME["produce"]
+_FETCH: Final = BY_NAME["fetch"]
+_LIST_OFFSETS: Final = BY_NAME["list_offsets"]
+_METADATA: Final = BY_NAME["metadata"]
+_OFFSET_FOR_LEADER_EPOCH: Final = BY_NAME["offset_for_leader_epoch"]
+_ALTER_PARTITION_REASSIGNMENTS: Final = BY_NAME["alter_partition_reassignments"]
+_DELETE_RECORDS: Final = BY_NAME["delete_records"]
+_LIST_VERSION: Final = 9
+_METADATA_VERSION: Final = 9
+_CONSUMER: Final = -1
+_HIGH_WATERMARK: Final = -1
+_TIMEOUT_MS: Final = 20_000
+_EVERYTHING: Final = 1 << 20
+_PEER: Final = Peer(connection_id="client", host="192.0.2.1")
+
+
+def produce(broker: Broker, index: int, batch: Buffer, *, acks: int) -> object:
+    """Send a batch; a response or a wait for it."""
+    data = PartitionProduceData(index=index, records=batch)
+    request = ProduceRequest(
+        acks=acks,
+        timeout_ms=_TIMEOUT_MS,
+        topic_data=(TopicProduceData(name=TOPIC, partition_data=(data,)),),
+    )
+    return _ask(broker, _PRODUCE, NEWEST_BY_NAME, request)
+
+
+def fetch(
+    broker: Broker, index: int, version: int, *, offset: int, epoch: int, last_epoch: int
+) -> PartitionData:
+    """Read all that comes after an offset.
+
+    :param epoch: The leader's, as far as the client knows.
+    :param last_epoch: Of the record before the offset; -1 where Fetch does not ask for it.
+    """
+    partition = FetchPartition(
+        partition=index,
+        current_leader_epoch=epoch,
+        fetch_offset=offset,
+        last_fetched_epoch=last_epoch,
+        partition_max_bytes=_EVERYTHING,
+    )
+    request = FetchRequest(
+        max_bytes=_EVERYTHING, topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),)
+    )
+    answer = _ask(broker, _FETCH, version, request)
+    return cast(FetchResponse, answer).responses[0].partitions[0]
+
+
+def epoch_end(broker: Broker, index: int, *, epoch: int, asked: int) -> EpochEndOffset:
+    """Where an epoch ends in the leader's log.
+
+    :param epoch: The leader's, as far as the client knows.
+    """
+    partition = OffsetForLeaderPartition(
+        partition=index, current_leader_epoch=epoch, leader_epoch=asked
+    )
+    request = OffsetForLeaderEpochRequest(
+        replica_id=_CONSUMER,
+        topics=(OffsetForLeaderTopic(topic=TOPIC, partitions=(partition,)),),
+    )
+    answer = _ask(broker, _OFFSET_FOR_LEADER_EPOCH, _OFFSET_FOR_LEADER_EPOCH.max_version, request)
+    return cast(OffsetForLeaderEpochResponse, answer).topics[0].partitions[0]
+
+
+def list_offset(
+    broker: Broker, index: int, timestamp: int, *, epoch: int
+) -> ListOffsetsPartitionResponse:
+    """An offset by its special timestamp."""
+    partition = ListOffsetsPartition(
+        partition_index=index, timestamp=timestamp, current_leader_epoch=epoch
+    )
+    request = ListOffsetsRequest(
+        replica_id=_CONSUMER, topics=(ListOffsetsTopic(name=TOPIC, partitions=(partition,)),)
+    )
+    answer = _ask(broker, _LIST_OFFSETS, _LIST_VERSION, request)
+    return cast(ListOffsetsResponse, answer).topics[0].partitions[0]
+
+
+def leader_epoch(broker: Broker, index: int) -> int:
+    """The leader epoch of a broker's metadata; -1 where it does not know the partition."""
+    request = MetadataRequest(
+        topics=(MetadataRequestTopic(name=TOPIC),), allow_auto_topic_creation=False
+    )
+    answer = _ask(broker, _METADATA, _METADATA_VERSION, request)
+    partitions = cast(MetadataResponse, answer).topics[0].partitions
+    return next((p.leader_epoch for p in partitions if p.partition_index == index), NO_EPOCH)
+
+
+def delete_records(broker: Broker, index: int) -> None:
+    """Delete all records below the high watermark; the answer is not waited for."""
+    partition = DeleteRecordsPartition(partition_index=index, offset=_HIGH_WATERMARK)
+    request = DeleteRecordsRequest(
+        timeout_ms=_TIMEOUT_MS,
+        topics=(DeleteRecordsTopic(name=TOPIC, partitions=(partition,)),),
+    )
+    _ask(broker, _DELETE_RECORDS, _DELETE_RECORDS.max_version, request)
+
+
+def reassign(broker: Broker, index: int, target: tuple[int, ...] | None) -> None:
+    """Give a partition other replicas; None takes back what is in progress."""
+    partition = ReassignablePartition(partition_index=index, replicas=target)
+    request = AlterPartitionReassignmentsRequest(
+        topics=(ReassignableTopic(name=TOPIC, partitions=(partition,)),)
+    )
+    api = _ALTER_PARTITION_REASSIGNMENTS
+    _ask(broker, api, api.max_version, request)
+
+
+def _ask(broker: Broker, api: Api, version: int, request: object) -> object:
+    ctx = Context(
+        broker=broker,
+        version=version,
+        client_id="simulated",
+        peer=_PEER,
+        now_ms=broker.scheduler.now_ms(),
+    )
+    return broker.handle(api, ctx, request)
