@@ -93,7 +93,7 @@ TARGETS = (
     Target(row="first_metadata", peer="kafka", limit=0.1),
     Target(row="reset", limit=5.0),
     Target(row="replication", limit=2.5),
-    *(Target(row=f"{verb}_max", limit=10.0) for verb in VERBS),
+    *(Target(row=f"{verb}_p99", limit=10.0) for verb in VERBS),
 )
 
 

@@ -65,16 +65,16 @@ def test_a_limit_is_shown_as_it_is() -> None:
     assert "| start to first Metadata | at most 300 ms | 139 | met |" in targets
 
 
-def test_verbs_have_a_table_of_their_own_and_their_slowest_call_is_the_goal() -> None:
+def test_verbs_have_a_table_of_their_own_and_their_99th_percentile_is_the_goal() -> None:
     results = Results()
-    for turn, slowest in enumerate([5.0, 11.0, 9.0]):
-        hold = {"hold_min": 0.5, "hold_p50": 0.75, "hold_p99": 2.0, "hold_max": slowest}
+    for turn, p99 in enumerate([5.0, 11.0, 9.0]):
+        hold = {"hold_min": 0.5, "hold_p50": 0.75, "hold_p99": p99, "hold_max": 20.0}
         results.add("fencepost", turn, hold)
     head, _, line = report.verbs_table(results).splitlines()
     assert head == "| control API, ms | fastest | median | p99 | slowest |"
-    spreads = "0.50 (0.50-0.50) | 0.75 (0.75-0.75) | 2.00 (2.00-2.00) | 9.00 (5.00-11.00)"
+    spreads = "0.50 (0.50-0.50) | 0.75 (0.75-0.75) | 9.00 (5.00-11.00) | 20.00 (20.00-20.00)"
     assert line == f"| hold | {spreads} |"
-    goal = "| hold, slowest call | at most 10 ms | 9.00 (5.00-11.00) | met |"
+    goal = "| hold, p99 | at most 10 ms | 9.00 (5.00-11.00) | met |"
     assert goal in report.targets_table(results, TITLES)
     assert report.figures_table(results, TITLES) == ""
 
