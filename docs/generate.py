@@ -9,16 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from fastapi.routing import APIRoute
-from pydantic import BaseModel
-
 from fencepost.broker.configs.broker import broker_configs
 from fencepost.broker.configs.definitions import ConfigDef, Effect, Table, UpdateMode
 from fencepost.broker.configs.effects import REASONS
 from fencepost.broker.configs.topic import BROKER_SYNONYMS, topic_configs
 from fencepost.cli.options import SERVE_OPTIONS
-from fencepost.control.app import router
 from fencepost.protocol.apis import APIS
+from fencepost.verbs.bodies import Body
+from fencepost.verbs.catalogue import CATALOGUE
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -146,25 +144,27 @@ def without_effect() -> str:
 
 
 def control_api() -> str:
-    """Every path of the control API."""
+    """Every verb, in HTTP, on the command line, and by its name in scenarios and Python."""
     return table(
-        ("verb", "path", "body", "what it does"),
+        ("HTTP", "path", "body or query", "command line", "name", "what it does"),
         (
-            (method, f"`{route.path}`", _body(route), _cell(route.description.partition("\n")[0]))
-            for route in router.routes
-            if isinstance(route, APIRoute)
-            for method in sorted(route.methods or ())
+            (
+                verb.method,
+                f"`{verb.path}`",
+                _fields(verb.takes),
+                f"`{verb.command}`",
+                f"`{verb.name}`",
+                _cell(verb.does),
+            )
+            for verb in CATALOGUE
         ),
     )
 
 
-def _body(route: APIRoute) -> str:
-    """The fields of a JSON body; those that may be left out in brackets."""
-    if route.body_field is None:
+def _fields(model: type[Body] | None) -> str:
+    """What a body or a query consists of; what may be left out in brackets."""
+    if model is None:
         return ""
-    model = route.body_field.field_info.annotation
-    assert isinstance(model, type)
-    assert issubclass(model, BaseModel)
     fields = (
         field.alias or name if field.is_required() else f"[{name}]"
         for name, field in model.model_fields.items()

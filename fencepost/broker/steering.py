@@ -7,26 +7,15 @@ every follower has taken the steps that came of it.
 """
 
 from collections.abc import Collection
-from enum import StrEnum
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.events import Kind
+from fencepost.broker.fence import Fence
 from fencepost.broker.follower import Follower, Step
 from fencepost.broker.network import CONTROLLER
 from fencepost.broker.refusals import ControllerError, ControllerUnreachable
 from fencepost.protocol.errors import ErrorCode
-
-
-class Fence(StrEnum):
-    """When the controller marks a broker offline that it hears no more of."""
-
-    NOW = "now"
-    TIMEOUT = "timeout"
-    """After ``broker.session.timeout.ms``."""
-    NEVER = "never"
-    """Not at all: it goes on believing in the broker, and elects nobody in its place."""
-
 
 # -- brokers ------------------------------------------------------------------------------------
 

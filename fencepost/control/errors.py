@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Match, Route
 
 from fencepost.broker.refusals import ControllerError
 from fencepost.protocol.errors import ErrorCode
+from fencepost.verbs.problems import problem
 
 _STATUS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 404,
@@ -83,22 +84,12 @@ def _answer(
 
 def _problem(error: dict[str, Any]) -> str:
     place: Sequence[str | int] = error["loc"]
-    kind, text = error["type"], str(error["msg"])
+    kind = error["type"]
     if kind == "json_invalid":
         return f"the body is no JSON: {error['ctx']['error']} at character {place[-1]}"
     if place == ("body",) and kind != "value_error":
         return _NO_OBJECT
-    name = _dotted(place[1:])
-    text = text.removeprefix("Value error, ").replace("tuple", "array")
-    return f"{name}: {text[:1].lower()}{text[1:]}" if name else text
-
-
-def _dotted(place: Sequence[str | int]) -> str:
-    """Where in the body: ``assignments[0][1]``."""
-    name = ""
-    for part in place:
-        name += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return name.removeprefix(".")
+    return problem(place[1:], error)
 
 
 def _methods(request: Request) -> list[str]:

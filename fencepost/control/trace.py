@@ -12,18 +12,18 @@ from typing import Final
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.refusals import ControllerError
 from fencepost.broker.server.journal import Exchange, Journal
-from fencepost.control.bodies import TraceFilter
 from fencepost.control.decode import decoded_request, decoded_response
-from fencepost.control.models import ExchangeState
 from fencepost.protocol.apis import APIS, BY_KEY, Api
 from fencepost.protocol.errors import ErrorCode
+from fencepost.verbs.answers import ExchangeState
+from fencepost.verbs.bodies import TraceQuery
 
 _PORTION: Final = 8
 """Exchanges that are decoded in one go."""
 
 
 async def read_journal(
-    journal: Journal, cluster: Cluster, wanted: TraceFilter
+    journal: Journal, cluster: Cluster, wanted: TraceQuery
 ) -> list[ExchangeState]:
     """The newest exchanges that fit the filters, the oldest first.
 
@@ -60,7 +60,7 @@ def find_api(asked: str) -> Api:
     raise ControllerError(ErrorCode.INVALID_REQUEST, f"api: no API {asked!r} is served{hint}")
 
 
-def _candidates(journal: Journal, api: Api | None, wanted: TraceFilter) -> Iterable[Exchange]:
+def _candidates(journal: Journal, api: Api | None, wanted: TraceQuery) -> Iterable[Exchange]:
     """What fits all that can be told without decoding, the newest first."""
     for exchange in reversed(tuple(journal)):
         if exchange.number <= wanted.since:

@@ -6,14 +6,14 @@
 from fencepost.broker import steering
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.configs.topic import validate_topic_configs
+from fencepost.broker.fence import Fence
 from fencepost.broker.follower import Step
 from fencepost.broker.refusals import ControllerError
-from fencepost.broker.steering import Fence
 from fencepost.broker.topic_plans import NewTopic
-from fencepost.control.bodies import ElectBody, HoldBody, IsolateBody, NewTopicBody, StepBody
-from fencepost.control.models import FetchState, PartitionState, StepState
 from fencepost.control.views import partition_state, topic_state
 from fencepost.protocol.errors import ErrorCode
+from fencepost.verbs.answers import FetchState, PartitionState, StepState
+from fencepost.verbs.bodies import ElectBody, HoldBody, IsolateBody, NewTopicBody, StepBody
 
 
 def create_topic(cluster: Cluster, body: NewTopicBody) -> None:

@@ -15,7 +15,9 @@ from fencepost.broker.network import CONTROLLER
 from fencepost.broker.refusals import ControllerError
 from fencepost.broker.replica import Replica
 from fencepost.broker.scheduler import ManualClock
-from fencepost.control.models import (
+from fencepost.protocol.errors import ErrorCode
+from fencepost.storage.log import Log
+from fencepost.verbs.answers import (
     BrokerState,
     ClockState,
     ClusterState,
@@ -26,8 +28,6 @@ from fencepost.control.models import (
     SegmentState,
     TopicState,
 )
-from fencepost.protocol.errors import ErrorCode
-from fencepost.storage.log import Log
 
 UNKNOWN: Final = -1
 _Following: TypeAlias = Literal[

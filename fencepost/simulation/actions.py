@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from fencepost.broker import steering
-from fencepost.broker.steering import Fence
+from fencepost.broker.fence import Fence
 from fencepost.simulation.schedule import BACK, LEAVE, TOPIC, UNCLEAN, Action, Verb
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import pytest
 
 from fencepost.broker import steering
 from fencepost.broker.controller import IsrProposal
+from fencepost.broker.fence import Fence
 from fencepost.broker.image import PartitionImage
 from fencepost.broker.network import CONTROLLER, Link
-from fencepost.broker.steering import Fence
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.driver import Driver
 from tests.broker.talk import create, produce, produced, send_produce

@@ -7,8 +7,8 @@ from collections import deque
 import pytest
 
 from fencepost.broker import steering
+from fencepost.broker.fence import Fence
 from fencepost.broker.network import CONTROLLER, Deliver, Link
-from fencepost.broker.steering import Fence
 from fencepost.protocol.apis import BY_NAME
 from tests.broker.driver import Driver
 from tests.broker.talk import create, produce

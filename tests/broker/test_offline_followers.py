@@ -9,7 +9,7 @@ import pytest
 
 from fencepost.broker import steering
 from fencepost.broker.cluster import Cluster
-from fencepost.broker.steering import Fence
+from fencepost.broker.fence import Fence
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.driver import Driver
 from tests.broker.foreign import (

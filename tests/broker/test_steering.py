@@ -9,8 +9,8 @@ import pytest
 from fencepost.broker import steering
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.events import Event, Kind
+from fencepost.broker.fence import Fence
 from fencepost.broker.refusals import ControllerError
-from fencepost.broker.steering import Fence
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import CreateTopicsRequest
 from tests.broker.driver import Driver

@@ -8,7 +8,6 @@ from uuid import UUID
 
 import pytest
 
-from fencepost.control.bodies import TraceFilter
 from fencepost.control.trace import find_api, read_journal
 from fencepost.protocol.apis import APIS
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
@@ -24,6 +23,7 @@ from fencepost.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from fencepost.verbs.bodies import TraceQuery
 from tests.control.served import Json, kafka, ok, produce
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ async def test_the_loop_serves_others_while_a_long_journal_is_read(
                 turns += 1
 
         counting = asyncio.ensure_future(count())
-        found = await read_journal(server.journal, server.cluster, TraceFilter(limit=300))
+        found = await read_journal(server.journal, server.cluster, TraceQuery(limit=300))
         counting.cancel()
     assert len(found) == 300
     assert turns > 30

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from fencepost.broker import steering
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.events import Kind
+from fencepost.broker.fence import Fence
 from fencepost.broker.refusals import ControllerError
 from fencepost.broker.scheduler import Clock, ManualClock, advance
 from fencepost.broker.server import logs
@@ -89,7 +90,7 @@ class Server:
             steering.stop(self.cluster, broker_id)
             self._listeners[broker_id].go_down(abruptly=False)
 
-    async def kill_broker(self, broker_id: int, fence: steering.Fence) -> None:
+    async def kill_broker(self, broker_id: int, fence: Fence) -> None:
         """End a broker at once: its connections are reset, nothing more is answered.
 
         :raises ControllerError: When there is no such broker, or it does not run.

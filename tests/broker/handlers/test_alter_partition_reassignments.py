@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 import pytest
 
 from fencepost.broker import steering
+from fencepost.broker.fence import Fence
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -350,7 +351,7 @@ def test_a_request_for_nothing_is_answered_so() -> None:
 def test_a_broker_that_does_not_reach_the_controller_moves_nothing() -> None:
     driver = Driver(2)
     create(driver, "t", [(1,)])
-    steering.isolate(driver.cluster, 1, from_controller=True, fence=steering.Fence.NEVER)
+    steering.isolate(driver.cluster, 1, from_controller=True, fence=Fence.NEVER)
     response = ask(driver, ("t", [(0, [2])]))
     assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert results(response) == [("t", 0, ErrorCode.REQUEST_TIMED_OUT, None)]
@@ -373,7 +374,7 @@ def test_the_list_names_what_is_in_progress_of_what_was_asked() -> None:
 def test_the_list_is_the_controllers_and_not_that_of_a_broker_without_it() -> None:
     driver = Driver(3)
     waiting(driver)
-    steering.isolate(driver.cluster, 1, from_controller=True, fence=steering.Fence.NEVER)
+    steering.isolate(driver.cluster, 1, from_controller=True, fence=Fence.NEVER)
     request = ListPartitionReassignmentsRequest(
         topics=(ListPartitionReassignmentsTopics(name="t", partition_indexes=(0,)),)
     )

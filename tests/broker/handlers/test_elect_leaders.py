@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from fencepost.broker import steering
+from fencepost.broker.fence import Fence
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from tests.broker.driver import NEWEST, Driver, Message
@@ -201,7 +202,7 @@ def test_a_broker_that_does_not_reach_the_controller_holds_no_elections() -> Non
     driver = Driver(2)
     create(driver, "t", [(1, 2)])
     driver.elect("t", 0, 2)
-    steering.isolate(driver.cluster, 1, from_controller=True, fence=steering.Fence.NEVER)
+    steering.isolate(driver.cluster, 1, from_controller=True, fence=Fence.NEVER)
     response = ask(driver, [("t", [0])])
     assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert results(response) == [("t", 0, ErrorCode.REQUEST_TIMED_OUT, None)]

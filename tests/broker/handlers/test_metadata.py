@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from fencepost.broker import steering
+from fencepost.broker.fence import Fence
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.metadata import (
     MetadataRequest,
@@ -194,5 +195,5 @@ def test_a_zombie_tells_what_it_knew_and_the_others_that_it_is_offline() -> None
 def test_a_killed_broker_that_the_controller_believes_in_is_not_offline() -> None:
     driver = Driver(2)
     create(driver, "t", [(1, 2)])
-    steering.kill(driver.cluster, 1, steering.Fence.NEVER)
+    steering.kill(driver.cluster, 1, Fence.NEVER)
     assert told(driver, "t", 13, broker_id=2) == (ErrorCode.NONE, 1, (1, 2), (1, 2), ())

@@ -4,7 +4,7 @@ Names are the contract's: fields may be added, none renamed or removed. Offsets 
 high watermarks are exclusive, all others inclusive; times are milliseconds.
 """
 
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Final, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -17,13 +17,15 @@ from pydantic import (
     model_validator,
 )
 
-from fencepost.broker.steering import Fence
+from fencepost.broker.fence import Fence
 
 T = TypeVar("T")
 Listed = Annotated[tuple[T, ...], Strict(False)]
 """A JSON array. JSON has no tuples, so this alone is not strict; its elements are."""
 
 MAX_FETCHES: Final = 1000
+MAX_DELAY_MS: Final = 24 * 3600 * 1000
+DEFAULT_TIMEOUT_MS: Final = 10_000
 MAX_ADVANCE_MS: Final = 31 * 24 * 3600 * 1000
 """A month: brokers do something every few seconds, and nothing else happens until all is done."""
 
@@ -156,6 +158,101 @@ class AdvanceBody(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"ms": 30000}]})
 
 
+# -- faults -------------------------------------------------------------------------------------
+
+_ACTIONS: Final = "error, delay, disconnect, throttle, drop, corrupt, stale_metadata"
+
+
+class FaultAction(Body):
+    """What becomes of a request that a fault hits: exactly one of these."""
+
+    error: str | int | None = None
+    """Kafka's name of an error, or its code. The request is refused with it and not carried out;
+    REQUEST_TIMED_OUT comes after it was, as at a real broker."""
+    delay: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] | None = None
+    """Milliseconds that the request lies in the broker's queue, and the connection behind it."""
+    disconnect: Literal["before", "after"] | None = None
+    """The connection closes instead of an answer: before the request is carried out, or after."""
+    throttle: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] | None = None
+    """``throttle_time_ms`` of the answer; for so long no more is read from the connection
+    (KIP-219)."""
+    drop: Literal[True] | None = None
+    """The request is carried out and never answered, and nothing behind it on its connection."""
+    corrupt: Literal[True] | None = None
+    """A byte of the records is another one: of those that Produce brings, or that Fetch answers."""
+    stale_metadata: Annotated[int, Field(ge=0)] | None = None
+    """Metadata answers the leader, its epoch and the ISR as they were in this leader epoch."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_word(cls, given: object) -> object:
+        """``"drop"`` says the same as ``{"drop": true}``."""
+        return {given: True} if given in ("drop", "corrupt") else given
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if len(self.model_fields_set) != 1 or None in self.model_dump(exclude_unset=True).values():
+            raise ValueError(f"name exactly one action of {_ACTIONS}")
+        return self
+
+
+class FaultBody(Body):
+    """A fault: which requests it hits, and what becomes of them. All selectors must fit."""
+
+    api: str | int
+    """Kafka's name of the API, such as ``Produce``, or its key."""
+    versions: str | int | None = None
+    """Of the API, inclusive: ``9``, ``"4-8"``, ``"9-"`` or ``"-8"``."""
+    broker: int | None = None
+    """The broker that is asked."""
+    client_id: str | None = None
+    """Of a client; a follower of this cluster has ``broker-2-fetcher-0``."""
+    topic: str | None = None
+    """Named in the request. An error is then only this topic's."""
+    partition: Annotated[int, Field(ge=0)] | None = None
+    """Of the topic, which is to be named too. An error is then only this partition's."""
+    group: str | None = None
+    """Group id."""
+    transactional_id: str | None = None
+    count: Annotated[int, Field(ge=1)] | None = 1
+    """Requests that it hits, then it hits no more; null: all of them, always."""
+    after: Annotated[int, Field(ge=0)] = 0
+    """Requests that fit and are let through first."""
+    probability: Annotated[float, Field(gt=0, le=1), Strict(False)] = 1
+    """That a request which fits is hit; drawn from the cluster's seed."""
+    action: FaultAction
+
+    @model_validator(mode="after")
+    def _names_topic(self) -> Self:
+        if self.partition is not None and self.topic is None:
+            raise ValueError("partition: name its topic too")
+        return self
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"api": "Produce", "topic": "orders", "action": {"error": "NOT_ENOUGH_REPLICAS"}},
+                {"api": "Fetch", "client_id": "checkout", "count": None, "action": {"delay": 200}},
+                {"api": "Produce", "after": 2, "action": {"disconnect": "after"}},
+            ]
+        }
+    )
+
+
+class HitsFilter(Body):
+    """What is waited for."""
+
+    model_config = ConfigDict(strict=False)  # a query is all text
+
+    hits: Annotated[int, Field(ge=1)] = 1
+    """That the fault has hit so often."""
+    timeout_ms: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] = DEFAULT_TIMEOUT_MS
+    """Of real time."""
+
+
+# -- journal and events -------------------------------------------------------------------------
+
+
 class TraceFilter(Body):
     """Which exchanges of the journal are wanted; all filters must fit."""
 
@@ -166,10 +263,27 @@ class TraceFilter(Body):
     client_id: str | None = None
     topic: str | None = None
     """Named in the request or in its answer; by its id as well, while the topic is there."""
+    broker: int | None = None
+    """The broker that was asked."""
+    source: Literal["clients", "brokers", "all"] | None = None
+    """Who asked: clients, or the followers of this cluster. Left out: whoever has the client id;
+    clients where none is given."""
     since: Annotated[int, Field(ge=0)] = 0
     """Only exchanges with a higher ``number``."""
+
+
+class TraceQuery(TraceFilter):
+    """Which exchanges of the journal are wanted, and how many."""
+
     limit: Annotated[int, Field(ge=1, le=4096)] = 100
     """The newest ones, at most so many."""
+
+
+class TraceWait(TraceFilter):
+    """Which exchange is waited for; one that is in the journal already will do."""
+
+    timeout_ms: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] = DEFAULT_TIMEOUT_MS
+    """Of real time."""
 
 
 class EventFilter(Body):

@@ -1,0 +1,154 @@
+"""What each verb on topics, replicas, brokers and the cluster does.
+
+Every route runs in the cluster's own event loop and does its work in one go, so nothing else
+happens meanwhile and nothing is locked. What it answers is what is.
+"""
+
+from typing import Final
+
+from fencepost.broker import steering
+from fencepost.control import verbs
+from fencepost.control.routing import ReachedHost, Served, serves
+from fencepost.control.views import (
+    broker_state,
+    clock_state,
+    cluster_state,
+    partition_state,
+    topic_state,
+    topic_states,
+)
+from fencepost.verbs.answers import (
+    BrokerState,
+    ClockState,
+    ClusterState,
+    Done,
+    Health,
+    PartitionState,
+    StepState,
+    TopicState,
+)
+from fencepost.verbs.bodies import (
+    AdvanceBody,
+    ElectBody,
+    HoldBody,
+    IsolateBody,
+    KillBody,
+    NewTopicBody,
+    StepBody,
+)
+
+_HOLD: Final = HoldBody()
+_STEP: Final = StepBody()
+_KILL: Final = KillBody()
+
+
+@serves("healthz")
+async def healthz() -> Health:
+    return Health()
+
+
+@serves("cluster")
+async def cluster(server: Served, host: ReachedHost) -> ClusterState:
+    return cluster_state(server.cluster, reached_host=host)
+
+
+@serves("topics")
+async def topics(server: Served) -> list[TopicState]:
+    return topic_states(server.cluster)
+
+
+@serves("create_topic")
+async def create_topic(server: Served, body: NewTopicBody) -> TopicState:
+    verbs.create_topic(server.cluster, body)
+    return topic_state(server.cluster, body.name)
+
+
+@serves("delete_topic")
+async def delete_topic(server: Served, topic: str) -> Done:
+    verbs.delete_topic(server.cluster, topic)
+    return Done()
+
+
+@serves("partition")
+async def partition(server: Served, topic: str, partition: int) -> PartitionState:
+    return partition_state(server.cluster, topic, partition)
+
+
+@serves("elect")
+async def elect(server: Served, topic: str, partition: int, body: ElectBody) -> PartitionState:
+    return verbs.elect(server.cluster, topic, partition, body)
+
+
+@serves("roll")
+async def roll(server: Served, topic: str, partition: int) -> PartitionState:
+    return verbs.roll(server.cluster, topic, partition)
+
+
+@serves("hold")
+async def hold(
+    server: Served, topic: str, partition: int, broker: int, body: HoldBody = _HOLD
+) -> PartitionState:
+    return verbs.hold(server.cluster, topic, partition, broker, body)
+
+
+@serves("release")
+async def release(server: Served, topic: str, partition: int, broker: int) -> PartitionState:
+    return verbs.release(server.cluster, topic, partition, broker)
+
+
+@serves("step")
+async def step(
+    server: Served, topic: str, partition: int, broker: int, body: StepBody = _STEP
+) -> StepState:
+    return verbs.step(server.cluster, topic, partition, broker, body)
+
+
+@serves("wipe")
+async def wipe(server: Served, topic: str, partition: int, broker: int) -> PartitionState:
+    return verbs.wipe(server.cluster, topic, partition, broker)
+
+
+@serves("stop_broker")
+async def stop_broker(server: Served, host: ReachedHost, broker: int) -> BrokerState:
+    await server.stop_broker(broker)
+    return broker_state(server.cluster, broker, reached_host=host)
+
+
+@serves("kill_broker")
+async def kill_broker(
+    server: Served, host: ReachedHost, broker: int, body: KillBody = _KILL
+) -> BrokerState:
+    await server.kill_broker(broker, body.fence)
+    return broker_state(server.cluster, broker, reached_host=host)
+
+
+@serves("start_broker")
+async def start_broker(server: Served, host: ReachedHost, broker: int) -> BrokerState:
+    await server.start_broker(broker)
+    return broker_state(server.cluster, broker, reached_host=host)
+
+
+@serves("isolate_broker")
+async def isolate_broker(
+    server: Served, host: ReachedHost, broker: int, body: IsolateBody
+) -> BrokerState:
+    verbs.isolate(server.cluster, broker, body)
+    return broker_state(server.cluster, broker, reached_host=host)
+
+
+@serves("rejoin_broker")
+async def rejoin_broker(server: Served, host: ReachedHost, broker: int) -> BrokerState:
+    steering.rejoin(server.cluster, broker)
+    return broker_state(server.cluster, broker, reached_host=host)
+
+
+@serves("advance_clock")
+async def advance_clock(server: Served, body: AdvanceBody) -> ClockState:
+    server.advance(body.ms)
+    return clock_state(server.cluster)
+
+
+@serves("reset")
+async def reset(server: Served) -> Done:
+    await server.reset()
+    return Done()

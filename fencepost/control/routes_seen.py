@@ -1,0 +1,42 @@
+"""What can be seen of what happened: the journal and the stream of events."""
+
+from typing import Annotated
+
+from fastapi import Depends, Header, Query, Request
+from fastapi.responses import StreamingResponse
+
+from fencepost.control.feed import Feed
+from fencepost.control.routing import Served, serves
+from fencepost.control.trace import read_journal
+from fencepost.verbs.answers import EventState, ExchangeState
+from fencepost.verbs.bodies import EventFilter, TraceQuery
+
+
+async def _feed(request: Request) -> Feed:
+    feed: Feed = request.app.state.feed
+    return feed
+
+
+class _EventStream(StreamingResponse):
+    """Server-sent events."""
+
+    media_type = "text/event-stream"
+
+
+@serves(
+    "events",
+    response_class=_EventStream,
+    responses={200: {"model": EventState, "description": "The data of each event"}},
+)
+async def events(
+    feed: Annotated[Feed, Depends(_feed)],
+    wanted: Annotated[EventFilter, Query()],
+    last_event_id: Annotated[int | None, Header(ge=0)] = None,
+) -> StreamingResponse:
+    since = wanted.since if last_event_id is None else last_event_id
+    return _EventStream(feed.watch(since))
+
+
+@serves("trace")
+async def trace(server: Served, wanted: Annotated[TraceQuery, Query()]) -> list[ExchangeState]:
+    return await read_journal(server.journal, server.cluster, wanted)

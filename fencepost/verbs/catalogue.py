@@ -1,0 +1,320 @@
+"""Every verb, once: its names, its place in HTTP, what it takes and what it answers.
+
+A verb's parameters are those in its path and the fields of what it takes. HTTP puts the former in
+the path and the latter in the body (of a POST) or the query (of a GET). The command line takes
+those in the path, and ``positional`` ones, as arguments in that order, and the others as options.
+A scenario and Python name them all.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from fencepost.verbs import answers, bodies
+
+_PARTITION: Final = "/v1/topics/{topic}/partitions/{partition}"
+_REPLICA: Final = f"{_PARTITION}/replicas/{{broker}}"
+_BROKER: Final = "/v1/brokers/{broker}"
+_FAULT: Final = "/v1/faults/{id}"
+
+PATH_TYPES: Final = MappingProxyType({"topic": str, "partition": int, "broker": int, "id": int})
+"""Of the parameters that stand in paths."""
+
+
+class Method(StrEnum):
+    """Of HTTP."""
+
+    GET = "GET"
+    POST = "POST"
+    DELETE = "DELETE"
+
+
+class Shape(StrEnum):
+    """How an answer is made of its model."""
+
+    ONE = "one"
+    LIST = "list"
+    STREAM = "stream"
+    """Server-sent events, whose data each is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """Something that can be done to a cluster, or seen of it."""
+
+    name: str
+    """In Python, in scenarios, and OpenAPI's operation id."""
+    method: Method
+    path: str
+    """With the names of parameters in braces."""
+    takes: type[bodies.Body] | None = None
+    """Its other parameters: a POST's body, which may be left out if all of its fields may; a GET's
+    query."""
+    answers: type[answers.Answer]
+    shape: Shape = Shape.ONE
+    command: str
+    """Its words on the command line."""
+    positional: tuple[str, ...] = ()
+    """Fields that are arguments there, behind those of the path."""
+    does: str
+    """One sentence, for every help."""
+
+    @property
+    def in_path(self) -> tuple[str, ...]:
+        """Names of the parameters in the path, in order."""
+        return tuple(re.findall(r"{(\w+)}", self.path))
+
+
+_GET: Final = Method.GET
+_POST: Final = Method.POST
+_DELETE: Final = Method.DELETE
+
+CATALOGUE: Final[tuple[Verb, ...]] = (
+    Verb(
+        name="healthz",
+        method=_GET,
+        path="/healthz",
+        answers=answers.Health,
+        command="healthcheck",
+        does="Tell that the cluster serves.",
+    ),
+    Verb(
+        name="cluster",
+        method=_GET,
+        path="/v1/cluster",
+        answers=answers.ClusterState,
+        command="cluster",
+        does="Show brokers, controller, features and time.",
+    ),
+    Verb(
+        name="topics",
+        method=_GET,
+        path="/v1/topics",
+        answers=answers.TopicState,
+        shape=Shape.LIST,
+        command="topics",
+        does="List all topics, by name.",
+    ),
+    Verb(
+        name="create_topic",
+        method=_POST,
+        path="/v1/topics",
+        takes=bodies.NewTopicBody,
+        answers=answers.TopicState,
+        command="topic create",
+        positional=("name",),
+        does="Create a topic; answers when every replica is in the ISR.",
+    ),
+    Verb(
+        name="delete_topic",
+        method=_DELETE,
+        path="/v1/topics/{topic}",
+        answers=answers.Done,
+        command="topic delete",
+        does="Delete a topic; answers when no broker has it.",
+    ),
+    Verb(
+        name="partition",
+        method=_GET,
+        path=_PARTITION,
+        answers=answers.PartitionState,
+        command="partition",
+        does="Show the whole truth about a partition.",
+    ),
+    Verb(
+        name="elect",
+        method=_POST,
+        path=f"{_PARTITION}/elect",
+        takes=bodies.ElectBody,
+        answers=answers.PartitionState,
+        command="elect",
+        does="Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays.",
+    ),
+    Verb(
+        name="roll",
+        method=_POST,
+        path=f"{_PARTITION}/roll",
+        answers=answers.PartitionState,
+        command="roll",
+        does="Close the active segment of every replica; an empty one stays.",
+    ),
+    Verb(
+        name="hold",
+        method=_POST,
+        path=f"{_REPLICA}/hold",
+        takes=bodies.HoldBody,
+        answers=answers.PartitionState,
+        command="hold",
+        does="Keep a replica from fetching, at once or from an offset on.",
+    ),
+    Verb(
+        name="release",
+        method=_POST,
+        path=f"{_REPLICA}/release",
+        answers=answers.PartitionState,
+        command="release",
+        does="Let a replica fetch again; answers when it has caught up.",
+    ),
+    Verb(
+        name="step",
+        method=_POST,
+        path=f"{_REPLICA}/step",
+        takes=bodies.StepBody,
+        answers=answers.StepState,
+        command="step",
+        does="Let a replica fetch so many times, held or not; answers what each fetch did.",
+    ),
+    Verb(
+        name="wipe",
+        method=_POST,
+        path=f"{_REPLICA}/wipe",
+        answers=answers.PartitionState,
+        command="wipe",
+        does="Lose a replica's disk: it leaves the ISR and starts empty.",
+    ),
+    Verb(
+        name="stop_broker",
+        method=_POST,
+        path=f"{_BROKER}/stop",
+        answers=answers.BrokerState,
+        command="broker stop",
+        does="Shut a broker down in order: others lead where it led, then its port refuses.",
+    ),
+    Verb(
+        name="kill_broker",
+        method=_POST,
+        path=f"{_BROKER}/kill",
+        takes=bodies.KillBody,
+        answers=answers.BrokerState,
+        command="broker kill",
+        does="End a broker at once: connections are reset; the controller learns of it as you say.",
+    ),
+    Verb(
+        name="start_broker",
+        method=_POST,
+        path=f"{_BROKER}/start",
+        answers=answers.BrokerState,
+        command="broker start",
+        does="Start a broker that is down, on its port; answers when it has caught up.",
+    ),
+    Verb(
+        name="isolate_broker",
+        method=_POST,
+        path=f"{_BROKER}/isolate",
+        takes=bodies.IsolateBody,
+        answers=answers.BrokerState,
+        command="broker isolate",
+        does="Cut a broker off from the controller, or from other brokers; clients still reach it.",
+    ),
+    Verb(
+        name="rejoin_broker",
+        method=_POST,
+        path=f"{_BROKER}/rejoin",
+        answers=answers.BrokerState,
+        command="broker rejoin",
+        does="Mend all links of a broker; answers when it has heard and caught up.",
+    ),
+    Verb(
+        name="add_fault",
+        method=_POST,
+        path="/v1/faults",
+        takes=bodies.FaultBody,
+        answers=answers.FaultState,
+        command="fault add",
+        positional=("api",),
+        does="Let requests that fit meet a fault; of several faults the first that fits hits.",
+    ),
+    Verb(
+        name="faults",
+        method=_GET,
+        path="/v1/faults",
+        answers=answers.FaultState,
+        shape=Shape.LIST,
+        command="fault list",
+        does="List all faults and their hits, in the order in which they are tried.",
+    ),
+    Verb(
+        name="fault",
+        method=_GET,
+        path=_FAULT,
+        answers=answers.FaultState,
+        command="fault show",
+        does="Show a fault and its hits.",
+    ),
+    Verb(
+        name="wait_for_fault",
+        method=_GET,
+        path=f"{_FAULT}/wait",
+        takes=bodies.HitsFilter,
+        answers=answers.FaultState,
+        command="fault wait",
+        does="Wait until a fault has hit so often.",
+    ),
+    Verb(
+        name="remove_fault",
+        method=_DELETE,
+        path=_FAULT,
+        answers=answers.FaultState,
+        command="fault remove",
+        does="Remove a fault; answers what it has done.",
+    ),
+    Verb(
+        name="remove_faults",
+        method=_DELETE,
+        path="/v1/faults",
+        answers=answers.Done,
+        command="fault clear",
+        does="Remove all faults.",
+    ),
+    Verb(
+        name="advance_clock",
+        method=_POST,
+        path="/v1/clock/advance",
+        takes=bodies.AdvanceBody,
+        answers=answers.ClockState,
+        command="clock advance",
+        positional=("ms",),
+        does="Let time pass on a manual clock; answers when all that was due by then has happened.",
+    ),
+    Verb(
+        name="reset",
+        method=_POST,
+        path="/v1/reset",
+        answers=answers.Done,
+        command="reset",
+        does="Forget all topics, records, groups, configs, faults and the journal; keep the ports.",
+    ),
+    Verb(
+        name="events",
+        method=_GET,
+        path="/v1/events",
+        takes=bodies.EventFilter,
+        answers=answers.EventState,
+        shape=Shape.STREAM,
+        command="events",
+        does="Stream every change of state as server-sent events, from now on or from a number on.",
+    ),
+    Verb(
+        name="trace",
+        method=_GET,
+        path="/v1/trace",
+        takes=bodies.TraceQuery,
+        answers=answers.ExchangeState,
+        shape=Shape.LIST,
+        command="trace list",
+        does="Show the last requests and answers, decoded, the oldest first.",
+    ),
+    Verb(
+        name="wait_for_trace",
+        method=_GET,
+        path="/v1/trace/wait",
+        takes=bodies.TraceWait,
+        answers=answers.ExchangeState,
+        command="trace wait",
+        does="Wait for a request that fits and its answer.",
+    ),
+)
+VERBS: Final = MappingProxyType({verb.name: verb for verb in CATALOGUE})
+"""By name."""

@@ -1,0 +1,959 @@
+"""Every verb as a method, sync and async. Written by tools/generate_verbs.py.
+
+All raise `fencepost.verbs.remote.Refused` when the cluster refuses, and `Unreachable`
+where there is none.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Literal
+
+from fencepost.verbs.answers import (
+    BrokerState,
+    ClockState,
+    ClusterState,
+    Done,
+    EventState,
+    ExchangeState,
+    FaultState,
+    Health,
+    PartitionState,
+    StepState,
+    TopicState,
+)
+from fencepost.verbs.catalogue import VERBS
+from fencepost.verbs.remote import Remote
+from fencepost.verbs.remote_async import AsyncRemote
+
+
+class Verbs:
+    """The verbs of a cluster, for sync code.
+
+    :param remote: Its control API.
+    """
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote = remote
+
+    def healthz(
+        self,
+    ) -> Health:
+        """Tell that the cluster serves."""
+        return self.remote.call(VERBS["healthz"], Health, {}, {})
+
+    def cluster(
+        self,
+    ) -> ClusterState:
+        """Show brokers, controller, features and time."""
+        return self.remote.call(VERBS["cluster"], ClusterState, {}, {})
+
+    def topics(
+        self,
+    ) -> list[TopicState]:
+        """List all topics, by name."""
+        return self.remote.call_list(VERBS["topics"], TopicState, {}, {})
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+        assignments: Sequence[Sequence[int]] | None = None,
+        configs: Mapping[str, str] | None = None,
+    ) -> TopicState:
+        """Create a topic; answers when every replica is in the ISR."""
+        return self.remote.call(
+            VERBS["create_topic"],
+            TopicState,
+            {},
+            {
+                "name": name,
+                "partitions": partitions,
+                "replication_factor": replication_factor,
+                "assignments": assignments,
+                "configs": configs or {},
+            },
+        )
+
+    def delete_topic(
+        self,
+        topic: str,
+    ) -> Done:
+        """Delete a topic; answers when no broker has it."""
+        return self.remote.call(
+            VERBS["delete_topic"],
+            Done,
+            {
+                "topic": topic,
+            },
+            {},
+        )
+
+    def partition(
+        self,
+        topic: str,
+        partition: int,
+    ) -> PartitionState:
+        """Show the whole truth about a partition."""
+        return self.remote.call(
+            VERBS["partition"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {},
+        )
+
+    def elect(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        leader: int,
+        unclean: bool = False,
+    ) -> PartitionState:
+        """Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."""
+        return self.remote.call(
+            VERBS["elect"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {
+                "leader": leader,
+                "unclean": unclean,
+            },
+        )
+
+    def roll(
+        self,
+        topic: str,
+        partition: int,
+    ) -> PartitionState:
+        """Close the active segment of every replica; an empty one stays."""
+        return self.remote.call(
+            VERBS["roll"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {},
+        )
+
+    def hold(
+        self,
+        topic: str,
+        partition: int,
+        broker: int,
+        *,
+        at: int | None = None,
+        leave_isr: bool = False,
+    ) -> PartitionState:
+        """Keep a replica from fetching, at once or from an offset on."""
+        return self.remote.call(
+            VERBS["hold"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+                "broker": broker,
+            },
+            {
+                "at": at,
+                "leave_isr": leave_isr,
+            },
+        )
+
+    def release(
+        self,
+        topic: str,
+        partition: int,
+        broker: int,
+    ) -> PartitionState:
+        """Let a replica fetch again; answers when it has caught up."""
+        return self.remote.call(
+            VERBS["release"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+                "broker": broker,
+            },
+            {},
+        )
+
+    def step(
+        self,
+        topic: str,
+        partition: int,
+        broker: int,
+        *,
+        fetches: int = 1,
+    ) -> StepState:
+        """Let a replica fetch so many times, held or not; answers what each fetch did."""
+        return self.remote.call(
+            VERBS["step"],
+            StepState,
+            {
+                "topic": topic,
+                "partition": partition,
+                "broker": broker,
+            },
+            {
+                "fetches": fetches,
+            },
+        )
+
+    def wipe(
+        self,
+        topic: str,
+        partition: int,
+        broker: int,
+    ) -> PartitionState:
+        """Lose a replica's disk: it leaves the ISR and starts empty."""
+        return self.remote.call(
+            VERBS["wipe"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+                "broker": broker,
+            },
+            {},
+        )
+
+    def stop_broker(
+        self,
+        broker: int,
+    ) -> BrokerState:
+        """Shut a broker down in order: others lead where it led, then its port refuses."""
+        return self.remote.call(
+            VERBS["stop_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {},
+        )
+
+    def kill_broker(
+        self,
+        broker: int,
+        *,
+        fence: Literal["now", "timeout", "never"] = "now",
+    ) -> BrokerState:
+        """End a broker at once: connections are reset; the controller learns of it as you say."""
+        return self.remote.call(
+            VERBS["kill_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {
+                "fence": fence,
+            },
+        )
+
+    def start_broker(
+        self,
+        broker: int,
+    ) -> BrokerState:
+        """Start a broker that is down, on its port; answers when it has caught up."""
+        return self.remote.call(
+            VERBS["start_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {},
+        )
+
+    def isolate_broker(
+        self,
+        broker: int,
+        *,
+        origin: Literal["controller"] | Sequence[int],
+        fence: Literal["now", "timeout", "never"] | None = None,
+    ) -> BrokerState:
+        """Cut a broker off from the controller, or from other brokers; clients still reach it."""
+        return self.remote.call(
+            VERBS["isolate_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {
+                "from": origin,
+                "fence": fence,
+            },
+        )
+
+    def rejoin_broker(
+        self,
+        broker: int,
+    ) -> BrokerState:
+        """Mend all links of a broker; answers when it has heard and caught up."""
+        return self.remote.call(
+            VERBS["rejoin_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {},
+        )
+
+    def add_fault(
+        self,
+        api: str | int,
+        *,
+        versions: str | int | None = None,
+        broker: int | None = None,
+        client_id: str | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        count: int | None = 1,
+        after: int = 0,
+        probability: float = 1,
+        action: Mapping[str, object],
+    ) -> FaultState:
+        """Let requests that fit meet a fault; of several faults the first that fits hits."""
+        return self.remote.call(
+            VERBS["add_fault"],
+            FaultState,
+            {},
+            {
+                "api": api,
+                "versions": versions,
+                "broker": broker,
+                "client_id": client_id,
+                "topic": topic,
+                "partition": partition,
+                "group": group,
+                "transactional_id": transactional_id,
+                "count": count,
+                "after": after,
+                "probability": probability,
+                "action": action,
+            },
+        )
+
+    def faults(
+        self,
+    ) -> list[FaultState]:
+        """List all faults and their hits, in the order in which they are tried."""
+        return self.remote.call_list(VERBS["faults"], FaultState, {}, {})
+
+    def fault(
+        self,
+        id: int,
+    ) -> FaultState:
+        """Show a fault and its hits."""
+        return self.remote.call(
+            VERBS["fault"],
+            FaultState,
+            {
+                "id": id,
+            },
+            {},
+        )
+
+    def wait_for_fault(
+        self,
+        id: int,
+        *,
+        hits: int = 1,
+        timeout_ms: int = 10000,
+    ) -> FaultState:
+        """Wait until a fault has hit so often."""
+        return self.remote.call(
+            VERBS["wait_for_fault"],
+            FaultState,
+            {
+                "id": id,
+            },
+            {
+                "hits": hits,
+                "timeout_ms": timeout_ms,
+            },
+        )
+
+    def remove_fault(
+        self,
+        id: int,
+    ) -> FaultState:
+        """Remove a fault; answers what it has done."""
+        return self.remote.call(
+            VERBS["remove_fault"],
+            FaultState,
+            {
+                "id": id,
+            },
+            {},
+        )
+
+    def remove_faults(
+        self,
+    ) -> Done:
+        """Remove all faults."""
+        return self.remote.call(VERBS["remove_faults"], Done, {}, {})
+
+    def advance_clock(
+        self,
+        ms: int,
+    ) -> ClockState:
+        """Let time pass on a manual clock; answers when all that was due by then has happened."""
+        return self.remote.call(
+            VERBS["advance_clock"],
+            ClockState,
+            {},
+            {
+                "ms": ms,
+            },
+        )
+
+    def reset(
+        self,
+    ) -> Done:
+        """Forget all topics, records, groups, configs, faults and the journal; keep the ports."""
+        return self.remote.call(VERBS["reset"], Done, {}, {})
+
+    def events(
+        self,
+        *,
+        since: int | None = None,
+    ) -> Iterator[EventState]:
+        """Stream every change of state as server-sent events, from now on or from a number on."""
+        return self.remote.call_stream(
+            VERBS["events"],
+            EventState,
+            {},
+            {
+                "since": since,
+            },
+        )
+
+    def trace(
+        self,
+        *,
+        api: str | None = None,
+        client_id: str | None = None,
+        topic: str | None = None,
+        broker: int | None = None,
+        source: Literal["clients", "brokers", "all"] | None = None,
+        since: int = 0,
+        limit: int = 100,
+    ) -> list[ExchangeState]:
+        """Show the last requests and answers, decoded, the oldest first."""
+        return self.remote.call_list(
+            VERBS["trace"],
+            ExchangeState,
+            {},
+            {
+                "api": api,
+                "client_id": client_id,
+                "topic": topic,
+                "broker": broker,
+                "source": source,
+                "since": since,
+                "limit": limit,
+            },
+        )
+
+    def wait_for_trace(
+        self,
+        *,
+        api: str | None = None,
+        client_id: str | None = None,
+        topic: str | None = None,
+        broker: int | None = None,
+        source: Literal["clients", "brokers", "all"] | None = None,
+        since: int = 0,
+        timeout_ms: int = 10000,
+    ) -> ExchangeState:
+        """Wait for a request that fits and its answer."""
+        return self.remote.call(
+            VERBS["wait_for_trace"],
+            ExchangeState,
+            {},
+            {
+                "api": api,
+                "client_id": client_id,
+                "topic": topic,
+                "broker": broker,
+                "source": source,
+                "since": since,
+                "timeout_ms": timeout_ms,
+            },
+        )
+
+
+class AsyncVerbs:
+    """The verbs of a cluster, for asyncio.
+
+    :param remote: Its control API.
+    """
+
+    def __init__(self, remote: AsyncRemote) -> None:
+        self.remote = remote
+
+    async def healthz(
+        self,
+    ) -> Health:
+        """Tell that the cluster serves."""
+        return await self.remote.call(VERBS["healthz"], Health, {}, {})
+
+    async def cluster(
+        self,
+    ) -> ClusterState:
+        """Show brokers, controller, features and time."""
+        return await self.remote.call(VERBS["cluster"], ClusterState, {}, {})
+
+    async def topics(
+        self,
+    ) -> list[TopicState]:
+        """List all topics, by name."""
+        return await self.remote.call_list(VERBS["topics"], TopicState, {}, {})
+
+    async def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+        assignments: Sequence[Sequence[int]] | None = None,
+        configs: Mapping[str, str] | None = None,
+    ) -> TopicState:
+        """Create a topic; answers when every replica is in the ISR."""
+        return await self.remote.call(
+            VERBS["create_topic"],
+            TopicState,
+            {},
+            {
+                "name": name,
+                "partitions": partitions,
+                "replication_factor": replication_factor,
+                "assignments": assignments,
+                "configs": configs or {},
+            },
+        )
+
+    async def delete_topic(
+        self,
+        topic: str,
+    ) -> Done:
+        """Delete a topic; answers when no broker has it."""
+        return await self.remote.call(
+            VERBS["delete_topic"],
+            Done,
+            {
+                "topic": topic,
+            },
+            {},
+        )
+
+    async def partition(
+        self,
+        topic: str,
+        partition: int,
+    ) -> PartitionState:
+        """Show the whole truth about a partition."""
+        return await self.remote.call(
+            VERBS["partition"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {},
+        )
+
+    async def elect(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        leader: int,
+        unclean: bool = False,
+    ) -> PartitionState:
+        """Elect a leader, cleanly or not; the leader epoch rises, also where the leader stays."""
+        return await self.remote.call(
+            VERBS["elect"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {
+                "leader": leader,
+                "unclean": unclean,
+            },
+        )
+
+    async def roll(
+        self,
+        topic: str,
+        partition: int,
+    ) -> PartitionState:
+        """Close the active segment of every replica; an empty one stays."""
+        return await self.remote.call(
+            VERBS["roll"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {},
+        )
+
+    async def hold(
+        self,
+        topic: str,
+        partition: int,
+        broker: int,
+        *,
+        at: int | None = None,
+        leave_isr: bool = False,
+    ) -> PartitionState:
+        """Keep a replica from fetching, at once or from an offset on."""
+        return await self.remote.call(
+            VERBS["hold"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+                "broker": broker,
+            },
+            {
+                "at": at,
+                "leave_isr": leave_isr,
+            },
+        )
+
+    async def release(
+        self,
+        topic: str,
+        partition: int,
+        broker: int,
+    ) -> PartitionState:
+        """Let a replica fetch again; answers when it has caught up."""
+        return await self.remote.call(
+            VERBS["release"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+                "broker": broker,
+            },
+            {},
+        )
+
+    async def step(
+        self,
+        topic: str,
+        partition: int,
+        broker: int,
+        *,
+        fetches: int = 1,
+    ) -> StepState:
+        """Let a replica fetch so many times, held or not; answers what each fetch did."""
+        return await self.remote.call(
+            VERBS["step"],
+            StepState,
+            {
+                "topic": topic,
+                "partition": partition,
+                "broker": broker,
+            },
+            {
+                "fetches": fetches,
+            },
+        )
+
+    async def wipe(
+        self,
+        topic: str,
+        partition: int,
+        broker: int,
+    ) -> PartitionState:
+        """Lose a replica's disk: it leaves the ISR and starts empty."""
+        return await self.remote.call(
+            VERBS["wipe"],
+            PartitionState,
+            {
+                "topic": topic,
+                "partition": partition,
+                "broker": broker,
+            },
+            {},
+        )
+
+    async def stop_broker(
+        self,
+        broker: int,
+    ) -> BrokerState:
+        """Shut a broker down in order: others lead where it led, then its port refuses."""
+        return await self.remote.call(
+            VERBS["stop_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {},
+        )
+
+    async def kill_broker(
+        self,
+        broker: int,
+        *,
+        fence: Literal["now", "timeout", "never"] = "now",
+    ) -> BrokerState:
+        """End a broker at once: connections are reset; the controller learns of it as you say."""
+        return await self.remote.call(
+            VERBS["kill_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {
+                "fence": fence,
+            },
+        )
+
+    async def start_broker(
+        self,
+        broker: int,
+    ) -> BrokerState:
+        """Start a broker that is down, on its port; answers when it has caught up."""
+        return await self.remote.call(
+            VERBS["start_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {},
+        )
+
+    async def isolate_broker(
+        self,
+        broker: int,
+        *,
+        origin: Literal["controller"] | Sequence[int],
+        fence: Literal["now", "timeout", "never"] | None = None,
+    ) -> BrokerState:
+        """Cut a broker off from the controller, or from other brokers; clients still reach it."""
+        return await self.remote.call(
+            VERBS["isolate_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {
+                "from": origin,
+                "fence": fence,
+            },
+        )
+
+    async def rejoin_broker(
+        self,
+        broker: int,
+    ) -> BrokerState:
+        """Mend all links of a broker; answers when it has heard and caught up."""
+        return await self.remote.call(
+            VERBS["rejoin_broker"],
+            BrokerState,
+            {
+                "broker": broker,
+            },
+            {},
+        )
+
+    async def add_fault(
+        self,
+        api: str | int,
+        *,
+        versions: str | int | None = None,
+        broker: int | None = None,
+        client_id: str | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        count: int | None = 1,
+        after: int = 0,
+        probability: float = 1,
+        action: Mapping[str, object],
+    ) -> FaultState:
+        """Let requests that fit meet a fault; of several faults the first that fits hits."""
+        return await self.remote.call(
+            VERBS["add_fault"],
+            FaultState,
+            {},
+            {
+                "api": api,
+                "versions": versions,
+                "broker": broker,
+                "client_id": client_id,
+                "topic": topic,
+                "partition": partition,
+                "group": group,
+                "transactional_id": transactional_id,
+                "count": count,
+                "after": after,
+                "probability": probability,
+                "action": action,
+            },
+        )
+
+    async def faults(
+        self,
+    ) -> list[FaultState]:
+        """List all faults and their hits, in the order in which they are tried."""
+        return await self.remote.call_list(VERBS["faults"], FaultState, {}, {})
+
+    async def fault(
+        self,
+        id: int,
+    ) -> FaultState:
+        """Show a fault and its hits."""
+        return await self.remote.call(
+            VERBS["fault"],
+            FaultState,
+            {
+                "id": id,
+            },
+            {},
+        )
+
+    async def wait_for_fault(
+        self,
+        id: int,
+        *,
+        hits: int = 1,
+        timeout_ms: int = 10000,
+    ) -> FaultState:
+        """Wait until a fault has hit so often."""
+        return await self.remote.call(
+            VERBS["wait_for_fault"],
+            FaultState,
+            {
+                "id": id,
+            },
+            {
+                "hits": hits,
+                "timeout_ms": timeout_ms,
+            },
+        )
+
+    async def remove_fault(
+        self,
+        id: int,
+    ) -> FaultState:
+        """Remove a fault; answers what it has done."""
+        return await self.remote.call(
+            VERBS["remove_fault"],
+            FaultState,
+            {
+                "id": id,
+            },
+            {},
+        )
+
+    async def remove_faults(
+        self,
+    ) -> Done:
+        """Remove all faults."""
+        return await self.remote.call(VERBS["remove_faults"], Done, {}, {})
+
+    async def advance_clock(
+        self,
+        ms: int,
+    ) -> ClockState:
+        """Let time pass on a manual clock; answers when all that was due by then has happened."""
+        return await self.remote.call(
+            VERBS["advance_clock"],
+            ClockState,
+            {},
+            {
+                "ms": ms,
+            },
+        )
+
+    async def reset(
+        self,
+    ) -> Done:
+        """Forget all topics, records, groups, configs, faults and the journal; keep the ports."""
+        return await self.remote.call(VERBS["reset"], Done, {}, {})
+
+    def events(
+        self,
+        *,
+        since: int | None = None,
+    ) -> AsyncIterator[EventState]:
+        """Stream every change of state as server-sent events, from now on or from a number on."""
+        return self.remote.call_stream(
+            VERBS["events"],
+            EventState,
+            {},
+            {
+                "since": since,
+            },
+        )
+
+    async def trace(
+        self,
+        *,
+        api: str | None = None,
+        client_id: str | None = None,
+        topic: str | None = None,
+        broker: int | None = None,
+        source: Literal["clients", "brokers", "all"] | None = None,
+        since: int = 0,
+        limit: int = 100,
+    ) -> list[ExchangeState]:
+        """Show the last requests and answers, decoded, the oldest first."""
+        return await self.remote.call_list(
+            VERBS["trace"],
+            ExchangeState,
+            {},
+            {
+                "api": api,
+                "client_id": client_id,
+                "topic": topic,
+                "broker": broker,
+                "source": source,
+                "since": since,
+                "limit": limit,
+            },
+        )
+
+    async def wait_for_trace(
+        self,
+        *,
+        api: str | None = None,
+        client_id: str | None = None,
+        topic: str | None = None,
+        broker: int | None = None,
+        source: Literal["clients", "brokers", "all"] | None = None,
+        since: int = 0,
+        timeout_ms: int = 10000,
+    ) -> ExchangeState:
+        """Wait for a request that fits and its answer."""
+        return await self.remote.call(
+            VERBS["wait_for_trace"],
+            ExchangeState,
+            {},
+            {
+                "api": api,
+                "client_id": client_id,
+                "topic": topic,
+                "broker": broker,
+                "source": source,
+                "since": since,
+                "timeout_ms": timeout_ms,
+            },
+        )
