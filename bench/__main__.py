@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import figures, load, process, profiling, report, servers, tools, wire
+from bench import figures, load, process, profiling, report, servers, suite, tools, wire
 from bench.results import OURS, Results
 
 PAGE = tools.HERE.parent / "docs" / "performance.md"
@@ -24,6 +24,7 @@ EXPECTED = (
     servers.DidNotStart,
     wire.BadAnswer,
     load.LoadFailed,
+    suite.SuiteFailed,
     OSError,
     subprocess.TimeoutExpired,
 )

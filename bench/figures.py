@@ -6,13 +6,12 @@ A figure answers a value for each of its rows (``bench/rows.py``).
 from __future__ import annotations
 
 import contextlib
-import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from bench import control, load, process, servers, stats, wire
+from bench import control, layers, load, process, servers, stats, suite, wire
 
 SETTLE_S = 1.0
 """Between the last work and a look at memory, seconds."""
@@ -134,7 +133,7 @@ def steering(kind: servers.Kind, scale: Scale) -> Values:
     """The control API's verbs, on a cluster that has nothing else to do."""
     with settled(kind) as server:
         server.create((servers.TOPIC,), 1, replication=control.REPLICAS)
-        with control.Control(server) as connection, _no_collector():
+        with control.Control(server) as connection, process.no_collector():
             times = control.steer(connection, servers.TOPIC, scale.calls)
     return {
         f"{verb}_{statistic}": value
@@ -165,7 +164,7 @@ def all_partitions(kind: servers.Kind, scale: Scale) -> Values:
     with settled(kind) as server:
         for name in names:
             server.create((name,), scale.partitions)
-        with server.connect() as connection, _no_collector():
+        with server.connect() as connection, process.no_collector():
             times = []
             for _ in range(scale.metadata_requests):
                 begin = time.perf_counter()
@@ -201,6 +200,17 @@ def reset(kind: servers.Kind, scale: Scale) -> Values:
             return {"reset": (time.perf_counter() - begin) * 1e3}
 
 
+def layers_cost(kind: servers.Kind, scale: Scale) -> Values:
+    """What watches requests and meddles with them, beside fencepost without it."""
+    assert isinstance(kind, servers.Fencepost)
+    return layers.measure(kind, records=scale.records, requests=2 * scale.requests)
+
+
+def plugin(_kind: servers.Kind, _scale: Scale) -> Values:
+    """The pytest plugin: what a fresh cluster costs each of a hundred tests."""
+    return {"plugin": suite.overhead(0), "plugin_xdist": suite.overhead(2)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """A figure by the name that ``--only`` takes; ``alone``: only fencepost can be asked."""
@@ -220,6 +230,8 @@ FIGURES = (
     Figure(name="metadata", measure=all_partitions),
     Figure(name="reset", measure=reset),
     Figure(name="steering", measure=steering, alone=True),
+    Figure(name="plugin", measure=plugin, alone=True),
+    Figure(name="layers", measure=layers_cost, alone=True),
 )
 
 
@@ -232,7 +244,7 @@ def _round_trips(server: servers.Server, count: int) -> tuple[float, float]:
     """p50 and p99 of ListOffsets(latest) one after the other on one connection, microseconds."""
     request = wire.list_offsets_request(servers.TOPIC, 0)
     times = []
-    with server.connect_to_leader(servers.TOPIC, 0) as connection, _no_collector():
+    with server.connect_to_leader(servers.TOPIC, 0) as connection, process.no_collector():
         for _ in range(count // 10):
             connection.ask(request)
         for _ in range(count):
@@ -261,13 +273,3 @@ def _reset_once(server: servers.Server, scale: Scale) -> float:
     if left:
         raise wire.BadAnswer(f"reset left {len(left)} topics")
     return elapsed
-
-
-@contextlib.contextmanager
-def _no_collector() -> Iterator[None]:
-    """Keeps the harness's own garbage collector out of its measurements."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import random
 import resource
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -161,3 +163,13 @@ def stop(child: subprocess.Popen[bytes], *, at_once: bool = False) -> None:
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait(STOP_S)
+
+
+@contextlib.contextmanager
+def no_collector() -> Iterator[None]:
+    """Keeps the harness's own garbage collector out of its measurements."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

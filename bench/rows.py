@@ -43,6 +43,13 @@ ROWS: tuple[Row, ...] = (
     Row(key="metadata", title="Metadata of all partitions, p50", unit="ms", digits=2),
     Row(key="rss_partitions", title="resident memory with the partitions", unit="MiB"),
     Row(key="reset", title="a used cluster made empty", unit="ms", digits=1),
+    Row(key="plugin", title="pytest plugin, overhead of a test", unit="ms", digits=1),
+    Row(key="plugin_xdist", title="the same with two xdist workers", unit="ms", digits=1),
+    Row(key="layers_request", title="layers: ListOffsets round trip", unit="us", digits=1),
+    Row(key="layers_produce", title="layers: produce throughput", unit="% less", digits=1),
+    Row(key="layers_produce_cpu", title="layers: server CPU, produce", unit="% more", digits=1),
+    Row(key="layers_consume", title="layers: consume throughput", unit="% less", digits=1),
+    Row(key="layers_consume_cpu", title="layers: server CPU, consume", unit="% more", digits=1),
 )
 
 
@@ -92,7 +99,12 @@ TARGETS = (
     Target(row="first_metadata", limit=300.0),
     Target(row="first_metadata", peer="kafka", limit=0.1),
     Target(row="reset", limit=5.0),
+    Target(row="plugin", limit=10.0),
+    Target(row="plugin_xdist", limit=10.0),
     Target(row="replication", limit=2.5),
+    Target(row="layers_request", limit=5.0),
+    Target(row="layers_produce", limit=3.0),
+    Target(row="layers_consume", limit=3.0),
     *(Target(row=f"{verb}_p99", limit=10.0) for verb in VERBS),
 )
 

@@ -83,6 +83,7 @@ class Fencepost:
     slow: bool = False
     interpreter: Sequence[str] = field(default=(sys.executable,))
     """The interpreter and its options; the profiler puts itself in here."""
+    module: str = "fencepost"
 
     def version(self) -> str:
         code = "import importlib.metadata as m; print(m.version('fencepost'))"
@@ -100,7 +101,7 @@ class Fencepost:
 
     def command(self, launch: Launch) -> list[str]:
         ports = ["--port", str(launch.port), "--control-port", str(launch.control_port)]
-        serve = ["-m", "fencepost", "serve", "--brokers", str(self.brokers), *ports]
+        serve = ["-m", self.module, "serve", "--brokers", str(self.brokers), *ports]
         return [*self.interpreter, *serve]
 
 

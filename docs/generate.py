@@ -5,15 +5,22 @@ when one is not what this would write.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
+
+from pydantic import BaseModel
 
 from fencepost.broker.configs.broker import broker_configs
 from fencepost.broker.configs.definitions import ConfigDef, Effect, Table, UpdateMode
 from fencepost.broker.configs.effects import REASONS
 from fencepost.broker.configs.topic import BROKER_SYNONYMS, topic_configs
 from fencepost.cli.options import SERVE_OPTIONS
+from fencepost.cli.parameters import usage
+from fencepost.control.scenario.action_answers import ActionAnswer
+from fencepost.control.scenario.action_bodies import ActionBody
+from fencepost.control.scenario.actions import ACTIONS
+from fencepost.control.scenario.shipped import read, shipped
 from fencepost.protocol.apis import APIS
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE
@@ -64,7 +71,7 @@ def serve_options() -> str:
         ("option", "environment", "default", "what it does"),
         (
             (
-                f"`{option.flag} {option.metavar}`".replace("|", "\\|"),
+                f"`{f'{option.flag} {option.metavar}'.strip()}`".replace("|", "\\|"),
                 f"`{option.variable}`",
                 f"`{option.default}`" if option.default is not None else option.unset or "",
                 option.help,
@@ -161,6 +168,14 @@ def control_api() -> str:
     )
 
 
+def commands() -> str:
+    """Every verb as one types it."""
+    return table(
+        ("command", "request"),
+        ((f"`{_cell(usage(verb))}`", f"`{verb.method} {verb.path}`") for verb in CATALOGUE),
+    )
+
+
 def _fields(model: type[Body] | None) -> str:
     """What a body or a query consists of; what may be left out in brackets."""
     if model is None:
@@ -172,9 +187,49 @@ def _fields(model: type[Body] | None) -> str:
     return f"`{', '.join(fields)}`"
 
 
+def scenarios() -> str:
+    """The scenarios that ship."""
+    return table(
+        ("name", "what it shows"),
+        ((f"`{name}`", _cell(read(name).summary)) for name in shipped()),
+    )
+
+
+def actions() -> str:
+    """What the clients of a scenario can do."""
+    common = ActionBody.model_fields.keys()
+    told = ActionAnswer.model_fields.keys()
+    return table(
+        ("action", "takes", "answers", "what it does"),
+        (
+            (
+                f"`{each.name}`",
+                _only(each.takes, common),
+                _only(each.answers, told),
+                each.does,
+            )
+            for each in ACTIONS.values()
+        ),
+    )
+
+
+def _only(model: type[BaseModel], common: Collection[str]) -> str:
+    """The fields of a model besides those that all have; what may be left out in brackets."""
+    fields = (
+        name if field.is_required() else f"[{name}]"
+        for name, field in model.model_fields.items()
+        if name not in common
+    )
+    listed = ", ".join(fields)
+    return f"`{listed}`" if listed else ""
+
+
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
+    "actions": actions,
     "apis": apis,
+    "commands": commands,
     "control-api": control_api,
+    "scenarios": scenarios,
     "serve-options": serve_options,
     "broker-configs": broker_table,
     "topic-configs": topic_table,

@@ -18,6 +18,8 @@ if sys.platform == "win32":  # which uvloop does not run on
 else:
     from uvloop import new_event_loop
 
+pytest_plugins = ["fencepost.testing.plugin"]
+
 SETTINGS: Final[Mapping[str, str]] = {
     # Kafka's own default, 3 s, is a wait for more members that a test knows will not come.
     "group.initial.rebalance.delay.ms": "0",

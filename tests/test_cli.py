@@ -1,14 +1,11 @@
 """The command line: what it accepts, what it says, and how it ends."""
 
-import http.server
 import json
 import os
 import re
 import socket
 import sys
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -19,8 +16,9 @@ from fencepost.broker.server.run import ClockMode, ServeOptions
 from fencepost.broker.topic_plans import NewTopic
 from fencepost.cli import main
 from fencepost.cli.arguments import OptionError, parse
-from fencepost.cli.control import default_url
 from fencepost.cli.options import SERVE_OPTIONS
+from fencepost.protocol.releases import release_ceilings
+from fencepost.verbs.remote import default_url
 from tests.harness.cluster import Cluster, serve
 from tests.harness.run import Finished, run
 
@@ -60,11 +58,15 @@ EVERYTHING: Final = ServeOptions(
         "log.cleanup.policy": "compact,delete",
     },
     racks=("east", "west"),
-    api_max={"fetch": 8, "list_offsets": 3, "metadata": 6, "offset_for_leader_epoch": 2},
+    api_max=release_ceilings("4.1")
+    | {"fetch": 8, "list_offsets": 3, "metadata": 6, "offset_for_leader_epoch": 2},
     clock=ClockMode.MANUAL,
     conformance=Conformance.APACHE,
     log_level="warning",
     seed=7,
+    stop_with_stdin=True,
+    trace=Path("traces/today"),
+    trace_files=2,
 )
 
 
@@ -75,8 +77,9 @@ def test_every_option() -> None:
         " --config num.partitions=4 --config default.replication.factor=2"
         " --config log.cleanup.policy=compact,delete"
         " --racks east,west --api-max fetch=8 --api-max ListOffsets=3 --api-max 3=6"
-        " --api-max Offset-For-Leader-Epoch=2"
-        " --clock manual --conformance apache --seed 7 --log-level warning"
+        " --api-max Offset-For-Leader-Epoch=2 --like-kafka v4.1"
+        " --clock manual --conformance apache --seed 7 --log-level warning --stop-with-stdin"
+        " --trace traces/today --trace-files 2"
     ).split()
     assert parse(arguments, {}) == EVERYTHING
 
@@ -93,10 +96,14 @@ def test_every_option_from_the_environment() -> None:
         " log.cleanup.policy=compact,delete",
         "FENCEPOST_RACKS": "east,west",
         "FENCEPOST_API_MAX": "fetch=8 LIST_OFFSETS=3\n3=6 offset_for_leader_epoch=2",
+        "FENCEPOST_LIKE_KAFKA": "4.1.0",
         "FENCEPOST_CLOCK": "manual",
         "FENCEPOST_CONFORMANCE": "apache",
         "FENCEPOST_SEED": "7",
         "FENCEPOST_LOG_LEVEL": "warning",
+        "FENCEPOST_STOP_WITH_STDIN": "true",
+        "FENCEPOST_TRACE": "traces/today",
+        "FENCEPOST_TRACE_FILES": "2",
     }
     assert set(environment) == {option.variable for option in SERVE_OPTIONS}
     assert parse([], environment) == EVERYTHING
@@ -123,6 +130,11 @@ def test_the_last_of_two_holds() -> None:
         "--port 1 --port 2 --config num.partitions=1 --config num.partitions=2".split(), {}
     )
     assert (options.port, options.configs) == (2, {"num.partitions": "2"})
+
+
+def test_a_switch_needs_no_value() -> None:
+    assert parse("--stop-with-stdin --port 1".split(), {}).stop_with_stdin
+    assert not parse(["--stop-with-stdin=false"], {}).stop_with_stdin
 
 
 def test_a_config_value_may_be_empty() -> None:
@@ -168,10 +180,15 @@ def test_a_config_value_may_be_empty() -> None:
             "names no API that is served; did you mean offset_for_leader_epoch?",
         ),
         ("--api-max zzz=8", "--api-max: 'zzz=8' names no API that is served"),
+        ("--like-kafka 2", "--like-kafka: '2' is not a release of Kafka, such as 2.0"),
+        ("--like-kafka 2.9", "'2.9' is not a release that is known; they are 0.10.0, 0.10.1, "),
         ("--clock slow", "--clock: 'slow' is not real or manual"),
         ("--conformance strict", "--conformance: 'strict' is not kip or apache"),
         ("--log-level loud", "--log-level: 'loud' is not debug or info or warning or error"),
         ("--seed -1", "--seed: '-1' is not a number from 0 on"),
+        ("--trace-files 2", "--trace-files: there is no --trace to have files"),
+        ("--trace /tmp --trace-files 0", "--trace-files: '0' is not a number from 1 on"),
+        ("--stop-with-stdin=yes", "--stop-with-stdin: 'yes' is not true or false"),
         ("--brokers", "argument --brokers: expected one argument"),
         ("--broker 3", "unrecognized arguments: --broker 3"),
         ("3", "unrecognized arguments: 3"),
@@ -216,7 +233,9 @@ def test_help_shows_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["imitate"]) == 2
-    assert "No such command 'imitate'" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        "fencepost: there is no command imitate; did you mean simulate?\n"
+    )
 
 
 def test_serve_is_ready_before_what_only_a_person_needs_is_imported() -> None:
@@ -330,86 +349,3 @@ def test_reset_forgets_the_topics(served: Cluster) -> None:
     assert topic in fencepost("topics", FENCEPOST_CONTROL=served.control).out
     fencepost("reset", FENCEPOST_CONTROL=served.control)
     assert topic not in fencepost("topics", FENCEPOST_CONTROL=served.control).out
-
-
-# The control API's client, against a server of a few lines
-
-
-@dataclass
-class Stub:
-    """Answers every request with the same, and keeps what it was asked."""
-
-    status: int = 200
-    body: bytes = b"{}"
-    asked: list[tuple[str, str, bytes]] = field(default_factory=list)
-    url: str = ""
-
-
-@pytest.fixture
-def stub() -> Iterator[Stub]:
-    state = Stub()
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            length = int(self.headers.get("Content-Length", 0))
-            state.asked.append((self.command, self.path, self.rfile.read(length)))
-            self.send_response(state.status)
-            self.end_headers()
-            self.wfile.write(state.body)
-
-        do_GET = do_POST = answer  # noqa: N815 - the names that http.server calls
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its base's name
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        state.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield state
-        server.shutdown()
-        thread.join()
-
-
-def test_commands_ask_what_the_contract_says(
-    stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("FENCEPOST_CONTROL", stub.url)
-    # Nothing of a proxy must come between: this one does not exist.
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    assert main(["healthcheck"]) == 0
-    assert main(["topics", "--json"]) == 0
-    assert main(["partition", "a/b", "3", "--json"]) == 0
-    assert main(["elect", "t", "0", "--leader", "2", "--json"]) == 0
-    assert main(["reset"]) == 0
-    assert stub.asked == [
-        ("GET", "/healthz", b""),
-        ("GET", "/v1/topics", b""),
-        ("GET", "/v1/topics/a%2Fb/partitions/3", b""),
-        ("POST", "/v1/topics/t/partitions/0/elect", b'{"leader": 2}'),
-        ("POST", "/v1/reset", b""),
-    ]
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "message"),
-    [
-        (400, b'{"error": "INVALID_REQUEST", "message": "no"}', "fencepost: no (INVALID_REQUEST)"),
-        (404, b'{"detail": "x"}', "/v1/reset answered 404"),
-        (500, b"<html>", "/v1/reset answered 500"),
-    ],
-)
-def test_an_error_answer_is_one_line_and_exit_code_1(
-    stub: Stub, status: int, body: bytes, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stub.status, stub.body = status, body
-    assert main(["reset", "--control", stub.url]) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert len(error.splitlines()) == 1
-
-
-def test_a_control_url_must_be_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reset", "--control", "file:///etc/passwd"]) == 1
-    assert "is not the URL of a control API" in capsys.readouterr().err

@@ -84,7 +84,9 @@ def test_kcat_does_what_the_readme_shows(cluster: Cluster) -> None:
             assert " -P " in command or topic in printed
 
 
-@pytest.mark.parametrize("name", ["steer", "control", "replicas", "brokers", "time"])
+@pytest.mark.parametrize(
+    "name", ["steer", "control", "replicas", "brokers", "time", "faults", "seen"]
+)
 def test_the_commands_that_steer_work(name: str, tmp_path: Path) -> None:
     tool("curl")
     clock = "manual" if name == "time" else "real"

@@ -11,6 +11,7 @@ from fencepost.broker.context import Context, Handler
 from fencepost.broker.coordination import Coordination
 from fencepost.broker.disk import Disk, MakeLog
 from fencepost.broker.events import Events
+from fencepost.broker.faults.registry import Faults
 from fencepost.broker.follower import Follower, Hold
 from fencepost.broker.groups.coordinator import GroupCoordinator
 from fencepost.broker.image import INTERNAL_TOPICS, ClusterImage, PartitionImage, TopicImage
@@ -50,13 +51,14 @@ class Broker:
         make_log: MakeLog,
         producer_ids: ProducerIds,
         events: Events,
+        faults: Faults,
         ceilings: Mapping[str, int],
         offset_value_version: int,
     ) -> None:
         """What it is given.
 
-        :param ceilings: The highest versions that it serves (``--api-max``), by API name, where
-            they are not the highest that there are.
+        :param ceilings: The highest versions that it serves (``--api-max``, ``--like-kafka``), by
+            API name, where they are not the highest that there are; below the lowest: none at all.
         """
         self.broker_id = broker_id
         self.running = True
@@ -70,6 +72,7 @@ class Broker:
         self.network = network
         self.producer_ids = producer_ids
         self.events = events
+        self.faults = faults
         self.ceilings = ceilings
         self.in_sync = InSyncReplicas(self)
         self.holds: dict[tuple[str, int], Hold] = {}
@@ -120,14 +123,26 @@ class Broker:
         self.network.ask_controller(self.broker_id, lambda: ask(self._controller), answered, lost)
 
     def max_version(self, api: Api) -> int:
-        """The highest version of an API that this broker serves (inclusive)."""
-        return self.ceilings.get(api.name, api.max_version)
+        """The highest version of an API that this broker serves (inclusive).
+
+        Of one that clients are not served: the lowest there is, which brokers use among themselves.
+        """
+        return max(self.ceilings.get(api.name, api.max_version), api.min_version)
+
+    def serves(self, api: Api) -> bool:
+        """Whether clients are served any version of an API."""
+        return self.ceilings.get(api.name, api.max_version) >= api.min_version
 
     def handle(self, api: Api, ctx: Context, request: object) -> object:
-        """Answer a request of an API: a response, a ``Wait``, or None for no response.
+        """Answer a request of an API: a response, a ``Wait``, None for no response, or HANG_UP.
 
-        What takes the controller is REQUEST_TIMED_OUT where this broker does not reach it.
+        What takes the controller is REQUEST_TIMED_OUT where this broker does not reach it. Where a
+        fault is met, a ``Wait`` may be a ``Held``, which brings `Throttled` and HANG_UP as well.
         """
+        if self.faults.armed and not ctx.met:
+            from fencepost.broker.faults.door import meet
+
+            return meet(api, ctx, request)
         handler = handler_of(api)
         try:
             return handler.handle(ctx, request)
@@ -165,6 +180,7 @@ class Broker:
         """
         self.running, self.crashed = False, crash
         self.network.end_life(self.broker_id)
+        self.faults.end_life(self.broker_id)
         for follower in self._followers.values():
             follower.stop()
         self._followers.clear()

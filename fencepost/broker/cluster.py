@@ -12,6 +12,7 @@ from fencepost.broker.broker import Broker
 from fencepost.broker.configs.resolve import BrokerConfigs, static_configs
 from fencepost.broker.controller import Controller
 from fencepost.broker.events import Events, Kind
+from fencepost.broker.faults.registry import Faults
 from fencepost.broker.housekeeping import Housekeeping
 from fencepost.broker.image import BrokerImage, ClusterImage
 from fencepost.broker.network import CONTROLLER, Carry, Network, at_once
@@ -55,7 +56,8 @@ class ClusterOptions:
     racks: tuple[str, ...] = ()
     """The rack of each broker by its id; going round where there are fewer."""
     api_max: Mapping[str, int] = field(default_factory=dict)
-    """The highest versions that brokers serve, by API name, where not the highest there are."""
+    """The highest versions that brokers serve, by API name, where not the highest there are; below
+    the lowest there is where an API is not served."""
     conformance: Conformance = Conformance.KIP
     seed: int = 0
 
@@ -72,6 +74,7 @@ class Cluster:
         self.scheduler = Scheduler(clock)
         self.events = Events(self.scheduler)
         self.rng = random.Random(options.seed)
+        self.faults = Faults(self.scheduler, self.events, options.seed)
         self.network = Network(carry)
         self._configs = self._make_configs(CONTROLLER, {**DEFAULTS, **options.configs})
         self.controller = Controller(
@@ -97,6 +100,7 @@ class Cluster:
         and producer ids are new ones: what a client remembers of a topic of the same name is not
         mistaken for it.
         """
+        self.faults.reset()
         self.controller.forget_everything()
         for broker in self.brokers.values():
             broker.holds.clear()
@@ -118,6 +122,7 @@ class Cluster:
         self._configs.update(image)
         before, self._published = self._published, image
         self.events.compare(before, image, changed)
+        self.faults.elections.note(before.topics, image.topics, changed)
         for broker_id in self.brokers:
             self._inform(broker_id, image, changed)
 
@@ -174,6 +179,7 @@ class Cluster:
                 at_once=not apache,
             ),
             events=self.events,
+            faults=self.faults,
             ceilings=options.api_max,
             offset_value_version=4 if apache else 3,
         )

@@ -32,6 +32,8 @@ class Peer:
     software_version: str = "unknown"
     listener_host: str = ""
     """The local address that the peer reached."""
+    is_broker: bool = False
+    """Whether it is a broker of this cluster."""
 
 
 class Context(NamedTuple):
@@ -44,6 +46,8 @@ class Context(NamedTuple):
     peer: Peer
     now_ms: int
     """Milliseconds since 1970-01-01 UTC, when the request was taken up."""
+    met: bool = False
+    """Whether it has met the fault that it is to meet, if any."""
 
     def host_of(self, broker: BrokerImage) -> str:
         """Where this client reaches a broker: as advertised, or where it reached this one."""

@@ -22,6 +22,7 @@ offset, it goes on until no batch that ends at or before the offset is left.
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from fencepost.broker.events import Kind
@@ -43,7 +44,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchResponse, PartitionData
 from fencepost.protocol.messages.list_offsets import ListOffsetsResponse
 from fencepost.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
-from fencepost.protocol.records import iter_headers
+from fencepost.protocol.records import CorruptBatch, iter_headers
 
 if TYPE_CHECKING:
     from fencepost.broker.broker import Broker
@@ -83,8 +84,8 @@ class Step:
     leader_epoch: int
     fetch_offset: int
     """Its log end before."""
-    error: ErrorCode | None
-    """What it was answered; None where no answer came."""
+    error: int | None
+    """What it was answered, an ``ErrorCode`` where Kafka has one; None where no answer came."""
     appended: int
     """Records."""
     truncated_to: int | None
@@ -100,6 +101,7 @@ class Follower:
     """Steps one replica after its leader, one request at a time."""
 
     __slots__ = (
+        "_account",
         "_broker",
         "_epoch",
         "_fetch_version",
@@ -129,6 +131,8 @@ class Follower:
         """The one that the leader of this epoch serves."""
         self._retry: Timer | None = None
         self._report: Report | None = None
+        self._account: Callable[[int | None], Step]
+        """What the latest request that is reported did, by the error that it was answered."""
         self._truncated_to: int | None = None
 
     def poke(self) -> None:
@@ -162,6 +166,10 @@ class Follower:
             self.state = State.FETCHING
             self._fetch()
         return True
+
+    def unanswered(self) -> Step:
+        """The latest request that is reported, to which no answer has come."""
+        return self._account(None)
 
     def stop(self) -> None:
         """Its replica leads now, or is gone: no answer counts any more."""
@@ -230,6 +238,8 @@ class Follower:
         self._request += 1
         number, report, start = self._request, self._report, replica.log.log_end_offset
         leader, epoch = replica.leader, replica.leader_epoch
+        if report is not None:
+            self._account = partial(self._step_report, api, leader, epoch, start)
         self._in_flight = True
 
         def finish(answer: object | None) -> None:
@@ -244,7 +254,7 @@ class Follower:
             else:
                 error = take(answer)
             if report is not None:
-                report(self._step_report(api, leader, epoch, start, error))
+                report(self._account(error))
 
         self._broker.network.request(
             self._broker, leader, api, version, message, finish, lambda: finish(None)
@@ -260,7 +270,7 @@ class Follower:
             leader=leader,
             leader_epoch=epoch,
             fetch_offset=start,
-            error=None if error is None else ErrorCode(error),
+            error=None if error is None else _named(error),
             appended=max(0, end - start) if cut is None else 0,
             truncated_to=cut,
             log_end_offset=end,
@@ -291,16 +301,21 @@ class Follower:
             self._truncate_to_agreement(diverging.epoch, diverging.end_offset)
             self._again(State.FETCHING)
         else:
-            self._take(partition)
+            return self._take(partition)
         return error_code
 
-    def _take(self, partition: PartitionData) -> None:
+    def _take(self, partition: PartitionData) -> int:
+        """Append what was answered; with which error, if it is broken."""
         replica = self.replica
         records = partition.records or ()
         if self.hold is not None:
             records = self._allowed(self.hold, records)
-        if records:
-            replica.append_fetched(records, now_ms=self._broker.scheduler.now_ms())
+        try:
+            if records:
+                replica.append_fetched(records, now_ms=self._broker.scheduler.now_ms())
+        except CorruptBatch:
+            self._rest()
+            return ErrorCode.CORRUPT_MESSAGE
         log, start_moved = replica.log, False
         if partition.log_start_offset > log.log_start_offset:
             start = min(partition.log_start_offset, log.log_end_offset)
@@ -310,6 +325,7 @@ class Follower:
             self._again(State.FETCHING)
         else:
             self.state = State.IDLE
+        return ErrorCode.NONE
 
     def _allowed(self, hold: Hold, records: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
         """What a hold at an offset lets through, and whether it is reached."""
@@ -406,6 +422,14 @@ class Follower:
         replica.start_anew_at(offset, now_ms=self._broker.scheduler.now_ms())
         self._note_truncation(before)
         self._again(State.FETCHING)
+
+
+def _named(code: int) -> int:
+    """The error of this code where Kafka has one; a test may make up others."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return code
 
 
 def _ending_by(records: tuple[Buffer, ...], offset: int) -> tuple[Buffer, ...]:

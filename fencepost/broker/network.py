@@ -12,7 +12,9 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from fencepost.broker.context import Context, Peer
+from fencepost.broker.context import HANG_UP, Context, HangUp, Peer
+from fencepost.broker.faults.held import Throttled
+from fencepost.broker.scheduler import Scheduler
 from fencepost.broker.waits import Wait
 from fencepost.protocol.apis import Api
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from fencepost.broker.broker import Broker
 
 T = TypeVar("T")
+PATIENCE_MS: Final = 30_000
+"""How long a broker waits for another's answer: Kafka's ``replica.socket.timeout.ms``."""
+_MET_A_FAULT: Final = (HangUp, Throttled)
 CONTROLLER: Final = 0
 """The controller's node id on links; brokers have theirs from 1."""
 
@@ -36,9 +41,24 @@ Carry = Callable[[Link, Deliver], None]
 """Takes a message and delivers it, at once or later, in order of its link."""
 
 
+Answered = Callable[[object | None], None]
+"""Takes the answer to a request; None where there is none."""
+Observe = Callable[[Api, Context, object], Answered]
+"""Sees a request as a broker takes it up, and gives what is to see its answer."""
+
+
 def at_once(_link: Link, deliver: Deliver) -> None:
     """Carry as in service: in the same turn."""
     deliver()
+
+
+def _unseen(_api: Api, _ctx: Context, _message: object) -> Answered:
+    """Nobody looks on."""
+    return _nobody
+
+
+def _nobody(_answer: object | None) -> None:
+    pass
 
 
 class Network:
@@ -46,6 +66,8 @@ class Network:
 
     def __init__(self, carry: Carry = at_once) -> None:
         self._carry = carry
+        self.observe: Observe = _unseen
+        """Called with each request between brokers that arrives."""
         self._brokers: dict[int, Broker] = {}
         self._peers: dict[int, tuple[Peer, str]] = {}
         """How each broker appears to the others as a client, and its client id."""
@@ -61,7 +83,7 @@ class Network:
         broker_id = broker.broker_id
         self._brokers[broker_id] = broker
         name = f"broker-{broker_id}"
-        self._peers[broker_id] = Peer(connection_id=name, host=broker.host), f"{name}-fetcher-0"
+        self._peers[broker_id] = _peer(name, broker.host), f"{name}-fetcher-0"
         self._lives.setdefault(broker_id, 0)
 
     def end_life(self, broker_id: int) -> None:
@@ -160,7 +182,14 @@ class Network:
             lost()
             return
 
-        def reply(response: object) -> None:
+        def reply(saw: Answered, response: object) -> None:
+            if isinstance(response, _MET_A_FAULT):
+                if isinstance(response, HangUp):
+                    saw(None)
+                    self.send(target_id, source_id, lost, lost=lost, teller=source_id)
+                    return
+                response = response.response  # of no client: nobody rests
+            saw(response)
             if response is not None:
                 self.send(
                     target_id,
@@ -174,11 +203,12 @@ class Network:
             peer, client_id = self._peers[source_id]
             now_ms = target.scheduler.now_ms()
             ctx = Context(target, version, client_id, peer, now_ms)
+            saw = self.observe(api, ctx, message)
             answer = target.handle(api, ctx, message)
             if isinstance(answer, Wait):
-                answer.then(reply)
+                _await(answer, target.scheduler, partial(reply, saw))
             else:
-                reply(answer)
+                reply(saw, answer)
 
         self.send(source_id, target_id, serve, lost=lost)
 
@@ -209,3 +239,23 @@ class Network:
         target = self._brokers.get(target_id)
         if target is not None:
             self.send(source_id, target_id, partial(target.poke_follower, topic, index))
+
+
+def _peer(name: str, host: str) -> Peer:
+    return Peer(connection_id=name, host=host, is_broker=True)
+
+
+def _await(answer: Wait[object], scheduler: Scheduler, reply: Callable[[object], None]) -> None:
+    """Reply when the answer is there, or when whoever asked has no more patience."""
+
+    def give_up() -> None:
+        answer.cancel()
+        reply(HANG_UP)
+
+    timer = scheduler.at(scheduler.now_ms() + PATIENCE_MS, give_up)
+
+    def answered(response: object) -> None:
+        timer.cancel()
+        reply(response)
+
+    answer.then(answered)

@@ -11,6 +11,7 @@ that was unused for two minutes makes room.
 """
 
 import random
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -111,6 +112,13 @@ class FetchSessions:
         _update(session, request)
         return FetchPlan(session.partitions, session_id=session.session_id, incremental=True)
 
+    def asked(self, request: FetchRequest) -> Collection[Key]:
+        """The partitions that a request is about, its session's too, whether it is right or not."""
+        session = self._sessions.get(request.session_id)
+        known = session.partitions if session and request.session_epoch > 0 else {}
+        forgotten = set(_forgotten(request))
+        return (known.keys() - forgotten) | asked_partitions(request).keys()
+
     def clear(self) -> None:
         """Forget all sessions."""
         self._sessions.clear()
@@ -149,10 +157,15 @@ def asked_partitions(request: FetchRequest) -> dict[Key, CachedPartition]:
     }
 
 
-def _update(session: FetchSession, request: FetchRequest) -> None:
+def _forgotten(request: FetchRequest) -> Iterator[Key]:
     for topic in request.forgotten_topics_data:
         for index in topic.partitions:
-            session.partitions.pop((topic.topic, topic.topic_id, index), None)
+            yield topic.topic, topic.topic_id, index
+
+
+def _update(session: FetchSession, request: FetchRequest) -> None:
+    for key in _forgotten(request):
+        session.partitions.pop(key, None)
     for key, asked in asked_partitions(request).items():
         known = session.partitions.get(key)
         if known is None:

@@ -228,10 +228,12 @@ def step(
     """
     follower = _follower(cluster, topic, index, broker_id)
     steps: list[Step] = []
-    for _ in range(fetches):
+    for sent in range(fetches):
         if not follower.step(steps.append):
             break
         cluster.scheduler.run_due()
+        if len(steps) == sent:
+            steps.append(follower.unanswered())
     return tuple(steps)
 
 

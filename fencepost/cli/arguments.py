@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 from fencepost.broker.cluster import Conformance
@@ -53,7 +54,8 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOpti
     """
     parser = _Parser(prog="fencepost serve", add_help=False, allow_abbrev=False)
     for option in SERVE_OPTIONS:
-        parser.add_argument(option.flag, action="append", dest=option.key)
+        value, alone = ("?", "true") if option.switch else (None, None)
+        parser.add_argument(option.flag, action="append", dest=option.key, nargs=value, const=alone)
     given: dict[str, list[str] | None] = vars(parser.parse_args(arguments))
     found = {option.key: _texts(option, given, environment) for option in SERVE_OPTIONS}
     configs = _configs(found["config"])
@@ -66,12 +68,16 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOpti
         topics=tuple(_topic(each, configs) for each in found["topic"]),
         configs=configs,
         racks=_racks(_last(found, "racks")) if found["racks"] else (),
-        api_max=dict(map(_ceiling, found["api_max"])),
+        api_max=_ceilings(found["like_kafka"], found["api_max"]),
+        trace=Path(_last(found, "trace").text) if found["trace"] else None,
+        trace_files=_last(found, "trace_files").number(1) if found["trace_files"] else None,
         clock=_clock(_last(found, "clock")),
         conformance=_conformance(_last(found, "conformance")),
         seed=_last(found, "seed").number(0) if found["seed"] else _any_seed(),
         log_level=_log_level(_last(found, "log_level")),
+        stop_with_stdin=_switch(_last(found, "stop_with_stdin")),
     )
+    _check_trace(options)
     _check_ports(options)
     _check_racks(options)
     _check_topics(options)
@@ -126,6 +132,22 @@ def _racks(given: _Given) -> tuple[str, ...]:
     return racks
 
 
+def _ceilings(like_kafka: Sequence[_Given], given: Sequence[_Given]) -> dict[str, int]:
+    """By API name. What is said of an API itself counts more than the release."""
+    ceilings = _release(like_kafka[-1]) if like_kafka else {}
+    return {**ceilings, **dict(map(_ceiling, given))}
+
+
+def _release(given: _Given) -> dict[str, int]:
+    # Few ask for one, and everybody waits for the start.
+    from fencepost.protocol.releases import find_release, release_ceilings
+
+    try:
+        return release_ceilings(find_release(given.text))
+    except ValueError as error:
+        return given.refuse(str(error))
+
+
 def _ceiling(given: _Given) -> tuple[str, int]:
     try:
         return read_ceiling(given.text)
@@ -154,6 +176,12 @@ def _log_level(given: _Given) -> str:
     if given.text not in LEVELS:
         given.refuse(f"is not {' or '.join(LEVELS)}")
     return given.text
+
+
+def _switch(given: _Given) -> bool:
+    if given.text not in ("true", "false"):
+        given.refuse("is not true or false")
+    return given.text == "true"
 
 
 def _clock(given: _Given) -> ClockMode:
@@ -187,6 +215,11 @@ def _check_ports(options: ServeOptions) -> None:
     if options.port <= options.control_port <= last:
         broker_id = options.control_port - options.port + 1
         raise OptionError(f"control port {options.control_port} is also broker {broker_id}'s port")
+
+
+def _check_trace(options: ServeOptions) -> None:
+    if options.trace_files is not None and options.trace is None:
+        raise OptionError("--trace-files: there is no --trace to have files")
 
 
 def _check_racks(options: ServeOptions) -> None:

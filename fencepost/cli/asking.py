@@ -1,15 +1,13 @@
 """What all commands that ask a running cluster have in common."""
 
-import json
 import os
-from collections.abc import Callable
-from typing import Annotated, TypeAlias, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, TypeAlias
 
 import typer
 
-from fencepost.cli.control import Control, default_url
-
-T = TypeVar("T")
+from fencepost.verbs.remote import TIMEOUT_S, Line, default_url
 
 ControlUrl: TypeAlias = Annotated[
     str | None,
@@ -21,20 +19,16 @@ ControlUrl: TypeAlias = Annotated[
         show_default="http://127.0.0.1:9644",
     ),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, not a table.")]
-TopicName: TypeAlias = Annotated[str, typer.Argument(metavar="TOPIC")]
-PartitionIndex: TypeAlias = Annotated[int, typer.Argument(metavar="P", min=0)]
-BrokerId: TypeAlias = Annotated[int, typer.Argument(metavar="B", help="Broker id.")]
+AsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print what the API answers, and no table.")
+]
 
 
-def control_at(url: str | None, **settings: float) -> Control:
-    """The control API at a URL; None is where the environment says."""
-    return Control(url or default_url(os.environ), **settings)
-
-
-def show(answer: T, as_json: bool, table: Callable[[T], None]) -> None:
-    """Print an answer, as JSON or as a table for a person."""
-    if as_json:
-        print(json.dumps(answer), flush=True)
-    else:
-        table(answer)
+@contextmanager
+def line_to(url: str | None, *, timeout_s: float = TIMEOUT_S) -> Iterator[Line]:
+    """A connection to the control API at a URL; None is where the environment says."""
+    line = Line(url or default_url(os.environ), timeout_s=timeout_s)
+    try:
+        yield line
+    finally:
+        line.close()

@@ -1,54 +1,190 @@
 """The commands as typer knows them: help, completion, and all that ask a running cluster."""
 
 import inspect
+import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from importlib import import_module
+from types import MappingProxyType
+from typing import Annotated, Final
 
 import typer
 
-from fencepost.cli import simulate, steering, tables
-from fencepost.cli.asking import (
-    AsJson,
-    ControlUrl,
-    PartitionIndex,
-    TopicName,
-    control_at,
-    show,
-)
-from fencepost.cli.control import ControlError
+from fencepost.cli.asking import AsJson, ControlUrl, line_to
+from fencepost.cli.blocks import show
+from fencepost.cli.mistakes import WRONG_USE, Mistake, UsageError, explain
 from fencepost.cli.options import SERVE_OPTIONS, Option
+from fencepost.cli.tables import many
+from fencepost.cli.verb_commands import BY_WORDS, add_verb
+from fencepost.verbs.answers import BrokerState, ClusterState
+from fencepost.verbs.catalogue import VERBS
+from fencepost.verbs.remote import VerbError
 
-HEALTHCHECK_TIMEOUT_S = 2.0
-
-app = typer.Typer(
-    name="fencepost",
-    help="A Kafka cluster for tests that does what it is told, when it is told.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+FAILED: Final = 1
+"""The exit code of what the cluster refused, or could not be asked."""
+INTERRUPTED: Final = 130
+"""The exit code after Ctrl-C where it does not mean that all went well."""
+MODULES: Final = MappingProxyType(
+    {
+        "watch": "fencepost.cli.watch",
+        "scenario": "fencepost.cli.scenario",
+        "simulate": "fencepost.cli.simulate",
+    }
 )
+"""Commands with a module of their own, whose ``register`` adds them."""
+GROUPS: Final = MappingProxyType(
+    {
+        "broker": "Stop, start, kill and isolate brokers.",
+        "clock": "Let time pass on a manual clock.",
+        "fault": "Let requests meet errors, delays, ends of connections and the like.",
+        "topic": "Create and delete topics.",
+        "trace": "See what clients asked and what they were answered.",
+    }
+)
+"""What the groups of commands are for; `LIST` of ``trace`` may be left out."""
+LIST: Final = "list"
+_PROGRAM: Final = "fencepost"
+_HELP: Final = frozenset({"-h", "--help"})
+_COMPLETING: Final = "_FENCEPOST_COMPLETE"
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command that is not ``serve``; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A client names itself as it likes; what the terminal cannot show is escaped.
+            stream.reconfigure(errors="backslashreplace")
     try:
-        app(list(arguments))
-    except ControlError as error:
-        print(f"fencepost: {error}", file=sys.stderr)
-        return 1
+        return _run(_completed(arguments))
+    except VerbError as error:
+        print(f"{_PROGRAM}: {error}", file=sys.stderr)
+        return FAILED
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        code = make_app(arguments)(
+            list(arguments), prog_name=_PROGRAM, complete_var=_COMPLETING, standalone_mode=False
+        )
+    except Mistake as error:
+        print(f"{_path(arguments)}: {error}", file=sys.stderr)
+        return WRONG_USE
+    except UsageError as error:
+        print(explain(error, _path(arguments)), end="", file=sys.stderr)
+        return WRONG_USE
+    except typer.Abort:
+        return INTERRUPTED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
-    return 0
+    return code if isinstance(code, int) else 0
 
 
-def _serve(**given: Sequence[str] | str | None) -> None:
+def _completed(arguments: Sequence[str]) -> Sequence[str]:
+    """``fencepost trace --api Fetch`` is ``fencepost trace list --api Fetch``."""
+    if list(arguments[:1]) != ["trace"] or list(arguments[1:2]) in (["-h"], ["--help"]):
+        return arguments
+    rest = arguments[1:]
+    return arguments if rest and not rest[0].startswith("-") else ["trace", LIST, *rest]
+
+
+def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The command that is asked for, or all of them where help is, a completion, or none of them.
+
+    A command that is not asked for costs a millisecond, and there are many.
+    """
+    app = _group(_PROGRAM, "A Kafka cluster for tests that does what it is told, when it is told.")
+    asked = _asked(arguments)
+    if asked is None or not _HELP.isdisjoint(arguments):
+        from fencepost.verbs.described import describe
+
+        describe()
+    if asked is not None:
+        _add(app, asked)
+        return app
+    app.command(
+        "serve",
+        help="Serve a cluster until SIGTERM or Ctrl-C. Prints one line of JSON when every listener"
+        " accepts: where the brokers are, where the control API is, and the process id.",
+    )(_serve)
+    for name in (*BY_WORDS, _BROKERS, *MODULES):
+        _add(app, name)
+    return app
+
+
+def _asked(arguments: Sequence[str]) -> str | None:
+    """The command that is asked for, by its words, if it is clear from the first of them."""
+    if _COMPLETING in os.environ:
+        return None
+    for words in (arguments[:2], arguments[:1]):
+        name = " ".join(words)
+        if name in BY_WORDS or name in MODULES or name == _BROKERS:
+            return name
+    return None
+
+
+def _path(arguments: Sequence[str]) -> str:
+    """The words of the command that is asked for."""
+    return f"{_PROGRAM} {_asked(arguments) or ''}".rstrip()
+
+
+def _group(name: str, does: str) -> typer.Typer:
+    app = typer.Typer(
+        name=name,
+        help=does,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(lambda: None)  # with it, a group of one command is a group all the same
+    return app
+
+
+def _add(app: typer.Typer, name: str) -> None:
+    """Add a command, and the group that it is in."""
+    if name in MODULES:
+        import_module(MODULES[name]).register(app)
+        return
+    group, _, last = name.rpartition(" ")
+    if group:
+        app = _group_in(app, group)
+    if name == _BROKERS:
+        app.command(last, rich_help_panel="See")(_list_brokers)
+    else:
+        add_verb(app, BY_WORDS[name])
+
+
+def _group_in(app: typer.Typer, name: str) -> typer.Typer:
+    """The group of that name, which is made where there is none."""
+    for each in app.registered_groups:
+        if each.typer_instance is not None and each.typer_instance.info.name == name:
+            return each.typer_instance
+    group = _group(name, GROUPS[name])
+    app.add_typer(group)
+    return group
+
+
+_BROKERS: Final = f"broker {LIST}"
+
+
+def _list_brokers(control: ControlUrl = None, as_json: AsJson = False) -> None:
+    """List the brokers."""
+    with line_to(control) as line:
+        state = line.call(VERBS["cluster"], ClusterState, {}, {})
+    if as_json:
+        print(f"[{','.join(each.model_dump_json() for each in state.brokers)}]", flush=True)
+    else:
+        show([many(BrokerState, state.brokers)])
+
+
+def _serve(**given: Sequence[str] | str | bool | None) -> None:
     """Hand over to the path that `fencepost.cli.main` takes at once where no help is asked for."""
     from fencepost.cli.serve import serve
 
     arguments = []
     for option in SERVE_OPTIONS:
         value = given[option.key]
+        if isinstance(value, bool):
+            value = str(value).lower()
         texts = [value] if isinstance(value, str) else value or ()
         arguments += [f"{option.flag}={text}" for text in texts]
     raise typer.Exit(serve(arguments))
@@ -57,54 +193,19 @@ def _serve(**given: Sequence[str] | str | None) -> None:
 def _parameter(option: Option) -> inspect.Parameter:
     declared = typer.Option(
         option.flag,
-        metavar=option.metavar,
+        metavar=option.metavar or None,
         envvar=option.variable,
         help=option.help,
         show_default=option.unset or option.default is not None,
     )
-    kind = list[str] if option.repeated else str
+    kind = bool if option.switch else list[str] if option.repeated else str
     return inspect.Parameter(
         option.key,
         inspect.Parameter.KEYWORD_ONLY,
-        default=option.default,
+        default=option.default == "true" if option.switch else option.default,
         annotation=Annotated[kind | None if option.default is None else kind, declared],
     )
 
 
 # typer reads a command's options from its signature; this one is made from their table.
 _serve.__dict__["__signature__"] = inspect.Signature([_parameter(each) for each in SERVE_OPTIONS])
-app.command(
-    "serve",
-    help="Serve a cluster until SIGTERM or Ctrl-C. Prints one line of JSON when every listener"
-    " accepts: where the brokers are, where the control API is, and the process id.",
-)(_serve)
-
-
-@app.command()
-def healthcheck(control: ControlUrl = None) -> None:
-    """Exit with 0 when the cluster is up, with 1 when it is not."""
-    control_at(control, timeout_s=HEALTHCHECK_TIMEOUT_S).check_health()
-
-
-@app.command()
-def topics(control: ControlUrl = None, as_json: AsJson = False) -> None:
-    """List the topics."""
-    show(control_at(control).topics(), as_json, tables.show_topics)
-
-
-@app.command()
-def partition(
-    topic: TopicName, index: PartitionIndex, control: ControlUrl = None, as_json: AsJson = False
-) -> None:
-    """Show a partition: its leader, its epochs, and every replica's offsets."""
-    show(control_at(control).partition(topic, index), as_json, tables.show_partition)
-
-
-@app.command()
-def reset(control: ControlUrl = None) -> None:
-    """Forget every topic, group and record; the ports stay, and every broker runs."""
-    control_at(control).reset()
-
-
-steering.register(app)
-simulate.register(app)

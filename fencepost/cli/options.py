@@ -21,6 +21,8 @@ class Option:
     """What holds where there is no default and nothing is given."""
     repeated: bool = False
     """May be given more than once; its environment variable holds a list split by white space."""
+    switch: bool = False
+    """Needs no value; its environment variable holds ``true`` or ``false``."""
 
     @property
     def flag(self) -> str:
@@ -84,6 +86,26 @@ SERVE_OPTIONS: Final = (
         help="Serve an API, by name or key, up to this version only. May be repeated.",
     ),
     Option(
+        name="like-kafka",
+        metavar="RELEASE",
+        unset="the newest",
+        help="Serve the APIs and versions that this release of Kafka did, such as 2.0; --api-max"
+        " has the last word.",
+    ),
+    Option(
+        name="trace",
+        metavar="DIR",
+        unset="none",
+        help="Write every request with its answer, and every event, to files in this directory, a"
+        " line of JSON each.",
+    ),
+    Option(
+        name="trace-files",
+        metavar="N",
+        unset="all of them",
+        help="How many files of --trace to keep, the newest; each has some 64 MiB.",
+    ),
+    Option(
         name="clock",
         metavar="real|manual",
         default="real",
@@ -106,5 +128,13 @@ SERVE_OPTIONS: Final = (
         metavar="debug|info|warning|error",
         default="info",
         help="What is logged, to standard error; single requests are at debug.",
+    ),
+    Option(
+        name="stop-with-stdin",
+        metavar="",
+        default="false",
+        switch=True,
+        help="Stop when standard input ends, and so with whoever started it, however that ends."
+        " A line 'reset' on it is a reset, answered by the ready line once more.",
     ),
 )

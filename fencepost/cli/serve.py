@@ -10,10 +10,13 @@ from typing import Final
 from fencepost.broker.refusals import ControllerError
 from fencepost.broker.server.listener import PortUnavailable
 from fencepost.broker.server.run import Ready, ServeOptions, run
+from fencepost.broker.server.tracefile import TraceUnavailable
 from fencepost.cli.arguments import OptionError, parse
 from fencepost.control import plane
 
 CANNOT_START: Final = 2
+_STANDARD: Final = range(3)
+"""Input, output and error."""
 
 
 def serve(arguments: Sequence[str]) -> int:
@@ -21,10 +24,11 @@ def serve(arguments: Sequence[str]) -> int:
 
     :returns: 0 after a clean stop, 2 with one line on standard error when it cannot start.
     """
+    _fill_standard_streams()
     try:
         options = parse(arguments, os.environ)
-        run(options, plane.serve, partial(announce, options))
-    except (OptionError, PortUnavailable, ControllerError) as error:
+        run(options, plane.serve, partial(announce, options), plane.lines_of_trace)
+    except (OptionError, PortUnavailable, TraceUnavailable, ControllerError) as error:
         print(f"fencepost serve: {error}", file=sys.stderr)
         return CANNOT_START
     return 0
@@ -39,3 +43,14 @@ def announce(options: ServeOptions, ready: Ready) -> None:
         "seed": options.seed,
     }
     print(json.dumps(line), flush=True)
+
+
+def _fill_standard_streams() -> None:
+    """Open what whoever started this process has closed, or a listener would take its number."""
+    for descriptor in _STANDARD:
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w")

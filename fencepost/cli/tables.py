@@ -1,149 +1,243 @@
-"""What the command line shows to a person."""
+"""What the command line shows a person of each answer."""
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from fencepost.cli.blocks import (
+    BAD,
+    ODD,
+    QUIET,
+    STRONG,
+    Block,
+    Cell,
+    Line,
+    Table,
+    Text,
+    line,
+    numbers,
+)
+from fencepost.cli.exchanges import EXCHANGE_HEADERS, exchange, exchange_row
+from fencepost.cli.partitions import (
+    partition,
+    partition_line,
+    replica_parts,
+    state_style,
+    step,
+)
+from fencepost.verbs.answers import (
+    Answer,
+    BrokerState,
+    ClockState,
+    ClusterState,
+    Done,
+    EventState,
+    ExchangeState,
+    FaultState,
+    Health,
+    PartitionState,
+    StepState,
+    TopicState,
+)
 
-from fencepost.cli.control import Broker, Clock, Event, Partition, Replica, Step, Topic
 
-UNBROKEN: Final = 1000
-"""Columns; more than any line here takes."""
+def one(answer: Answer) -> Sequence[Block]:
+    """What is shown of an answer."""
+    match answer:
+        case PartitionState():
+            return partition(answer)
+        case StepState():
+            return [step(answer)]
+        case ClusterState():
+            return _cluster(answer)
+        case BrokerState() | TopicState() | FaultState():
+            return [many(type(answer), [answer])]
+        case ClockState():
+            return [_clock(answer)]
+        case EventState():
+            return [event(answer)]
+        case ExchangeState():
+            return exchange(answer)
+        case Health() | Done():
+            return [line("ok" if isinstance(answer, Health) else "done")]
+        case _:
+            return [line(f"{name}: {value}") for name, value in answer]
 
 
-def show_topics(topics: Sequence[Topic]) -> None:
-    """One line a topic."""
-    table = _table("topic", "partitions", "replication factor", "topic id")
-    for each in topics:
-        table.add_row(
-            each["name"],
-            str(each["partitions"]),
-            str(each["replication_factor"]),
-            each["topic_id"],
-        )
-    _console().print(table)
+def short(answer: Answer) -> Line:
+    """An answer in one line, for whoever watches many."""
+    match answer:
+        case PartitionState():
+            return line(*partition_line(answer).parts, "; replicas ", *replica_parts(answer))
+        case BrokerState():
+            return line(Text(f"broker {answer.id}", STRONG), ": ", *broker_parts(answer))
+        case FaultState():
+            return line(Text(f"fault {answer.id}", STRONG), ": ", *fault_parts(answer))
+        case EventState():
+            return event(answer)
+        case _:
+            return line(", ".join(f"{name}: {value}" for name, value in answer))
 
 
-def show_partition(state: Partition) -> None:
-    """A line for the partition, then one line a replica."""
-    console = _console()
-    console.print(
-        f"{state['topic']}-{state['partition']}: leader {state['leader']}"
-        f" in epoch {state['leader_epoch']}, ISR {_numbers(state['isr'])},"
-        f" high watermark {state['high_watermark']},"
-        f" last stable offset {state['last_stable_offset']}{_gate(state)}"
+def many(kind: type[Answer], answers: Sequence[Answer]) -> Table:
+    """One row an answer.
+
+    :param kind: Of all of them.
+    """
+    if kind not in _ROWS:
+        headers = tuple(kind.model_fields)
+        rows = (tuple(str(value) for _, value in each) for each in answers)
+        return Table(headers, tuple(rows))
+    headers, row = _ROWS[kind]
+    return Table(headers, tuple(row(each) for each in answers))
+
+
+# -- topics ----------------------------------------------------------------------
+
+
+def _topic_row(state: TopicState) -> tuple[Cell, ...]:
+    configs = ", ".join(f"{name}={value}" for name, value in state.configs.items())
+    return (
+        Text(state.name, QUIET if state.internal else STRONG),
+        str(state.partitions),
+        str(state.replication_factor),
+        configs or "-",
+        state.topic_id,
     )
-    table = _table("broker", "role", "state", "log start", "log end", "high watermark", "epochs")
-    for each in state["replicas"]:
-        table.add_row(
-            str(each["broker"]),
-            each["role"],
-            _state(each),
-            str(each["log_start_offset"]),
-            str(each["log_end_offset"]),
-            str(each["high_watermark"]),
-            ", ".join(f"{entry['epoch']} from {entry['start_offset']}" for entry in each["epochs"]),
-        )
-    console.print(table)
 
 
-def _gate(state: Partition) -> str:
-    """What ListOffsets waits for, where it does."""
-    if state["gate"]["open"] or state["leader"] < 0:
-        return ""
-    return f", gate closed until {state['gate']['until_offset']}"
+# -- the cluster --------------------------------------------------------------------------------
 
 
-def _state(replica: Replica) -> str:
-    """What it is doing, and whether a test keeps it from that."""
-    if not replica["held"]:
-        return replica["state"]
-    if replica["held_at"] is not None:
-        return f"{replica['state']}, hold at {replica['held_at']}"
-    return replica["state"] if replica["state"] == "held" else f"{replica['state']}, hold"
+def _cluster(state: ClusterState) -> Sequence[Block]:
+    features = ", ".join(f"{name} {level}" for name, level in state.features.items())
+    return [
+        line(f"cluster {state.cluster_id}: controller {state.controller}", *_featured(features)),
+        _clock(state.clock),
+        many(BrokerState, state.brokers),
+    ]
 
 
-def show_step(state: Step) -> None:
-    """One line a request."""
-    headers = ("request", "to", "epoch", "log end", "answer", "appended", "truncated to")
-    table = _table(*headers, "log end then", "high watermark")
-    for each in state["fetches"]:
-        cut = each["truncated_to"]
-        table.add_row(
-            each["api"],
-            str(each["leader"]),
-            str(each["leader_epoch"]),
-            str(each["fetch_offset"]),
-            each["error"] or "no answer",
-            str(each["appended"]),
-            "" if cut is None else str(cut),
-            str(each["log_end_offset"]),
-            str(each["high_watermark"]),
-        )
-    _console().print(table)
+def _featured(features: str) -> Iterator[str]:
+    if features:
+        yield f", features {features}"
 
 
-def show_broker(state: Broker) -> None:
-    """One broker."""
-    show_brokers([state])
+def _broker_row(state: BrokerState) -> tuple[Cell, ...]:
+    return (
+        str(state.id),
+        f"{state.host}:{state.port}",
+        Text(state.state, state_style(state.state)),
+        Text("yes", BAD) if state.fenced else "no",
+        str(state.epoch),
+        Text(", ".join(map(str, state.isolated_from)) or "-", ODD if state.isolated_from else ""),
+    )
 
 
-def show_brokers(brokers: Sequence[Broker]) -> None:
-    """One line a broker."""
-    table = _table("broker", "address", "state", "fenced", "isolated from")
-    for each in brokers:
-        table.add_row(
-            str(each["id"]),
-            f"{each['host']}:{each['port']}",
-            each["state"],
-            "yes" if each["fenced"] else "no",
-            ", ".join(map(str, each["isolated_from"])),
-        )
-    _console().print(table)
+def broker_parts(state: BrokerState) -> Iterator[Cell]:
+    """What a broker is doing: ``running, fenced, isolated from controller``."""
+    yield Text(state.state, state_style(state.state))
+    if state.fenced:
+        yield Text(", fenced", BAD)
+    if state.isolated_from:
+        yield Text(f", isolated from {numbers(state.isolated_from)}", ODD)
 
 
-def show_clock(clock: Clock) -> None:
+def _clock(clock: ClockState) -> Line:
     """What time it is."""
-    print(f"{_time(clock['now_ms'])}, {clock['now_ms']} ms")
+    return line(f"{moment(clock.now_ms)}, {clock.now_ms} ms, {clock.mode} clock")
 
 
-def show_event(event: Event) -> None:
-    """One line, at once."""
-    topic, index, broker = event["topic"], event["partition"], event["broker"]
-    words = [str(event["number"]), _time(event["time_ms"]), event["kind"]]
-    if topic is not None:
-        words.append(topic if index is None else f"{topic}-{index}")
-    if broker is not None:
-        words.append(f"broker {broker}")
-    words += (f"{name}={_plain(value)}" for name, value in event["details"].items())
-    print(*words, flush=True)
+def moment(time_ms: int) -> str:
+    """Such as ``2026-01-31T12:00:00.000Z``.
+
+    :param time_ms: Since 1970-01-01 UTC.
+    """
+    when = datetime.fromtimestamp(time_ms / 1000, UTC)
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# -- faults -------------------------------------------------------------------------------------
+
+
+def _fault_row(state: FaultState) -> tuple[Cell, ...]:
+    return (
+        str(state.id),
+        Text(state.api, STRONG),
+        _action(state.action),
+        Text(str(state.hits), ODD if state.hits else ""),
+        Text("always" if state.left is None else str(state.left), "" if state.left != 0 else QUIET),
+        ", ".join(_selectors(state)) or "all",
+    )
+
+
+def fault_parts(state: FaultState) -> Iterator[Cell]:
+    """``Produce: delay 200, hits 3, left 2, topic orders``."""
+    yield Text(state.api, STRONG)
+    yield f" {_action(state.action)}, hits {state.hits}"
+    if state.left is not None:
+        yield Text(f", left {state.left}", "" if state.left else QUIET)
+    yield "".join(f", {each}" for each in _selectors(state))
+
+
+def _action(action: Mapping[str, object]) -> str:
+    """Such as ``delay 200``."""
+    return ", ".join(
+        name if value is True else f"{name} {value}"
+        for name, value in action.items()
+        if value is not None
+    )
+
+
+def _selectors(state: FaultState) -> Iterator[str]:
+    """Which requests it hits."""
+    for name, value in state:
+        if name not in _NO_SELECTORS and value is not None:
+            yield f"{name.replace('_', ' ')} {value}"
+    if state.after:
+        yield f"after {state.after}"
+    if state.probability != 1:
+        yield f"probability {state.probability}"
+
+
+# -- events -------------------------------------------------------------------------------------
+
+
+def event(state: EventState) -> Line:
+    """Number, time, what happened, where, and all that there is to say of it."""
+    where = "" if state.topic is None else f" {state.topic}"
+    if state.partition is not None:
+        where += f"-{state.partition}"
+    if state.broker is not None:
+        where += f" broker {state.broker}"
+    details = "".join(f" {name}={_plain(value)}" for name, value in state.details.items())
+    return line(
+        f"{state.number} ",
+        Text(moment(state.time_ms), QUIET),
+        " ",
+        Text(state.kind, STRONG),
+        where,
+        Text(details, QUIET),
+    )
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, Mapping):
+        return _action(value)
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _time(time_ms: int) -> str:
-    moment = datetime.fromtimestamp(time_ms / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _console() -> Console:
-    """Standard output; where it is no terminal, a line is as long as it has to be."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else UNBROKEN)
-
-
-def _table(*headers: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, header in enumerate(headers):
-        # A cell is folded where there is no room for it, never cut off; the first is kept whole.
-        table.add_column(header, overflow="fold", no_wrap=number == 0)
-    return table
-
-
-def _numbers(values: Sequence[int]) -> str:
-    return ", ".join(map(str, values)) or "none"
+_NO_SELECTORS: Final = frozenset(
+    {"id", "hits", "left", "api", "count", "after", "probability", "action"}
+)
+"""What a fault consists of besides."""
+_Row = Callable[..., tuple[Cell, ...]]
+_ROWS: Final[Mapping[type[Answer], tuple[tuple[str, ...], _Row]]] = {
+    TopicState: (("topic", "partitions", "replicas", "configs", "topic id"), _topic_row),
+    BrokerState: (
+        ("broker", "address", "state", "fenced", "epoch", "isolated from"),
+        _broker_row,
+    ),
+    FaultState: (("fault", "api", "action", "hits", "left", "hits requests of"), _fault_row),
+    ExchangeState: (EXCHANGE_HEADERS, exchange_row),
+}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from fencepost.broker.server.journal import Exchange
+from fencepost.broker.server.journal import AnyExchange
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.codec import MalformedMessage
 from fencepost.protocol.codec.schema import FieldShape, Shape, message_shape
@@ -26,7 +26,7 @@ MAX_BYTES: Final = 1024
 """Of a field of bytes; only the size of a longer one is shown."""
 
 
-def decoded_request(exchange: Exchange, topics: set[str]) -> Json:
+def decoded_request(exchange: AnyExchange, topics: set[str]) -> Json:
     """A request as JSON.
 
     :param topics: Receives the names and ids of the topics in it.
@@ -35,7 +35,7 @@ def decoded_request(exchange: Exchange, topics: set[str]) -> Json:
     return _Reading(topics).struct(shape, exchange.request())
 
 
-def decoded_response(exchange: Exchange, topics: set[str]) -> Json | None:
+def decoded_response(exchange: AnyExchange, topics: set[str]) -> Json | None:
     """An answer as JSON, None while there is none.
 
     :param topics: Receives the names and ids of the topics in it.

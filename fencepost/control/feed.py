@@ -96,14 +96,17 @@ async def _rings(rung: asyncio.Event) -> bool:
 
 def _text(events: list[tuple[int, Event]], *, lost: int) -> str:
     lines = [f": {lost} events were missed\n\n"] if lost else []
-    lines += (
-        f"id: {number}\nevent: {event.kind}\ndata: {_state(number, event).model_dump_json()}\n\n"
-        for number, event in events
-    )
+    for number, event in events:
+        data = event_state(number, event).model_dump_json()
+        lines.append(f"id: {number}\nevent: {event.kind}\ndata: {data}\n\n")
     return "".join(lines)
 
 
-def _state(number: int, event: Event) -> EventState:
+def event_state(number: int, event: Event) -> EventState:
+    """An event for whoever watches.
+
+    :param number: Its place among all that are told.
+    """
     return EventState(
         number=number,
         kind=event.kind,

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from fencepost.broker.server.server import Server
+from fencepost.broker.server.tracefile import Describe
 
 IMPORT_AFTER_S: Final = 0.5
 """How long the imports leave the first Kafka clients alone, unless a control request comes."""
@@ -35,6 +36,13 @@ async def serve(server: Server, sock: socket.socket, stop: asyncio.Event) -> Non
     finally:
         sys.setswitchinterval(interval)
     await serve_http(sock, stop)
+
+
+def lines_of_trace() -> Describe:
+    """What makes lines of a trace; it takes as long to import as the rest."""
+    from fencepost.control.lines import Lines
+
+    return Lines()
 
 
 async def _is_wanted(sock: socket.socket, stop: asyncio.Event) -> bool:

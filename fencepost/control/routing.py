@@ -8,8 +8,11 @@ from fastapi import APIRouter, Depends, Request
 from fencepost.broker.server.server import Server
 from fencepost.verbs.answers import ErrorAnswer
 from fencepost.verbs.catalogue import VERBS
+from fencepost.verbs.described import describe
 
 F = TypeVar("F", bound=Callable[..., object])
+
+describe()  # before any route is made of the models
 
 router: Final = APIRouter(
     responses={"4XX": {"model": ErrorAnswer, "description": "Refused"}},

@@ -1,22 +1,20 @@
-"""The journal, decoded: what clients asked and what they were answered.
+"""The journal, decoded: what was asked, by clients and between brokers, and what was answered.
 
 Decoding costs far more than what is decoded did when it was served, so it is done in small portions
 between which the loop serves its clients.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from fencepost.broker.cluster import Cluster
-from fencepost.broker.refusals import ControllerError
-from fencepost.broker.server.journal import Exchange, Journal
+from fencepost.broker.server.journal import MAX_EXCHANGES, AnyExchange, Exchange, Journal
 from fencepost.control.decode import decoded_request, decoded_response
-from fencepost.protocol.apis import APIS, BY_KEY, Api
-from fencepost.protocol.errors import ErrorCode
+from fencepost.control.names import find_api, find_error
 from fencepost.verbs.answers import ExchangeState
-from fencepost.verbs.bodies import TraceQuery
+from fencepost.verbs.bodies import TraceFilter, TraceQuery
 
 _PORTION: Final = 8
 """Exchanges that are decoded in one go."""
@@ -27,85 +25,144 @@ async def read_journal(
 ) -> list[ExchangeState]:
     """The newest exchanges that fit the filters, the oldest first.
 
-    :raises ControllerError: INVALID_REQUEST when there is no API of the name that is asked for.
+    :raises ControllerError: INVALID_REQUEST when there is no API or no error of the name.
     """
-    api = None if wanted.api is None else find_api(wanted.api)
-    topic = None if wanted.topic is None else _Topic(wanted.topic, cluster)
+    sieve = Sieve(wanted, cluster)
     found: list[ExchangeState] = []
-    for looked_at, exchange in enumerate(_candidates(journal, api, wanted), start=1):
+    for looked_at, exchange in enumerate(_newest_first(journal, sieve), start=1):
         if looked_at % _PORTION == 0:
             await asyncio.sleep(0)
-        if topic is None or topic.may_be_in(exchange):
-            state, topics = _decoded(exchange)
-            if topic is None or topic.is_among(topics):
-                found.append(state)
+        state = sieve.decode(exchange)
+        if state is not None:
+            found.append(state)
         if len(found) == wanted.limit:
             break
     return found[::-1]
 
 
-def find_api(asked: str) -> Api:
-    """An API by its key or by its name, however that is written.
+async def next_exchange(journal: Journal, sieve: "Sieve") -> ExchangeState:
+    """The oldest exchange that is over and fits, which may be there already, or the next to come.
 
-    :raises ControllerError: INVALID_REQUEST when there is none.
+    One that will never be answered is over too: acks=0, and one whose connection has ended.
     """
-    if asked.isascii() and asked.isdigit() and int(asked) in BY_KEY:
-        return BY_KEY[int(asked)]
-    by_name = {api.title.casefold(): api for api in APIS}
-    plain = asked.replace("_", "").casefold()
-    if plain in by_name:
-        return by_name[plain]
-    near = get_close_matches(plain, by_name, n=1)
-    hint = f"; did you mean {by_name[near[0]].title}?" if near else ""
-    raise ControllerError(ErrorCode.INVALID_REQUEST, f"api: no API {asked!r} is served{hint}")
+    over: deque[AnyExchange] = deque(maxlen=MAX_EXCHANGES)
+    rung = asyncio.Event()
+
+    def note(exchange: AnyExchange) -> None:
+        if sieve.may_pass(exchange):
+            over.append(exchange)
+            rung.set()
+
+    over += [each for each in _newest_first(journal, sieve) if each.done]
+    over.reverse()
+    journal.listeners.append(note)
+    try:
+        while True:
+            for _ in range(min(_PORTION, len(over))):
+                state = sieve.decode(over.popleft())
+                if state is not None:
+                    return state
+            if over:
+                await asyncio.sleep(0)
+            else:
+                rung.clear()
+                await rung.wait()
+    finally:
+        journal.listeners.remove(note)
 
 
-def _candidates(journal: Journal, api: Api | None, wanted: TraceQuery) -> Iterable[Exchange]:
-    """What fits all that can be told without decoding, the newest first."""
-    for exchange in reversed(tuple(journal)):
-        if exchange.number <= wanted.since:
+def _newest_first(journal: Journal, sieve: "Sieve") -> Iterator[AnyExchange]:
+    """What fits all that can be told without decoding."""
+    for exchange in journal.newest_first(clients=sieve.clients, brokers=sieve.brokers):
+        if exchange.number <= sieve.since:
             return
-        if api is not None and exchange.api is not api:
-            continue
-        if wanted.client_id is None or exchange.client_id == wanted.client_id:
+        if sieve.may_pass(exchange):
             yield exchange
 
 
-class _Topic:
-    """A topic that exchanges are searched for."""
+class Sieve:
+    """What is wanted of the journal.
 
-    def __init__(self, name: str, cluster: Cluster) -> None:
-        found = cluster.controller.image.topics.get(name)
-        self._texts = {name}
-        self._bytes = [name.encode("utf-8", "replace")]
-        if found is not None:
-            self._texts.add(str(found.topic_id))
-            self._bytes.append(found.topic_id.bytes)
+    :raises ControllerError: INVALID_REQUEST when there is no API or no error of the name.
+    """
 
-    def may_be_in(self, exchange: Exchange) -> bool:
-        """Whether the bytes of the topic occur at all, which is quick to tell."""
-        return any(
-            each in chunk
-            for chunk in (exchange.frame, *_heads(exchange.chunks or ()))
-            for each in self._bytes
+    def __init__(self, wanted: TraceFilter, cluster: Cluster) -> None:
+        self.since = wanted.since
+        source = wanted.source or ("clients" if wanted.client_id is None else "all")
+        self.clients = source != "brokers"
+        self.brokers = source != "clients"
+        self._api = None if wanted.api is None else find_api(wanted.api)
+        self._client_id = wanted.client_id
+        self._broker = wanted.broker
+        self._error = None if wanted.error is None else find_error(wanted.error)
+        self._topic = None if wanted.topic is None else _Topic(wanted.topic, cluster)
+
+    def may_pass(self, exchange: AnyExchange) -> bool:
+        """Whether it fits, as far as can be told without decoding."""
+        return (
+            exchange.number > self.since
+            and (self.clients if isinstance(exchange, Exchange) else self.brokers)
+            and (self._api is None or exchange.api is self._api)
+            and (self._client_id is None or exchange.client_id == self._client_id)
+            and (self._broker is None or exchange.broker_id == self._broker)
+            and self._may_pass_for_its_content(exchange)
         )
 
-    def is_among(self, topics: set[str]) -> bool:
-        """Whether an exchange that names these topics, or their ids, names this one."""
-        return not topics.isdisjoint(self._texts)
+    def _may_pass_for_its_content(self, exchange: AnyExchange) -> bool:
+        if self._error is not None and self._error not in exchange.errors:
+            return False
+        return self._topic is None or self._topic.may_be_in(exchange)
+
+    def decode(self, exchange: AnyExchange) -> ExchangeState | None:
+        """An exchange that may pass, if it does."""
+        topics: set[str] = set()
+        state = decoded(exchange, topics)
+        if self._topic is not None and topics.isdisjoint(self._topic.texts):
+            return None
+        return state
+
+    def __str__(self) -> str:
+        """What is wanted, for a reader."""
+        asked = "a request" if self._api is None else self._api.title
+        words: Iterable[tuple[str, object]] = (
+            ("by client", self._client_id),
+            ("about topic", self._topic and self._topic.name),
+            ("to broker", self._broker),
+            ("answered with error", self._error),
+            ("after number", self.since or None),
+        )
+        return " ".join((asked, *(f"{word} {value}" for word, value in words if value is not None)))
 
 
-def _heads(chunks: Sequence[bytes | bytearray | memoryview]) -> Iterable[bytes | bytearray]:
-    """The parts of an answer that were encoded; batches stand between them as views."""
-    return (chunk for chunk in chunks if not isinstance(chunk, memoryview))
+class _Topic:
+    """A topic that exchanges are searched for: its name, and the ids that it has meanwhile."""
+
+    def __init__(self, name: str, cluster: Cluster) -> None:
+        self.name = name
+        self.texts = {name}
+        """How it may be named in a message as JSON."""
+        self._bytes = [name.encode("utf-8", "replace")]
+        self._controller = cluster.controller
+
+    def may_be_in(self, exchange: AnyExchange) -> bool:
+        """Whether it may be named in an exchange; quick to tell."""
+        found = self._controller.image.topics.get(self.name)
+        if found is not None and str(found.topic_id) not in self.texts:
+            self.texts.add(str(found.topic_id))
+            self._bytes.append(found.topic_id.bytes)
+        return exchange.may_hold(self._bytes)
 
 
-def _decoded(exchange: Exchange) -> tuple[ExchangeState, set[str]]:
-    topics: set[str] = set()
-    state = ExchangeState(
+def decoded(exchange: AnyExchange, topics: set[str]) -> ExchangeState:
+    """An exchange for a reader.
+
+    :param topics: Receives the names and ids of the topics in it.
+    """
+    return ExchangeState(
         number=exchange.number,
         time_ms=exchange.time_ms,
         answered_ms=exchange.answered_ms,
+        elapsed_us=exchange.elapsed_us,
         broker=exchange.broker_id,
         connection=exchange.connection_id,
         client_id=exchange.client_id,
@@ -115,4 +172,3 @@ def _decoded(exchange: Exchange) -> tuple[ExchangeState, set[str]]:
         request=decoded_request(exchange, topics),
         response=decoded_response(exchange, topics),
     )
-    return state, topics

@@ -11,7 +11,7 @@ from fencepost.broker.follower import Step
 from fencepost.broker.refusals import ControllerError
 from fencepost.broker.topic_plans import NewTopic
 from fencepost.control.views import partition_state, topic_state
-from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.errors import ErrorCode, error_name
 from fencepost.verbs.answers import FetchState, PartitionState, StepState
 from fencepost.verbs.bodies import ElectBody, HoldBody, IsolateBody, NewTopicBody, StepBody
 
@@ -114,7 +114,7 @@ def _fetch_state(step: Step) -> FetchState:
         leader=step.leader,
         leader_epoch=step.leader_epoch,
         fetch_offset=step.fetch_offset,
-        error=None if step.error is None else step.error.name,
+        error=None if step.error is None else error_name(step.error),
         appended=step.appended,
         truncated_to=step.truncated_to,
         log_end_offset=step.log_end_offset,

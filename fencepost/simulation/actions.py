@@ -4,8 +4,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from fencepost.broker import steering
+from fencepost.broker.faults import rules
+from fencepost.broker.faults.rules import Rule
 from fencepost.broker.fence import Fence
-from fencepost.simulation.schedule import BACK, LEAVE, TOPIC, UNCLEAN, Action, Verb
+from fencepost.protocol.apis import BY_NAME
+from fencepost.protocol.errors import ErrorCode
+from fencepost.simulation.schedule import BACK, FAULTS, LEAVE, TOPIC, UNCLEAN, Action, Verb
 
 if TYPE_CHECKING:
     from fencepost.simulation.world import World
@@ -105,6 +109,38 @@ def _wipe(world: "World", action: Action) -> None:
         steering.wipe(world.cluster, TOPIC, index, broker_id)
 
 
+def _fault(world: "World", action: Action) -> None:
+    corrupt = action.how == "corrupt"
+    for api in _ASKED_BY_FOLLOWERS[:1] if corrupt else _ASKED_BY_FOLLOWERS:
+        world.cluster.faults.add(
+            Rule(
+                api=api,
+                action=_FAULTS[action.how],
+                client_id=f"broker-{action.broker}-fetcher-0",
+                count=max(1, action.amount),
+            )
+        )
+
+
+_ASKED_BY_FOLLOWERS: Final = tuple(
+    BY_NAME[name] for name in ("fetch", "offset_for_leader_epoch", "list_offsets")
+)
+_FAULTS: Final[dict[str, rules.Action]] = dict(
+    zip(
+        FAULTS,
+        (
+            rules.Refuse(ErrorCode.KAFKA_STORAGE_ERROR),
+            rules.Refuse(ErrorCode.REQUEST_TIMED_OUT),
+            rules.Delay(1_500),
+            rules.Disconnect(rules.When.BEFORE),
+            rules.Disconnect(rules.When.AFTER),
+            rules.Drop(),
+            rules.Corrupt(),
+        ),
+        strict=True,
+    )
+)
+
 BY_CLIENTS: Final = frozenset({Verb.PRODUCE, Verb.CONSUME, Verb.LIST, Verb.DELETE})
 """What changes one broker's replicas at most."""
 _Does = Callable[["World", Action], object]
@@ -134,4 +170,5 @@ DOES: Final[dict[Verb, _Does]] = {
     ),
     Verb.WIPE: _wipe,
     Verb.ROLL: lambda world, action: steering.roll(world.cluster, TOPIC, action.partition),
+    Verb.FAULT: _fault,
 }

@@ -17,6 +17,7 @@ from fencepost.simulation.schedule import (
     ACKS_LEADER,
     BACK,
     CLEAN,
+    FAULTS,
     LEAVE,
     NEWEST_FETCH,
     STAY,
@@ -49,6 +50,8 @@ _FAULTS: Final = {
     Verb.ROLL: 1,
     Verb.SETTLE: 2,
 }
+_FAULTY: Final = (0, 0, 0, 2, 6)
+"""How often followers meet faults."""
 _REPAIRS: Final = {Verb.START: 6, Verb.REJOIN: 5, Verb.RELEASE: 4}
 _RISKY_SHARE: Final = 0.3
 """Of seeds that may lose data: by unclean elections, or disks."""
@@ -85,6 +88,8 @@ class Dice:
         weights |= {verb: weight * rng.choice((0.5, 1, 2)) for verb, weight in _REPAIRS.items()}
         risky = rng.random() < _RISKY_SHARE
         weights[Verb.WIPE] = rng.choice((0, 1, 2)) if risky else 0
+        # From chances of its own, so that seeds without faults do what they did before there were.
+        weights[Verb.FAULT] = random.Random(f"faults {world.setup.seed}").choice(_FAULTY)
         self.unclean_share = rng.choice((0, 0.3)) if risky else 0.0
         self._verbs = list(weights)
         self._weights = list(accumulate(weights.values()))
@@ -237,6 +242,11 @@ def _release(dice: Dice, verb: Verb) -> Action:
     return Action(verb, *dice.rng.choice(held))
 
 
+def _fault(dice: Dice, verb: Verb) -> Action:
+    how = dice.rng.choice(FAULTS)
+    return Action(verb, broker=dice.broker(), amount=dice.rng.choice((1, 1, 2, 5)), how=how)
+
+
 def _of_partition(dice: Dice, verb: Verb) -> Action:
     return Action(verb, dice.partition())
 
@@ -267,4 +277,5 @@ _MAKES: Final[dict[Verb, Callable[[Dice, Verb], Action]]] = {
     Verb.STEP: _of_replica,
     Verb.WIPE: _of_replica,
     Verb.ROLL: _of_partition,
+    Verb.FAULT: _fault,
 }

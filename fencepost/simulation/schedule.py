@@ -65,6 +65,8 @@ class Verb(StrEnum):
     STEP = "step"
     WIPE = "wipe"
     ROLL = "roll"
+    FAULT = "fault"
+    """The next requests of a broker's followers meet a fault."""
 
 
 class Action(NamedTuple):
@@ -106,6 +108,7 @@ FORMS: Final[dict[Verb, str]] = {
     Verb.STEP: "p{partition} {broker}",
     Verb.WIPE: "p{partition} {broker}",
     Verb.ROLL: "p{partition}",
+    Verb.FAULT: "{broker} {how} x{amount}",
 }
 """What stands behind each verb, and how it is read."""
 
@@ -116,6 +119,7 @@ UNCLEAN: Final = "unclean"
 STAY: Final = "stay"
 LEAVE: Final = "leave"
 BACK: Final = "back"
+FAULTS: Final = ("error", "timeout", "delay", "hang-up", "hang-up-after", "drop", "corrupt")
 _BROKERS: Final = re.compile(r"[1-9]\d*(,[1-9]\d*)*")
 _WORDS: Final[dict[Verb, frozenset[str]]] = {
     Verb.PRODUCE: frozenset({ACKS_ALL, ACKS_LEADER}),
@@ -124,6 +128,7 @@ _WORDS: Final[dict[Verb, frozenset[str]]] = {
     Verb.KILL: frozenset({"now", "timeout", "never"}),
     Verb.ISOLATE: frozenset({"now", "timeout", "never"}),
     Verb.HOLD: frozenset({STAY, LEAVE}),
+    Verb.FAULT: frozenset(FAULTS),
 }
 """What ``how`` may be."""
 

@@ -67,6 +67,7 @@ class World:
 
         :raises Broken: When it is not.
         """
+        self.cluster.faults.remove_all()
         steering.restore(self.cluster)
         self.look()
         for _ in range(_HEAL_ROUNDS):

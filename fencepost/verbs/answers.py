@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 class Answer(BaseModel):
     """What an answer says; later versions may say more."""
 
-    model_config = ConfigDict(strict=True, frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
 
 
 class ErrorAnswer(Answer):
@@ -62,6 +62,22 @@ class BrokerState(Answer):
     isolated_from: tuple[int | Literal["controller"], ...]
     """Whom it does not reach, because a test has cut the links."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": 2,
+                    "host": "127.0.0.1",
+                    "port": 9093,
+                    "state": "running",
+                    "fenced": False,
+                    "epoch": 2,
+                    "isolated_from": [1],
+                }
+            ]
+        }
+    )
+
 
 class ClockState(Answer):
     """The cluster's time."""
@@ -70,6 +86,10 @@ class ClockState(Answer):
     """A manual one stands still until it is advanced."""
     now_ms: int
     """Since 1970-01-01 UTC."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"mode": "manual", "now_ms": 1764000030000}]}
+    )
 
 
 class ClusterState(Answer):
@@ -345,6 +365,7 @@ class FaultState(Answer):
     versions: str | None
     broker: int | None
     client_id: str | None
+    source: Literal["clients", "brokers"] | None
     topic: str | None
     partition: int | None
     group: str | None
@@ -366,6 +387,7 @@ class FaultState(Answer):
                     "versions": None,
                     "broker": None,
                     "client_id": None,
+                    "source": None,
                     "topic": "orders",
                     "partition": 0,
                     "group": None,
@@ -420,14 +442,19 @@ class ExchangeState(Answer):
     time_ms: int
     """When the request came, since 1970-01-01 UTC."""
     answered_ms: int | None
-    """Null while it waits for its answer."""
+    """Null while it waits for its answer, and where its connection ended before."""
+    elapsed_us: int | None
+    """Microseconds of real time from when it was taken up until it was answered."""
     broker: int
+    """Who was asked."""
     connection: str
+    """Between brokers ``broker-2``, which is who asked."""
     client_id: str | None
     api: str
     """Kafka's name of the API."""
     version: int
     correlation_id: int
+    """0 between brokers."""
     request: dict[str, object]
     """Just the fields that this version has, by Kafka's names in snake_case."""
     response: dict[str, object] | None
@@ -440,6 +467,7 @@ class ExchangeState(Answer):
                     "number": 17,
                     "time_ms": 1764000000000,
                     "answered_ms": 1764000000000,
+                    "elapsed_us": 117,
                     "broker": 1,
                     "connection": "127.0.0.1:9092-127.0.0.1:51724",
                     "client_id": "checkout",

@@ -14,6 +14,7 @@ from pydantic import (
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
+    field_validator,
     model_validator,
 )
 
@@ -33,9 +34,7 @@ MAX_ADVANCE_MS: Final = 31 * 24 * 3600 * 1000
 class Body(BaseModel):
     """What a request says. Nothing is converted, and nothing that is unknown is ignored."""
 
-    model_config = ConfigDict(
-        strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
@@ -207,6 +206,8 @@ class FaultBody(Body):
     """The broker that is asked."""
     client_id: str | None = None
     """Of a client; a follower of this cluster has ``broker-2-fetcher-0``."""
+    source: Literal["clients", "brokers"] | None = None
+    """Who asks: clients, or other brokers of the cluster, such as followers. Left out: both."""
     topic: str | None = None
     """Named in the request. An error is then only this topic's."""
     partition: Annotated[int, Field(ge=0)] | None = None
@@ -221,6 +222,16 @@ class FaultBody(Body):
     probability: Annotated[float, Field(gt=0, le=1), Strict(False)] = 1
     """That a request which fits is hit; drawn from the cluster's seed."""
     action: FaultAction
+
+    @field_validator("client_id", "topic", "group", "transactional_id")
+    @classmethod
+    def _is_sendable(cls, given: str | None) -> str | None:
+        """JSON can write half of a surrogate pair, which no request can bring."""
+        try:
+            (given or "").encode()
+        except UnicodeEncodeError as error:
+            raise ValueError("input should be text that UTF-8 can encode") from error
+        return given
 
     @model_validator(mode="after")
     def _names_topic(self) -> Self:
@@ -268,6 +279,8 @@ class TraceFilter(Body):
     source: Literal["clients", "brokers", "all"] | None = None
     """Who asked: clients, or the followers of this cluster. Left out: whoever has the client id;
     clients where none is given."""
+    error: str | None = None
+    """Kafka's name of an error that occurs in the answer, or its code."""
     since: Annotated[int, Field(ge=0)] = 0
     """Only exchanges with a higher ``number``."""
 
@@ -280,7 +293,9 @@ class TraceQuery(TraceFilter):
 
 
 class TraceWait(TraceFilter):
-    """Which exchange is waited for; one that is in the journal already will do."""
+    """Which exchange is waited for. One that is in the journal already will do; of several it is
+    the oldest.
+    """
 
     timeout_ms: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] = DEFAULT_TIMEOUT_MS
     """Of real time."""

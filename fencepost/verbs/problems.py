@@ -16,7 +16,9 @@ def problem(place: Sequence[str | int], error: ErrorDetails | Mapping[str, objec
 
     :param place: Where, from the outermost field to the innermost.
     """
-    text = str(error["msg"]).removeprefix("Value error, ").replace("tuple", "array")
+    text = str(error["msg"]).removeprefix("Value error, ")
+    for python, json in (("tuple", "array"), ("Tuple", "Array")):
+        text = text.replace(python, json)
     name = dotted(place)
     return f"{name}: {text[:1].lower()}{text[1:]}" if name else text
 

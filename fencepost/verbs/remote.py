@@ -1,12 +1,13 @@
 """Asks a served cluster to carry out verbs, over HTTP.
 
-Only the standard library: a command is done before a larger HTTP client is imported. One connection
-is kept for the next request, since tests ask often; every thread has its own.
+Only the standard library: a command is done before a larger HTTP client is imported. A connection
+is kept for the next request, since tests ask often.
 """
 
 import json
-import threading
+import socket
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -75,32 +76,27 @@ def check(verb: Verb, given: Mapping[str, object]) -> Body | None:
 
 
 class Remote:
-    """A control API. Its methods raise `Refused` or `Unreachable`.
+    """A control API. Several threads may ask at the same time, each on a connection of its own.
+
+    Its methods raise `Refused` or `Unreachable`.
 
     :param url: Such as ``http://127.0.0.1:9644``.
     :param timeout_s: Without a byte of an answer.
     """
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Unreachable(f"{url!r} is not the URL of a control API")
-        self.url = url.rstrip("/")
-        self._base = parts.path.rstrip("/")
-        self._make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._address = (parts.hostname, parts.port)
+        first = Line(url, timeout_s=timeout_s)
+        self.url = first.url
         self._timeout_s = timeout_s
-        self._own = threading.local()
+        self._idle = [first]
 
     def ask(self, verb: Verb, path: Mapping[str, object], given: Body | None) -> bytes:
         """Carry out a verb, and its answer as it came.
 
         :param path: The parameters in its path, by name.
         """
-        response = self._request(self._connection(), verb, path, given)
-        content = response.read()
-        self._check(verb, response, content)
-        return content
+        with self._free_line() as line:
+            return line.ask(verb, path, given)
 
     def call(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
@@ -109,77 +105,154 @@ class Remote:
 
         :param answers: ``verb.answers``, so that type checkers know it.
         """
-        return answers.model_validate_json(self.ask(verb, path, check(verb, given)))
+        with self._free_line() as line:
+            return line.call(verb, answers, path, given)
 
     def call_list(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> list[A]:
         """Carry out a verb that answers a list."""
-        content = self.ask(verb, path, check(verb, given))
-        return TypeAdapter(list[answers]).validate_json(content)  # type: ignore[valid-type]
+        with self._free_line() as line:
+            return line.call_list(verb, answers, path, given)
 
     def call_stream(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> Iterator[A]:
         """Carry out a verb that answers a stream; it goes on until the cluster ends."""
-        assert verb.shape is Shape.STREAM
-        connection = self._connect()
+        line = Line(self.url, timeout_s=self._timeout_s)
+        return line.call_stream(verb, answers, path, given)
+
+    def close(self) -> None:
+        """Close the connections that nobody uses now; the next request opens another."""
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _free_line(self) -> Iterator["Line"]:
+        """A line that nobody else uses."""
         try:
-            response = self._request(connection, verb, path, check(verb, given))
+            line = self._idle.pop()
+        except IndexError:
+            line = Line(self.url, timeout_s=self._timeout_s)
+        try:
+            yield line
+        finally:
+            self._idle.append(line)
+
+
+class Line:
+    """One connection to a control API, opened when it is needed; one request at a time.
+
+    Its methods are those of `Remote`.
+    """
+
+    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError:  # such as of a port that is no number
+            host = port = None
+        if not host or parts.scheme not in ("http", "https"):
+            raise Unreachable(f"{url!r} is not the URL of a control API")
+        self.url = url.rstrip("/")
+        self._base = parts.path.rstrip("/")
+        make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._connection = make(host, port, timeout=timeout_s)
+        self._timeout_s = timeout_s
+        self._socket: socket.socket | None = None
+        self._is_aborted = False
+
+    def ask(self, verb: Verb, path: Mapping[str, object], given: Body | None) -> bytes:
+        """See `Remote.ask`."""
+        try:
+            response = self._request(verb, path, given)
+            content = response.read()
+        except BaseException as error:
+            self.close()  # what is left of this exchange is not for the next
+            if isinstance(error, (OSError, HTTPException)):
+                raise self._unreachable(error) from error
+            raise
+        self._check(verb, response, content)
+        return content
+
+    def call(
+        self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
+    ) -> A:
+        """See `Remote.call`."""
+        content = self.ask(verb, path, check(verb, given))
+        with self._reading(verb):
+            return answers.model_validate_json(content)
+
+    def call_list(
+        self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
+    ) -> list[A]:
+        """See `Remote.call_list`."""
+        content = self.ask(verb, path, check(verb, given))
+        with self._reading(verb):
+            return TypeAdapter(list[answers]).validate_json(content)  # type: ignore[valid-type]
+
+    def call_stream(
+        self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
+    ) -> Iterator[A]:
+        """See `Remote.call_stream`; in the end the line is closed."""
+        assert verb.shape is Shape.STREAM
+        try:
+            response = self._request(verb, path, check(verb, given))
             if response.status != 200:
                 self._check(verb, response, response.read())
             for line in response:
                 field, _, value = line.partition(b": ")
                 if field == b"data":
-                    yield answers.model_validate_json(value)
+                    with self._reading(verb):
+                        event = answers.model_validate_json(value)
+                    yield event
         except (OSError, HTTPException) as error:
             raise self._unreachable(error) from error
         finally:
-            connection.close()
+            self.close()
 
     def close(self) -> None:
-        """Close this thread's connection; the next request opens another."""
-        connection: HTTPConnection | None = getattr(self._own, "connection", None)
-        if connection is not None:
-            connection.close()
-            self._own.connection = None
+        """Close the connection; the next request opens another."""
+        self._connection.close()
+        self._socket = None
+
+    def abort(self) -> None:
+        """From another thread: let the request that waits for an answer fail now.
+
+        The line is of no use any more.
+        """
+        self._is_aborted = True
+        sock = self._socket
+        if sock is not None:
+            with suppress(OSError):  # it is closed already
+                sock.shutdown(socket.SHUT_RDWR)
 
     # -- HTTP -----------------------------------------------------------------------------------
 
-    def _connect(self) -> HTTPConnection:
-        host, port = self._address
-        return self._make(host, port, timeout=self._timeout_s)
-
-    def _connection(self) -> HTTPConnection:
-        connection: HTTPConnection | None = getattr(self._own, "connection", None)
-        if connection is None:
-            connection = self._own.connection = self._connect()
-        return connection
-
-    def _request(
-        self,
-        connection: HTTPConnection,
-        verb: Verb,
-        path: Mapping[str, object],
-        given: Body | None,
-    ) -> HTTPResponse:
+    def _request(self, verb: Verb, path: Mapping[str, object], given: Body | None) -> HTTPResponse:
         target, body = self._target(verb, path, given)
         headers = {} if body is None else {"Content-Type": "application/json"}
         limit_s = self._timeout_s + getattr(given, "timeout_ms", 0) / 1000
-        connection.timeout = limit_s
-        kept = connection.sock is not None
-        if kept:
-            connection.sock.settimeout(limit_s)
+        is_kept = self._connection.sock is not None
         while True:
             try:
-                connection.request(verb.method, target, body, headers)
-                return connection.getresponse()
-            except (OSError, HTTPException) as error:
-                connection.close()
+                self._open(limit_s)
+                self._connection.request(verb.method, target, body, headers)
+                return self._connection.getresponse()
+            except ConnectionError:
                 # A kept connection may have been closed by the other side: then once more.
-                if not (kept and isinstance(error, ConnectionError)):
-                    raise self._unreachable(error) from error
-                kept = False
+                self.close()
+                if not is_kept or self._is_aborted:
+                    raise
+                is_kept = False
+
+    def _open(self, limit_s: float) -> None:
+        connection = self._connection
+        connection.timeout = limit_s
+        if connection.sock is None:
+            connection.connect()
+        connection.sock.settimeout(limit_s)
+        self._socket = connection.sock
 
     def _target(
         self, verb: Verb, path: Mapping[str, object], given: Body | None
@@ -206,5 +279,16 @@ class Remote:
             answer = json.loads(content)
             raise Refused(answer["error"], answer["message"])
         except (ValueError, KeyError, TypeError):
-            asked = f"{verb.method} {self.url}{verb.path}"
-            raise Unreachable(f"{asked} answered {response.status} {response.reason}") from None
+            raise self._strange(verb, f"{response.status} {response.reason}") from None
+
+    @contextmanager
+    def _reading(self, verb: Verb) -> Iterator[None]:
+        """:raises Unreachable: When what is read is not what the verb answers."""
+        try:
+            yield
+        except ValidationError as error:
+            what = f"something else than {verb.answers.__name__}: {problems(error)}"
+            raise self._strange(verb, what) from None
+
+    def _strange(self, verb: Verb, answered: str) -> Unreachable:
+        return Unreachable(f"{verb.method} {self.url}{verb.path} answered {answered}")

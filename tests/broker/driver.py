@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from fencepost.broker.broker import Broker
 from fencepost.broker.cluster import Address, Cluster, ClusterOptions, Conformance
 from fencepost.broker.context import Context, HangUp, Peer
+from fencepost.broker.faults.held import Held, Throttled
 from fencepost.broker.image import PartitionImage
 from fencepost.broker.network import Carry, at_once
 from fencepost.broker.replica import Replica
@@ -32,6 +33,8 @@ class Asked:
     def __init__(self) -> None:
         self.done = False
         self.hung_up = False
+        self.until: Held | None = None
+        """Until when its connection is held up, although it is answered."""
         self._response: Message = None
 
     @property
@@ -89,6 +92,12 @@ class Driver:
         )
 
         def answered(response: object) -> None:
+            if isinstance(response, HangUp):
+                asked.hung_up = True
+                return
+            if isinstance(response, Throttled):
+                asked.until = response.until
+                response = response.response
             if response is None:
                 asked.take(None)
                 return
@@ -100,8 +109,6 @@ class Driver:
         answer = self.broker(broker_id).handle(api, ctx, message)
         if isinstance(answer, Wait):
             answer.then(answered)
-        elif isinstance(answer, HangUp):
-            asked.hung_up = True
         else:
             answered(answer)
         self.cluster.scheduler.run_due()

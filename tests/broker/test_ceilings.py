@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
 from fencepost.broker import steering
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.releases import release_ceilings
 from tests.broker.driver import Driver
 from tests.broker.talk import (
     create,
@@ -83,9 +85,19 @@ def test_a_consumer_of_today_is_fenced_and_then_told_where_the_logs_part() -> No
     assert (answer.error_code, diverging, values(answer)) == (ErrorCode.NONE, (0, 1), [])
 
 
-@pytest.mark.parametrize("ceiling", [4, 8, 9, 11, 12, 14, 18])
-def test_brokers_replicate_and_truncate_under_any_ceiling(ceiling: int) -> None:
-    driver = Driver(2, api_max={"fetch": ceiling, "list_offsets": 1, "offset_for_leader_epoch": 2})
+OLD_LOOKUPS: Final = {"list_offsets": 1, "offset_for_leader_epoch": 2}
+
+
+@pytest.mark.parametrize(
+    "ceilings",
+    [
+        *({"fetch": ceiling, **OLD_LOOKUPS} for ceiling in (4, 8, 9, 11, 12, 14, 18)),
+        *(release_ceilings(release) for release in ("0.10.0", "2.0", "3.0")),
+    ],
+    ids=lambda ceilings: f"fetch up to v{ceilings['fetch']}",
+)
+def test_brokers_replicate_and_truncate_under_any_ceiling(ceilings: dict[str, int]) -> None:
+    driver = Driver(2, api_max=ceilings)
     truncated_and_overwritten(driver)
     driver.release(2)
     assert driver.partition("t").isr == (2, 1)

@@ -1,11 +1,12 @@
-"""What the stories of docs/stories.md are played on."""
+"""What the stories of docs/stories.md are played on, and where clients meet faults."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.clients.grounds import Stand, stands
 from tests.clients.stories import Stage, stage
 
 
@@ -20,3 +21,10 @@ def fresh(kept: Stage) -> Stage:
     """A cluster of three in which nothing is left of the story before."""
     kept.control.reset()
     return kept
+
+
+@pytest.fixture(scope="module")
+def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Stand]]:
+    """A cluster with three clients at it: ``fencepost``, or ``kafka`` behind a meddler."""
+    with stands(tmp_path_factory.mktemp) as get:
+        yield get

@@ -14,6 +14,7 @@ import httpx
 from fencepost.broker.cluster import Address, Cluster, ClusterOptions
 from fencepost.broker.scheduler import Clock
 from fencepost.broker.server.driver import SystemClock
+from fencepost.broker.server.journal import AnyExchange
 from fencepost.broker.server.listener import bind
 from fencepost.broker.server.server import Server
 from fencepost.broker.topic_plans import NewTopic
@@ -61,6 +62,11 @@ def make_cluster(
 
 def make_server(cluster: Cluster, ports: list[socket.socket]) -> Server:
     return Server(cluster, cluster.scheduler.clock, ports)
+
+
+def asked_by_clients(server: Server) -> list[AnyExchange]:
+    """What is in the journal of clients' requests, the newest first."""
+    return list(server.journal.newest_first(brokers=False))
 
 
 async def eventually(condition: Callable[[], bool]) -> None:

@@ -14,7 +14,16 @@ from fencepost.broker.server.listener import PortUnavailable, bind
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.metadata import MetadataRequest
-from tests.control.served import HOST, Json, eventually, kafka, ok, produce, refused
+from tests.control.served import (
+    HOST,
+    Json,
+    asked_by_clients,
+    eventually,
+    kafka,
+    ok,
+    produce,
+    refused,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -112,7 +121,7 @@ async def test_clients_of_a_stopped_broker_get_their_answers_and_the_end(
 ) -> None:
     async with kafka(server, 1) as client:
         await client.send("fetch", 10, LONG_POLL)
-        await eventually(lambda: len(list(server.journal)) == 1)
+        await eventually(lambda: len(asked_by_clients(server)) == 1)
         await verb(control, 1, "stop")
         answer = await client.answer("fetch", 10)
         (found,) = answer.responses[0].partitions
@@ -142,11 +151,11 @@ async def test_nothing_that_waits_is_answered_by_a_killed_broker(
 ) -> None:
     async with kafka(server, 1) as client:
         await client.send("fetch", 10, LONG_POLL)
-        await eventually(lambda: len(list(server.journal)) == 1)
+        await eventually(lambda: len(asked_by_clients(server)) == 1)
         await verb(control, 1, "kill")
         with pytest.raises(ConnectionResetError):
             await client.answer("fetch", 10)
-    assert [exchange.done for exchange in server.journal] == [False]
+    assert [exchange.answered_ms for exchange in asked_by_clients(server)] == [None]
 
 
 # What the controller makes of a killed broker

@@ -10,7 +10,7 @@ import pytest
 from fencepost.broker.scheduler import Clock, ManualClock
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.metadata import MetadataRequest
-from tests.control.served import Json, eventually, kafka, ok, produce, refused
+from tests.control.served import Json, asked_by_clients, eventually, kafka, ok, produce, refused
 
 if TYPE_CHECKING:
     import httpx
@@ -67,11 +67,11 @@ class TestManual:
         request = FetchRequest(max_wait_ms=500, min_bytes=1, topics=(topic,))
         async with kafka(server, 1) as client:
             await client.send("fetch", 12, request)
-            await eventually(lambda: len(list(server.journal)) == 1)
+            await eventually(lambda: len(asked_by_clients(server)) == 1)
             await self.advance(control, 499)
-            assert [exchange.done for exchange in server.journal] == [False]
+            assert [exchange.done for exchange in asked_by_clients(server)] == [False]
             await self.advance(control, 1)
-            assert [exchange.done for exchange in server.journal] == [True]
+            assert [exchange.done for exchange in asked_by_clients(server)] == [True]
             async with asyncio.timeout(10):
                 assert (await client.answer("fetch", 12)).responses
 

@@ -180,9 +180,9 @@ async def test_nobody_is_told_before_somebody_watches(
 ) -> None:
     await ok(control, "POST", "/v1/topics", {"name": "t"})
     await produce(server, "t")
-    assert server.cluster.events.listeners == []
+    assert server.cluster.events.listeners == [server.changes.note]
     async with watching(control), watching(control):
-        assert len(server.cluster.events.listeners) == 1
+        assert len(server.cluster.events.listeners) == 2
 
 
 # The feed itself

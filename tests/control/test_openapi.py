@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 PARTITION: Final = "/v1/topics/{topic}/partitions/{partition}"
 REPLICA: Final = f"{PARTITION}/replicas/{{broker}}"
 BROKER: Final = "/v1/brokers/{broker}"
-PLACE: Final = {"topic": "t", "partition": 0, "broker": 3}
+FAULT: Final = "/v1/faults/{id}"
+PLACE: Final = {"topic": "t", "partition": 0, "broker": 3, "id": 1}
 EVENTS: Final = ("GET", "/v1/events")
 """Answers a stream; `test_the_data_of_an_event_is_as_described` reads it."""
 CALLS: Final[dict[tuple[str, str], Json]] = {
@@ -30,6 +31,7 @@ CALLS: Final[dict[tuple[str, str], Json]] = {
     ("POST", f"{PARTITION}/elect"): {"leader": 2},
     ("POST", f"{PARTITION}/roll"): None,
     ("POST", f"{REPLICA}/hold"): {},
+    ("POST", "/v1/faults"): {"api": "Fetch", "action": {"error": "KAFKA_STORAGE_ERROR"}},
     ("POST", f"{REPLICA}/step"): None,
     ("POST", f"{REPLICA}/release"): None,
     ("POST", f"{REPLICA}/wipe"): None,
@@ -40,15 +42,22 @@ CALLS: Final[dict[tuple[str, str], Json]] = {
     ("POST", f"{BROKER}/kill"): None,
     ("POST", "/v1/clock/advance"): {"ms": 1},
     ("GET", "/v1/trace"): None,
+    ("GET", "/v1/trace/wait"): None,
+    ("GET", "/v1/faults"): None,
+    ("GET", FAULT): None,
+    ("GET", f"{FAULT}/wait"): None,
+    ("DELETE", FAULT): None,
+    ("DELETE", "/v1/faults"): None,
     ("DELETE", "/v1/topics/{topic}"): None,
     ("POST", "/v1/reset"): None,
 }
 """A request for every operation, in an order in which each succeeds."""
-_TYPES: Final = {
+_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     "array": list,
     "boolean": bool,
     "integer": int,
     "null": type(None),
+    "number": (int, float),
     "object": dict,
     "string": str,
 }
@@ -190,6 +199,7 @@ async def test_examples_of_bodies_are_accepted(control: httpx.AsyncClient, docum
         "IsolateBody": ["/v1/brokers/2/isolate"],
         "KillBody": ["/v1/brokers/3/kill", "/v1/brokers/3/start"],
         "AdvanceBody": ["/v1/clock/advance"],
+        "FaultBody": ["/v1/faults"],
     }
     schemas = document["components"]["schemas"]
     assert {name for name in schemas if name.endswith("Body")} == accepted.keys()

@@ -8,7 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from fencepost.control.trace import find_api, read_journal
+from fencepost.control.names import find_api
+from fencepost.control.trace import read_journal
 from fencepost.protocol.apis import APIS
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -24,7 +25,7 @@ from fencepost.protocol.messages.produce import (
     TopicProduceData,
 )
 from fencepost.verbs.bodies import TraceQuery
-from tests.control.served import Json, kafka, ok, produce
+from tests.control.served import Json, eventually, kafka, ok, produce, refused
 
 if TYPE_CHECKING:
     import httpx
@@ -232,3 +233,209 @@ async def test_the_loop_serves_others_while_a_long_journal_is_read(
 def test_every_api_is_found_by_its_key_and_its_name() -> None:
     for api in APIS:
         assert {find_api(x) for x in (str(api.key), api.name, api.title)} == {api}
+
+
+# -- between brokers ------------------------------------------------------------------------------
+
+
+async def replicated(control: httpx.AsyncClient) -> None:
+    """Topic t on all three brokers, led by broker 1; broker 3 fetches when it is told."""
+    await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1, 2, 3]]})
+    await ok(control, "POST", "/v1/topics/t/partitions/0/replicas/3/hold", {"leave_isr": True})
+
+
+async def test_requests_between_brokers_are_shown_when_they_are_wanted(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    await replicated(control)
+    await produce(server, "t", values=[b"a", b"b"])
+    (produced,) = await trace(control)
+    assert produced["api"] == "Produce"
+    brought = [
+        each
+        for each in await trace(control, source="brokers", since=produced["number"])
+        if each["response"]["responses"][0]["partitions"][0]["records"]["batches"]
+    ]
+    (fetched,) = brought
+    for name, value in {
+        "api": "Fetch",
+        "broker": 1,
+        "client_id": "broker-2-fetcher-0",
+        "connection": "broker-2",
+        "correlation_id": 0,
+    }.items():
+        assert fetched[name] == value
+    assert fetched["request"]["replica_state"]["replica_id"] == 2
+    (batch,) = fetched["response"]["responses"][0]["partitions"][0]["records"]["batches"]
+    assert (batch["base_offset"], batch["count"]) == (0, 2)
+    assert fetched["time_ms"] <= fetched["answered_ms"]
+    assert fetched["elapsed_us"] >= 0
+    assert await trace(control, client_id="broker-2-fetcher-0", limit=1) != []
+    assert await trace(control, client_id="broker-2-fetcher-0", source="clients") == []
+    everything = await trace(control, source="all")
+    assert {each["client_id"] for each in everything} >= {"tester", "broker-2-fetcher-0"}
+    numbers = [each["number"] for each in everything]
+    assert numbers == sorted(set(numbers))
+
+
+async def test_a_step_is_one_request_in_the_journal(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    await replicated(control)
+    await produce(server, "t")
+    before = (await trace(control, source="all"))[-1]["number"]
+    await ok(control, "POST", "/v1/topics/t/partitions/0/replicas/3/step")
+    (step,) = await trace(control, source="brokers", topic="t", since=before)
+    assert (step["client_id"], step["broker"]) == ("broker-3-fetcher-0", 1)
+
+
+async def test_what_does_not_arrive_is_not_in_the_journal(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    await replicated(control)
+    await ok(control, "POST", "/v1/brokers/3/isolate", {"from": [1]})
+    before = (await trace(control, source="all"))[-1]["number"]
+    await ok(control, "POST", "/v1/topics/t/partitions/0/replicas/3/step")
+    assert await trace(control, source="all", since=before) == []
+
+
+async def test_filters_by_broker_and_error(server: Server, control: httpx.AsyncClient) -> None:
+    await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1]]})
+    for broker in (1, 2):
+        async with kafka(server, broker) as client:
+            await client.ask("list_offsets", 5, list_offsets("t"))
+    led, refused_by_2 = await trace(control)
+    assert await trace(control, broker=1) == [led]
+    assert await trace(control, broker=2) == [refused_by_2]
+    for error in ("NOT_LEADER_OR_FOLLOWER", "not_leader_or_follower", 6):
+        assert await trace(control, error=error) == [refused_by_2]
+    assert await trace(control, error="FENCED_LEADER_EPOCH") == []
+
+
+async def test_errors_are_found_also_in_answers_that_were_kept(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    asked = MetadataRequest(
+        topics=(MetadataRequestTopic(name="gone"),), allow_auto_topic_creation=False
+    )
+    async with kafka(server, 1) as client:
+        for _ in range(2):
+            await client.ask("metadata", 9, asked)
+    assert len(await trace(control, error="UNKNOWN_TOPIC_OR_PARTITION")) == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("error=NOT_LEADER", "error: Kafka has no 'NOT_LEADER'"),
+        ("error=FENCED_LEADER_EPOC", "did you mean FENCED_LEADER_EPOCH?"),
+        ("error=40000", "codes go from -32768 to 32767"),
+        ("api=Fetsch", "did you mean Fetch?"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/trace", "/v1/trace/wait"])
+async def test_what_there_is_not_is_refused(
+    control: httpx.AsyncClient, path: str, query: str, problem: str
+) -> None:
+    status, code, message = await refused(control, "GET", f"{path}?{query}")
+    assert (status, code) == (400, "INVALID_REQUEST")
+    assert problem in message
+
+
+# -- waiting --------------------------------------------------------------------------------------
+
+
+async def wait_for(control: httpx.AsyncClient, **filters: object) -> Json:
+    query = "&".join(f"{name}={value}" for name, value in filters.items())
+    return await ok(control, "GET", f"/v1/trace/wait?{query}")
+
+
+async def test_a_wait_ends_with_the_answer_to_a_request_that_fits(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    waits = [
+        asyncio.ensure_future(wait_for(control, **filters))
+        for filters in (
+            {"topic": "t", "api": "Fetch"},
+            {"client_id": "late"},
+            {"api": "list_offsets", "error": "UNKNOWN_TOPIC_OR_PARTITION"},
+        )
+    ]
+    await eventually(lambda: len(server.journal.listeners) == 3)
+    topic_id = await topic(control, "t")  # a wait may be for what is not there yet
+    async with kafka(server, 1, "early") as early, kafka(server, 1, "late") as late:
+        await early.ask("list_offsets", 5, list_offsets("t"))
+        await early.send("fetch", 13, fetch(topic_id, max_wait_ms=30_000))
+        await late.ask("list_offsets", 5, list_offsets("gone"))
+        by_client, by_error = [await wait for wait in waits[1:]]
+        assert not waits[0].done()
+        await produce(server, "t")
+        await early.answer("fetch", 13)
+    by_topic = await waits[0]
+    assert (by_topic["api"], by_topic["client_id"]) == ("Fetch", "early")
+    assert by_topic["response"]["responses"] != []
+    assert by_client == by_error
+    assert by_client["response"]["topics"][0]["name"] == "gone"
+    await eventually(lambda: server.journal.listeners == [])
+
+
+async def test_a_wait_takes_the_oldest_that_is_there_already(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    await topic(control, "t")
+    async with kafka(server, 1) as client:
+        for _ in range(20):
+            await client.ask("list_offsets", 5, list_offsets("t"))
+    everything = await trace(control)
+    assert await wait_for(control, topic="t") == everything[0]
+    assert await wait_for(control, topic="t", timeout_ms=0) == everything[0]
+    assert await wait_for(control, topic="t", since=everything[0]["number"]) == everything[1]
+
+
+async def test_a_wait_for_what_does_not_come_is_told_so(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    await topic(control, "t")
+    async with kafka(server, 1) as client:
+        await client.ask("list_offsets", 5, list_offsets("t"))
+    query = "api=Fetch&client_id=me&topic=t&timeout_ms=1"
+    status, code, message = await refused(control, "GET", f"/v1/trace/wait?{query}")
+    assert (status, code) == (409, "REQUEST_TIMED_OUT")
+    assert message == (
+        "no Fetch by client me about topic t was answered within 1 ms; "
+        "of other requests 0 came meanwhile"
+    )
+    assert server.journal.listeners == []
+
+
+async def test_a_wait_may_be_for_a_request_between_brokers(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    await replicated(control)
+    number = (await trace(control, source="all"))[-1]["number"]
+    waiting = asyncio.ensure_future(wait_for(control, client_id="broker-3-fetcher-0", since=number))
+    await eventually(lambda: len(server.journal.listeners) == 1)
+    await ok(control, "POST", "/v1/topics/t/partitions/0/replicas/3/step")
+    found = await waiting
+    assert (found["api"], found["broker"]) == ("Fetch", 1)
+
+
+async def test_a_request_whose_client_has_gone_is_over(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    topic_id = await topic(control, "t")
+    waiting = asyncio.ensure_future(wait_for(control, api="Fetch"))
+    await eventually(lambda: len(server.journal.listeners) == 1)
+    async with kafka(server, 1) as client:
+        await client.send("fetch", 13, fetch(topic_id, max_wait_ms=30_000))
+    found = await waiting
+    assert (found["response"], found["answered_ms"], found["elapsed_us"]) == (None, None, None)
+
+
+async def test_nobody_waits_on_for_an_asker_who_has_gone(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    waiting = asyncio.ensure_future(wait_for(control, timeout_ms=60_000))
+    await eventually(lambda: len(server.journal.listeners) == 1)
+    waiting.cancel()
+    await eventually(lambda: server.journal.listeners == [])

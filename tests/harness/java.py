@@ -17,11 +17,10 @@ _QUICK: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", 
 
 
 @cache
-def jars() -> Path:
-    """The folder of the jars that ``pom.xml`` names; fetched once (about 15 s, 55 MB)."""
+def jars(pom: Path = HOME / "pom.xml") -> Path:
+    """The folder of the jars that ``pom`` names; fetched once (about 15 s, 55 MB)."""
     tool("java")
     maven = tool("mvn")
-    pom = HOME / "pom.xml"
 
     def fetch(folder: Path) -> None:
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]

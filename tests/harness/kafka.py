@@ -81,10 +81,11 @@ class Kafka:
             self.kill(node)
 
 
-def start_kafka(folder: Path, *, nodes: int = 1) -> Kafka:
+def start_kafka(folder: Path, *, nodes: int = 1, advertised: int | None = None) -> Kafka:
     """A cluster with its data in ``folder``, which is emptied first; returns when it is ready.
 
     :param nodes: How many, up to three.
+    :param advertised: The port that clients of a single node are told to use, not the node's own.
     """
     shutil.rmtree(folder, ignore_errors=True)
     ports = _free_ports(2 * nodes)
@@ -92,7 +93,9 @@ def start_kafka(folder: Path, *, nodes: int = 1) -> Kafka:
     folders = {node: folder / str(node) for node in range(1, nodes + 1)}
     for node, place in folders.items():
         place.mkdir(parents=True)
-        settings = _settings(node, place, brokers, controllers)
+        settings = dict(_settings(node, place, brokers, controllers))
+        if advertised is not None:
+            settings["advertised.listeners"] = f"PLAINTEXT://127.0.0.1:{advertised}"
         lines = (f"{key}={value}\n" for key, value in settings.items())
         (place / "server.properties").write_text("".join(lines))
     _format(folders, controllers)

@@ -9,6 +9,7 @@ from fencepost.simulation.schedule import (
     ACKS_LEADER,
     BACK,
     CLEAN,
+    FAULTS,
     FORMS,
     LEAVE,
     STAY,
@@ -29,6 +30,7 @@ WORDS = {
     Verb.KILL: ["now", "timeout", "never"],
     Verb.ISOLATE: ["now", "timeout", "never"],
     Verb.HOLD: [STAY, LEAVE],
+    Verb.FAULT: list(FAULTS),
 }
 NUMBERS = st.integers(0, 100_000)
 

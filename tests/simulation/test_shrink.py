@@ -97,6 +97,7 @@ def test_an_action_without_sense_does_nothing(verb: Verb) -> None:
         Verb.KILL: "now",
         Verb.ISOLATE: "now",
         Verb.HOLD: "leave",
+        Verb.FAULT: "drop",
     }.get(verb, "")
     action = Action(verb, partition=7, broker=9, other=8, amount=1, how=how)
     outcome = replay(Schedule(setup=Setup(), actions=(action,) * 2))

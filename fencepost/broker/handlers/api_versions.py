@@ -1,8 +1,8 @@
 """ApiVersions (18), versions 0-4: what this broker serves (KIP-35, KIP-482, KIP-511).
 
-The list is the API table, under the ceilings of the broker (``--api-max``). A version of this API
-that is not served is answered by the edge, with UNSUPPORTED_VERSION in a version 0 body: closing
-makes librdkafka repeat it for ever.
+The list is the API table, under the ceilings of the broker (``--api-max``, ``--like-kafka``),
+without what they leave nothing of. A version of this API that is not served is answered by the
+edge, with UNSUPPORTED_VERSION in a version 0 body: closing makes librdkafka repeat it for ever.
 
 Versions: v1 throttle time; v3 the client's software name and version, which must look like such,
 and features in the answer; v4 features may start at version 0.
@@ -81,4 +81,5 @@ def _served(broker: Broker) -> tuple[ApiVersion, ...]:
             max_version=broker.max_version(api),
         )
         for api in APIS
+        if broker.serves(api)
     )

@@ -18,6 +18,8 @@ _CORRELATION_ID_AT: Final = 4
 Key = tuple[int, str, bytes]
 """What an answer depends on, besides the view: the version, the address that the client reached,
 the request's body."""
+Errors = tuple[int, ...]
+"""The error codes in an answer."""
 
 
 class Answers:
@@ -27,23 +29,25 @@ class Answers:
 
     def __init__(self) -> None:
         self._view: ClusterImage | None = None
-        self._kept: dict[Key, bytes] = {}
+        self._kept: dict[Key, tuple[bytes, Errors]] = {}
 
-    def find(self, view: ClusterImage, key: Key, correlation_id: int) -> list[Buffer] | None:
-        """The whole frame of an answer that still holds."""
+    def find(
+        self, view: ClusterImage, key: Key, correlation_id: int
+    ) -> tuple[list[Buffer], Errors] | None:
+        """The whole frame of an answer that still holds, and the errors in it."""
         if view is not self._view:
             self._view = view
             self._kept.clear()
         kept = self._kept.get(key)
         if kept is None:
             return None
-        frame = bytearray(kept)
+        frame = bytearray(kept[0])
         struct.pack_into(">i", frame, _CORRELATION_ID_AT, correlation_id)
-        return [frame]
+        return [frame], kept[1]
 
-    def keep(self, view: ClusterImage, key: Key, chunks: list[Buffer]) -> None:
+    def keep(self, view: ClusterImage, key: Key, chunks: list[Buffer], errors: Errors) -> None:
         """Keep an answer, unless answering changed the view (a topic was created)."""
         if view is self._view:
             if len(self._kept) >= MAX_KEPT:
                 self._kept.clear()
-            self._kept[key] = b"".join(chunks)
+            self._kept[key] = b"".join(chunks), errors

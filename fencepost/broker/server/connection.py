@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from fencepost.broker.broker import handler_of
 from fencepost.broker.context import HANG_UP, Context, HangUp, Peer
+from fencepost.broker.faults.held import Held, Throttled
 from fencepost.broker.server import logs
 from fencepost.broker.server.answers import KEPT_API, Key
 from fencepost.broker.server.journal import Exchange
@@ -22,6 +23,7 @@ from fencepost.broker.waits import Wait
 from fencepost.protocol.apis import BY_KEY, BY_NAME, Api
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.codec import MalformedMessage, decode_request, encode_response
+from fencepost.protocol.codec.outcomes import errors_in
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.frames import (
     BadFrame,
@@ -57,6 +59,10 @@ class Connection(asyncio.BufferedProtocol):
         self._assembler = FrameAssembler(_SCRATCH, self._broker.configs.socket_request_max_bytes)
         self._inbox: deque[bytearray] = deque()
         self._queue: deque[Exchange] = deque()
+        self._room = MAX_IN_FLIGHT
+        """Requests that may wait now; none while an answer holds up what is behind it."""
+        self._last: Exchange | None = None
+        """In its place the connection ends."""
         self._out: list[Buffer] = []
         self._transport: asyncio.Transport
         self._writing_paused = False
@@ -126,11 +132,14 @@ class Connection(asyncio.BufferedProtocol):
             self._pace()
 
     def _has_room(self) -> bool:
-        return not self._writing_paused and len(self._queue) < MAX_IN_FLIGHT
+        return not self._writing_paused and len(self._queue) < self._room
 
     def _pace(self) -> None:
         """Read from the socket only while requests are taken up."""
         if self._closing:
+            return
+        if self._last is not None and self._queue[0] is self._last:
+            self._close("hung_up")
             return
         wanted = bool(self._inbox) or not self._has_room()
         if wanted and not self._reading_paused:
@@ -150,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
                 return
             offset = skip_tags(frame, header, api)
             key = None
-            if api is KEPT_API:
+            if api is KEPT_API and not self._broker.faults.armed:
                 key = (header.version, self.peer.listener_host, bytes(frame[offset:]))
                 if self._repeat(key, api, header, frame, offset):
                     return
@@ -173,7 +182,9 @@ class Connection(asyncio.BufferedProtocol):
         found = self._answers.find(self._broker.view, key, header.correlation_id)
         if found is None:
             return False
-        self._settle(self._open(api, header.version, header, frame, offset), found)
+        exchange = self._open(api, header.version, header, frame, offset)
+        chunks, exchange.errors = found
+        self._settle(exchange, chunks)
         return True
 
     def _refuse_version(self, api: Api | None, header: RequestHeader, frame: bytearray) -> None:
@@ -199,9 +210,13 @@ class Connection(asyncio.BufferedProtocol):
             answer = self._apologize(api, request)
         if isinstance(answer, Wait):
             exchange.wait = answer
-            answer.then(lambda result: self._complete_later(exchange, result))
+            if isinstance(answer, Held):
+                self._room = 0
+                answer.then(lambda outcome: self._go_on(exchange, outcome))
+            else:
+                answer.then(lambda result: self._complete_later(exchange, result))
         elif isinstance(answer, HangUp):
-            self._close("hung_up")
+            self._hang_up(exchange)
         else:
             self._complete(exchange, answer, key)
 
@@ -251,12 +266,15 @@ class Connection(asyncio.BufferedProtocol):
                 self._close("answer_not_encodable")
                 return
             if key is not None:
-                self._answers.keep(self._broker.view, key, chunks)
-        self._settle(exchange, chunks)
+                errors = errors_in(exchange.api, exchange.version, answer)
+                self._answers.keep(self._broker.view, key, chunks, errors)
+        self._settle(exchange, chunks, answer)
 
-    def _settle(self, exchange: Exchange, chunks: list[Buffer] | None) -> None:
+    def _settle(
+        self, exchange: Exchange, chunks: list[Buffer] | None, answer: object = None
+    ) -> None:
         """Put an encoded answer in its place, and make ready what has its turn."""
-        self._server.journal.close(exchange, chunks, self._server.clock.now_ms())
+        self._server.journal.close(exchange, chunks, answer, self._server.clock.now_ms())
         queue = self._queue
         while queue and queue[0].done:
             self._out += queue.popleft().chunks or ()
@@ -266,6 +284,30 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._complete(exchange, answer)
         self._server.flush_soon(self)
+
+    def _go_on(self, exchange: Exchange, outcome: object) -> None:
+        """An answer is there that held up those behind it."""
+        if self._closing:
+            return
+        if isinstance(outcome, HangUp):
+            self._hang_up(exchange)
+        elif isinstance(outcome, Throttled):
+            self._complete(exchange, outcome.response)
+            outcome.until.then(lambda _: self._unmute())
+        else:
+            self._complete(exchange, outcome)
+            self._room = MAX_IN_FLIGHT
+        self._server.flush_soon(self)
+
+    def _unmute(self) -> None:
+        """Take up again what was held up."""
+        self._room = MAX_IN_FLIGHT
+        self._server.flush_soon(self)
+
+    def _hang_up(self, exchange: Exchange) -> None:
+        """End the connection where an answer would stand; those before it are sent first."""
+        self._room = 0
+        self._last = exchange
 
     def flush(self) -> None:
         """Send what is ready, at the end of a turn, and go on with what waited for room."""
@@ -308,6 +350,7 @@ class Connection(asyncio.BufferedProtocol):
         for exchange in self._queue:
             if exchange.wait is not None:
                 exchange.wait.cancel()
+            self._server.journal.abandon(exchange)
         self._queue.clear()
         self._inbox.clear()
         self._out.clear()

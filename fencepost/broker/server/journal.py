@@ -1,25 +1,45 @@
-"""The journal: the last requests and answers, kept as bytes and decoded only when somebody asks."""
+"""The journal: the last requests and answers, kept as they are and decoded only when asked for.
+
+A client's are kept as the bytes that came and went. Those between brokers never were bytes: they
+are kept as the messages that were handed over. Each sort has a row of its own, so that busy
+followers do not push out what clients asked; numbers are shared.
+
+Every request is noted, so as little as possible is done while its client waits. What it takes to
+count an answer is done later, for a few at once: when the loop has nothing else to do, when enough
+are due, or before somebody looks.
+"""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count
-from typing import Final
+from functools import partial
+from heapq import merge
+from time import perf_counter_ns
+from typing import Final, TypeAlias, cast
 
+from fencepost.broker.context import Context
+from fencepost.broker.server.meter import Meter
 from fencepost.broker.waits import Wait
-from fencepost.protocol.apis import Api
+from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.codec import decode_request, decode_response, response_body_offset
+from fencepost.protocol.codec.outcomes import NO_ERRORS, errors_in
 from fencepost.protocol.frames import frame_size
+from fencepost.protocol.messages.fetch import FetchResponse
 
 MAX_EXCHANGES: Final = 4096
+"""Of clients, and as many between brokers."""
 MAX_BYTES: Final = 64 << 20
-"""Of frames and answers together. What a log keeps anyway costs nothing more while it does."""
+"""Of frames and answers together, and as many between brokers. What a log keeps anyway costs
+nothing more while it does."""
+MAX_DUE: Final = 64
+"""Answers that are not counted yet."""
+_FETCH: Final = BY_NAME["fetch"]
 
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """One request and its answer, from when it is taken up; connections queue them."""
+    """One request of a client and its answer, from when it is taken up; connections queue them."""
 
     time_ms: int
     broker_id: int
@@ -32,81 +52,291 @@ class Exchange:
     body_offset: int
     number: int = 0
     """Rises by one with each request of the process."""
+    begun_ns: int = 0
+    """When it was taken up, by a clock that only measures."""
     chunks: list[Buffer] | None = None
     """The answer's frame, size included; None while there is none (or, with acks=0, ever)."""
+    answer: object | None = None
+    """The message that this frame was made of, until it is counted; None where it is as before."""
     done: bool = False
+    """Whether it is answered, or never will be."""
     answered_ms: int | None = None
+    ended_ns: int | None = None
+    errors: tuple[int, ...] = NO_ERRORS
+    """The error codes in its answer, once it is counted."""
     wait: Wait[object] | None = None
     """What its answer is to come from."""
     counted: int = 0
     """Bytes that the journal counts for it; -1 when it is no longer in the journal."""
+
+    @property
+    def elapsed_us(self) -> int | None:
+        """From when it was taken up until it was answered, real time; None where it was not."""
+        return None if self.ended_ns is None else (self.ended_ns - self.begun_ns) // 1000
+
+    @property
+    def bytes_in(self) -> int:
+        """Of the request, its size not counted."""
+        return len(self.frame)
+
+    def settle(self) -> int:
+        """Take from the answer what is counted: its errors, and how many bytes it has."""
+        answer, self.answer = self.answer, None
+        if answer is not None:
+            self.errors = errors_in(self.api, self.version, answer)
+        return frame_size(self.chunks[0]) if self.chunks else 0
 
     def request(self) -> object:
         """The decoded request."""
         return decode_request(self.api, self.version, self.frame, self.body_offset)
 
     def response(self) -> object | None:
-        """The decoded answer, None while there is none."""
+        """The decoded answer, None while there is none.
+
+        :raises MalformedMessage: When what was answered is not to be read.
+        """
         if self.chunks is None:
             return None
         offset = 4 + response_body_offset(self.api, self.version)
         response: object = decode_response(self.api, self.version, b"".join(self.chunks), offset)
         return response
 
+    def may_hold(self, texts: Iterable[bytes]) -> bool:
+        """Whether any of these occurs in its bytes, records aside; quick to tell."""
+        heads = (chunk for chunk in self.chunks or () if not isinstance(chunk, memoryview))
+        return any(text in chunk for chunk in (self.frame, *heads) for text in texts)
 
-class Journal:
-    """The last exchanges, oldest first, bounded in number and bytes."""
+
+@dataclass(slots=True, eq=False)
+class BrokerExchange:
+    """One request of a broker to another and its answer, as the messages that they are."""
+
+    time_ms: int
+    broker_id: int
+    """Who was asked."""
+    connection_id: str
+    """Names who asks: these have no connections."""
+    client_id: str | None
+    api: Api
+    version: int
+    asked: object
+    answer: object | None = None
+    number: int = 0
+    begun_ns: int = 0
+    done: bool = False
+    answered_ms: int | None = None
+    ended_ns: int | None = None
+    errors: tuple[int, ...] = NO_ERRORS
+    counted: int = 0
+    correlation_id: int = 0
+    """They need none."""
+    bytes_in: int = 0
+    """They have none."""
+
+    @property
+    def elapsed_us(self) -> int | None:
+        """As an `Exchange`'s."""
+        return None if self.ended_ns is None else (self.ended_ns - self.begun_ns) // 1000
+
+    def settle(self) -> int:
+        """Take from the answer what is counted: its errors, and how many bytes its records have."""
+        if self.answer is None:
+            return 0
+        self.errors = errors_in(self.api, self.version, self.answer)
+        return _records_size(cast(FetchResponse, self.answer)) if self.api is _FETCH else 0
+
+    def request(self) -> object:
+        """The request."""
+        return self.asked
+
+    def response(self) -> object | None:
+        """The answer, None while there is none."""
+        return self.answer
+
+    def may_hold(self, texts: Iterable[bytes]) -> bool:  # noqa: ARG002  # there are no bytes
+        """Whether it may be about what these texts name."""
+        return True
+
+
+AnyExchange: TypeAlias = Exchange | BrokerExchange
+
+
+class _Row:
+    """The last exchanges of one sort, bounded in number and bytes, and what all of them come to."""
+
+    __slots__ = ("bytes", "exchanges", "meter")
 
     def __init__(self) -> None:
-        self._exchanges: deque[Exchange] = deque()
-        self._numbers = count(1)
-        self._bytes = 0
-        self.listeners: list[Callable[[Exchange], None]] = []
-        """Called with each exchange as it is answered."""
+        self.exchanges: deque[AnyExchange] = deque()
+        self.bytes = 0
+        self.meter = Meter()
 
-    def __iter__(self) -> Iterator[Exchange]:
-        return iter(tuple(self._exchanges))
+    def count(self, exchange: AnyExchange) -> None:
+        """Count an exchange that is over."""
+        size = exchange.settle()
+        figures = self.meter.of(exchange.broker_id, exchange.api)
+        figures.count(exchange.elapsed_us, exchange.bytes_in, size, exchange.errors)
+        if exchange.counted >= 0:
+            exchange.counted += size
+            self.bytes += size
+            if self.bytes > MAX_BYTES:
+                self.drop_oldest()
+
+    def drop_oldest(self) -> None:
+        """Keep within the bounds."""
+        exchanges = self.exchanges
+        while len(exchanges) > MAX_EXCHANGES or self.bytes > MAX_BYTES:
+            oldest = exchanges.popleft()
+            self.bytes -= oldest.counted
+            oldest.counted = -1
+
+    def clear(self) -> deque[AnyExchange]:
+        """Forget all; gives back what there was."""
+        gone, self.exchanges = self.exchanges, deque()
+        for exchange in gone:
+            exchange.counted = -1
+        self.bytes = 0
+        return gone
+
+
+class Journal:
+    """The last exchanges of clients, and those between brokers."""
+
+    def __init__(self) -> None:
+        self._clients = _Row()
+        self._brokers = _Row()
+        self._due: list[AnyExchange] = []
+        """Those that are over and not counted yet."""
+        self.newest = 0
+        """The number of the last request."""
+        self.listeners: list[Callable[[AnyExchange], None]] = []
+        """Called with each exchange as it is answered, or as it is clear that it never will be."""
+
+    def __iter__(self) -> Iterator[AnyExchange]:
+        """All exchanges, the oldest first."""
+        return reversed(tuple(self.newest_first()))
+
+    def newest_first(self, *, clients: bool = True, brokers: bool = True) -> Iterator[AnyExchange]:
+        """The exchanges of one sort or both, as they are now."""
+        self.count_due()
+        rows = [
+            tuple(row.exchanges)
+            for row, wanted in ((self._clients, clients), (self._brokers, brokers))
+            if wanted
+        ]
+        return merge(*map(reversed, rows), key=_number, reverse=True)
+
+    @property
+    def meters(self) -> tuple[Meter, Meter]:
+        """What is counted of clients' requests, and of those between brokers.
+
+        Between brokers, bytes are those of records in answers alone.
+        """
+        self.count_due()
+        return self._clients.meter, self._brokers.meter
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many exchanges are kept, and how many bytes they count."""
+        self.count_due()
+        rows = (self._clients, self._brokers)
+        return sum(len(row.exchanges) for row in rows), sum(row.bytes for row in rows)
+
+    # -- one exchange ---------------------------------------------------------------------------
 
     def open(self, exchange: Exchange) -> None:
-        """Note a request that is taken up."""
-        exchange.number = next(self._numbers)
-        self._exchanges.append(exchange)
+        """Note a client's request that is taken up."""
+        row = self._clients
+        exchange.number = self.newest = self.newest + 1
         size = exchange.counted = len(exchange.frame)
-        self._bytes += size
-        if self._bytes > MAX_BYTES or len(self._exchanges) > MAX_EXCHANGES:
-            self._drop_oldest()
+        row.bytes += size
+        row.exchanges.append(exchange)
+        if len(row.exchanges) > MAX_EXCHANGES or row.bytes > MAX_BYTES:
+            row.drop_oldest()
+        exchange.begun_ns = perf_counter_ns()
 
-    def close(self, exchange: Exchange, chunks: list[Buffer] | None, now_ms: int) -> None:
-        """Note its answer, or that it gets none."""
+    def close(
+        self, exchange: Exchange, chunks: list[Buffer] | None, answer: object, now_ms: int
+    ) -> None:
+        """Note its answer, or that it gets none.
+
+        :param answer: What the answer's bytes were made of, if they were.
+        """
         exchange.chunks = chunks
-        exchange.done = True
+        exchange.answer = answer
         exchange.wait = None
-        exchange.answered_ms = now_ms
-        if chunks and exchange.counted >= 0:
-            size = frame_size(chunks[0])
-            exchange.counted += size
-            self._bytes += size
-            if self._bytes > MAX_BYTES:
-                self._drop_oldest()
-        for listener in self.listeners:
-            listener(exchange)
+        self._over(exchange, now_ms)
 
-    def _drop_oldest(self) -> None:
-        while len(self._exchanges) > MAX_EXCHANGES or self._bytes > MAX_BYTES:
-            oldest = self._exchanges.popleft()
-            self._bytes -= oldest.counted
-            oldest.counted = -1
+    def abandon(self, exchange: Exchange) -> None:
+        """Its connection is gone: if it is not answered by now, it never is."""
+        if not exchange.done:
+            self._over(exchange, None)
+
+    def observe(self, api: Api, ctx: Context, message: object) -> Callable[[object | None], None]:
+        """Note a request that a broker takes up from another.
+
+        :returns: What takes the answer, None where none comes.
+        """
+        row, peer = self._brokers, ctx.peer.connection_id
+        broker_id, number = ctx.broker.broker_id, self.newest + 1
+        exchange = BrokerExchange(
+            ctx.now_ms, broker_id, peer, ctx.client_id, api, ctx.version, message, None, number
+        )
+        self.newest = number
+        row.exchanges.append(exchange)
+        if len(row.exchanges) > MAX_EXCHANGES:
+            row.drop_oldest()
+        exchange.begun_ns = perf_counter_ns()
+        return partial(self._answered, exchange, ctx)
+
+    def _answered(self, exchange: BrokerExchange, ctx: Context, answer: object | None) -> None:
+        exchange.answer = answer
+        self._over(exchange, ctx.broker.scheduler.now_ms())
+
+    def _over(self, exchange: AnyExchange, now_ms: int | None) -> None:
+        """It is answered now, or (None) never will be."""
+        exchange.done = True
+        if now_ms is not None:
+            exchange.answered_ms = now_ms
+            exchange.ended_ns = perf_counter_ns()
+        due = self._due
+        due.append(exchange)
+        if len(due) >= MAX_DUE or self.listeners:
+            self.count_due()
+            for listener in self.listeners:
+                listener(exchange)
+
+    # -- all of them ----------------------------------------------------------------------------
+
+    def count_due(self) -> None:
+        """Count what is over and is not counted yet."""
+        if self._due:
+            due, self._due = self._due, []
+            for exchange in due:
+                row = self._clients if isinstance(exchange, Exchange) else self._brokers
+                row.count(exchange)
 
     def clear(self) -> Iterator[None]:
         """Forget all; numbers go on. What was kept is freed by the steps, a little with each."""
-        gone, self._exchanges = self._exchanges, deque()
-        for exchange in gone:
-            exchange.counted = -1
-        self._bytes = 0
-        return _freed(gone)
+        self.count_due()
+        return _freed([self._clients.clear(), self._brokers.clear()])
 
 
-def _freed(exchanges: deque[Exchange]) -> Iterator[None]:
-    while exchanges:
-        exchanges.popleft()
-        yield
+def _number(exchange: AnyExchange) -> int:
+    return exchange.number
+
+
+def _records_size(answer: FetchResponse) -> int:
+    return sum(
+        len(buffer)
+        for topic in answer.responses
+        for partition in topic.partitions
+        for buffer in partition.records or ()
+    )
+
+
+def _freed(rows: list[deque[AnyExchange]]) -> Iterator[None]:
+    for exchanges in rows:
+        while exchanges:
+            exchanges.popleft()
+            yield

@@ -6,9 +6,12 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TypeAlias
 
@@ -18,6 +21,8 @@ from fencepost.broker.server import logs
 from fencepost.broker.server.driver import SystemClock
 from fencepost.broker.server.listener import bind
 from fencepost.broker.server.server import Server
+from fencepost.broker.server.stdin import follow_stdin
+from fencepost.broker.server.tracefile import MakeDescribe, TraceFile
 from fencepost.broker.topic_plans import NewTopic
 
 BACKLOG = 512
@@ -52,12 +57,19 @@ class ServeOptions:
     racks: tuple[str, ...] = ()
     """The rack of each broker by its id, going round where there are fewer."""
     api_max: Mapping[str, int] = field(default_factory=dict)
-    """The highest versions that are served, by API name, where not the highest there are."""
+    """The highest versions that are served, by API name, where not the highest there are; below
+    the lowest there is where an API is not served."""
+    trace: Path | None = None
+    """Where every request with its answer, and every event, is written to."""
+    trace_files: int | None = None
+    """How many files of it are kept, the newest; None: all."""
     clock: ClockMode = ClockMode.REAL
     conformance: Conformance = Conformance.KIP
     seed: int = 0
     log_level: str = "info"
     """One of ``logs.LEVELS``."""
+    stop_with_stdin: bool = False
+    """Whether the end of standard input is as good as SIGTERM, and a line ``reset`` is a reset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,18 +82,34 @@ class Ready:
 
 
 def run(
-    options: ServeOptions, control_plane: ControlPlane, on_ready: Callable[[Ready], None]
+    options: ServeOptions,
+    control_plane: ControlPlane,
+    on_ready: Callable[[Ready], None],
+    make_describe: MakeDescribe,
 ) -> None:
-    """Serve until SIGTERM or SIGINT.
+    """Serve until SIGTERM or SIGINT, or as the options say.
 
     :param on_ready: Called once every port accepts.
+    :param make_describe: Gives what makes the lines of a trace.
     :raises PortUnavailable: When a port can't be listened on.
+    :raises TraceUnavailable: When a trace can't be written where it is wanted.
     :raises ControllerError: When a topic of the options can't be created.
     """
     logs.set_level(options.log_level)
     new_event_loop = _event_loops().new_event_loop
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(_serve(options, control_plane, on_ready))
+    with (
+        _trace_file(options, make_describe) as trace,
+        asyncio.Runner(loop_factory=new_event_loop) as runner,
+    ):
+        runner.run(_serve(options, control_plane, on_ready, trace))
+
+
+def _trace_file(
+    options: ServeOptions, make_describe: MakeDescribe
+) -> AbstractContextManager[TraceFile | None]:
+    if options.trace is None:
+        return nullcontext()
+    return TraceFile(options.trace, make_describe, keep=options.trace_files)
 
 
 def _event_loops() -> ModuleType:
@@ -93,11 +121,16 @@ def _event_loops() -> ModuleType:
 
 
 async def _serve(
-    options: ServeOptions, control_plane: ControlPlane, on_ready: Callable[[Ready], None]
+    options: ServeOptions,
+    control_plane: ControlPlane,
+    on_ready: Callable[[Ready], None],
+    trace: TraceFile | None,
 ) -> None:
     sockets, control_socket = _bind_all(options)
     clock = _make_clock(options.clock)
     server = Server(_make_cluster(options, sockets, clock), clock, sockets)
+    if trace is not None:
+        trace.follow(server)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -107,12 +140,20 @@ async def _serve(
     # look for some after every 700 objects would only hold up requests.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
-    on_ready(_ready(options, server, control_socket))
+    ready = partial(on_ready, _ready(options, server, control_socket))
+    ready()
+    if options.stop_with_stdin:
+        follow_stdin(partial(_reset, server, ready), stop.set)
     plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
     await stop.wait()
     logs.logger().info("stopping")
     await server.stop()
     await plane
+
+
+async def _reset(server: Server, ready: Callable[[], None]) -> None:
+    await server.reset()
+    ready()
 
 
 def _bind_all(options: ServeOptions) -> tuple[list[socket.socket], socket.socket]:

@@ -20,6 +20,7 @@ from fencepost.broker.server.connection import Connection
 from fencepost.broker.server.driver import LoopDriver
 from fencepost.broker.server.journal import Journal
 from fencepost.broker.server.listener import Listener, PortUnavailable
+from fencepost.broker.server.meter import Changes
 from fencepost.broker.server.reclaim import Reclaimer
 from fencepost.broker.server.wakefulness import Wakefulness
 from fencepost.protocol.errors import ErrorCode
@@ -38,6 +39,9 @@ class Server:
         self.cluster = cluster
         self.clock = clock
         self.journal = Journal()
+        self.changes = Changes()
+        cluster.network.observe = self.journal.observe
+        cluster.events.listeners.append(self.changes.note)
         self._sockets = sockets
         self._listeners: dict[int, Listener] = {}
         self._flushes: dict[Connection, None] = {}
@@ -54,7 +58,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._driver = LoopDriver(self.cluster.scheduler, self._loop)
         self._reclaimer = Reclaimer(self._loop)
-        self.stay_awake = Wakefulness(self._loop).prolong
+        self.stay_awake = Wakefulness(self._loop, self.journal.count_due).prolong
         for broker in self.cluster.brokers.values():
             broker.disk.discard = self._reclaim
         for broker, sock in zip(self.cluster.brokers.values(), self._sockets, strict=True):

@@ -6,9 +6,10 @@ import pytest
 
 from fencepost.broker.context import Context, Peer
 from fencepost.broker.handlers import api_versions
-from fencepost.protocol.apis import APIS
+from fencepost.protocol.apis import APIS, BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
+from fencepost.protocol.releases import release_ceilings
 from tests.broker.driver import Driver
 
 
@@ -29,6 +30,28 @@ def test_a_ceiling_is_told_and_leaves_the_others_as_they_are() -> None:
     served = {a.api_key: (a.min_version, a.max_version) for a in answer.api_keys}
     expected = {api.key: (api.advertised_min, api.max_version) for api in APIS}
     assert served == expected | {1: (4, 8), 0: (0, 3)}
+
+
+def test_what_a_release_did_not_have_is_not_told_of() -> None:
+    driver = Driver(1, api_max=release_ceilings("2.0"))
+    answer = driver.ask(1, "api_versions", 2, ApiVersionsRequest())
+    served = {a.api_key: a.max_version for a in answer.api_keys}
+    assert served[BY_NAME["fetch"].key] == 8
+    missing = {api.name for api in APIS if api.key not in served}
+    assert missing == {
+        "alter_partition_reassignments",
+        "describe_cluster",
+        "describe_producers",
+        "describe_quorum",
+        "describe_topic_partitions",
+        "elect_leaders",
+        "get_telemetry_subscriptions",
+        "incremental_alter_configs",
+        "list_partition_reassignments",
+        "offset_delete",
+        "offset_for_leader_epoch",
+        "push_telemetry",
+    }
 
 
 @pytest.mark.parametrize(

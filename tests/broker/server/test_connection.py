@@ -12,12 +12,14 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from fencepost.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from fencepost.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
 from fencepost.protocol.records import Record, build_batch
+from fencepost.protocol.releases import NOT_SERVED
 from tests.broker.server.edge import Edge
 
 NO_TOPICS = MetadataRequest(topics=())
@@ -138,6 +140,13 @@ def test_a_version_above_the_brokers_ceiling_is_unknown() -> None:
     # Other APIs are as ever.
     client.ask("api_versions", 4, ApiVersionsRequest(client_software_name="x"))
     assert len(client.frames()) == 2
+
+
+def test_an_api_that_is_not_served_is_unknown() -> None:
+    client = Edge(api_max={"offset_for_leader_epoch": NOT_SERVED}).connect()
+    client.ask("offset_for_leader_epoch", 2, OffsetForLeaderEpochRequest())
+    assert client.transport.closed
+    assert client.frames() == []
 
 
 def test_a_ceiling_of_api_versions_is_told_in_version_0() -> None:

@@ -38,6 +38,24 @@ def start() -> tuple[Loop, Wakefulness]:
     return loop, Wakefulness(cast(asyncio.AbstractEventLoop, loop))
 
 
+def test_something_else_is_done_meanwhile_once_what_is_due_is_written(now: list[int]) -> None:
+    loop, done = Loop(), list[int]()
+    awake = Wakefulness(cast(asyncio.AbstractEventLoop, loop), lambda: done.append(now[0]))
+    awake.prolong()
+    loop.turn()
+    assert done == []
+    now[0] = 1
+    loop.turn()
+    assert done == [1]
+    now[0] = 2
+    awake.prolong()  # within the moment
+    loop.turn()
+    assert done == [1]
+    now[0] = 3
+    loop.turn()
+    assert done == [1, 3]
+
+
 def test_it_polls_until_the_moment_is_over(now: list[int]) -> None:
     loop, awake = start()
     assert not loop.ready

@@ -1,0 +1,198 @@
+"""The faults that are set in a cluster: one list, in the order in which they are tried."""
+
+import random
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING
+
+from fencepost.broker.context import HANG_UP, Context
+from fencepost.broker.events import Events, Kind
+from fencepost.broker.faults.held import Held
+from fencepost.broker.faults.history import ElectionHistory
+from fencepost.broker.faults.rules import Corrupt, Rule
+from fencepost.broker.refusals import ControllerError
+from fencepost.broker.scheduler import Scheduler, Timer
+from fencepost.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from fencepost.broker.faults.scopes import Fits
+
+
+class Fault:
+    """A rule that is set, and what it has done."""
+
+    __slots__ = ("fits", "hits", "id", "rule", "seen")
+
+    def __init__(self, number: int, rule: Rule, fits: "Fits") -> None:
+        self.id = number
+        self.rule = rule
+        self.fits = fits
+        self.hits = 0
+        self.seen = 0
+        """Requests that fit, up to ``rule.after``."""
+
+    @property
+    def left(self) -> int | None:
+        """Requests that it will hit yet, at most; None is no end."""
+        return None if self.rule.count is None else self.rule.count - self.hits
+
+    @property
+    def waits_for_records(self) -> bool:
+        """Whether only an answer tells if it hits: a Fetch without records can't be corrupted."""
+        return isinstance(self.rule.action, Corrupt) and self.rule.api.name == "fetch"
+
+
+class Faults:
+    """Rules, their hits, and the answers that they hold back.
+
+    :param seed: What probabilities are drawn from; after a reset they come in the same order.
+    """
+
+    def __init__(self, scheduler: Scheduler, events: Events, seed: int) -> None:
+        self.armed: tuple[Fault, ...] = ()
+        """Those that may hit yet, in order. Empty: there is nothing to look at."""
+        self.held: dict[Held, int] = {}
+        """Answers that hold a connection up, and the broker that owes them."""
+        self.elections = ElectionHistory()
+        self._scheduler = scheduler
+        self._events = events
+        self._seed = seed
+        self._rng = self._new_rng()
+        self._numbers = count(1)
+        self._faults: dict[int, Fault] = {}
+        self._queue: dict[Timer, int] = {}
+        """When delayed requests are carried out, and by which broker."""
+
+    # -- rules ----------------------------------------------------------------------------------
+
+    def add(self, rule: Rule) -> Fault:
+        """Set a fault, tried after those that there are.
+
+        :raises ControllerError: INVALID_REQUEST when no request could ever meet it.
+        """
+        # Imports are late: few clusters ever see a fault, and all start.
+        from fencepost.broker.faults.checks import require_sense
+        from fencepost.broker.faults.scopes import fits_of
+
+        require_sense(rule)
+        fault = Fault(next(self._numbers), rule, fits_of(rule))
+        self._faults[fault.id] = fault
+        self._rearm()
+        self._emit(Kind.FAULT_ADDED, fault, broker=rule.broker)
+        return fault
+
+    def all(self) -> tuple[Fault, ...]:
+        """Every fault that is set, also those that are over, in order."""
+        return tuple(self._faults.values())
+
+    def get(self, number: int) -> Fault:
+        """A fault by its id.
+
+        :raises ControllerError: RESOURCE_NOT_FOUND when there is none.
+        """
+        fault = self._faults.get(number)
+        if fault is None:
+            raise ControllerError(ErrorCode.RESOURCE_NOT_FOUND, f"there is no fault {number}")
+        return fault
+
+    def remove(self, number: int) -> Fault:
+        """Take a fault back. Requests that it has hit go on as they are.
+
+        :raises ControllerError: RESOURCE_NOT_FOUND when there is none.
+        """
+        fault = self.get(number)
+        del self._faults[number]
+        self._rearm()
+        self._emit(Kind.FAULT_REMOVED, fault, broker=fault.rule.broker, hits=fault.hits)
+        return fault
+
+    def remove_all(self) -> None:
+        """Take every fault back."""
+        for number in tuple(self._faults):
+            self.remove(number)
+
+    def reset(self) -> None:
+        """No faults, nothing held back, the same chances again."""
+        self._faults.clear()
+        self._rearm()
+        self._rng = self._new_rng()
+        self._give_up(lambda _broker_id: True)
+
+    def end_life(self, broker_id: int) -> None:
+        """A broker goes down: what lies in its queue is not carried out, nor answered."""
+        self._give_up(lambda owner: owner == broker_id)
+
+    # -- hits -----------------------------------------------------------------------------------
+
+    def find(self, ctx: Context, api_key: int, request: object) -> Fault | None:
+        """The first fault that hits a request; its hit is counted, unless the answer decides."""
+        for fault in self.armed:
+            rule = fault.rule
+            if rule.api.key == api_key and fault.fits(ctx, request):
+                if fault.waits_for_records:
+                    return fault
+                if self.strike(fault, ctx):
+                    return fault
+        return None
+
+    def strike(self, fault: Fault, ctx: Context) -> bool:
+        """Whether a fault hits a request that fits; counted where it does."""
+        rule = fault.rule
+        if fault not in self.armed:
+            return False
+        if fault.seen < rule.after:
+            fault.seen += 1
+            return False
+        if rule.probability < 1 and self._rng.random() >= rule.probability:
+            return False
+        fault.hits += 1
+        if fault.left == 0:
+            self._rearm()
+        self._emit(Kind.FAULT_HIT, fault, broker=ctx.broker.broker_id, client_id=ctx.client_id)
+        return True
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def hold(self, broker_id: int) -> Held:
+        """An answer that a broker owes, and that holds a connection up."""
+        return Held(self, broker_id)
+
+    def at(self, broker_id: int, after_ms: int, run: Callable[[], None]) -> None:
+        """Run something of a broker's later; not, if it goes down or the cluster is reset."""
+
+        def due() -> None:
+            del self._queue[timer]
+            run()
+
+        timer = self._scheduler.at(self._scheduler.now_ms() + after_ms, due)
+        self._queue[timer] = broker_id
+
+    def _give_up(self, concerns: Callable[[int], bool]) -> None:
+        for timer in [timer for timer, owner in self._queue.items() if concerns(owner)]:
+            timer.cancel()
+            del self._queue[timer]
+        for held in [held for held, owner in self.held.items() if concerns(owner)]:
+            held.complete(HANG_UP)
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _rearm(self) -> None:
+        self.armed = tuple(fault for fault in self._faults.values() if fault.left != 0)
+
+    def _new_rng(self) -> random.Random:
+        return random.Random(f"faults {self._seed}")
+
+    def _emit(self, kind: Kind, fault: Fault, *, broker: int | None, **details: object) -> None:
+        from fencepost.broker.faults.telling import action_told
+
+        rule = fault.rule
+        self._events.emit(
+            kind,
+            topic=rule.topic,
+            partition=rule.partition,
+            broker=broker,
+            id=fault.id,
+            api=rule.api.title,
+            action=action_told(rule.action),
+            **details,
+        )

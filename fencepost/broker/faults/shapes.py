@@ -1,0 +1,170 @@
+"""Where each API names topics, partitions and groups: in its requests, and in its answers.
+
+One table for all, so that a fault can be about a part of a request whatever the API. Names of
+fields are those of the message classes.
+"""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+FieldName: TypeAlias = str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsShape:
+    """Where a request names topics, and where its answer tells of them."""
+
+    asked: tuple[FieldName, ...] = ("topics",)
+    """Fields of the request; an element is a struct, or the name itself."""
+    name: FieldName = "name"
+    """Of a topic, in request and answer."""
+    partitions: FieldName | None = "partitions"
+    """Of a topic in the request; None where it names no partitions."""
+    index: FieldName | None = "partition_index"
+    """Of a partition there; None where partitions are plain numbers."""
+    answered: FieldName | None = "topics"
+    """Of the answer; None where it has no room for an error of a topic or partition."""
+    answered_partitions: FieldName | None = "partitions"
+    """Of a topic in the answer; None where it tells of topics alone."""
+    answered_index: FieldName = "partition_index"
+    """Of a partition there."""
+    answered_topic: FieldName | None = None
+    """Of a topic in the answer, where it is another one than ``name``."""
+    whole: bool = False
+    """Whether null (or nothing, as ``none_is_whole`` says) asks for all topics, and so for each."""
+    none_below: int = 0
+    """Below this version no topics at all ask for all."""
+    resources: bool = False
+    """Whether topics are among resources of other types."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysShape:
+    """Where a request names groups (or transactional ids), one or many."""
+
+    one: FieldName | None = None
+    """A field of the request."""
+    many: FieldName | None = None
+    """Another that has several, as plain texts; they can be answered apart."""
+    answered: FieldName | None = None
+    """Where the answer tells of each."""
+    kind: int | None = None
+    """The ``key_type`` that such a key has; None where there is no other type."""
+
+
+EVERY_VERSION: Final = 1 << 15
+_PRODUCE: Final = TopicsShape(
+    asked=("topic_data",),
+    partitions="partition_data",
+    index="index",
+    answered="responses",
+    answered_partitions="partition_responses",
+    answered_index="index",
+)
+_CONFIGS: Final = TopicsShape(
+    asked=("resources",),
+    name="resource_name",
+    partitions=None,
+    answered="results",
+    answered_partitions=None,
+    resources=True,
+)
+_CHANGED_CONFIGS: Final = TopicsShape(
+    asked=("resources",),
+    name="resource_name",
+    partitions=None,
+    answered="responses",
+    answered_partitions=None,
+    resources=True,
+)
+_PLAIN: Final = TopicsShape()
+
+TOPICS: Final = MappingProxyType(
+    {
+        "produce": _PRODUCE,
+        "fetch": TopicsShape(name="topic", index="partition", answered="responses"),
+        "list_offsets": _PLAIN,
+        "metadata": TopicsShape(partitions=None, whole=True, none_below=1),
+        "offset_commit": _PLAIN,
+        "offset_fetch": TopicsShape(partitions="partition_indexes", index=None, whole=True),
+        "create_topics": TopicsShape(partitions=None, answered_partitions=None),
+        "delete_topics": TopicsShape(
+            asked=("topic_names", "topics"),
+            partitions=None,
+            answered="responses",
+            answered_partitions=None,
+        ),
+        "delete_records": _PLAIN,
+        "offset_for_leader_epoch": TopicsShape(
+            name="topic", index="partition", answered_index="partition"
+        ),
+        "describe_configs": _CONFIGS,
+        "alter_configs": _CHANGED_CONFIGS,
+        "incremental_alter_configs": _CHANGED_CONFIGS,
+        "describe_log_dirs": TopicsShape(name="topic", index=None, answered=None),
+        "create_partitions": TopicsShape(
+            partitions=None, answered="results", answered_partitions=None
+        ),
+        "elect_leaders": TopicsShape(
+            asked=("topic_partitions",),
+            name="topic",
+            index=None,
+            answered="replica_election_results",
+            answered_partitions="partition_result",
+            answered_index="partition_id",
+        ),
+        "alter_partition_reassignments": TopicsShape(answered="responses"),
+        "list_partition_reassignments": TopicsShape(
+            partitions="partition_indexes", index=None, answered=None
+        ),
+        "offset_delete": _PLAIN,
+        "describe_producers": TopicsShape(partitions="partition_indexes", index=None),
+        "describe_quorum": TopicsShape(name="topic_name"),
+        "describe_topic_partitions": TopicsShape(
+            partitions=None, whole=True, none_below=EVERY_VERSION
+        ),
+    }
+)
+"""By API name; the others name no topics."""
+
+_OWN: Final = KeysShape(one="group_id")
+GROUPS: Final = MappingProxyType(
+    {
+        "offset_commit": _OWN,
+        "offset_fetch": _OWN,
+        "offset_delete": _OWN,
+        "join_group": _OWN,
+        "heartbeat": _OWN,
+        "leave_group": _OWN,
+        "sync_group": _OWN,
+        "describe_groups": KeysShape(many="groups", answered="groups"),
+        "delete_groups": KeysShape(many="groups_names", answered="results"),
+        "find_coordinator": KeysShape(
+            one="key", many="coordinator_keys", answered="coordinators", kind=0
+        ),
+    }
+)
+"""By API name; the others name no group. From v8 on OffsetFetch has groups with topics each."""
+
+TRANSACTIONAL_IDS: Final = MappingProxyType(
+    {
+        "produce": KeysShape(one="transactional_id"),
+        "init_producer_id": KeysShape(one="transactional_id"),
+        "find_coordinator": KeysShape(
+            one="key", many="coordinator_keys", answered="coordinators", kind=1
+        ),
+    }
+)
+"""By API name; the others name no transactional id."""
+
+_SINCE_1: Final = ("find_coordinator", "heartbeat", "leave_group", "sync_group", "describe_groups")
+THROTTLED_SINCE: Final = MappingProxyType(
+    {
+        **dict.fromkeys((*_SINCE_1, "list_groups", "api_versions"), 1),
+        **dict.fromkeys(("list_offsets", "join_group"), 2),
+        **dict.fromkeys(("metadata", "offset_commit", "offset_fetch"), 3),
+        "describe_quorum": EVERY_VERSION,
+    }
+)
+"""The first version whose answer has a throttle time, by API name; all versions of the others."""

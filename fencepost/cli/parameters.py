@@ -1,0 +1,265 @@
+"""A verb's parameters as the command line takes them: made of its path and of the model it takes.
+
+All is read as text and turned into what JSON would have. The models check it, so that what is wrong
+is told in the same words as over HTTP.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
+from types import NoneType, UnionType
+from typing import Annotated, Final, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from fencepost.verbs.catalogue import PATH_TYPES, Verb
+
+ALWAYS: Final = "always"
+"""How one writes null where it means no end."""
+_NUMBER: Final = re.compile(r"-?[0-9]+")
+_METAVARS: Final = {
+    "api": "API",
+    "broker": "B",
+    "client_id": "ID",
+    "error": "NAME|CODE",
+    "group": "GROUP",
+    "id": "ID",
+    "leader": "B",
+    "partition": "P",
+    "stale_metadata": "EPOCH",
+    "topic": "TOPIC",
+    "transactional_id": "ID",
+    "versions": "LOW-HIGH",
+}
+_MILLISECONDS: Final = frozenset({"ms", "delay", "throttle", "timeout_ms"})
+
+
+class Kind(StrEnum):
+    """How a text is read."""
+
+    TEXT = auto()
+    NUMBER = auto()
+    FRACTION = auto()
+    TEXT_OR_NUMBER = auto()
+    FLAG = auto()
+    """Without a value: it is there or not."""
+    LIST = auto()
+    """Given repeatedly, or with commas; or one of `Parameter.choices` in its place."""
+    LISTS = auto()
+    """Given repeatedly, each time a list with commas."""
+    PAIRS = auto()
+    """Given repeatedly, as KEY=VALUE."""
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether it may be given more than once."""
+        return self in (Kind.LIST, Kind.LISTS, Kind.PAIRS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One argument or option of a command."""
+
+    place: tuple[str, ...]
+    """Where its value belongs: names of fields, the outermost first."""
+    is_in_path: bool = False
+    is_argument: bool = False
+    kind: Kind
+    choices: tuple[str, ...] = ()
+    """All that it may be; of a list, words that may stand in its place."""
+    may_be_always: bool = False
+    """Whether it may be null, which is not what holds where it is left out."""
+    is_required: bool = False
+    default: str | None = None
+    """What holds where nothing is given, as text; None where there is nothing to say."""
+    description: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of its field."""
+        return self.place[-1]
+
+    @property
+    def key(self) -> str:
+        """As a Python identifier, none of them a keyword."""
+        return f"{'_'.join(self.place)}_"
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Such as ``--leave-isr``. What is given one by one may be named in the singular."""
+        flag = f"--{self.name.replace('_', '-')}"
+        if self.kind.is_repeated and flag.endswith("s"):
+            return (flag.removesuffix("s"), flag)
+        return (flag,)
+
+    @property
+    def shown(self) -> str:
+        """How a message names it."""
+        return self.metavar if self.is_argument else self.flags[0]
+
+    @property
+    def metavar(self) -> str:
+        """What stands for its value in a usage."""
+        if self.kind is Kind.PAIRS:
+            return "KEY=VALUE"
+        name = self._value
+        return f"{name}|{ALWAYS}" if self.may_be_always else name
+
+    @property
+    def _value(self) -> str:
+        if self.kind is Kind.LISTS:
+            return "B,B,..."
+        if self.kind is Kind.LIST:
+            return "|".join((*self.choices, "B"))
+        if self.choices:
+            return "|".join(self.choices)
+        if self.name in _METAVARS:
+            return _METAVARS[self.name]
+        if self.name in _MILLISECONDS:
+            return "MS"
+        if self.is_argument:
+            return self.name.upper()
+        return "N" if self.kind is Kind.NUMBER else "TEXT" if self.kind is Kind.TEXT else "X"
+
+    def read(self, given: str | Sequence[str]) -> object:
+        """What JSON would have for it; a text that will not do as it is, for the model to refuse.
+
+        :param given: A sequence where it may be repeated.
+        """
+        if not isinstance(given, str):
+            return self._read_all(given)
+        if self.kind in (Kind.NUMBER, Kind.TEXT_OR_NUMBER):
+            return _number(given)
+        return _fraction(given) if self.kind is Kind.FRACTION else given
+
+    def _read_all(self, given: Sequence[str]) -> object:
+        if self.kind is Kind.PAIRS:
+            return {key: value for key, _, value in (text.partition("=") for text in given)}
+        if self.kind is Kind.LISTS:
+            return [_list(text) for text in given]
+        if len(given) == 1 and given[0] in self.choices:
+            return given[0]
+        return [element for text in given for element in _list(text)]
+
+
+def _list(text: str) -> list[int | str]:
+    return [_number(part.strip()) for part in text.split(",")]
+
+
+def _number(text: str) -> int | str:
+    return int(text) if _NUMBER.fullmatch(text) else text
+
+
+def _fraction(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def usage(verb: Verb) -> str:
+    """A command as one types it; what may be left out in brackets."""
+    return " ".join(["fencepost", verb.command, *map(_usage, parameters(verb))])
+
+
+def _usage(parameter: Parameter) -> str:
+    if parameter.is_argument:
+        return parameter.metavar
+    flag = parameter.flags[0]
+    text = flag if parameter.kind is Kind.FLAG else f"{flag} {parameter.metavar}"
+    return text if parameter.is_required else f"[{text}]"
+
+
+# -- of a verb ----------------------------------------------------------------------------------
+
+
+def parameters(verb: Verb) -> tuple[Parameter, ...]:
+    """All parameters of a verb: those in its path, its arguments, its options."""
+    path = [
+        Parameter(
+            place=(name,),
+            is_in_path=True,
+            is_argument=True,
+            kind=Kind.NUMBER if PATH_TYPES[name] is int else Kind.TEXT,
+            is_required=True,
+        )
+        for name in verb.in_path
+    ]
+    if verb.takes is None:
+        return tuple(path)
+    fields = list(_fields(verb.takes, (), verb.positional))
+    arguments = [each for each in fields if each.is_argument]
+    arguments.sort(key=lambda each: verb.positional.index(each.name))
+    return (*path, *arguments, *(each for each in fields if not each.is_argument))
+
+
+def _fields(
+    model: type[BaseModel], outer: tuple[str, ...], positional: Sequence[str]
+) -> Iterator[Parameter]:
+    """Those of a model; of a model in it, what that consists of stands beside the others."""
+    for name, field in model.model_fields.items():
+        place = (*outer, field.alias or name)
+        inner = _model(field.annotation)
+        if inner is None:
+            yield _parameter(place, field, is_argument=not outer and name in positional)
+        else:
+            yield from _fields(inner, place, ())
+
+
+def _parameter(place: tuple[str, ...], field: FieldInfo, *, is_argument: bool) -> Parameter:
+    types = list(_types(field.annotation))
+    is_required = field.is_required()
+    default = None if is_required or field.default_factory else field.default
+    kind = _kind(types)
+    return Parameter(
+        place=place,
+        is_argument=is_argument,
+        kind=kind,
+        choices=tuple(_choices(types)),
+        may_be_always=NoneType in types and default is not None,
+        is_required=is_required,
+        default=None if default is None or kind is Kind.FLAG else str(default),
+        description=field.description or "",
+    )
+
+
+def _model(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return None
+
+
+def _types(annotation: object) -> Iterator[object]:
+    """The types that a value may have, without what is said of them besides."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _types(get_args(annotation)[0])
+    elif origin in (Union, UnionType):
+        for each in get_args(annotation):
+            yield from _types(each)
+    else:
+        yield annotation
+
+
+def _kind(types: Sequence[object]) -> Kind:
+    origins = {get_origin(each): each for each in types}
+    if tuple in origins:
+        element = next(_types(get_args(origins[tuple])[0]))
+        return Kind.LISTS if get_origin(element) is tuple else Kind.LIST
+    if dict in origins:
+        return Kind.PAIRS
+    if bool in types or (Literal in origins and get_args(origins[Literal]) == (True,)):
+        return Kind.FLAG
+    if int in types:
+        return Kind.TEXT_OR_NUMBER if str in types else Kind.NUMBER
+    return Kind.FRACTION if float in types else Kind.TEXT
+
+
+def _choices(types: Sequence[object]) -> Iterator[str]:
+    for each in types:
+        if get_origin(each) is Literal:
+            yield from (str(value) for value in get_args(each) if isinstance(value, str))
+        elif isinstance(each, type) and issubclass(each, Enum):
+            yield from (str(value.value) for value in each)

@@ -1,0 +1,207 @@
+"""``fencepost scenario``: what happens to a cluster and its clients, told in files and played."""
+
+import json
+import signal
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from fencepost.cli.asking import AsJson
+from fencepost.cli.blocks import BAD, GOOD, QUIET, STRONG, Table, Text, line, show
+from fencepost.cli.completing import scenarios
+
+if TYPE_CHECKING:
+    from fencepost.control.scenario.model import Scenario, Step
+    from fencepost.control.scenario.outcome import Listener, ScenarioOutcome, StepOutcome
+
+FAILED: Final = 1
+WRONG_USE: Final = 2
+_WIDTH: Final = 78
+
+Names = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NAME|FILE...",
+        help="A shipped scenario by its name, or a file.",
+        autocompletion=scenarios,
+    ),
+]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME|FILE",
+        help="A shipped scenario by its name, or a file.",
+        autocompletion=scenarios,
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the others."""
+    group = typer.Typer(
+        name="scenario",
+        help="Play what happens to a cluster and its clients, told in a file.",
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    group.command("list")(list_shipped)
+    group.command("run")(run)
+    group.command("show")(show_one)
+    app.add_typer(group)
+
+
+def list_shipped(as_json: AsJson = False) -> None:
+    """List the shipped scenarios."""
+    from fencepost.control.scenario.shipped import shipped
+
+    found = [_read(name) for name in shipped()]
+    if as_json:
+        print(json.dumps([{"name": each.name, "summary": each.summary} for each in found]))
+        return
+    show([Table(("name", "what it shows"), tuple((each.name, each.summary) for each in found))])
+
+
+def show_one(name: Name) -> None:
+    """Print a scenario's file, to read it or to make another of it."""
+    scenario = _read(name)
+    print(Path(scenario.document.file).read_text(encoding="utf-8"), end="")
+
+
+def run(
+    names: Names,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="URL",
+            help="The control API of a cluster, which is reset first.",
+            show_default="a cluster of its own for each",
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None,
+        typer.Option(
+            "--junit",
+            metavar="FILE",
+            dir_okay=False,
+            writable=True,
+            help="Write JUnit's XML there as well.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in the end.")] = False,
+) -> None:
+    """Run scenarios: exits with 0 when all passed, with 1 when something was not as expected.
+
+    With 2 when a file is wrong, which is found before anything is done, or when the cluster is
+    another one than a scenario takes.
+    """
+    from fencepost.control.scenario.junit import junit_xml
+    from fencepost.control.scenario.report import as_data
+
+    wanted = [_read(name) for name in names]
+    # As Ctrl-C does, it ends what was begun: clients, the served cluster, its directory.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    listener: Listener = _Quiet() if as_json else _Progress()
+    outcomes = [_run(each, listener, against) for each in wanted]
+    if junit is not None:
+        junit.write_text(junit_xml(outcomes), encoding="utf-8")
+    if as_json:
+        print(json.dumps([as_data(each) for each in outcomes]))
+    elif len(outcomes) > 1:
+        _sum_up(outcomes)
+    raise typer.Exit(0 if all(each.passed for each in outcomes) else FAILED)
+
+
+def _read(name: str) -> "Scenario":
+    from fencepost.control.scenario.mistakes import Mistake
+    from fencepost.control.scenario.shipped import NotFound, read
+
+    try:
+        return read(name)
+    except (Mistake, NotFound) as error:
+        raise _wrong(error) from None
+
+
+def _run(scenario: "Scenario", listener: "Listener", against: str | None) -> "ScenarioOutcome":
+    from fencepost.control.scenario.fitting import DoesNotFit
+    from fencepost.control.scenario.running import run as run_one
+
+    try:
+        return run_one(scenario, listener, against=against)
+    except DoesNotFit as error:
+        raise _wrong(error) from None
+
+
+def _wrong(error: Exception) -> typer.Exit:
+    print(f"fencepost: {error}", file=sys.stderr)
+    return typer.Exit(WRONG_USE)
+
+
+def _sum_up(outcomes: Sequence["ScenarioOutcome"]) -> None:
+    failed = [each.scenario.name for each in outcomes if not each.passed]
+    passed = Text(f"{len(outcomes) - len(failed)} passed", GOOD)
+    if failed:
+        show([line(passed, ", ", Text(f"{len(failed)} failed", BAD), f": {', '.join(failed)}")])
+    else:
+        show([line(passed)])
+
+
+class _Quiet:
+    """Nothing but the end is to be told."""
+
+    def begins(self, scenario: "Scenario") -> None:
+        """A scenario begins."""
+
+    def step_begins(self, step: "Step", number: int, of: int) -> None:
+        """A step begins."""
+
+    def step_ended(self, outcome: "StepOutcome") -> None:
+        """A step is over."""
+
+    def ended(self, outcome: "ScenarioOutcome") -> None:
+        """A scenario is over."""
+
+
+class _Progress:
+    """Tells a reader how it goes, step by step."""
+
+    def __init__(self) -> None:
+        self._number = ""
+
+    def begins(self, scenario: "Scenario") -> None:
+        """Say what it is about."""
+        blocks = [line(Text(scenario.name, STRONG)), line(scenario.summary), line()]
+        for paragraph in scenario.teaches.split("\n\n"):
+            text = " ".join(paragraph.split())
+            blocks += [*map(line, textwrap.wrap(text, _WIDTH)), line()] if text else []
+        show(blocks)
+
+    def step_begins(self, step: "Step", number: int, of: int) -> None:
+        """Say what is about to happen."""
+        self._number = f"{number:>{len(str(of))}}/{of}"
+        if step.say:
+            show([line(text) for text in textwrap.wrap(step.say, _WIDTH)])
+
+    def step_ended(self, outcome: "StepOutcome") -> None:
+        """Say what was done, and whether it went well."""
+        from fencepost.control.scenario.described import describe_step
+
+        word = Text("ok    ", GOOD) if outcome.passed else Text("FAILED", BAD)
+        does = describe_step(outcome.step)
+        ms = Text(f"  {outcome.elapsed_ms} ms", QUIET)
+        show([line("  ", Text(self._number, QUIET), " ", word, " ", does, ms)])
+
+    def ended(self, outcome: "ScenarioOutcome") -> None:
+        """Say how it went."""
+        from fencepost.control.scenario.report import failure
+
+        if outcome.passed:
+            passed = Text("passed", GOOD)
+            show([line(passed, f": {outcome.scenario.name} in {outcome.elapsed_ms} ms"), line()])
+            return
+        told = [line(text) for text in failure(outcome)]
+        show([line(Text("FAILED", BAD), f": {outcome.scenario.name}"), *told, line()])

@@ -1,0 +1,136 @@
+"""``fencepost watch`` on a terminal: one screen, whose height is shared out among its parts."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.live import Live
+from rich.segment import Segment
+from rich.table import Table as Grid
+from rich.text import Text as Rich
+
+from fencepost.cli import tables
+from fencepost.cli.blocks import BAD, ODD, QUIET, STRONG, Cell
+from fencepost.cli.fancy import rich
+from fencepost.cli.partitions import replica_parts
+from fencepost.cli.watched import Watched
+from fencepost.verbs.answers import PartitionState
+
+MIN_EVENTS: Final = 4
+"""Lines of events that are shown however many partitions there are."""
+MAX_FAULTS: Final = 5
+MIN_WIDTH: Final = 70
+"""Columns of the terminal, below which partitions have lines and no table."""
+_HEADERS: Final = ("partition", "leader", "epoch", "ISR", "high watermark", "replicas")
+
+Lines = list[list[Segment]]
+
+
+@contextmanager
+def screen(url: str) -> Iterator[Callable[[Watched], None]]:
+    """A screen of its own, which is gone in the end; what draws on it."""
+    console = Console(highlight=False)
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        yield lambda watched: live.update(Screen(watched, url), refresh=True)
+
+
+class Screen:
+    """What is seen of a cluster.
+
+    :param url: Where it is.
+    """
+
+    def __init__(self, watched: Watched, url: str) -> None:
+        self._watched = watched
+        self._url = url
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Brokers and faults first; partitions and events share what is left."""
+        height, width = console.size.height, options.max_width
+
+        def lines(*parts: RenderableType) -> Lines:
+            inner = options.update(width=width, height=None)
+            return [line for part in parts for line in console.render_lines(part, inner)]
+
+        head = lines(self._head(), self._brokers())
+        faults = lines(*self._faults())
+        partitions = lines(*self._partitions(width))
+        room = max(height - len(head) - len(faults), 0)
+        kept = min(len(partitions), max(room - MIN_EVENTS - 1, 1))
+        left_out = self._left_out(len(partitions) - kept)
+        if left_out:
+            partitions = [*partitions[: max(kept - 1, 0)], *lines(Rich(left_out, style=QUIET))]
+        events = lines(*self._events(room - len(partitions) - 1))
+        newest = events[len(events) - max(room - len(partitions) - 1, 0) :]
+        shown = [*head, *partitions, *faults, *lines(Rich()), *newest]
+        for number, line in enumerate(shown):
+            if number:
+                yield Segment.line()
+            yield from line
+
+    def _head(self) -> Rich:
+        clock = self._watched.cluster.clock
+        now = f"{tables.moment(clock.now_ms)}, {clock.mode} clock"
+        return Rich.assemble((self._url, STRONG), "  ", now, ("  Ctrl-C ends", QUIET))
+
+    def _brokers(self) -> Rich:
+        """As few lines as they fit in."""
+        parts: list[Rich] = []
+        for broker in self._watched.cluster.brokers:
+            parts += Rich("  "), Rich(f"broker {broker.id} ", style=STRONG)
+            parts += map(rich, tables.broker_parts(broker))
+        return Rich.assemble(*parts[1:])
+
+    def _partitions(self, width: int) -> Iterator[RenderableType]:
+        watched = self._watched.partitions.values()
+        states = sorted(watched, key=lambda each: (each.topic, each.partition))
+        if not states:
+            yield Rich("no partitions", style=QUIET)
+        elif width >= MIN_WIDTH:
+            yield _grid(states)
+        else:
+            yield from (Rich.assemble(*map(rich, tables.short(each).parts)) for each in states)
+
+    def _faults(self) -> Iterator[Rich]:
+        faults = self._watched.faults
+        for fault in faults[:MAX_FAULTS]:
+            name = (f"fault {fault.id}", ODD)
+            yield Rich.assemble(name, " ", *map(rich, tables.fault_parts(fault)))
+        if len(faults) > MAX_FAULTS:
+            yield Rich(f"and {len(faults) - MAX_FAULTS} more faults", style=QUIET)
+
+    def _events(self, most: int) -> Iterator[Rich]:
+        events = list(self._watched.events)
+        for event in events[max(len(events) - max(most, 0), 0) :]:
+            yield Rich.assemble(*map(rich, tables.event(event).parts))
+
+    def _left_out(self, lines: int) -> str:
+        """What to say where not all partitions are shown."""
+        if not lines and not self._watched.unseen:
+            return ""
+        shown = len(self._watched.partitions) + self._watched.unseen
+        return f"not all of {shown} partitions are shown; --topic shows fewer"
+
+
+def _grid(states: Sequence[PartitionState]) -> Grid:
+    grid = Grid(box=None, pad_edge=False, header_style=QUIET)
+    for number, header in enumerate(_HEADERS):
+        grid.add_column(header, overflow="fold", no_wrap=number == 0)
+    for state in states:
+        grid.add_row(*_row(state))
+    return grid
+
+
+def _row(state: PartitionState) -> Sequence[Rich]:
+    is_whole = len(state.isr) == len(state.replicas)
+    gate = "" if state.gate.open or state.leader < 0 else f" gate {state.gate.until_offset}"
+    replicas: Sequence[Cell] = tuple(replica_parts(state))
+    return (
+        Rich(f"{state.topic}-{state.partition}", style=STRONG),
+        Rich(str(state.leader) if state.leader >= 0 else "none", "" if state.leader >= 0 else BAD),
+        Rich(str(state.leader_epoch)),
+        Rich(",".join(map(str, state.isr)) or "none", style="" if is_whole else ODD),
+        Rich.assemble(str(state.high_watermark), (gate, ODD)),
+        Rich.assemble(*map(rich, replicas)),
+    )

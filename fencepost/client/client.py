@@ -1,0 +1,134 @@
+"""A client of a cluster: one connection a broker, opened when it is needed."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Final, Self
+
+from fencepost.client.cluster import ClusterMetadata, PartitionMetadata, metadata
+from fencepost.client.connection import TIMEOUT_S, Connection, connect
+from fencepost.client.errors import KafkaClientError, NoLeader, Unreachable
+
+Address = tuple[str, int]
+"""Host and port."""
+DEFAULT_CLIENT_ID: Final = "fencepost"
+
+
+class Client:
+    """Connections to the brokers of a cluster, and what their metadata said last.
+
+    As an async context it is closed in the end. All of it belongs to one event loop.
+
+    :param bootstrap: ``host:port,...`` of brokers by which the others are learnt.
+    :param client_id: Sent with every request; None sends a null.
+    :raises ValueError: When that is no such list.
+    """
+
+    def __init__(self, bootstrap: str, *, client_id: str | None = DEFAULT_CLIENT_ID) -> None:
+        self.client_id = client_id
+        self._bootstrap = tuple(map(_address, bootstrap.split(",")))
+        self._addresses: dict[int, Address] = {}
+        self._connections: dict[Address, Connection] = {}
+        self._opening: dict[Address, asyncio.Lock] = {}
+        self._seen: ClusterMetadata | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def learn(self, addresses: Mapping[int, Address]) -> None:
+        """Where brokers are, by their ids, from elsewhere than Metadata."""
+        self._addresses.update(addresses)
+
+    async def broker(self, broker_id: int, *, timeout_s: float = TIMEOUT_S) -> Connection:
+        """The connection to a broker; another one where the last has ended.
+
+        :raises Unreachable: When nobody accepts there, or nobody has told of such a broker.
+        """
+        address = self._addresses.get(broker_id)
+        if address is None:
+            await self.refresh(timeout_s=timeout_s)
+            address = self._addresses.get(broker_id)
+        if address is None:
+            raise Unreachable(f"no metadata tells of a broker {broker_id}")
+        return await self._connection(address, timeout_s)
+
+    async def refresh(self, *topics: str, timeout_s: float = TIMEOUT_S) -> ClusterMetadata:
+        """Ask the first broker that answers for metadata, and learn addresses by it.
+
+        :raises KafkaClientError: When none answers; of several reasons the last.
+        """
+        last: KafkaClientError = Unreachable("there is no broker to ask")
+        for address in self._known():
+            try:
+                connection = await self._connection(address, timeout_s)
+                seen = await metadata(connection, topics, timeout_s=timeout_s)
+            except KafkaClientError as error:
+                last = error
+                continue
+            self._addresses.update(seen.brokers)
+            self._seen = seen
+            return seen
+        raise last
+
+    async def leader(
+        self, topic: str, partition: int, *, timeout_s: float = TIMEOUT_S
+    ) -> Connection:
+        """The connection to whom the last metadata names as leader; asked for where it does not.
+
+        :raises NoLeader: When metadata knows of no leader.
+        :raises KafkaClientError: When it cannot be asked for, or the leader is not reached.
+        """
+        known = self._partition(topic, partition)
+        if known is None or known.leader < 0:
+            await self.refresh(topic, timeout_s=timeout_s)
+            known = self._partition(topic, partition)
+        if known is None or known.leader < 0:
+            raise NoLeader(f"metadata knows of no leader of {topic}-{partition}")
+        return await self.broker(known.leader, timeout_s=timeout_s)
+
+    def forget(self) -> None:
+        """Ask for metadata before the next request to a leader."""
+        self._seen = None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        connections, self._connections = self._connections, {}
+        for connection in connections.values():
+            await connection.close()
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _known(self) -> Iterator[Address]:
+        """Addresses to ask, those of brokers by their ids first, each once."""
+        learnt = (address for _, address in sorted(self._addresses.items()))
+        yield from dict.fromkeys((*learnt, *self._bootstrap))
+
+    def _partition(self, topic: str, partition: int) -> PartitionMetadata | None:
+        return None if self._seen is None else self._seen.partition(topic, partition)
+
+    async def _connection(self, address: Address, timeout_s: float) -> Connection:
+        # Who asks while another opens it is to get the same one.
+        async with self._opening.setdefault(address, asyncio.Lock()):
+            found = self._connections.get(address)
+            if found is not None and found.is_open:
+                return found
+            if found is not None:
+                await found.close()
+            opened = await connect(*address, self.client_id, timeout_s=timeout_s)
+            self._connections[address] = opened
+            return opened
+
+
+def _address(text: str) -> Address:
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or not port.isdigit():
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return host.strip("[]"), int(port)

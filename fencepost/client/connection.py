@@ -1,0 +1,214 @@
+"""One connection to one broker: requests go out at once, answers come back in their order."""
+
+import asyncio
+import struct
+from asyncio import Future, StreamReader, StreamWriter
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from fencepost.client.calls import API_VERSIONS, Call
+from fencepost.client.errors import (
+    Disconnected,
+    KafkaClientError,
+    MalformedAnswer,
+    NotServed,
+    TimedOut,
+    Unreachable,
+)
+from fencepost.protocol.apis import Api
+from fencepost.protocol.codec import (
+    MalformedMessage,
+    decode_response,
+    encode_request,
+    response_body_offset,
+)
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+
+TIMEOUT_S: Final = 30.0
+SOFTWARE: Final = "fencepost"
+_INT32: Final = struct.Struct(">i")
+_INT16: Final = struct.Struct(">h")
+
+
+class Connection:
+    """A connection that is open until it is closed, by either side. Made by `connect`.
+
+    :param client_id: Sent with every request; None sends a null.
+    """
+
+    def __init__(self, reader: StreamReader, writer: StreamWriter, client_id: str | None) -> None:
+        self.client_id = client_id
+        self._reader = reader
+        self._writer = writer
+        self._last_id = 0
+        self._waiting: dict[int, Future[bytes]] = {}
+        self._ended: KafkaClientError | None = None
+        self._versions: dict[int, tuple[int, int]] | None = None
+        self._receiving = asyncio.create_task(self._receive())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can be sent; a broker that is gone may not be noticed yet."""
+        return self._ended is None
+
+    async def ask(
+        self, call: Call[Q, R], request: Q, version: int, *, timeout_s: float = TIMEOUT_S
+    ) -> R:
+        """Send a request and wait for its answer; others may be under way.
+
+        :raises Disconnected: When the connection ends before the answer.
+        :raises TimedOut: When no answer comes in time; the connection is closed then.
+        :raises MalformedAnswer: When the answer is none to this request.
+        """
+        frame = await self._exchange(call.api, version, request, timeout_s)
+        answer: R = _decoded(call.api, version, frame)
+        return answer
+
+    async def ask_any(
+        self, api: Api, version: int, request: object, *, timeout_s: float = TIMEOUT_S
+    ) -> Any:  # noqa: ANN401  # an answer of that API
+        """Like `ask`, for an API that is chosen by a value.
+
+        :param request: The API's request.
+        """
+        return _decoded(api, version, await self._exchange(api, version, request, timeout_s))
+
+    async def send(self, call: Call[Q, R], request: Q, version: int) -> None:
+        """Send a request that gets no answer: Produce with acks=0.
+
+        :raises Disconnected: When the connection has ended.
+        """
+        await self._write(call.api, version, request)
+
+    async def versions(self, *, timeout_s: float = TIMEOUT_S) -> dict[int, tuple[int, int]]:
+        """The versions of each API by its key that the broker serves, both inclusive.
+
+        It is asked once a connection.
+
+        :raises KafkaClientError: As `ask`.
+        """
+        if self._versions is None:
+            answer = await self._ask_versions(timeout_s)
+            self._versions = {
+                each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
+            }
+        return self._versions
+
+    async def best_version(self, api: Api, *, timeout_s: float = TIMEOUT_S) -> int:
+        """The highest version of an API that both sides know.
+
+        :raises NotServed: When there is none.
+        :raises KafkaClientError: As `ask`.
+        """
+        low, high = (await self.versions(timeout_s=timeout_s)).get(api.key, (0, -1))
+        version = min(high, api.max_version)
+        if version < max(low, api.min_version):
+            raise NotServed(f"the broker serves no version of {api.title} that is known here")
+        return version
+
+    async def close(self) -> None:
+        """End it; who waits for an answer is told `Disconnected`."""
+        self._end(Disconnected("the connection was closed"))
+        self._receiving.cancel()
+        await asyncio.wait([self._receiving])
+        with suppress(OSError):
+            await self._writer.wait_closed()
+
+    # -- versions -------------------------------------------------------------------------------
+
+    async def _ask_versions(self, timeout_s: float) -> ApiVersionsResponse:
+        api = API_VERSIONS.api
+        request = ApiVersionsRequest(client_software_name=SOFTWARE, client_software_version="0")
+        frame = await self._exchange(api, api.max_version, request, timeout_s)
+        # A broker that does not know the version answers so in version 0 (KIP-511).
+        (code,) = _INT16.unpack_from(frame, 4)
+        version = 0 if code == ErrorCode.UNSUPPORTED_VERSION else api.max_version
+        answer: ApiVersionsResponse = _decoded(api, version, frame)
+        if code == ErrorCode.UNSUPPORTED_VERSION and not answer.api_keys:
+            return await self.ask(API_VERSIONS, ApiVersionsRequest(), 0, timeout_s=timeout_s)
+        return answer
+
+    # -- frames ---------------------------------------------------------------------------------
+
+    async def _exchange(self, api: Api, version: int, request: object, timeout_s: float) -> bytes:
+        answer: Future[bytes] = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._write(api, version, request, answer)
+                return await answer
+        except TimeoutError:
+            text = f"no answer to {api.title} within {timeout_s:g} s"
+            self._end(Disconnected(f"the connection was closed: {text}"))
+            raise TimedOut(text) from None
+
+    async def _write(
+        self, api: Api, version: int, request: object, answer: "Future[bytes] | None" = None
+    ) -> None:
+        if self._ended is not None:
+            raise type(self._ended)(*self._ended.args)
+        self._last_id += 1
+        correlation_id = self._last_id
+        chunks = encode_request(api, version, correlation_id, self.client_id, request)
+        if answer is not None:
+            self._waiting[correlation_id] = answer
+        self._writer.writelines(chunks)
+        try:
+            await self._writer.drain()
+        except OSError as error:
+            text = f"the connection ended: {error}"
+            self._waiting.pop(correlation_id, None)  # who waits for it is told right here
+            self._end(Disconnected(text))
+            raise Disconnected(text) from error
+
+    async def _receive(self) -> None:
+        try:
+            while True:
+                (size,) = _INT32.unpack(await self._reader.readexactly(4))
+                self._deliver(await self._reader.readexactly(size))
+        except (OSError, asyncio.IncompleteReadError):
+            self._end(Disconnected("the broker closed the connection"))
+        except (ValueError, struct.error, KafkaClientError):
+            self._end(MalformedAnswer("what came is no answer"))
+
+    def _deliver(self, frame: bytes) -> None:
+        (correlation_id,) = _INT32.unpack_from(frame)
+        answer = self._waiting.pop(correlation_id, None)
+        if answer is None:
+            raise MalformedAnswer(f"an answer to request {correlation_id}, which nobody sent")
+        if not answer.done():  # who gave up waiting
+            answer.set_result(frame)
+
+    def _end(self, why: KafkaClientError) -> None:
+        if self._ended is None:
+            self._ended = why
+        self._writer.close()
+        waiting, self._waiting = self._waiting, {}
+        for answer in waiting.values():
+            if not answer.done():
+                answer.set_exception(type(why)(*why.args))
+
+
+async def connect(
+    host: str, port: int, client_id: str | None, *, timeout_s: float = TIMEOUT_S
+) -> Connection:
+    """Connect to a broker; nothing is sent yet.
+
+    :raises Unreachable: When nobody accepts, in time.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            reader, writer = await asyncio.open_connection(host, port)
+    except (OSError, TimeoutError) as error:
+        raise Unreachable(f"no broker accepts at {host}:{port}: {error}") from error
+    return Connection(reader, writer, client_id)
+
+
+def _decoded(api: Api, version: int, frame: bytes) -> Any:  # noqa: ANN401  # an answer of that API
+    try:
+        return decode_response(api, version, frame, response_body_offset(api, version))
+    except MalformedMessage as error:
+        raise MalformedAnswer(str(error)) from error

@@ -1,0 +1,142 @@
+"""Faults as the control API takes and shows them."""
+
+import asyncio
+import re
+from typing import Final, Literal
+
+from fencepost.broker.cluster import Cluster
+from fencepost.broker.events import Event, Kind
+from fencepost.broker.faults.registry import Fault
+from fencepost.broker.faults.rules import (
+    Action,
+    Corrupt,
+    Delay,
+    Disconnect,
+    Drop,
+    Refuse,
+    Rule,
+    StaleMetadata,
+    Throttle,
+    Versions,
+    When,
+)
+from fencepost.broker.faults.telling import action_told
+from fencepost.broker.refusals import ControllerError
+from fencepost.control.names import find_api, find_error
+from fencepost.protocol.errors import ErrorCode
+from fencepost.verbs.answers import FaultState
+from fencepost.verbs.bodies import FaultAction, FaultBody
+
+_VERSIONS: Final = re.compile(r"(?P<one>\d{1,5})|(?P<low>\d{0,5})-(?P<high>\d{0,5})", re.ASCII)
+
+
+_SOURCES: Final[dict[bool | None, Literal["clients", "brokers"] | None]] = {
+    None: None,
+    False: "clients",
+    True: "brokers",
+}
+
+
+def read_rule(cluster: Cluster, body: FaultBody) -> Rule:
+    """What a test has set.
+
+    :raises ControllerError: INVALID_REQUEST where a name is none; BROKER_ID_NOT_REGISTERED where
+        there is no such broker.
+    """
+    if body.broker is not None and body.broker not in cluster.brokers:
+        brokers = ", ".join(map(str, cluster.brokers))
+        raise ControllerError(
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+            f"broker: there is no broker {body.broker}, only {brokers}",
+        )
+    return Rule(
+        api=find_api(str(body.api)),
+        action=_read_action(body.action),
+        versions=None if body.versions is None else _read_versions(str(body.versions)),
+        broker=body.broker,
+        client_id=body.client_id,
+        brokers_ask=None if body.source is None else body.source == "brokers",
+        topic=body.topic,
+        partition=body.partition,
+        group=body.group,
+        transactional_id=body.transactional_id,
+        count=body.count,
+        after=body.after,
+        probability=body.probability,
+    )
+
+
+def fault_state(fault: Fault) -> FaultState:
+    """A fault as it was set, and what it has done."""
+    rule = fault.rule
+    return FaultState(
+        id=fault.id,
+        hits=fault.hits,
+        left=fault.left,
+        api=rule.api.title,
+        versions=None if rule.versions is None else str(rule.versions),
+        broker=rule.broker,
+        client_id=rule.client_id,
+        source=_SOURCES[rule.brokers_ask],
+        topic=rule.topic,
+        partition=rule.partition,
+        group=rule.group,
+        transactional_id=rule.transactional_id,
+        count=rule.count,
+        after=rule.after,
+        probability=rule.probability,
+        action=action_told(rule.action),
+    )
+
+
+async def wait_for_hits(cluster: Cluster, fault: Fault, hits: int) -> Fault:
+    """Wait until a fault has hit so often, which it may have already.
+
+    :raises ControllerError: RESOURCE_NOT_FOUND when it is removed before.
+    """
+    rung = asyncio.Event()
+
+    def note(event: Event) -> None:
+        if event.kind in (Kind.FAULT_HIT, Kind.FAULT_REMOVED, Kind.RESET):
+            rung.set()
+
+    listeners = cluster.events.listeners
+    listeners.append(note)
+    try:
+        while fault.hits < hits:
+            cluster.faults.get(fault.id)
+            await rung.wait()
+            rung.clear()
+    finally:
+        listeners.remove(note)
+    return fault
+
+
+def _read_action(body: FaultAction) -> Action:
+    action: Action
+    if body.error is not None:
+        action = Refuse(find_error(str(body.error)))
+    elif body.delay is not None:
+        action = Delay(body.delay)
+    elif body.disconnect is not None:
+        action = Disconnect(When(body.disconnect))
+    elif body.throttle is not None:
+        action = Throttle(body.throttle)
+    elif body.stale_metadata is not None:
+        action = StaleMetadata(body.stale_metadata)
+    else:
+        action = Drop() if body.drop else Corrupt()
+    return action
+
+
+def _read_versions(text: str) -> Versions:
+    found = _VERSIONS.fullmatch(text.strip())
+    if found is None or text.strip() == "-":
+        raise ControllerError(
+            ErrorCode.INVALID_REQUEST,
+            f"versions: {text!r} is none: write 9, 4-8, 9- or -8, both ends inclusive",
+        )
+    if found["one"]:
+        return Versions(int(found["one"]), int(found["one"]))
+    low, high = (int(end) if end else None for end in (found["low"], found["high"]))
+    return Versions(low, high)

@@ -1,0 +1,296 @@
+"""The cluster as metrics for Prometheus, in its text format.
+
+What only rises was counted while it happened (`fencepost.broker.server.meter`); all else is looked
+up when somebody asks. A cluster may have ten thousand partitions, and a row of numbers for each
+would cost more than all that it serves: only so many are told one by one, the whole is summed up.
+Between two families of metrics the loop serves its clients.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import generate_latest
+
+from fencepost.broker.broker import Broker
+from fencepost.broker.cluster import Cluster
+from fencepost.broker.events import Kind
+from fencepost.broker.image import NO_LEADER, PartitionImage
+from fencepost.broker.replica import Replica
+from fencepost.broker.server.meter import BOUNDS_US, Figures
+from fencepost.broker.server.server import Server
+from fencepost.protocol.errors import error_name
+
+MAX_PARTITIONS: Final = 250
+"""That are told one by one, in the order of their topics' names."""
+UNKNOWN: Final = -1
+_BOUNDS: Final = (*(str(bound / 1e6) for bound in BOUNDS_US), "+Inf")
+
+
+async def exposition(server: Server, topics: Collection[str]) -> bytes:
+    """All metrics.
+
+    :param topics: Whose partitions are told one by one; where there are none, all topics'.
+    """
+    parts: list[bytes] = []
+    for metric in _families(server, topics):
+        parts.append(generate_latest(_Single(metric)))
+        await asyncio.sleep(0)
+    return b"".join(parts)
+
+
+class _Single:
+    """A registry of one family."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> Iterable[Metric]:
+        return (self._metric,)
+
+
+def _families(server: Server, topics: Collection[str]) -> Iterator[Metric]:
+    yield from _requests(server)
+    yield from _brokers(server)
+    yield from _totals(server.cluster)
+    told, left_out = _told_partitions(server.cluster, topics)
+    yield _gauge("partitions_left_out", "Partitions that are not told one by one.", left_out)
+    for name, text, value in _OF_PARTITION:
+        family = GaugeMetricFamily(f"fencepost_partition_{name}", text, labels=_PARTITION)
+        for each in told:
+            family.add_metric(each.labels, value(each))
+        yield family
+    yield from _replicas(server.cluster, told)
+    yield from _changes(server)
+    yield from _faults(server)
+    exchanges, size = server.journal.size
+    yield _gauge("journal_exchanges", "Requests and answers in the journal.", exchanges)
+    yield _gauge("journal_bytes", "Bytes that the journal counts for them.", size)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"fencepost_{name}", text, value=value)
+
+
+# -- requests -----------------------------------------------------------------------------------
+
+_SOURCE: Final = ("broker", "api", "source")
+
+
+def _requests(server: Server) -> Iterator[Metric]:
+    found = [
+        ((str(figures.broker_id), figures.api.title, source), figures)
+        for source, meter in zip(("clients", "brokers"), server.journal.meters, strict=True)
+        for figures in meter
+    ]
+    for name, text, value in _OF_REQUESTS:
+        family = CounterMetricFamily(f"fencepost_{name}", text, labels=_SOURCE)
+        for labels, figures in found:
+            family.add_metric(labels, value(figures))
+        yield family
+    errors = CounterMetricFamily(
+        "fencepost_errors", "Error codes in answers, by name.", labels=(*_SOURCE, "error")
+    )
+    times = HistogramMetricFamily(
+        "fencepost_request_seconds", "From taking a request up to its answer.", labels=_SOURCE
+    )
+    for labels, figures in found:
+        for code, count in figures.errors.items():
+            errors.add_metric((*labels, error_name(code)), count)
+        buckets = list(zip(_BOUNDS, accumulate(figures.buckets), strict=True))
+        times.add_metric(labels, buckets, figures.elapsed_us / 1e6)
+    yield errors
+    yield times
+
+
+_OF_REQUESTS: Final[Sequence[tuple[str, str, Callable[[Figures], float]]]] = (
+    ("requests", "Requests that are over.", lambda figures: figures.requests),
+    ("request_bytes", "Bytes of requests; 0 between brokers.", lambda figures: figures.bytes_in),
+    (
+        "response_bytes",
+        "Bytes of answers; between brokers those of records.",
+        lambda figures: figures.bytes_out,
+    ),
+)
+
+
+# -- brokers ------------------------------------------------------------------------------------
+
+
+def _brokers(server: Server) -> Iterator[Metric]:
+    brokers = server.cluster.brokers.values()
+    connections = server.connections
+    registered = server.cluster.controller.image.brokers
+    values: Sequence[tuple[str, str, Callable[[Broker], float]]] = (
+        (
+            "connections",
+            "Clients' connections.",
+            lambda broker: connections.get(broker.broker_id, 0),
+        ),
+        ("broker_running", "Whether its process runs.", lambda broker: broker.running),
+        (
+            "broker_fenced",
+            "Whether the controller takes it for offline.",
+            lambda broker: registered[broker.broker_id].fenced,
+        ),
+        ("held_replicas", "Replicas that a test keeps from fetching.", lambda b: len(b.holds)),
+    )
+    for name, text, value in values:
+        family = GaugeMetricFamily(f"fencepost_{name}", text, labels=("broker",))
+        for broker in brokers:
+            family.add_metric((str(broker.broker_id),), value(broker))
+        yield family
+
+
+# -- partitions ---------------------------------------------------------------------------------
+
+_PARTITION: Final = ("topic", "partition")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Partition:
+    """A partition that is told by itself."""
+
+    topic: str
+    index: int
+    image: PartitionImage
+    leader: Replica | None
+    """As its own broker has it; None while there is none."""
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """By which it is told."""
+        return self.topic, str(self.index)
+
+
+def _told_partitions(cluster: Cluster, topics: Collection[str]) -> tuple[list[_Partition], int]:
+    """The partitions to tell one by one, and how many there are besides."""
+    told: list[_Partition] = []
+    image = cluster.controller.image
+    for name in sorted(image.topics):
+        if topics and name not in topics:
+            continue
+        for index, partition in enumerate(image.topics[name].partitions):
+            if len(told) == MAX_PARTITIONS:
+                break
+            broker = cluster.brokers.get(partition.leader)
+            leader = None if broker is None else broker.replicas.get((name, index))
+            told.append(_Partition(topic=name, index=index, image=partition, leader=leader))
+    total = sum(len(topic.partitions) for topic in image.topics.values())
+    return told, total - len(told)
+
+
+_OF_PARTITION: Final[Sequence[tuple[str, str, Callable[[_Partition], float]]]] = (
+    ("leader", "Broker id of its leader, -1 while there is none.", lambda p: p.image.leader),
+    ("leader_epoch", "Rises with each election.", lambda p: p.image.leader_epoch),
+    ("isr_size", "Replicas in sync.", lambda p: len(p.image.isr)),
+    ("under_replicated", "Whether replicas are out of sync.", lambda p: _is_under(p.image)),
+    ("offline", "Whether it has no leader.", lambda p: p.image.leader == NO_LEADER),
+    (
+        "log_start_offset",
+        "The leader's, inclusive; -1 while there is none.",
+        lambda p: p.leader.log.log_start_offset if p.leader else UNKNOWN,
+    ),
+    (
+        "log_end_offset",
+        "The leader's, exclusive; -1 while there is none.",
+        lambda p: p.leader.log.log_end_offset if p.leader else UNKNOWN,
+    ),
+    (
+        "high_watermark",
+        "The leader's, exclusive; -1 while there is none.",
+        lambda p: p.leader.high_watermark if p.leader else UNKNOWN,
+    ),
+)
+
+
+def _totals(cluster: Cluster) -> Iterator[Metric]:
+    image = cluster.controller.image
+    partitions = [each for topic in image.topics.values() for each in topic.partitions]
+    yield _gauge("topics", "Topics, internal ones too.", len(image.topics))
+    yield _gauge("partitions", "Partitions of all topics.", len(partitions))
+    yield _gauge(
+        "under_replicated_partitions",
+        "Partitions with replicas out of sync.",
+        sum(map(_is_under, partitions)),
+    )
+    yield _gauge(
+        "offline_partitions",
+        "Partitions without a leader.",
+        sum(each.leader == NO_LEADER for each in partitions),
+    )
+
+
+def _is_under(partition: PartitionImage) -> bool:
+    return len(partition.isr) < len(partition.replicas)
+
+
+def _replicas(cluster: Cluster, told: Iterable[_Partition]) -> Iterator[Metric]:
+    labels = (*_PARTITION, "broker")
+    ends = GaugeMetricFamily(
+        "fencepost_replica_log_end_offset",
+        "Exclusive; -1 where there is no log.",
+        labels=labels,
+    )
+    for each in told:
+        for broker_id in each.image.replicas:
+            end = _log_end(cluster.brokers[broker_id], each)
+            ends.add_metric((*each.labels, str(broker_id)), end)
+    yield ends
+    lags = GaugeMetricFamily(
+        "fencepost_replica_lag",
+        "Offsets from a follower's log end to its leader's, while there is one.",
+        labels=labels,
+    )
+    for each in told:
+        leader_end = each.leader.log.log_end_offset if each.leader else 0
+        for broker_id in each.image.replicas if each.leader else ():
+            if broker_id != each.image.leader:
+                end = _log_end(cluster.brokers[broker_id], each)
+                lags.add_metric((*each.labels, str(broker_id)), max(0, leader_end - max(end, 0)))
+    yield lags
+
+
+def _log_end(broker: Broker, partition: _Partition) -> int:
+    topic, index = partition.topic, partition.index
+    replica = broker.replicas.get((topic, index))
+    log = broker.disk.look(topic, index) if replica is None else replica.log
+    return UNKNOWN if log is None else log.log_end_offset
+
+
+# -- what happened ------------------------------------------------------------------------------
+
+
+def _changes(server: Server) -> Iterator[Metric]:
+    changes = server.changes
+    yield CounterMetricFamily(
+        "fencepost_elections",
+        "Elections of leaders.",
+        value=changes.events[Kind.LEADER_CHANGED],
+    )
+    isr = CounterMetricFamily("fencepost_isr_changes", "Changes of ISRs.", labels=("change",))
+    for change in ("expand", "shrink", "swap"):
+        isr.add_metric((change,), changes.isr[change])
+    yield isr
+    events = CounterMetricFamily("fencepost_events", "Changes of state.", labels=("kind",))
+    for kind in Kind:
+        events.add_metric((kind,), changes.events[kind])
+    yield events
+
+
+def _faults(server: Server) -> Iterator[Metric]:
+    yield _gauge("faults", "Faults that are set.", len(server.cluster.faults.all()))
+    hits = CounterMetricFamily(
+        "fencepost_fault_hits", "Requests that met a fault.", labels=("api", "action")
+    )
+    for labels, count in server.changes.fault_hits.items():
+        hits.add_metric(labels, count)
+    yield hits

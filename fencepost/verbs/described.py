@@ -1,0 +1,65 @@
+"""What each field of the models means: the docstrings below the fields become their descriptions.
+
+OpenAPI and the helps of commands show them. Pydantic itself reads them whenever the models are
+imported, each from its own part of the source, and that takes a fifth of the time that a command
+has. So they are read when somebody asks for them.
+"""
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from functools import cache
+
+from pydantic import BaseModel
+
+from fencepost.verbs.answers import Answer
+from fencepost.verbs.bodies import Body
+
+
+@cache
+def describe() -> None:
+    """Describe the fields of all models that are made by now; the second call does nothing."""
+    models = [*_made_from(Body), *_made_from(Answer)]
+    for model in models:
+        _describe(model)
+    for model in models:
+        # Its schema may have been built without them. FastAPI wants it at once: only while it makes
+        # a route does it silence what pydantic has to say of parameters.
+        model.model_config["defer_build"] = False
+        model.model_rebuild(force=True)
+
+
+def _made_from(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """A model and those derived from it, in the order in which they were made."""
+    yield model
+    for each in model.__subclasses__():
+        yield from _made_from(each)
+
+
+def _describe(model: type[BaseModel]) -> None:
+    for base in model.__mro__:
+        known = _docstrings(base.__module__).get(base.__name__, {})
+        for name, field in model.model_fields.items():
+            if field.description is None:
+                field.description = known.get(name)
+
+
+@cache
+def _docstrings(module: str) -> dict[str, dict[str, str]]:
+    """Of the fields of the classes of a module, by the names of both."""
+    if not module.startswith("fencepost."):
+        return {}
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    classes = (each for each in tree.body if isinstance(each, ast.ClassDef))
+    return {each.name: dict(_fields(each)) for each in classes}
+
+
+def _fields(made: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, below in zip(made.body, made.body[1:], strict=False):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                yield name, inspect.cleandoc(text)

@@ -1,0 +1,199 @@
+"""A cluster of one's own: ``fencepost serve`` as a child process, on free ports of the loopback.
+
+The child holds the end of a pipe and stops when its other end closes (``--stop-with-stdin``), so
+that it is gone when this process is, even where that one was killed.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
+from types import TracebackType
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BaseModel, Field
+
+from fencepost.verbs.bodies import Body, Listed
+
+READY_S: Final = 30.0
+STOP_S: Final = 20.0
+_LOG_BYTES: Final = 20_000
+_OURS: Final = "FENCEPOST_"
+# -P: nothing in the current directory is to stand in for a module.
+_COMMAND: Final = ("-P", "-m", "fencepost", "serve")
+_ALWAYS: Final = ("--port=0", "--control-port=0", "--stop-with-stdin")
+
+
+class CannotServe(Exception):
+    """A cluster did not come up. The text begins with one line that says why."""
+
+
+class ClusterBody(Body):
+    """What a cluster is to be like: the options of ``fencepost serve``, by their names."""
+
+    brokers: Annotated[int, Field(ge=1, le=1000)] = 1
+    """How many; their ids are 1..N."""
+    configs: dict[str, str] = Field(default_factory=dict)
+    """Broker configs by Kafka's names, as text."""
+    racks: Listed[str] = ()
+    """Of each broker by its id, from the first again where there are fewer."""
+    api_max: dict[str, int] = Field(default_factory=dict)
+    """The highest version of an API, by its name or key, that is served."""
+    like_kafka: str | None = None
+    """Serve the APIs and versions of this release of Kafka, such as ``2.0``, and no more."""
+    clock: Literal["real", "manual"] = "real"
+    """Whose time holds: a manual clock stands still until it is advanced."""
+    conformance: Literal["kip", "apache"] = "kip"
+    """Which one to follow where a KIP's text and Apache Kafka's code differ."""
+    seed: Annotated[int, Field(ge=0)] | None = None
+    """Of random choices; null: a new one every time."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Single requests are logged at debug."""
+
+    def arguments(self) -> list[str]:
+        """The options on the command line."""
+        given = [
+            ("brokers", self.brokers),
+            ("racks", ",".join(self.racks) or None),
+            ("like-kafka", self.like_kafka),
+            ("clock", self.clock),
+            ("conformance", self.conformance),
+            ("seed", self.seed),
+            ("log-level", self.log_level),
+            *(("config", f"{key}={value}") for key, value in self.configs.items()),
+            *(("api-max", f"{api}={version}") for api, version in self.api_max.items()),
+        ]
+        return [f"--{name}={value}" for name, value in given if value is not None]
+
+
+class _Ready(BaseModel):
+    """What ``fencepost serve`` says when every listener accepts."""
+
+    bootstrap: str
+    control: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Serving:
+    """A cluster that a child process serves. As a context it is stopped in the end."""
+
+    child: subprocess.Popen[bytes]
+    bootstrap: str
+    """``host:port,...``"""
+    control: str
+    """The URL of its control API."""
+    seed: int
+    """With the same one it makes the same random choices again."""
+    log: Path
+    """What it logs, as JSON lines."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The child's process id."""
+        return self.child.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the child has not ended yet."""
+        return self.child.poll() is None
+
+    def log_size(self) -> int:
+        """Bytes that are logged so far."""
+        return self.log.stat().st_size
+
+    def log_since(self, position: int, limit: int = _LOG_BYTES) -> str:
+        """What was logged from byte ``position`` on; its last ``limit`` bytes where it is more."""
+        with self.log.open("rb") as file:
+            file.seek(max(position, self.log_size() - limit))
+            return file.read().decode(errors="replace")
+
+    def reset(self) -> None:
+        """Forget everything, as the verb does; but it waits for no control API to be imported.
+
+        :raises CannotServe: When it has ended, or does not answer. It is of no use any more.
+        """
+        assert self.child.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended, and there will be no line either
+            os.write(self.child.stdin.fileno(), b"reset\n")
+        _read_ready(self.child, self.log, READY_S)
+
+    def stop(self) -> int:
+        """Stop it in order, or kill it where it does not stop in time; its exit code."""
+        self.child.terminate()
+        return _ended(self.child)
+
+
+def start(wanted: ClusterBody | Sequence[str], log: Path, *, ready_s: float = READY_S) -> Serving:
+    """Serve a cluster; answers when every listener accepts.
+
+    The environment variables of ``serve`` do not reach it: it is as it is described here.
+
+    :param wanted: What it is to be like, or options of ``fencepost serve``.
+    :param log: The file that it logs to, which is begun anew.
+    :param ready_s: How long it may take.
+    :raises CannotServe: When it ends instead, or takes longer.
+    """
+    options = wanted.arguments() if isinstance(wanted, ClusterBody) else wanted
+    with log.open("wb") as stderr:
+        child = subprocess.Popen(  # noqa: S603  # options, and no shell to read them
+            [sys.executable, *_COMMAND, *_ALWAYS, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env={name: text for name, text in os.environ.items() if not name.startswith(_OURS)},
+            start_new_session=True,  # Ctrl-C is for this process, which then stops its child
+        )
+    try:
+        ready = _read_ready(child, log, ready_s)
+    except BaseException:
+        child.kill()
+        _ended(child)
+        raise
+    return Serving(
+        child=child, bootstrap=ready.bootstrap, control=ready.control, seed=ready.seed, log=log
+    )
+
+
+def _read_ready(child: subprocess.Popen[bytes], log: Path, ready_s: float) -> _Ready:
+    """:raises CannotServe: When there is no ready line in time."""
+    assert child.stdout is not None
+    with DefaultSelector() as selector:
+        selector.register(child.stdout, EVENT_READ)
+        if not selector.select(ready_s):
+            said = log.read_text(errors="replace")
+            late = f"fencepost serve was not ready in {ready_s:g} s\n{said}"
+            raise CannotServe(late.strip())
+    line = child.stdout.readline()
+    if not line:
+        said = log.read_text(errors="replace").strip()
+        raise CannotServe(said or f"fencepost serve ended with {child.wait()}")
+    return _Ready.model_validate_json(line)
+
+
+def _ended(child: subprocess.Popen[bytes]) -> int:
+    """Wait for its end; the exit code."""
+    try:
+        return child.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        return child.wait()
+    finally:
+        for pipe in (child.stdin, child.stdout):
+            assert pipe is not None
+            pipe.close()

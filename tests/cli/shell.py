@@ -1,0 +1,59 @@
+"""What the tests of the commands share: a control API of a few lines, and a shell."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pytest
+
+from fencepost.cli import main
+from tests.harness.batches import build
+from tests.harness.wire import Connection
+
+Json: TypeAlias = Any
+
+
+@dataclass
+class Stub:
+    """A control API that answers every request with the same, and keeps what it was asked."""
+
+    status: int = 200
+    body: bytes = b"{}"
+    asked: list[tuple[str, str, bytes]] = field(default_factory=list)
+    url: str = ""
+
+
+class Shell:
+    """Runs commands in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def text(self, line: str, code: int = 0) -> str:
+        """What a command prints; to standard error where it fails."""
+        assert main(line.split()) == code
+        printed = self._capsys.readouterr()
+        assert (printed.err if code == 0 else printed.out) == ""
+        return printed.out if code == 0 else printed.err
+
+    def json(self, line: str) -> Json:
+        return json.loads(self.text(f"{line} --json"))
+
+    def refusal(self, line: str, code: int = 2) -> str:
+        """The one line that a command prints which fails."""
+        text = self.text(line, code)
+        assert text.endswith("\n")
+        assert len(text.splitlines()) == 1, text
+        return text[:-1]
+
+
+def produce(shell: Shell, topic: str) -> None:
+    """One record to partition 0, which broker 1 is asked for; its leader alone acknowledges it."""
+    partition = {"Index": 0, "Records": build([(1_700_000_000_000, None, b"v")])}
+    data = {"Name": topic, "PartitionData": [partition]}
+    body = {"Acks": 1, "TimeoutMs": 1000, "TopicData": [data]}
+    port = shell.json("broker list")[0]["port"]
+    with Connection(("127.0.0.1", port)) as connection:
+        connection.call("Produce", 9, body)

@@ -1,0 +1,149 @@
+"""``fencepost scenario``, as it is typed."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from docs.generate import ROOT
+from fencepost.verbs.serving import ClusterBody, Serving, start
+from tests.harness.run import Finished, run
+
+PASSES = """\
+    summary: It passes.
+    teaches: |
+      That all is well
+      here.
+    cluster: {brokers: 2, configs: {min.insync.replicas: 2}}
+    topics: [{name: orders, assignments: [[1, 2]]}]
+    steps:
+      - say: One record.
+        produce: {topic: orders, records: [a]}
+        expect: {base_offset: 0}
+    """
+FAILS = PASSES.replace("It passes", "It fails").replace("base_offset: 0", "base_offset: 1")
+WRONG = PASSES.replace("base_offset", "bas_offset")
+
+
+def scenario(*arguments: str | Path, code: int = 0) -> Finished:
+    words = [sys.executable, "-m", "fencepost", "scenario", *map(str, arguments)]
+    return run(words, code=code)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    found = {}
+    for name, text in (("passes", PASSES), ("fails", FAILS), ("wrong", WRONG)):
+        found[name] = tmp_path / f"{name}.yaml"
+        found[name].write_text(dedent(text))
+    return found
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    wanted = ClusterBody(brokers=2, configs={"min.insync.replicas": "2"})
+    with start(wanted, tmp_path_factory.mktemp("served") / "log") as started:
+        yield started
+
+
+def test_the_one_of_the_docs_passes(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "scenarios.md").read_text()
+    found = re.search(r"<!-- run: scenario -->\n```yaml\n(.*?)```", page, re.DOTALL)
+    assert found
+    path = tmp_path / "mine.yaml"
+    path.write_text(found[1])
+    assert scenario("run", path).lines[-2].startswith("passed: mine in ")
+
+
+def test_the_shipped_ones_are_listed() -> None:
+    found = json.loads(scenario("list", "--json").out)
+    names = [each["name"] for each in found]
+    assert "kip-207-gate" in names
+    assert names == sorted(names)
+    assert all(each["summary"] and set(each) == {"name", "summary"} for each in found)
+    lines = scenario("list").lines
+    assert [line.split()[0] for line in lines[1:]] == names
+
+
+def test_one_is_shown_as_its_file_says() -> None:
+    shown = scenario("show", "kip-207-gate").out
+    assert shown.startswith("summary: ")
+    assert scenario("show", "kip-207-gat", code=2).err.startswith(
+        "fencepost: there is no scenario 'kip-207-gat'; did you mean kip-207-gate?"
+    )
+
+
+def test_on_a_cluster_of_its_own(files: dict[str, Path]) -> None:
+    lines = scenario("run", files["passes"]).lines
+    assert lines[:6] == ["passes", "It passes.", "", "That all is well here.", "", "One record."]
+    assert lines[6].startswith("  1/1 ok     produce orders-0 records=[a]  ")
+    assert lines[7].startswith("passed: passes in ")
+
+
+def test_one_that_fails_says_where(files: dict[str, Path], tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    finished = scenario("run", files["passes"], files["fails"], "--junit", report, code=1)
+    assert f"{files['fails']}:8:5: step 1 of 1: produce orders-0" in finished.out
+    assert "  base_offset: expected 1, came 0 (line 10)" in finished.lines
+    assert finished.lines[-1] == "1 passed, 1 failed: fails"
+    (suite,) = ET.fromstring(report.read_bytes())
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+
+
+def test_json_and_nothing_else(files: dict[str, Path]) -> None:
+    finished = scenario("run", files["fails"], "--json", code=1)
+    (outcome,) = json.loads(finished.out)
+    assert (outcome["name"], outcome["passed"]) == ("fails", False)
+    assert outcome["steps"][0]["answer"]["base_offset"] == 0
+
+
+def test_a_wrong_file_is_told_before_anything_is_done(files: dict[str, Path]) -> None:
+    finished = scenario("run", files["passes"], files["wrong"], code=2)
+    assert finished.out == ""
+    assert finished.err.startswith(
+        f"fencepost: {files['wrong']}:10:14: the answer has no field 'bas_offset';"
+        " did you mean base_offset?"
+    )
+    assert len(finished.err.splitlines()) == 1
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "gone.yaml"
+    assert scenario("run", path, code=2).err == f"fencepost: there is no file {path}\n"
+    odd = tmp_path / "odd.yaml"
+    odd.write_bytes(b"summary: \xff")
+    assert scenario("run", odd, code=2).err.startswith(f"fencepost: {odd} cannot be read: ")
+
+
+def test_against_a_cluster_that_is_there(files: dict[str, Path], serving: Serving) -> None:
+    for _ in range(2):  # it is reset first
+        scenario("run", files["passes"], "--against", serving.control)
+
+
+def test_against_one_that_does_not_fit(files: dict[str, Path], serving: Serving) -> None:
+    other = files["passes"].with_name("other.yaml")
+    other.write_text(dedent(PASSES).replace("brokers: 2", "brokers: 3"))
+    finished = scenario("run", other, "--against", serving.control, code=2)
+    assert finished.err == (
+        f"fencepost: the cluster at {serving.control} does not fit: it has 2 brokers,"
+        " and 3 are wanted\n"
+    )
+
+
+def test_against_nobody(files: dict[str, Path]) -> None:
+    finished = scenario("run", files["passes"], "--against", "http://127.0.0.1:1", code=1)
+    assert finished.err.startswith("fencepost: no control API answers at http://127.0.0.1:1")
+
+
+def test_a_cluster_that_cannot_be_served(files: dict[str, Path]) -> None:
+    odd = files["passes"].with_name("odd.yaml")
+    odd.write_text(dedent(PASSES).replace("min.insync.replicas: 2", "no.such.config: 2"))
+    finished = scenario("run", odd, code=1)
+    assert "no.such.config" in finished.out

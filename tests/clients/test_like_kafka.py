@@ -1,0 +1,61 @@
+"""Clients of today find what a release of Kafka served, and do without what it had not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import NewTopic as NewClientTopic
+
+from tests.clients.confluent import consumer, delivered, read, send
+from tests.harness.cluster import Cluster, configs, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+VALUES: Final = [b"value %d" % i for i in range(20)]
+
+
+@pytest.fixture(params=["0.11", "2.0", "2.8", "4.0"])
+def release(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.fixture
+def old(release: str, tmp_path: Path) -> Iterator[Cluster]:
+    settings = configs({"offsets.topic.num.partitions": "1"})
+    started = serve(tmp_path / "log", "--like-kafka", release, *settings)
+    yield started
+    assert started.process is not None
+    started.process.stop()
+
+
+def test_a_client_writes_reads_and_commits(old: Cluster) -> None:
+    admin = AdminClient({"bootstrap.servers": old.bootstrap})
+    admin.create_topics([NewClientTopic("t", 1, 3)])["t"].result(30)
+    assert delivered(send(old, "t", VALUES, enable_idempotence="true")) == list(range(20))
+    reader: Consumer
+    with consumer(old, group_id="g", auto_offset_reset="earliest") as reader:
+        reader.subscribe(["t"])
+        messages = read(reader, 20)
+        assert [message.value() for message in messages] == VALUES
+        committed = reader.commit(asynchronous=False)
+        assert committed is not None
+        assert [each.offset for each in committed] == [20]
+
+
+def test_what_came_later_is_not_there(old: Cluster, release: str) -> None:
+    admin = AdminClient({"bootstrap.servers": old.bootstrap})
+    entry = ConfigEntry("log.retention.ms", "1000000", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
+    (changed,) = admin.incremental_alter_configs([resource]).values()
+    if release in ("2.8", "4.0"):
+        assert changed.result(30) is None
+        return
+    with pytest.raises(KafkaException) as refused:
+        changed.result(30)
+    assert refused.value.args[0].code() == KafkaError._UNSUPPORTED_FEATURE

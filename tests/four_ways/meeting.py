@@ -1,0 +1,101 @@
+"""What a Kafka client meets at a cluster, told so that two meetings can be compared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.records import crc_ok, iter_headers
+from tests.harness.batches import build
+from tests.harness.wire import ZERO_UUID, Body, Connection
+
+Json: TypeAlias = Any
+Meeting: TypeAlias = Callable[[tuple[str, int]], Json]
+"""Meets the broker at an address."""
+
+CLIENT_ID: Final = "tester"
+TOPIC: Final = "t"
+LATE_MS: Final = 120
+"""A delay that is seen, and not much more."""
+_NOW_MS: Final = time.time_ns() // 10**6
+_PATIENCE_S: Final = 0.4
+"""How long an answer is waited for that may not come."""
+
+
+def connect(address: tuple[str, int], timeout_s: float = 30) -> Connection:
+    return Connection(address, timeout=timeout_s, client_id=CLIENT_ID)
+
+
+def produce(address: tuple[str, int]) -> Json:
+    """One record to partition 0, acknowledged by its leader."""
+    partition = {"Index": 0, "Records": build([(_NOW_MS, None, b"a")])}
+    data = [{"Name": TOPIC, "PartitionData": [partition]}]
+    body = {"Acks": 1, "TimeoutMs": 5000, "TopicData": data}
+
+    def told(answer: Body) -> str:
+        error = answer["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
+        return ErrorCode(error).name
+
+    return _meet(address, "Produce", 9, body, told)
+
+
+def list_offsets(address: tuple[str, int]) -> Json:
+    """Where partition 0 ends."""
+    wanted = {"PartitionIndex": 0, "CurrentLeaderEpoch": -1, "Timestamp": -1}
+    body: Body = {"ReplicaId": -1, "Topics": [{"Name": TOPIC, "Partitions": [wanted]}]}
+
+    def told(answer: Body) -> str:
+        entry = answer["Topics"][0]["Partitions"][0]
+        return f"{ErrorCode(entry['ErrorCode']).name} {entry['Offset']}"
+
+    return _meet(address, "ListOffsets", 7, body, told)
+
+
+def fetch(address: tuple[str, int]) -> Json:
+    """Partition 0 from its beginning."""
+    wanted = {"Partition": 0, "FetchOffset": 0, "PartitionMaxBytes": 1 << 20}
+    body = {"MaxWaitMs": 0, "MinBytes": 0, "Topics": [{"Topic": TOPIC, "Partitions": [wanted]}]}
+
+    def told(answer: Body) -> str:
+        entry = answer["Responses"][0]["Partitions"][0]
+        records = entry["Records"] or b""
+        whole = all(crc_ok(records, at, header) for at, header in iter_headers(records))
+        return f"{ErrorCode(entry['ErrorCode']).name}, {'whole' if whole else 'corrupt'}"
+
+    return _meet(address, "Fetch", 12, body, told)
+
+
+def metadata(address: tuple[str, int]) -> Json:
+    """Who is said to lead partition 0."""
+    body: Body = {
+        "Topics": [{"TopicId": ZERO_UUID, "Name": TOPIC}],
+        "AllowAutoTopicCreation": False,
+    }
+
+    def told(answer: Body) -> str:
+        entry = answer["Topics"][0]["Partitions"][0]
+        return f"{entry['LeaderId']} in epoch {entry['LeaderEpoch']}"
+
+    return _meet(address, "Metadata", 12, body, told)
+
+
+def _meet(
+    address: tuple[str, int], api: str, version: int, body: Body, told: Callable[[Body], str]
+) -> Json:
+    """What was told, whether it came late, and for how long it throttles."""
+    with connect(address, _PATIENCE_S) as connection:
+        begun = time.monotonic()
+        try:
+            answer = connection.call(api, version, body)
+        except TimeoutError:
+            return {"told": "nothing"}
+        except ConnectionError:
+            return {"told": "goodbye"}
+        elapsed_ms = (time.monotonic() - begun) * 1000
+        return {
+            "told": told(answer),
+            "late": elapsed_ms >= LATE_MS,
+            "throttled": answer["ThrottleTimeMs"],
+        }

@@ -1,0 +1,196 @@
+"""The four ways to have a verb done. Each is given a row, and gives its answer as JSON.
+
+HTTP and the command line are used as their users do, and not by what Python's methods are made of:
+the four have little in common but the cluster.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import httpx
+import yaml
+from pydantic import BaseModel
+
+from fencepost.cli import main
+from fencepost.testing import Cluster
+from fencepost.verbs.catalogue import VERBS, Method, Shape
+from fencepost.verbs.remote import Refused
+from tests.four_ways.meeting import CLIENT_ID, TOPIC, Json, list_offsets, produce
+from tests.four_ways.rows import FAULT_ID, SINCE, WATCH, Given, Row, Step
+
+_CLIENT: Final = {"topic": TOPIC, "client": CLIENT_ID}
+_ACTIONS: Final[dict[str, Given]] = {
+    "produce": {**_CLIENT, "version": 9, "records": ["a"], "acks": 1},
+    "list_offsets": {**_CLIENT, "version": 7},
+}
+"""What a client does before some rows, as steps of a scenario."""
+
+
+class RefusedSo(Exception):
+    """The cluster refused; the text is the code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """Who takes part: the cluster, somebody who asks it over HTTP, and a folder to write in."""
+
+    cluster: Cluster
+    http: httpx.Client
+    folder: Path
+
+    @property
+    def broker(self) -> tuple[str, int]:
+        """The address of broker 1."""
+        host, _, port = self.cluster.bootstrap.split(",")[0].rpartition(":")
+        return host, int(port)
+
+    def prepare(self, steps: tuple[Step, ...]) -> dict[str, int]:
+        """A fresh cluster, and what stands before a row; values of placeholders."""
+        self.ask("reset", {})
+        known: dict[str, int] = {}
+        for name, given in steps:
+            if name == WATCH[0]:
+                known[SINCE] = self._watch() - 1
+            elif name == "produce":
+                assert produce(self.broker)["told"] == "NONE"
+            elif name == "list_offsets":
+                assert list_offsets(self.broker)["told"].startswith("NONE")
+            else:
+                answer = self.ask(name, given)
+                if name == "add_fault":
+                    known[FAULT_ID] = answer["id"]
+        return known
+
+    def ask(self, name: str, given: Given) -> Json:
+        """Have a verb done over HTTP. :raises RefusedSo: When it is refused."""
+        verb = VERBS[name]
+        path = verb.path.format_map({key: given[key] for key in verb.in_path})
+        rest = {key: value for key, value in given.items() if key not in verb.in_path}
+        if verb.method is Method.GET:
+            answer = self.http.get(path, params=rest)
+        else:
+            answer = self.http.request(verb.method, path, json=rest or None)
+        if answer.status_code != 200:
+            assert 400 <= answer.status_code < 500, answer.text
+            raise RefusedSo(answer.json()["error"])
+        return answer.json()
+
+    def stream(self, name: str, given: Given) -> Json:
+        """The first event of a stream."""
+        with self.http.stream("GET", VERBS[name].path, params=dict(given)) as answer:
+            return next(_data(answer))
+
+    def _watch(self) -> int:
+        """The number of the event that a topic is created."""
+        with self.http.stream("GET", VERBS["events"].path) as answer:
+            events = _data(answer)
+            self.ask("create_topic", {"name": TOPIC, "assignments": [[1, 2, 3]]})
+            number: int = next(each for each in events if each["kind"] == "topic_created")["number"]
+            return number
+
+
+def _data(answer: httpx.Response) -> Iterator[Json]:
+    for line in answer.iter_lines():
+        if line.startswith("data: "):
+            yield json.loads(line.removeprefix("data: "))
+
+
+def by_http(cast: Cast, row: Row) -> Json:
+    """A request, as any program sends it."""
+    given = _filled(row.given, cast.prepare(row.before))
+    if VERBS[row.verb].shape is Shape.STREAM:
+        return cast.stream(row.verb, given)
+    return cast.ask(row.verb, given)
+
+
+def by_command_line(cast: Cast, row: Row) -> Json:
+    """A command, as a person types it."""
+    known = cast.prepare(row.before)
+    words = [str(known.get(word, word)) for word in row.command.split()]
+    code, printed, problem = _run(*words, "--control", cast.cluster.control, "--json")
+    if code == 1:
+        (refused,) = re.findall(r"\((\w+)\)$", problem.strip())
+        raise RefusedSo(refused)
+    assert (code, problem) == (0, "")
+    return json.loads(printed)
+
+
+def by_scenario(cast: Cast, row: Row) -> Json:
+    """The last step of a scenario, which itself resets the cluster and does what stands before."""
+    steps = [_step(name, given) for name, given in row.before]
+    last = _step(row.verb, row.given)
+    if row.refused is not None:
+        last["expect"] = {"refused": row.refused}
+    cluster = {"brokers": 3, "clock": row.clock}
+    scenario = {"summary": row.command, "teaches": "It works.", "cluster": cluster}
+    file = cast.folder / "row.yaml"
+    file.write_text(yaml.safe_dump({**scenario, "steps": [*steps, last]}, sort_keys=False))
+    command = ["scenario", "run", str(file), "--against", cast.cluster.control, "--json"]
+    code, printed, problem = _run(*command)
+    assert code == 0, f"{printed}\n{problem}"
+    if row.refused is not None:
+        raise RefusedSo(row.refused)
+    (played,) = json.loads(printed)
+    return played["steps"][-1]["answer"]
+
+
+def by_python(cast: Cast, row: Row) -> Json:
+    """A method of the fixture ``fencepost``."""
+    given = _filled(row.given, cast.prepare(row.before))
+    takes = VERBS[row.verb].takes
+    names = {} if takes is None else {each.alias: name for name, each in takes.model_fields.items()}
+    try:
+        answer = getattr(cast.cluster, row.verb)(
+            **{names.get(name, name): value for name, value in given.items()}
+        )
+        if VERBS[row.verb].shape is Shape.STREAM:
+            answer = next(answer)
+    except Refused as refused:
+        raise RefusedSo(refused.code) from None
+    return _plain(answer)
+
+
+WAYS: Final[dict[str, Callable[[Cast, Row], Json]]] = {
+    "HTTP": by_http,
+    "command line": by_command_line,
+    "scenario": by_scenario,
+    "Python": by_python,
+}
+
+
+def _run(*words: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(words)
+    return code, out.getvalue(), err.getvalue()
+
+
+def _step(name: str, given: Given) -> dict[str, Json]:
+    filled = _filled(_ACTIONS.get(name, given), {FAULT_ID: "$fault.id"})
+    step: dict[str, Json] = {name: filled}
+    if name == "add_fault":
+        step["as"] = "fault"
+    return step
+
+
+def _filled(given: Given, known: dict[str, int] | dict[str, str]) -> dict[str, Json]:
+    return {
+        name: known.get(value, value) if isinstance(value, str) else value
+        for name, value in given.items()
+    }
+
+
+def _plain(answer: object) -> Json:
+    if isinstance(answer, list):
+        return [_plain(each) for each in answer]
+    assert isinstance(answer, BaseModel)
+    return answer.model_dump(mode="json")

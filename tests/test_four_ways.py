@@ -1,0 +1,127 @@
+"""Every verb and every kind of fault, reached by HTTP, the command line, a scenario and Python.
+
+Whichever way is taken, the answer is the same, the cluster is the same afterwards, and so is what a
+Kafka client then meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import httpx
+import pytest
+
+from fencepost.testing import Cluster
+from fencepost.verbs.bodies import FaultAction
+from fencepost.verbs.catalogue import CATALOGUE, VERBS, Shape
+from tests.four_ways.meeting import TOPIC, Json
+from tests.four_ways.rows import FAULTS, ROWS, Row
+from tests.four_ways.ways import WAYS, Cast, RefusedSo
+
+VOLATILE: Final = frozenset(
+    "answered_ms connection correlation_id elapsed_us now_ms number time_ms topic_id".split()
+)
+"""What differs each time that the same is done."""
+
+
+@pytest.fixture
+def cast(fencepost: Cluster, tmp_path: Path) -> Iterator[Cast]:
+    with httpx.Client(base_url=fencepost.control, trust_env=False, timeout=30) as http:
+        yield Cast(cluster=fencepost, http=http, folder=tmp_path)
+
+
+def test_every_verb_has_a_row() -> None:
+    assert {row.verb for row in ROWS} == VERBS.keys()
+    commands = {row.verb: row.command for row in ROWS}
+    for verb in CATALOGUE:
+        assert commands[verb.name].startswith(verb.command)
+
+
+def test_every_kind_of_fault_and_every_selector_has_a_row() -> None:
+    set_by = [row.given for row in FAULTS if row.verb == "add_fault" and row.refused is None]
+    kinds = {kind for given in set_by for kind in given["action"]}
+    assert kinds == FaultAction.model_fields.keys()
+    takes = VERBS["add_fault"].takes
+    assert takes is not None
+    assert {name for given in set_by for name in given} == takes.model_fields.keys()
+
+
+def test_only_a_stream_is_no_step() -> None:
+    streams = {verb.name for verb in CATALOGUE if verb.shape is Shape.STREAM}
+    assert {row.verb for row in ROWS if row.no_step is not None} == streams
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=row.name, marks=pytest.mark.fencepost(brokers=3, clock=row.clock))
+        for row in ROWS
+    ],
+)
+def test_the_same_in_every_way(cast: Cast, row: Row) -> None:
+    ways = [name for name in WAYS if name != "scenario" or row.no_step is None]
+    came = {name: _came_of(cast, row, name) for name in ways}
+    expected = {"answer": row.answers, "seen": row.changes, "met": row.told}
+    assert matches(came["HTTP"], {part: each for part, each in expected.items() if each})
+    for name in ways:
+        assert came[name] == came["HTTP"], name
+
+
+def _came_of(cast: Cast, row: Row, way: str) -> Json:
+    """All that can be seen of a row that is done in one way."""
+    now_ms = cast.ask("cluster", {})["clock"]["now_ms"]
+    try:
+        answer, refused = WAYS[way](cast, row), None
+    except RefusedSo as error:
+        answer, refused = None, str(error)
+    assert refused == row.refused, way
+    seen = _seen(cast)
+    if row.clock == "manual":
+        seen["elapsed_ms"] = seen["cluster"]["clock"]["now_ms"] - now_ms
+    met: Json = None
+    if row.meets is not None:
+        met = row.meets(cast.broker)
+        met["log_end"] = cast.ask("partition", {"topic": TOPIC, "partition": 0})["high_watermark"]
+        met["hits"] = sum(each["hits"] for each in cast.ask("faults", {}))
+    return {"answer": settled(answer), "seen": settled(seen), "met": met}
+
+
+def _seen(cast: Cast) -> dict[str, Json]:
+    topics = cast.ask("topics", {})
+    partition: Json = None
+    if TOPIC in [each["name"] for each in topics]:
+        partition = cast.ask("partition", {"topic": TOPIC, "partition": 0})
+    return {
+        "cluster": cast.ask("cluster", {}),
+        "topics": topics,
+        "partition": partition,
+        "faults": cast.ask("faults", {}),
+    }
+
+
+def settled(found: Json) -> Json:
+    """Without what differs each time."""
+    if isinstance(found, list):
+        return [settled(each) for each in found]
+    if not isinstance(found, dict):
+        return found
+    changing = VOLATILE | ({"id"} if "hits" in found else set())
+    changing |= {"epoch"} if "isolated_from" in found else set()  # of a registration
+    return {name: settled(each) for name, each in found.items() if name not in changing}
+
+
+def matches(found: Json, expected: Json) -> bool:
+    """Whether all that is expected is there; a mapping may have more, a list may not."""
+    if isinstance(expected, dict):
+        return isinstance(found, dict) and all(
+            name in found and matches(found[name], each) for name, each in expected.items()
+        )
+    if isinstance(expected, list):
+        return (
+            isinstance(found, list)
+            and len(found) == len(expected)
+            and all(map(matches, found, expected))
+        )
+    return bool(found == expected)

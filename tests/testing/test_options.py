@@ -1,0 +1,97 @@
+"""What a test may ask of its cluster, and what is said of a mistake."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from fencepost.testing.options import WrongOptions, read
+from fencepost.verbs.bodies import NewTopicBody
+
+
+def test_nothing_asked_is_one_broker_and_no_topics() -> None:
+    wanted = read({}, None)
+    assert wanted.process == (
+        "--brokers=1",
+        "--clock=real",
+        "--conformance=kip",
+        "--log-level=info",
+    )
+    assert wanted.topics == ()
+
+
+def test_every_option() -> None:
+    wanted = read(
+        {
+            "brokers": 3,
+            "configs": {"num.partitions": "4"},
+            "racks": ["a", "b"],
+            "api_max": {"Fetch": 8},
+            "like_kafka": "2.0",
+            "clock": "manual",
+            "conformance": "apache",
+            "seed": 7,
+            "log_level": "debug",
+        },
+        None,
+    )
+    assert set(wanted.process) == {
+        "--brokers=3",
+        "--config=num.partitions=4",
+        "--racks=a,b",
+        "--api-max=Fetch=8",
+        "--like-kafka=2.0",
+        "--clock=manual",
+        "--conformance=apache",
+        "--seed=7",
+        "--log-level=debug",
+    }
+
+
+def test_topics_need_no_process_of_their_own() -> None:
+    assert read({"topics": ["orders"]}, None).process == read({}, None).process
+
+
+@pytest.mark.parametrize(
+    ("text", "topic"),
+    [
+        ("t", NewTopicBody(name="t")),
+        ("t:3", NewTopicBody(name="t", partitions=3)),
+        ("t:3:2", NewTopicBody(name="t", partitions=3, replication_factor=2)),
+    ],
+)
+def test_topics_as_serve_takes_them(text: str, topic: NewTopicBody) -> None:
+    assert read({"topics": [text]}, None).topics == (topic,)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"broker": 3}, "there is no field 'broker'; there are brokers, configs, "),
+        ({"brokers": "3"}, "brokers: input should be a valid integer"),
+        ({"brokers": 0}, "brokers: input should be greater than or equal to 1"),
+        ({"clock": "slow"}, "clock: input should be 'real' or 'manual'"),
+        ({"configs": {"num.partitions": 4}}, "configs.num.partitions: input should be a valid str"),
+        ({"topics": ["t:x"]}, "topics[0]: 't:x' is not NAME[:PARTITIONS[:RF]]"),
+        ({"topics": ["t:1:1:1"]}, "topics[0]: 't:1:1:1' is not NAME[:PARTITIONS[:RF]]"),
+        ({"topics": [{"names": "t"}]}, "topics[0]: there is no field 'names'"),
+    ],
+)
+def test_a_mistake_is_one_line(options: dict[str, object], message: str) -> None:
+    with pytest.raises(WrongOptions, match=re.escape(message)) as refusal:
+        read(options, None)
+    assert len(str(refusal.value).splitlines()) == 1
+    assert str(refusal.value).startswith("fencepost_options: ")
+
+
+@pytest.mark.fencepost(broker=3)
+def test_a_mistake_in_a_marker_names_the_marker(request: pytest.FixtureRequest) -> None:
+    with pytest.raises(WrongOptions, match=r"^@pytest\.mark\.fencepost: there is no field 'broker"):
+        read({}, request.node)
+
+
+@pytest.mark.fencepost(3)
+def test_a_marker_takes_names_only(request: pytest.FixtureRequest) -> None:
+    with pytest.raises(WrongOptions, match="takes arguments by name only, such as brokers=3"):
+        read({}, request.node)

@@ -1,0 +1,124 @@
+"""The plugin in runs of pytest: loaded, refused, shared out, and quick."""
+
+from __future__ import annotations
+
+import statistics
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from tests.harness.run import run
+from tests.testing.runs import (
+    UNDER_XDIST,
+    all_gone,
+    command,
+    environment,
+    numbers,
+    pytest_run,
+    write,
+)
+
+
+def test_pytest_loads_it_by_itself(tmp_path: Path) -> None:
+    write(tmp_path, "def test_it(fencepost): assert fencepost.topics() == []")
+    done = run(
+        command("-p", "no:cacheprovider"), cwd=tmp_path, env=environment(autoload=True), code=0
+    )
+    assert "1 passed" in done.out
+    (found,) = (each for each in entry_points(group="pytest11") if each.dist.name == "fencepost")  # type: ignore[union-attr]
+    assert found.value == "fencepost.testing"
+
+
+def test_a_run_without_a_cluster_imports_next_to_nothing(tmp_path: Path) -> None:
+    source = """
+        import sys
+
+        def test_it():
+            found = {name for name in sys.modules if name.partition(".")[0] == "fencepost"}
+            assert found == {"fencepost", "fencepost.testing", "fencepost.testing.plugin"}
+            assert "pydantic" not in sys.modules
+    """
+    pytest_run(tmp_path, source)
+
+
+def test_the_marker_and_the_fixtures_are_described(tmp_path: Path) -> None:
+    shown = pytest_run(tmp_path, "", "--markers").out
+    assert "@pytest.mark.fencepost(brokers=1, topics=[], " in shown
+    shown = pytest_run(tmp_path, "", "--fixtures").out
+    for name in ("", "_async", "_session", "_session_async", "_options"):
+        assert f"\nfencepost{name} " in shown
+    assert "_fencepost_server" not in shown
+
+
+@pytest.mark.parametrize(
+    ("marker", "message"),
+    [
+        ("broker=3", "@pytest.mark.fencepost: there is no field 'broker'; there are brokers, "),
+        ("configs={'no.such': '1'}", "fencepost serve: Unknown config name: no.such"),
+        ("topics=['orders:1:3']", "(INVALID_REPLICATION_FACTOR)"),
+    ],
+)
+def test_a_mistake_is_an_error_of_the_test_in_one_line(
+    tmp_path: Path, marker: str, message: str
+) -> None:
+    source = f"""
+        import pytest
+
+        @pytest.mark.fencepost({marker})
+        def test_it(fencepost):
+            pass
+    """
+    done = pytest_run(tmp_path, source, "--strict-markers", code=1)
+    assert "1 error" in done.out
+    _, _, after = done.out.partition("ERROR at setup of test_it")
+    assert message in after.splitlines()[1]
+    assert "Traceback" not in done.out
+    assert "During handling" not in done.out
+
+
+def test_each_worker_has_its_own(tmp_path: Path) -> None:
+    source = """
+        import os
+        from pathlib import Path
+
+        import pytest
+
+        @pytest.mark.parametrize("turn", range(6))
+        def test_it(fencepost, _fencepost_server, tmp_path_factory, turn):
+            assert fencepost.topics() == []
+            fencepost.create_topic("orders")
+            with Path("pids").open("a") as file:
+                file.write(f"{_fencepost_server.serving.pid} ")
+            # Waits until the other worker has come as far.
+            fencepost.wait_until(lambda: len(set(Path("pids").read_text().split())) == 2)
+    """
+    done = pytest_run(tmp_path, source, "-n2", plugins=UNDER_XDIST)
+    assert "6 passed" in done.out
+    pids = numbers(tmp_path, 6)
+    assert len(set(pids)) == 2
+    assert all_gone(pids)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_fresh_cluster_takes_less_than_ten_milliseconds(tmp_path: Path, workers: int) -> None:
+    conftest = """
+        from pathlib import Path
+
+        def pytest_runtest_logreport(report):
+            if report.when == "setup":
+                with Path("times").open("a") as file:
+                    file.write(f"{round(report.duration * 1e6)} ")
+    """
+    write(tmp_path, conftest, "conftest.py")
+    source = """
+        import pytest
+
+        @pytest.mark.parametrize("turn", range(100))
+        def test_it(fencepost, turn):
+            pass
+    """
+    options = [f"-n{workers}"] if workers else []
+    done = pytest_run(tmp_path, source, *options, plugins=UNDER_XDIST)
+    assert "100 passed" in done.out
+    assert statistics.median(numbers(tmp_path, 100, "times")) < 10_000  # us

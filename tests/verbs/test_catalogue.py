@@ -1,0 +1,213 @@
+"""The catalogue is whole: all of the contract is in it, and each verb says all that it needs to."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from typing import Final, get_args, get_type_hints
+
+import pytest
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from fencepost.control.app import ROUTES
+from fencepost.control.routing import router
+from fencepost.verbs import answers, bodies
+from fencepost.verbs.bodies import Body
+from fencepost.verbs.catalogue import CATALOGUE, PATH_TYPES, VERBS, Method, Shape, Verb
+from fencepost.verbs.described import describe
+
+PARTITION: Final = "/v1/topics/{t}/partitions/{p}"
+REPLICA: Final = f"{PARTITION}/replicas/{{b}}"
+BROKER: Final = "/v1/brokers/{b}"
+
+CONTRACT: Final = {
+    ("GET", "/healthz"): "",
+    ("GET", "/v1/cluster"): "",
+    ("GET", "/v1/topics"): "",
+    ("POST", "/v1/topics"): "name partitions replication_factor assignments configs",
+    ("DELETE", "/v1/topics/{t}"): "",
+    ("GET", PARTITION): "",
+    ("POST", f"{PARTITION}/elect"): "leader unclean",
+    ("POST", f"{REPLICA}/hold"): "at",
+    ("POST", f"{REPLICA}/release"): "",
+    ("POST", f"{REPLICA}/step"): "fetches",
+    ("POST", f"{REPLICA}/wipe"): "",
+    ("POST", f"{PARTITION}/roll"): "",
+    ("POST", f"{BROKER}/stop"): "",
+    ("POST", f"{BROKER}/start"): "",
+    ("POST", f"{BROKER}/kill"): "",
+    ("POST", f"{BROKER}/isolate"): "from",
+    ("POST", f"{BROKER}/rejoin"): "",
+    ("GET", "/v1/faults"): "",
+    ("POST", "/v1/faults"): (
+        "api versions broker client_id topic partition group transactional_id count after "
+        "probability action"
+    ),
+    ("DELETE", "/v1/faults"): "",
+    ("GET", "/v1/faults/{id}"): "",
+    ("DELETE", "/v1/faults/{id}"): "",
+    ("GET", "/v1/faults/{id}/wait"): "hits timeout_ms",
+    ("POST", "/v1/clock/advance"): "ms",
+    ("POST", "/v1/reset"): "",
+    ("GET", "/v1/events"): "",
+    ("GET", "/v1/trace"): "api client_id topic since",
+    ("GET", "/v1/trace/wait"): "api client_id topic since",
+}
+"""What other programs rely on: each request, and the names of its fields."""
+ACTIONS: Final = {"error", "delay", "disconnect", "throttle", "drop", "corrupt", "stale_metadata"}
+"""What a fault does."""
+COMMANDS: Final = "topics partition elect hold release step broker fault".split()
+"""What the command line begins with."""
+
+each_verb = pytest.mark.parametrize("verb", CATALOGUE, ids=[verb.name for verb in CATALOGUE])
+
+
+def fields(verb: Verb) -> dict[str, str]:
+    """What a verb takes besides its path: names in JSON, and in Python."""
+    found = {} if verb.takes is None else verb.takes.model_fields
+    return {field.alias or name: name for name, field in found.items()}
+
+
+def short(path: str) -> str:
+    """A path with its parameters named as the contract names them."""
+    return re.sub(r"{(topic|partition|broker)}", lambda found: f"{{{found[1][0]}}}", path)
+
+
+def test_all_of_the_contract_is_there() -> None:
+    served = {(verb.method.value, short(verb.path)): verb for verb in CATALOGUE}
+    assert CONTRACT.keys() - served.keys() == set()
+    for place, names in CONTRACT.items():
+        assert set(names.split()) <= fields(served[place]).keys(), place
+
+
+def test_every_action_of_a_fault_is_there() -> None:
+    assert bodies.FaultAction.model_fields.keys() == ACTIONS
+
+
+def test_every_command_of_the_contract_is_there() -> None:
+    assert set(COMMANDS) <= {verb.command.split()[0] for verb in CATALOGUE}
+
+
+def test_no_two_are_alike() -> None:
+    for names in (
+        [verb.name for verb in CATALOGUE],
+        [verb.command for verb in CATALOGUE],
+        [f"{verb.method} {verb.path}" for verb in CATALOGUE],
+        [verb.does for verb in CATALOGUE],
+    ):
+        assert len(set(names)) == len(names)
+    assert list(VERBS.values()) == list(CATALOGUE)
+    assert list(VERBS) == [verb.name for verb in CATALOGUE]
+
+
+def test_no_command_is_the_beginning_of_another() -> None:
+    """``fault`` alone could not be told from the group that ``fault list`` is in."""
+    words = [verb.command.split() for verb in CATALOGUE]
+    for each in words:
+        assert not [other for other in words if other != each and other[: len(each)] == each]
+
+
+@each_verb
+def test_the_parameters_of_a_path_have_types(verb: Verb) -> None:
+    assert set(verb.in_path) <= PATH_TYPES.keys()
+    assert verb.path.format_map(dict.fromkeys(PATH_TYPES, "x")).count("{") == 0
+    assert not set(verb.in_path) & fields(verb).keys()
+
+
+@each_verb
+def test_what_stands_without_its_name_on_the_command_line_is_required(verb: Verb) -> None:
+    for name in verb.positional:
+        assert verb.takes is not None
+        assert verb.takes.model_fields[name].is_required()
+
+
+@each_verb
+def test_what_is_taken_can_stand_where_http_has_a_place_for_it(verb: Verb) -> None:
+    assert verb.takes is None or verb.method is not Method.DELETE
+    if verb.takes is not None and verb.method is Method.GET:
+        # Of a query all values are text.
+        assert verb.takes.model_config["strict"] is False
+        assert not [name for name, each in verb.takes.model_fields.items() if each.is_required()]
+
+
+@each_verb
+def test_what_it_does_is_one_sentence(verb: Verb) -> None:
+    assert re.fullmatch(r"[A-Z][^\n]{10,100}\.", verb.does)
+    assert verb.name.isidentifier()
+    assert verb.name == verb.name.lower()
+
+
+@each_verb
+def test_only_what_is_seen_is_a_list_or_a_stream(verb: Verb) -> None:
+    assert verb.shape is Shape.ONE or verb.method is Method.GET
+
+
+@each_verb
+def test_every_field_is_explained_where_its_name_is_not_enough(verb: Verb) -> None:
+    """Help, OpenAPI and the docs show these sentences."""
+    plain = {
+        "api", "broker", "client_id", "configs", "fetches", "leader", "ms", "name", "topic",
+        "transactional_id", "action",
+    }  # fmt: skip
+    describe()
+    found = {} if verb.takes is None else verb.takes.model_fields
+    unexplained = {name for name, each in found.items() if not each.description}
+    assert unexplained <= plain
+
+
+MODELS: Final = [
+    model
+    for module in (answers, bodies)
+    for _, model in inspect.getmembers(module, inspect.isclass)
+    if issubclass(model, BaseModel) and model.__module__ == module.__name__
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=[model.__name__ for model in MODELS])
+def test_every_example_is_what_it_is_an_example_of(model: type[BaseModel]) -> None:
+    assert model.__doc__
+    for example in model.model_json_schema().get("examples", ()):
+        made = model.model_validate_json(json.dumps(example))
+        # An answer says everything, a body what is not the default.
+        is_whole = issubclass(model, answers.Answer)
+        assert made.model_dump(mode="json", by_alias=True, exclude_unset=not is_whole) == example
+
+
+@each_verb
+def test_what_cannot_be_guessed_has_an_example(verb: Verb) -> None:
+    """A query's fields may all be left out, and what says nothing needs no example."""
+    shown = [verb.answers, *([verb.takes] if verb.takes and verb.method is Method.POST else [])]
+    for model in shown:
+        if model.model_fields and model is not answers.Health:
+            assert model.model_json_schema().get("examples"), model.__name__
+
+
+# -- routes -------------------------------------------------------------------------------------
+
+SERVED: Final = {
+    route.name: route for route in router.routes if isinstance(route, APIRoute) and ROUTES
+}
+
+
+def test_every_verb_has_a_route_that_carries_it_out() -> None:
+    plain = {name for name, route in SERVED.items() if route.path in ("/", "/metrics")}
+    assert SERVED.keys() - plain == VERBS.keys()
+
+
+@each_verb
+def test_a_route_has_the_parameters_of_its_verb(verb: Verb) -> None:
+    hints = get_type_hints(SERVED[verb.name].endpoint)
+    for name in verb.in_path:
+        assert hints[name] is PATH_TYPES[name]
+    bodies_of = [_body(hint) for hint in hints.values()]
+    assert [each for each in bodies_of if each is not None] == ([verb.takes] if verb.takes else [])
+
+
+def _body(hint: object) -> type[Body] | None:
+    """The body that a parameter is, also where it may be left out."""
+    for each in (hint, *get_args(hint)):
+        if inspect.isclass(each) and issubclass(each, Body):
+            return each
+    return None
