@@ -147,7 +147,7 @@ class Cluster:
 def serve(log: Path, *options: str, brokers: int = 3) -> Cluster:
     """Start ``fencepost serve`` on free loopback ports. Stop it by ``process.stop()``."""
     command = [sys.executable, "-m", "fencepost", "serve", "--brokers", str(brokers)]
-    command += ["--port", "0", "--control-port", "0", *options]
+    command += ["--port", "0", "--control-port", "0", "--stop-with-stdin", *options]
     process = start("fencepost", command, log)
     try:
         ready = json.loads(process.first_line(READY_S))

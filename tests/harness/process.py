@@ -84,8 +84,9 @@ class Process:
             self.child.wait()
             raise AssertionError(f"{self.name} did not stop\n{self.log_since(0)}") from None
         finally:
-            if self.child.stdout is not None:
-                self.child.stdout.close()
+            for pipe in (self.child.stdin, self.child.stdout):
+                if pipe is not None:
+                    pipe.close()
         assert expect is None or code == expect, (
             f"{self.name} ended with {code}\n{self.log_since(0)}"
         )
@@ -99,7 +100,7 @@ def start(
     with log.open("wb") as stderr:
         child = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # it ends with this process, and so may the server
             stdout=subprocess.PIPE,
             stderr=stderr,
             env={**os.environ, **(env or {})},
