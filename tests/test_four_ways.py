@@ -15,7 +15,7 @@ import pytest
 
 from fencepost.testing import Cluster
 from fencepost.verbs.bodies import FaultAction
-from fencepost.verbs.catalogue import CATALOGUE, VERBS, Shape
+from fencepost.verbs.catalogue import CATALOGUE, VERBS
 from tests.four_ways.meeting import TOPIC, Json
 from tests.four_ways.rows import FAULTS, ROWS, Row
 from tests.four_ways.ways import WAYS, Cast, RefusedSo
@@ -48,11 +48,6 @@ def test_every_kind_of_fault_and_every_selector_has_a_row() -> None:
     assert {name for given in set_by for name in given} == takes.model_fields.keys()
 
 
-def test_only_a_stream_is_no_step() -> None:
-    streams = {verb.name for verb in CATALOGUE if verb.shape is Shape.STREAM}
-    assert {row.verb for row in ROWS if row.no_step is not None} == streams
-
-
 @pytest.mark.parametrize(
     "row",
     [
@@ -61,11 +56,10 @@ def test_only_a_stream_is_no_step() -> None:
     ],
 )
 def test_the_same_in_every_way(cast: Cast, row: Row) -> None:
-    ways = [name for name in WAYS if name != "scenario" or row.no_step is None]
-    came = {name: _came_of(cast, row, name) for name in ways}
+    came = {name: _came_of(cast, row, name) for name in WAYS}
     expected = {"answer": row.answers, "seen": row.changes, "met": row.told}
     assert matches(came["HTTP"], {part: each for part, each in expected.items() if each})
-    for name in ways:
+    for name in WAYS:
         assert came[name] == came["HTTP"], name
 
 

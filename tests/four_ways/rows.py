@@ -65,8 +65,6 @@ class Row:
     refused: str | None = None
     """By which code, where it is."""
     clock: str = "real"
-    no_step: str | None = None
-    """Why a scenario has no such step."""
 
     @property
     def name(self) -> str:
@@ -140,7 +138,6 @@ LOOKING: Final = (
         given={"since": SINCE},
         before=(WATCH,),
         answers={"kind": "topic_created", "topic": TOPIC},
-        no_step="a step has one answer, and a stream has no end",
     ),
 )
 

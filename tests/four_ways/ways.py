@@ -125,8 +125,8 @@ def by_command_line(cast: Cast, row: Row) -> Json:
 
 def by_scenario(cast: Cast, row: Row) -> Json:
     """The last step of a scenario, which itself resets the cluster and does what stands before."""
-    steps = [_step(name, given) for name, given in row.before]
-    last = _step(row.verb, row.given)
+    steps = [step for name, given in row.before for step in _steps(name, given)]
+    (last,) = _steps(row.verb, row.given)
     if row.refused is not None:
         last["expect"] = {"refused": row.refused}
     cluster = {"brokers": 3, "clock": row.clock}
@@ -139,7 +139,8 @@ def by_scenario(cast: Cast, row: Row) -> Json:
     if row.refused is not None:
         raise RefusedSo(row.refused)
     (played,) = json.loads(printed)
-    return played["steps"][-1]["answer"]
+    answer = played["steps"][-1]["answer"]
+    return answer[0] if VERBS[row.verb].shape is Shape.STREAM else answer
 
 
 def by_python(cast: Cast, row: Row) -> Json:
@@ -174,12 +175,15 @@ def _run(*words: str) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-def _step(name: str, given: Given) -> dict[str, Json]:
-    filled = _filled(_ACTIONS.get(name, given), {FAULT_ID: "$fault.id"})
-    step: dict[str, Json] = {name: filled}
+def _steps(name: str, given: Given) -> list[dict[str, Json]]:
+    if name == WATCH[0]:
+        created = {"name": TOPIC, "assignments": [[1, 2, 3]]}
+        return [{"events": {}, "as": "watched"}, {"create_topic": created}]
+    known = {FAULT_ID: "$fault.id", SINCE: "$watched.0.number"}
+    step: dict[str, Json] = {name: _filled(_ACTIONS.get(name, given), known)}
     if name == "add_fault":
         step["as"] = "fault"
-    return step
+    return [step]
 
 
 def _filled(given: Given, known: dict[str, int] | dict[str, str]) -> dict[str, Json]:

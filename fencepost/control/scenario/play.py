@@ -23,7 +23,9 @@ from fencepost.control.scenario.model import (
 from fencepost.control.scenario.outcome import Listener, ScenarioOutcome, StepOutcome
 from fencepost.control.scenario.references import Unresolved, resolve
 from fencepost.control.scenario.truth import Truth
+from fencepost.control.scenario.witness import Witness, asks_for_events
 from fencepost.verbs.answers import ExchangeState
+from fencepost.verbs.catalogue import Shape
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.remote import Refused, VerbError
 from fencepost.verbs.remote_async import AsyncRemote
@@ -70,13 +72,31 @@ async def play(scenario: Scenario, control: str, listener: Listener) -> Scenario
 async def _play(
     scenario: Scenario, remote: AsyncRemote, verbs: AsyncVerbs, listener: Listener
 ) -> tuple[StepOutcome, ...]:
-    await verbs.reset()
+    witness = Witness(verbs)
+    try:
+        if asks_for_events(scenario.steps):
+            await witness.begin()
+        else:
+            await verbs.reset()
+        return await _play_steps(scenario, remote, verbs, listener, witness)
+    finally:
+        await witness.close()
+
+
+async def _play_steps(
+    scenario: Scenario,
+    remote: AsyncRemote,
+    verbs: AsyncVerbs,
+    listener: Listener,
+    witness: Witness,
+) -> tuple[StepOutcome, ...]:
     for topic in scenario.topics:
         await carry_out(remote, "create_topic", topic.model_dump(exclude_unset=True))
     truth = Truth(verbs)
     addresses = await truth.addresses()
     bootstrap = ",".join(f"{host}:{port}" for host, port in addresses.values())
-    player = _Player(remote, verbs, Acting(Session(truth, bootstrap, addresses)))
+    acting = Acting(Session(truth, bootstrap, addresses))
+    player = _Player(remote, verbs, acting, witness)
     outcomes: list[StepOutcome] = []
     try:
         for number, step in enumerate(scenario.steps, start=1):
@@ -94,10 +114,13 @@ async def _play(
 class _Player:
     """Plays the steps of one scenario."""
 
-    def __init__(self, remote: AsyncRemote, verbs: AsyncVerbs, acting: Acting) -> None:
+    def __init__(
+        self, remote: AsyncRemote, verbs: AsyncVerbs, acting: Acting, witness: Witness
+    ) -> None:
         self._remote = remote
         self._verbs = verbs
         self._acting = acting
+        self._witness = witness
         self._answers: dict[str, Data] = {}
         self._marks: dict[str, int] = {}
         self._background: dict[str, asyncio.Task[Data]] = {}
@@ -164,7 +187,7 @@ class _Player:
     async def _came(self, step: Step) -> Came:
         match step.do:
             case DoVerb():
-                came = await self._verb(step.do)
+                came = await self._verb(step.do, step.within_ms)
             case DoAction() if step.background is not None:
                 await self._begin(step.do, step.background)
                 return Came()
@@ -179,9 +202,13 @@ class _Player:
         self._last = came
         return came
 
-    async def _verb(self, do: DoVerb) -> Came:
+    async def _verb(self, do: DoVerb, within_ms: int) -> Came:
         given = resolve(do.given, self._answers)
         assert isinstance(given, dict)
+        if do.verb.shape is Shape.STREAM:
+            since = given.get("since")
+            assert since is None or isinstance(since, int)
+            return Came(answer=await self._witness.tell(since, within_ms / 1000))
         try:
             return Came(answer=await carry_out(self._remote, do.verb.name, given))
         except Refused as refused:

@@ -25,8 +25,7 @@ from fencepost.control.scenario.model import (
 from fencepost.control.scenario.references import reference, references
 from fencepost.verbs.catalogue import CATALOGUE, PATH_TYPES, Shape, Verb
 
-STEP_VERBS: Final = {each.name: each for each in CATALOGUE if each.shape is not Shape.STREAM}
-"""A stream has no end, and so is no step."""
+STEP_VERBS: Final = {each.name: each for each in CATALOGUE}
 MODIFIERS: Final = (
     "say",
     "as",
@@ -147,8 +146,7 @@ class StepReader:
         body = {name: value for name, value in given.items() if name not in in_path}
         if verb.takes is not None:
             _, body = checked(self._document, verb.takes, body, path)
-        listed = verb.shape is Shape.LIST
-        kind = list_of(verb.answers) if listed else verb.answers
+        kind = verb.answers if verb.shape is Shape.ONE else list_of(verb.answers)
         return DoVerb(verb=verb, given=in_path | body), Subject(kind=kind, is_verb=True)
 
     def _in_path(self, name: str, given: dict[str, Data], path: Path) -> Data:

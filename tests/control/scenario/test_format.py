@@ -100,7 +100,6 @@ def test_mistakes_around_the_steps(text: str, told: str) -> None:
         ("{}", "f:3:5: this step does nothing, expects nothing, says nothing"),
         ("{as: x}", "f:3:5: this step does nothing"),
         ("helt: {topic: orders}", "f:3:5: there is no step 'helt'; did you mean"),
-        ("events", "f:3:5: there is no step 'events'"),
         (
             "{reset: {}, healthz: {}}",
             "f:3:17: a step does one thing, and this one does reset already",

@@ -64,6 +64,30 @@ async def test_verbs_answer_and_are_refused(url: str) -> None:
     )
 
 
+async def test_events_are_steps_as_well(url: str) -> None:
+    await passes(
+        url,
+        """\
+        - {events: {}, as: begin, expect: {0: {kind: reset}}}
+        - {elect: {topic: orders, leader: 2}}
+        - events: {since: $begin.0.number}
+          until: {contains: {kind: leader_changed, topic: orders, details: {leader: 2}}}
+        - together: [{events: {}, expect: {size: {at_least: 2}}}]
+        """,
+    )
+
+
+async def test_an_event_that_does_not_come_fails(url: str) -> None:
+    report = await fails(
+        url,
+        """\
+        - {events: {since: 1000000}, within_ms: 1, expect: {size: 0}}
+        - {events: {since: 1000000}, within_ms: 1, until: {size: {above: 0}}}
+        """,
+    )
+    assert report[0].startswith("test.yaml:8:5: step 2 of 2: events")
+
+
 async def test_a_refusal_that_nobody_expects_fails(url: str) -> None:
     report = await fails(url, "- elect: {topic: gone, leader: 1}")
     assert "  refused: expected null, came" in report[1]

@@ -1,0 +1,79 @@
+"""Who listens to a cluster's events while a scenario is played, and tells them when asked."""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from fencepost.control.scenario.document import Data
+from fencepost.control.scenario.model import DoVerb, Step, Together
+from fencepost.verbs.answers import EventState
+from fencepost.verbs.catalogue import Shape
+from fencepost.verbs.methods import AsyncVerbs
+
+_HEARD_S: Final = 0.5
+"""How long a reset may take to be heard of, before it is done again."""
+
+
+def asks_for_events(steps: Iterable[Step]) -> bool:
+    """Whether any step wants to know what happened."""
+    return any(
+        asks_for_events(step.do.steps)
+        if isinstance(step.do, Together)
+        else isinstance(step.do, DoVerb) and step.do.verb.shape is Shape.STREAM
+        for step in steps
+    )
+
+
+class Witness:
+    """The events of a cluster, from `begin` on.
+
+    :param verbs: Of the cluster.
+    """
+
+    def __init__(self, verbs: AsyncVerbs) -> None:
+        self._verbs = verbs
+        self._events: list[EventState] = []
+        self._came = asyncio.Event()
+        self._listening: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Reset the cluster, and hear of it and of all that follows.
+
+        :raises VerbError: When the cluster refuses, or there is none.
+        """
+        self._listening = asyncio.create_task(self._listen())
+        while not self._events:  # the stream may open later than the reset is done
+            await self._verbs.reset()
+            if not self._events:
+                await self._wait(_HEARD_S)
+
+    async def tell(self, since: int | None, within_s: float) -> Data:
+        """What happened, in order; one event at least, unless none comes in time.
+
+        :param since: Only events of a higher number; None is all from `begin` on.
+        """
+        deadline = asyncio.get_running_loop().time() + within_s
+        while not (found := [e for e in self._events if since is None or e.number > since]):
+            left_s = deadline - asyncio.get_running_loop().time()
+            if left_s <= 0:
+                break
+            await self._wait(left_s)
+        return [event.model_dump(mode="json") for event in found]
+
+    async def close(self) -> None:
+        """Listen no more."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)
+
+    async def _listen(self) -> None:
+        async for event in self._verbs.events():
+            self._events.append(event)
+            self._came.set()
+
+    async def _wait(self, at_most_s: float) -> None:
+        """Wait for an event that is not there yet, or for the end of the stream."""
+        self._came.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._came.wait(), at_most_s)
