@@ -34,6 +34,8 @@ MAX_BYTES: Final = 64 << 20
 nothing more while it does."""
 MAX_DUE: Final = 64
 """Answers that are not counted yet."""
+WORTH_COUNTING: Final = 32
+"""So many are counted in an idle moment: in a row each costs a fraction of what it does alone."""
 _FETCH: Final = BY_NAME["fetch"]
 
 
@@ -307,6 +309,11 @@ class Journal:
                 listener(exchange)
 
     # -- all of them ----------------------------------------------------------------------------
+
+    def count_in_passing(self) -> None:
+        """Count what is over, if there is enough of it: there is nothing else to do just now."""
+        if len(self._due) >= WORTH_COUNTING:
+            self.count_due()
 
     def count_due(self) -> None:
         """Count what is over and is not counted yet."""

@@ -58,7 +58,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._driver = LoopDriver(self.cluster.scheduler, self._loop)
         self._reclaimer = Reclaimer(self._loop)
-        self.stay_awake = Wakefulness(self._loop, self.journal.count_due).prolong
+        self.stay_awake = Wakefulness(self._loop, self.journal.count_in_passing).prolong
         for broker in self.cluster.brokers.values():
             broker.disk.discard = self._reclaim
         for broker, sock in zip(self.cluster.brokers.values(), self._sockets, strict=True):
