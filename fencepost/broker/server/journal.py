@@ -253,7 +253,7 @@ class Journal:
         size = exchange.counted = len(exchange.frame)
         row.bytes += size
         row.exchanges.append(exchange)
-        if len(row.exchanges) > MAX_EXCHANGES or row.bytes > MAX_BYTES:
+        if row.bytes > MAX_BYTES:  # their number is seen to when they are counted
             row.drop_oldest()
         exchange.begun_ns = perf_counter_ns()
 
@@ -304,9 +304,12 @@ class Journal:
         due = self._due
         due.append(exchange)
         if len(due) >= MAX_DUE or self.listeners:
-            self.count_due()
-            for listener in self.listeners:
-                listener(exchange)
+            self._tell(exchange)
+
+    def _tell(self, exchange: AnyExchange) -> None:
+        self.count_due()
+        for listener in self.listeners:
+            listener(exchange)
 
     # -- all of them ----------------------------------------------------------------------------
 
@@ -322,6 +325,7 @@ class Journal:
             for exchange in due:
                 row = self._clients if isinstance(exchange, Exchange) else self._brokers
                 row.count(exchange)
+        self._clients.drop_oldest()
 
     def clear(self) -> Iterator[None]:
         """Forget all; numbers go on. What was kept is freed by the steps, a little with each."""
