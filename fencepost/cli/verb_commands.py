@@ -85,6 +85,7 @@ def print_answer(verb: Verb, content: bytes, *, as_json: bool) -> None:
     try:
         if verb.shape is Shape.LIST:
             kind = verb.answers
+            # A type that is known when it runs is none to the type checker; so below.
             answers = TypeAdapter(list[kind]).validate_json(content)  # type: ignore[valid-type]
             show([tables.many(kind, answers)])
         else:

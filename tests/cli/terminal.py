@@ -20,6 +20,10 @@ PATIENCE_S: Final = 30.0
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
+_FOREIGN: Final = ("NO_COLOR", "COLUMNS", "LINES")
+"""Variables that speak of the terminal that the tests themselves have."""
+
+
 class Terminal:
     """A command on a terminal, and what it has written so far, as text with its escapes."""
 
@@ -29,7 +33,7 @@ class Terminal:
         self._side, side = pty.openpty()
         size = struct.pack("HHHH", rows, columns, 0, 0)
         fcntl.ioctl(side, termios.TIOCSWINSZ, size)
-        kept = {name: each for name, each in os.environ.items() if name != "NO_COLOR"}
+        kept = {name: each for name, each in os.environ.items() if name not in _FOREIGN}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "fencepost", *arguments],
             stdin=side,

@@ -51,6 +51,7 @@ def name_of(shape: TopicsShape, ctx: Context, topic: object) -> str | None:
     """The name of a topic that a request or an answer names; None where nobody knows its id."""
     if isinstance(topic, str):
         return topic
+    # Only some kinds of topics have this field, as their shape says.
     if shape.resources and getattr(topic, "resource_type") != OF_TOPIC:  # noqa: B009
         return None
     name: str | None = getattr(topic, shape.name)
@@ -93,6 +94,7 @@ def _names_key(
 
 def keys_of(shape: KeysShape, request: object) -> tuple[str, ...]:
     """The groups (or transactional ids) that a request names."""
+    # Only FindCoordinator has this field, as its shape says.
     if shape.kind is not None and getattr(request, "key_type") != shape.kind:  # noqa: B009
         return ()
     one = () if shape.one is None else (getattr(request, shape.one),)

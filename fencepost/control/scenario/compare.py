@@ -94,8 +94,13 @@ Operator = Callable[[Data, object, Path, str], Iterator[Mismatch]]
 
 def _number(words: str, holds: Callable[[float, float], bool]) -> Operator:
     def operator(operand: Data, came: object, path: Path, field: str) -> Iterator[Mismatch]:
-        good = isinstance(operand, int | float) and isinstance(came, int | float)
-        if not good or isinstance(came, bool) or not holds(came, operand):  # type: ignore[arg-type]
+        good = (
+            isinstance(operand, int | float)
+            and isinstance(came, int | float)
+            and not isinstance(came, bool)
+            and holds(came, operand)
+        )
+        if not good:
             yield Mismatch(path=path, field=field, expected=f"{words} {operand}", came=came)
 
     return operator

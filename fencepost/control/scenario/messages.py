@@ -98,7 +98,7 @@ def _value(field: FieldShape, value: object, place: str) -> object:
             case "bool":
                 return _typed(value, bool)
             case "float64":
-                return float(_typed(value, int | float))  # type: ignore[arg-type]
+                return float(str(_typed(value, int | float)))
             case _:
                 return _typed(value, int)
     except ValueError as error:
@@ -123,6 +123,7 @@ def _plain_field(field: FieldShape, value: Any) -> Data:  # noqa: ANN401  # by i
     if value is None:
         return None
     if field.kind in RECORDS:
+        # What it tells is plain data, in a type of its own.
         return summary(value if field.kind == "batches" else [value])  # type: ignore[return-value]
     if field.array:
         return [_plain_value(field, each) for each in value]
