@@ -1,153 +1,252 @@
-"""What the fault layer, the journal and metrics cost: fencepost beside itself without them.
+"""What the fault layer, the journal and metrics cost: one server, with them and without.
 
-Both run at the same time and do the same work in short turns, one right after the other, so that a
-slow moment of the machine meets both. A cost is of two values of the same turn. Of two servers that
-are the same, the one that started first is slower by some percent, and so each is the first for
-half of the turns.
+Two processes, even of the same program, differ by some percent and some microseconds for as long as
+they live, and round trips over the network by far more than what is looked for here. So requests
+are handed to a connection of a server in this process, as its transport would, and what it writes
+is thrown away: what is timed is all that fencepost does for a request, and nothing else. The layers
+are taken away and put back again and again, and each portion of requests with them is compared with
+the one beside it without.
+
+There is no network and no client in these times. So what the layers add to a request with a full
+batch is set against the time that one takes at the C client's throughput.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import dataclasses
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Final
 
-from bench import load, process, servers, stats, wire
+from bench import load, process, servers
+from fencepost.broker.broker import Broker, handler_of
+from fencepost.broker.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.context import Context
+from fencepost.broker.refusals import ControllerUnreachable
+from fencepost.broker.scheduler import ManualClock
+from fencepost.broker.server.connection import Connection
+from fencepost.broker.server.journal import Exchange, Journal
+from fencepost.broker.server.listener import Listener
+from fencepost.broker.server.run import spare_the_collector
+from fencepost.broker.server.server import Server
+from fencepost.broker.topic_plans import NewTopic
+from fencepost.client.batches import NewRecord, encode_records
+from fencepost.protocol.apis import BY_NAME, Api
+from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.codec import encode_request
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from fencepost.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from fencepost.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 
-PRODUCE_TURNS = 15
-"""Of each half, in which all of its records are produced: many short ones tell more than a few long
-ones, since two turns of one and the same server differ by a tenth."""
-CONSUME_TURNS = 8
-CONSUMED_SHARE = 3
-"""A turn consumes one part in so many of all records."""
-PORTIONS = 40
-"""Of round trips."""
-WARM_UP = 3_000
-BARE = "bench.bare"
-
-Work = Callable[[servers.Server], load.Moved]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One load on one server: records a second, and the server's CPU seconds."""
-
-    per_second: float
-    cpu: float
+BATCH_BYTES: Final = 1_000_000
+"""Of records in a request and in an answer: nearly librdkafka's limit of both."""
+BATCH_RECORDS: Final = BATCH_BYTES // load.RECORD_BYTES
+PORTIONS: Final = 100
+"""Of each sort of request, with the layers and as many without."""
+LOADS_SHARE: Final = 50
+"""Of requests with records, one to so many without."""
+SETTLING: Final = 0.2
+"""Of a portion, before it: an interpreter has to get used to functions that were replaced."""
+IDLE_EVERY: Final = 32
+"""Requests between two idle moments of the loop, in which the journal does what it put off."""
+_TOPIC: Final = "bench"
 
 
-def measure(kind: servers.Fencepost, *, records: int, requests: int) -> Mapping[str, float]:
-    """Costs in percent, and in microseconds a request; below 0 where they drown in noise.
+def measure(kind: servers.Kind, *, records: int, requests: int) -> Mapping[str, float]:
+    """Costs in microseconds a request, and in percent of the C client's throughput.
 
-    :param records: Of all turns together, for each server.
-    :param requests: For each server.
+    :param records: Produced and consumed by the C client.
+    :param requests: How many of ListOffsets; fewer of those with records.
     """
-    bare = dataclasses.replace(kind, key="bare", title="fencepost, bare", module=BARE)
-    halves = [
-        _half(kinds, records=records // 2, requests=requests // 2)
-        for kinds in ((kind, bare), (bare, kind))
-    ]
-    produced = [pair for half in halves for pair in half.produced]
-    consumed = [pair for half in halves for pair in half.consumed]
-    request = statistics.mean(half.request for half in halves)
+    with servers.running(kind) as server:
+        process.wait_until_idle(server.pid)
+        server.create_bench_topic()
+        produced = load.produce(load.Client.C, server, records)
+        consumed = load.consume(load.Client.C, server, records)
+    spare_the_collector()
+    produce, fetch = produce_request(), fetch_request()
+    filled = Inside()
+    filled.ask(produce)
+    loads = requests // LOADS_SHARE
     return {
-        "layers_request": request,
-        "layers_produce": slowdown(produced),
-        "layers_produce_cpu": extra_cpu(produced),
-        "layers_consume": slowdown(consumed),
-        "layers_consume_cpu": extra_cpu(consumed),
+        "layers_request": cost(Inside().pairs(list_offsets_request(), requests)),
+        "layers_produce": share(cost(Inside().pairs(produce, loads)), produced),
+        "layers_consume": share(cost(filled.pairs(fetch, loads)), consumed),
     }
 
 
-Pairs = Sequence[tuple[Turn, Turn]]
-"""With the layers, without."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Half:
-    """What was measured while one of the two was the first to start."""
+class Pair:
+    """What a request took in two portions, one right after the other, microseconds."""
 
-    request: float
-    produced: Pairs
-    consumed: Pairs
-
-
-def _half(kinds: Sequence[servers.Fencepost], *, records: int, requests: int) -> Half:
-    with servers.running(kinds[0]) as first, servers.running(kinds[1]) as second:
-        for server in (first, second):
-            process.wait_until_idle(server.pid)
-            server.create_bench_topic()
-            load.produce(load.Client.C, server, WARM_UP)
-        pair = (second, first) if kinds[0].module == BARE else (first, second)
-        request = _request_cost(pair, requests)
-        produced, consumed = _loads(pair, records)
-    return Half(request=request, produced=produced, consumed=consumed)
+    whole: float
+    stripped: float
 
 
-def slowdown(pairs: Pairs) -> float:
-    """By how many percent throughput is lower with the layers: the median of the turns."""
-    return statistics.median(
-        (1 - whole.per_second / stripped.per_second) * 100 for whole, stripped in pairs
-    )
+def cost(pairs: Sequence[Pair]) -> float:
+    """What the layers add to a request, microseconds: the median of the pairs."""
+    return statistics.median(pair.whole - pair.stripped for pair in pairs)
 
 
-def extra_cpu(pairs: Pairs) -> float:
-    """How many percent more CPU time the layers take, over all turns: single ones are short.
-
-    :raises ZeroDivisionError: When there was too little work to take any.
-    """
-    whole = sum(turn.cpu for turn, _ in pairs)
-    stripped = sum(turn.cpu for _, turn in pairs)
-    return (whole / stripped - 1) * 100
+def share(cost_us: float, moved: load.Moved) -> float:
+    """How many percent a cost is of the time in which a full batch was moved."""
+    return cost_us / (BATCH_RECORDS * 1e6 / moved.per_second) * 100
 
 
-def _loads(pair: Sequence[servers.Server], records: int) -> tuple[Pairs, Pairs]:
-    """All records produced, a few in each turn; then again and again the first of them consumed."""
-    produce = partial(_produce, records=records // PRODUCE_TURNS)
-    consume = partial(_consume, records=records // CONSUMED_SHARE)
-    produced = [_both(pair, turn, produce) for turn in range(PRODUCE_TURNS)]
-    consumed = [_both(pair, turn, consume) for turn in range(CONSUME_TURNS)]
-    return produced, consumed
+class Inside:
+    """A server with one broker and one connection, without a network and without a loop."""
+
+    def __init__(self) -> None:
+        address = Address(host="127.0.0.1", port=9092, advertised_host="")
+        self._cluster = Cluster(ClusterOptions(addresses=(address,)), ManualClock())
+        self.server = Server(self._cluster, self._cluster.scheduler.clock, [])
+        self._transport = _Transport()
+        broker = self._cluster.brokers[1]
+        listener = Listener(self.server, broker, None)  # type: ignore[arg-type]  # never started
+        self._connection = Connection(listener)
+        self._connection.connection_made(self._transport)
+        self._since_idle = 0
+        self._cluster.controller.create_topic(NewTopic(name=_TOPIC, configs={}))
+        self._cluster.scheduler.run_due()
+
+    def ask(self, frame: bytes) -> int:
+        """Hand a request over, as it comes in from the network; the size of its answer."""
+        self._transport.written = 0
+        connection, at = self._connection, 0
+        while at < len(frame):
+            room = connection.get_buffer(-1)
+            count = min(len(room), len(frame) - at)
+            room[:count] = frame[at : at + count]
+            connection.buffer_updated(count)
+            at += count
+        self._cluster.scheduler.run_due()
+        self._since_idle += 1
+        if self._since_idle >= IDLE_EVERY:
+            self._since_idle = 0
+            self.server.journal.count_in_passing()
+        return self._transport.written
+
+    def pairs(self, frame: bytes, count: int) -> list[Pair]:
+        """Hand it over so often in all; the layers are there first as often as second."""
+        each = max(count // (2 * PORTIONS), 1)
+        return [self._pair(frame, each, portion) for portion in range(PORTIONS)]
+
+    def _pair(self, frame: bytes, count: int, portion: int) -> Pair:
+        means = {}
+        for layers in (True, False) if portion % 2 == 0 else (False, True):
+            with contextlib.nullcontext() if layers else without_layers():
+                means[layers] = self._mean_us(frame, count)
+        return Pair(whole=means[True], stripped=means[False])
+
+    def _mean_us(self, frame: bytes, count: int) -> float:
+        for _ in range(int(count * SETTLING) + 1):
+            self.ask(frame)
+        begin = time.perf_counter_ns()
+        for _ in range(count):
+            self.ask(frame)
+        return (time.perf_counter_ns() - begin) / 1e3 / count
 
 
-def _produce(server: servers.Server, *, records: int) -> load.Moved:
-    return load.produce(load.Client.C, server, records)
+class _Transport(asyncio.Transport):
+    """Where answers go; counts their bytes."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("192.0.2.1", 50_000), "sockname": ("192.0.2.2", 9092)})
+        self.written = 0
+
+    def writelines(self, list_of_data: Iterable[Buffer]) -> None:
+        self.written += sum(map(len, list_of_data))
 
 
-def _consume(server: servers.Server, *, records: int) -> load.Moved:
-    return load.consume(load.Client.C, server, records)
+# -- without the layers ---------------------------------------------------------------------------
 
 
-def _both(pair: Sequence[servers.Server], turn: int, work: Work) -> tuple[Turn, Turn]:
-    """Each server is the first as often as the other."""
-    found = {}
-    for server in pair if turn % 2 == 0 else reversed(pair):
-        before = process.cpu_seconds(server.pid)
-        moved = work(server)
-        cpu = process.cpu_seconds(server.pid) - before
-        found[server.pid] = Turn(per_second=moved.per_second, cpu=cpu)
-    whole, stripped = (found[server.pid] for server in pair)
-    return whole, stripped
+@contextlib.contextmanager
+def without_layers() -> Iterator[None]:
+    """The fault layer, the journal and what is counted for metrics, replaced by nothing."""
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in _NOTHING]
+    for owner, name, function in _NOTHING:
+        setattr(owner, name, function)
+    try:
+        yield
+    finally:
+        for owner, name, function in before:
+            setattr(owner, name, function)
 
 
-def _request_cost(pair: Sequence[servers.Server], requests: int) -> float:
-    """How many microseconds longer a round trip of ListOffsets takes, at the median."""
-    request = wire.list_offsets_request(servers.TOPIC, 0)
-    times: tuple[list[float], list[float]] = ([], [])
-    with contextlib.ExitStack() as opened, process.no_collector():
-        connections = [
-            opened.enter_context(server.connect_to_leader(servers.TOPIC, 0)) for server in pair
-        ]
-        both = list(zip(connections, times, strict=True))
-        for portion in range(PORTIONS):
-            for connection, found in both if portion % 2 == 0 else reversed(both):
-                for _ in range(requests // PORTIONS):
-                    begin = time.perf_counter_ns()
-                    connection.ask(request)
-                    found.append((time.perf_counter_ns() - begin) / 1e3)
-    whole, stripped = (stats.percentile(found, 50) for found in times)
-    return whole - stripped
+def _handle(_: Broker, api: Api, ctx: Context, request: object) -> object:
+    """Hand a request to its handler, without a look at faults."""
+    handler = handler_of(api)
+    try:
+        return handler.handle(ctx, request)
+    except ControllerUnreachable:
+        return handler.refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+def _close(
+    _: Journal, exchange: Exchange, chunks: list[Buffer] | None, _answer: object, _now_ms: int
+) -> None:
+    """As much as a connection needs to send answers in their order."""
+    exchange.chunks = chunks
+    exchange.done = True
+    exchange.wait = None
+
+
+def _observe(*_: object) -> Callable[..., None]:
+    return _nothing
+
+
+_NOTHING: Final = (
+    (Broker, "handle", _handle),
+    (Journal, "open", _nothing),
+    (Journal, "close", _close),
+    (Journal, "abandon", _nothing),
+    (Journal, "observe", _observe),
+    (Journal, "count_in_passing", _nothing),
+)
+
+# -- requests -------------------------------------------------------------------------------------
+
+
+def list_offsets_request() -> bytes:
+    """Asks for the end of the only partition."""
+    partition = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    topic = ListOffsetsTopic(name=_TOPIC, partitions=(partition,))
+    return _frame("list_offsets", 7, ListOffsetsRequest(topics=(topic,)))
+
+
+def produce_request() -> bytes:
+    """A full batch for the only partition, with acks=1."""
+    record = NewRecord(timestamp=0, key=None, value=bytes(load.RECORD_BYTES))
+    batch = encode_records([record] * BATCH_RECORDS)
+    partition = PartitionProduceData(index=0, records=batch)
+    topic = TopicProduceData(name=_TOPIC, partition_data=(partition,))
+    return _frame("produce", 9, ProduceRequest(acks=1, timeout_ms=30_000, topic_data=(topic,)))
+
+
+def fetch_request() -> bytes:
+    """Asks for the first batch of the only partition."""
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=BATCH_BYTES)
+    topic = FetchTopic(topic=_TOPIC, partitions=(partition,))
+    request = FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=BATCH_BYTES, topics=(topic,))
+    return _frame("fetch", 12, request)
+
+
+def _frame(name: str, version: int, request: object) -> bytes:
+    return b"".join(encode_request(BY_NAME[name], version, 1, "bench", request))

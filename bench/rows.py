@@ -45,11 +45,9 @@ ROWS: tuple[Row, ...] = (
     Row(key="reset", title="a used cluster made empty", unit="ms", digits=1),
     Row(key="plugin", title="pytest plugin, overhead of a test", unit="ms", digits=1),
     Row(key="plugin_xdist", title="the same with two xdist workers", unit="ms", digits=1),
-    Row(key="layers_request", title="layers: ListOffsets round trip", unit="us", digits=1),
-    Row(key="layers_produce", title="layers: produce throughput", unit="% less", digits=1),
-    Row(key="layers_produce_cpu", title="layers: server CPU, produce", unit="% more", digits=1),
-    Row(key="layers_consume", title="layers: consume throughput", unit="% less", digits=1),
-    Row(key="layers_consume_cpu", title="layers: server CPU, consume", unit="% more", digits=1),
+    Row(key="layers_request", title="layers: a request", unit="us", digits=1),
+    Row(key="layers_produce", title="layers: produce throughput", unit="% less", digits=2),
+    Row(key="layers_consume", title="layers: consume throughput", unit="% less", digits=2),
 )
 
 

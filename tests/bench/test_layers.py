@@ -1,44 +1,48 @@
-"""What layers cost is told by two servers, of which one really goes without them."""
+"""What layers cost is told by one server, which really goes without them for a while."""
 
 from __future__ import annotations
 
-import json
-import urllib.request
-
 import pytest
 
-from bench import layers, servers, wire
+from bench import layers, load
+from bench.load import Moved
 
 
-def turn(per_second: float, cpu: float = 1.0) -> layers.Turn:
-    return layers.Turn(per_second=per_second, cpu=cpu)
-
-
-def test_a_slowdown_is_the_median_of_its_turns() -> None:
+def test_a_cost_is_the_median_of_its_pairs() -> None:
     pairs = [
-        (turn(98), turn(100)),
-        (turn(50), turn(100)),
-        (turn(101), turn(100)),
+        layers.Pair(whole=12, stripped=10),
+        layers.Pair(whole=99, stripped=10),
+        layers.Pair(whole=9, stripped=10),
     ]
-    assert layers.slowdown(pairs) == pytest.approx(2.0)
+    assert layers.cost(pairs) == pytest.approx(2)
 
 
-def test_cpu_time_is_of_all_turns_together() -> None:
-    pairs = [(turn(1, 0.3), turn(1, 0.2)), (turn(1, 0.8), turn(1, 0.8))]
-    assert layers.extra_cpu(pairs) == pytest.approx(10.0)
+def test_a_share_is_of_the_time_that_a_full_batch_takes() -> None:
+    moved = Moved(records=10 * layers.BATCH_RECORDS, seconds=0.005)  # 500 us a batch
+    assert layers.share(5, moved) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("module", "noted"), [("fencepost", True), (layers.BARE, False)])
-def test_the_bare_server_serves_and_notes_nothing(module: str, noted: bool) -> None:
-    kind = servers.Fencepost(brokers=1, module=module)
-    with servers.running(kind) as server:
-        server.create((servers.TOPIC,), 1)
-        with server.connect_to_leader(servers.TOPIC, 0) as connection:
-            answer = connection.ask(wire.list_offsets_request(servers.TOPIC, 0))
-            assert wire.decode_list_offsets(answer) == 0
-        base = f"http://{servers.HOST}:{server.launch.control_port}"
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"{base}/v1/trace?api=ListOffsets") as answered:
-            assert bool(json.load(answered)) is noted
-        with opener.open(f"{base}/metrics") as answered:
-            assert (b'api="ListOffsets"' in answered.read()) is noted
+def test_requests_of_each_sort_are_served_whole() -> None:
+    inside = layers.Inside()
+    assert inside.ask(layers.list_offsets_request()) > 0
+    assert inside.ask(layers.produce_request()) > 0
+    assert inside.ask(layers.fetch_request()) > layers.BATCH_RECORDS * load.RECORD_BYTES
+    journal = inside.server.journal
+    assert [exchange.errors for exchange in journal] == [()] * 3
+
+
+def test_without_its_layers_a_server_serves_and_notes_nothing() -> None:
+    inside = layers.Inside()
+    with layers.without_layers():
+        alone = inside.ask(layers.list_offsets_request())
+    assert not list(inside.server.journal)
+    assert inside.ask(layers.list_offsets_request()) == alone
+    assert len(list(inside.server.journal)) == 1
+    clients, _ = inside.server.journal.meters
+    assert [figures.requests for figures in clients] == [1]
+
+
+def test_all_that_is_asked_is_compared() -> None:
+    pairs = layers.Inside().pairs(layers.list_offsets_request(), 4 * layers.PORTIONS)
+    assert len(pairs) == layers.PORTIONS
+    assert all(pair.whole > 0 and pair.stripped > 0 for pair in pairs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fencepost.protocol.apis import APIS, BY_NAME
-from fencepost.protocol.codec.outcomes import errors_in
+from fencepost.protocol.codec.outcomes import errors_finder
 from fencepost.protocol.messages.api_versions import ApiVersionsResponse
 from fencepost.protocol.messages.list_groups import ListGroupsResponse
 from fencepost.protocol.messages.metadata import (
@@ -29,28 +29,28 @@ def metadata(*codes: int) -> MetadataResponse:
 
 
 def test_codes_of_every_level_are_found_in_order() -> None:
-    assert errors_in(BY_NAME["metadata"], 9, metadata(3, 0, 5, 5)) == (3, 5, 5)
-    assert errors_in(BY_NAME["metadata"], 9, metadata(0, 0)) == ()
+    assert errors_finder(BY_NAME["metadata"], 9)(metadata(3, 0, 5, 5)) == (3, 5, 5)
+    assert errors_finder(BY_NAME["metadata"], 9)(metadata(0, 0)) == ()
     data = PartitionProduceResponse(index=0, error_code=6)
     produced = ProduceResponse(
         responses=(TopicProduceResponse(name="t", partition_responses=(data,)),)
     )
     for version in range(3, 14):
-        assert errors_in(BY_NAME["produce"], version, produced) == (6,)
-    assert errors_in(BY_NAME["list_groups"], 3, ListGroupsResponse(error_code=15)) == (15,)
+        assert errors_finder(BY_NAME["produce"], version)(produced) == (6,)
+    assert errors_finder(BY_NAME["list_groups"], 3)(ListGroupsResponse(error_code=15)) == (15,)
 
 
 def test_a_code_that_the_version_does_not_have_is_not_in_the_answer() -> None:
     answer = MetadataResponse(error_code=29)
-    assert errors_in(BY_NAME["metadata"], 12, answer) == ()
-    assert errors_in(BY_NAME["metadata"], 13, answer) == (29,)
+    assert errors_finder(BY_NAME["metadata"], 12)(answer) == ()
+    assert errors_finder(BY_NAME["metadata"], 13)(answer) == (29,)
 
 
 def test_every_answer_that_is_served_can_be_looked_through() -> None:
     for api in APIS:
         for version in range(api.min_version, api.max_version + 1):
-            assert errors_in(api, version, _Anything()) in ((), (1,)), api.title
-    assert errors_in(BY_NAME["api_versions"], 0, ApiVersionsResponse(error_code=35)) == (35,)
+            assert errors_finder(api, version)(_Anything()) in ((), (1,)), api.title
+    assert errors_finder(BY_NAME["api_versions"], 0)(ApiVersionsResponse(error_code=35)) == (35,)
 
 
 class _Anything:

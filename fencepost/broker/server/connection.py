@@ -23,7 +23,7 @@ from fencepost.broker.waits import Wait
 from fencepost.protocol.apis import BY_KEY, BY_NAME, Api
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.codec import MalformedMessage, decode_request, encode_response
-from fencepost.protocol.codec.outcomes import errors_in
+from fencepost.protocol.codec.outcomes import errors_finder
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.frames import (
     BadFrame,
@@ -266,7 +266,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._close("answer_not_encodable")
                 return
             if key is not None:
-                errors = errors_in(exchange.api, exchange.version, answer)
+                errors = errors_finder(exchange.api, exchange.version)(answer)
                 self._answers.keep(self._broker.view, key, chunks, errors)
         self._settle(exchange, chunks, answer)
 

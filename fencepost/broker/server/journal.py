@@ -23,7 +23,7 @@ from fencepost.broker.waits import Wait
 from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.codec import decode_request, decode_response, response_body_offset
-from fencepost.protocol.codec.outcomes import NO_ERRORS, errors_in
+from fencepost.protocol.codec.outcomes import NO_ERRORS, Finder, errors_finder
 from fencepost.protocol.frames import frame_size
 from fencepost.protocol.messages.fetch import FetchResponse
 
@@ -63,30 +63,27 @@ class Exchange:
     done: bool = False
     """Whether it is answered, or never will be."""
     answered_ms: int | None = None
-    ended_ns: int | None = None
+    elapsed_us: int | None = None
+    """From when it was taken up until it was answered, real time; None where it was not."""
     errors: tuple[int, ...] = NO_ERRORS
     """The error codes in its answer, once it is counted."""
+    bytes_in: int = 0
+    """Of the request, its size not counted."""
     wait: Wait[object] | None = None
     """What its answer is to come from."""
     counted: int = 0
     """Bytes that the journal counts for it; -1 when it is no longer in the journal."""
 
-    @property
-    def elapsed_us(self) -> int | None:
-        """From when it was taken up until it was answered, real time; None where it was not."""
-        return None if self.ended_ns is None else (self.ended_ns - self.begun_ns) // 1000
-
-    @property
-    def bytes_in(self) -> int:
-        """Of the request, its size not counted."""
-        return len(self.frame)
-
-    def settle(self) -> int:
+    def settle(self, errors_in: Finder) -> int:
         """Take from the answer what is counted: its errors, and how many bytes it has."""
-        answer, self.answer = self.answer, None
+        answer = self.answer
         if answer is not None:
-            self.errors = errors_in(self.api, self.version, answer)
-        return frame_size(self.chunks[0]) if self.chunks else 0
+            self.answer = None
+            self.errors = errors_in(answer)
+        chunks = self.chunks
+        if not chunks:
+            return 0
+        return len(chunks[0]) if len(chunks) == 1 else frame_size(chunks[0])
 
     def request(self) -> object:
         """The decoded request."""
@@ -127,7 +124,7 @@ class BrokerExchange:
     begun_ns: int = 0
     done: bool = False
     answered_ms: int | None = None
-    ended_ns: int | None = None
+    elapsed_us: int | None = None
     errors: tuple[int, ...] = NO_ERRORS
     counted: int = 0
     correlation_id: int = 0
@@ -135,16 +132,11 @@ class BrokerExchange:
     bytes_in: int = 0
     """They have none."""
 
-    @property
-    def elapsed_us(self) -> int | None:
-        """As an `Exchange`'s."""
-        return None if self.ended_ns is None else (self.ended_ns - self.begun_ns) // 1000
-
-    def settle(self) -> int:
+    def settle(self, errors_in: Finder) -> int:
         """Take from the answer what is counted: its errors, and how many bytes its records have."""
         if self.answer is None:
             return 0
-        self.errors = errors_in(self.api, self.version, self.answer)
+        self.errors = errors_in(self.answer)
         return _records_size(cast(FetchResponse, self.answer)) if self.api is _FETCH else 0
 
     def request(self) -> object:
@@ -166,23 +158,31 @@ AnyExchange: TypeAlias = Exchange | BrokerExchange
 class _Row:
     """The last exchanges of one sort, bounded in number and bytes, and what all of them come to."""
 
-    __slots__ = ("bytes", "exchanges", "meter")
+    __slots__ = ("bytes", "due", "exchanges", "meter")
 
     def __init__(self) -> None:
         self.exchanges: deque[AnyExchange] = deque()
+        self.due: list[AnyExchange] = []
+        """Those that are over and not counted yet."""
         self.bytes = 0
         self.meter = Meter()
 
-    def count(self, exchange: AnyExchange) -> None:
-        """Count an exchange that is over."""
-        size = exchange.settle()
-        figures = self.meter.of(exchange.broker_id, exchange.api)
-        figures.count(exchange.elapsed_us, exchange.bytes_in, size, exchange.errors)
-        if exchange.counted >= 0:
-            exchange.counted += size
-            self.bytes += size
-            if self.bytes > MAX_BYTES:
-                self.drop_oldest()
+    def count_due(self) -> None:
+        """Count what is over and is not counted yet."""
+        due, self.due = self.due, []
+        last: tuple[int, Api, int] | None = None
+        for exchange in due:  # mostly the same again and again: what it takes is looked up once
+            sort = exchange.broker_id, exchange.api, exchange.version
+            if sort != last:
+                last = sort
+                figures = self.meter.of(exchange.broker_id, exchange.api)
+                errors_in = errors_finder(exchange.api, exchange.version)
+            size = exchange.settle(errors_in)
+            figures.count(exchange.elapsed_us, exchange.bytes_in, size, exchange.errors)
+            if exchange.counted >= 0:
+                exchange.counted += size
+                self.bytes += size
+        self.drop_oldest()
 
     def drop_oldest(self) -> None:
         """Keep within the bounds."""
@@ -207,8 +207,6 @@ class Journal:
     def __init__(self) -> None:
         self._clients = _Row()
         self._brokers = _Row()
-        self._due: list[AnyExchange] = []
-        """Those that are over and not counted yet."""
         self.newest = 0
         """The number of the last request."""
         self.listeners: list[Callable[[AnyExchange], None]] = []
@@ -250,7 +248,7 @@ class Journal:
         """Note a client's request that is taken up."""
         row = self._clients
         exchange.number = self.newest = self.newest + 1
-        size = exchange.counted = len(exchange.frame)
+        size = exchange.counted = exchange.bytes_in = len(exchange.frame)
         row.bytes += size
         row.exchanges.append(exchange)
         if row.bytes > MAX_BYTES:  # their number is seen to when they are counted
@@ -267,12 +265,12 @@ class Journal:
         exchange.chunks = chunks
         exchange.answer = answer
         exchange.wait = None
-        self._over(exchange, now_ms)
+        self._over(self._clients, exchange, now_ms)
 
     def abandon(self, exchange: Exchange) -> None:
         """Its connection is gone: if it is not answered by now, it never is."""
         if not exchange.done:
-            self._over(exchange, None)
+            self._over(self._clients, exchange, None)
 
     def observe(self, api: Api, ctx: Context, message: object) -> Callable[[object | None], None]:
         """Note a request that a broker takes up from another.
@@ -293,15 +291,15 @@ class Journal:
 
     def _answered(self, exchange: BrokerExchange, ctx: Context, answer: object | None) -> None:
         exchange.answer = answer
-        self._over(exchange, ctx.broker.scheduler.now_ms())
+        self._over(self._brokers, exchange, ctx.broker.scheduler.now_ms())
 
-    def _over(self, exchange: AnyExchange, now_ms: int | None) -> None:
+    def _over(self, row: _Row, exchange: AnyExchange, now_ms: int | None) -> None:
         """It is answered now, or (None) never will be."""
         exchange.done = True
         if now_ms is not None:
             exchange.answered_ms = now_ms
-            exchange.ended_ns = perf_counter_ns()
-        due = self._due
+            exchange.elapsed_us = (perf_counter_ns() - exchange.begun_ns) // 1000
+        due = row.due
         due.append(exchange)
         if len(due) >= MAX_DUE or self.listeners:
             self._tell(exchange)
@@ -315,17 +313,13 @@ class Journal:
 
     def count_in_passing(self) -> None:
         """Count what is over, if there is enough of it: there is nothing else to do just now."""
-        if len(self._due) >= WORTH_COUNTING:
+        if len(self._clients.due) >= WORTH_COUNTING or len(self._brokers.due) >= WORTH_COUNTING:
             self.count_due()
 
     def count_due(self) -> None:
         """Count what is over and is not counted yet."""
-        if self._due:
-            due, self._due = self._due, []
-            for exchange in due:
-                row = self._clients if isinstance(exchange, Exchange) else self._brokers
-                row.count(exchange)
-        self._clients.drop_oldest()
+        self._clients.count_due()
+        self._brokers.count_due()
 
     def clear(self) -> Iterator[None]:
         """Forget all; numbers go on. What was kept is freed by the steps, a little with each."""

@@ -5,7 +5,6 @@ with just the loops that lead to a code.
 """
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any, Final, TypeAlias
 
 from fencepost.protocol.apis import Api
@@ -13,22 +12,28 @@ from fencepost.protocol.codec.schema import Shape, message_shape
 
 NO_ERRORS: Final[tuple[int, ...]] = ()
 _ERROR_CODE: Final = "error_code"
-_Find: TypeAlias = Callable[[object], tuple[int, ...]]
+Finder: TypeAlias = Callable[[object], tuple[int, ...]]
 
 
-def errors_in(api: Api, version: int, answer: object) -> tuple[int, ...]:
-    """Every error code of an answer but 0; as often as it is there."""
-    return _finder(api.name, version)(answer)
+def errors_finder(api: Api, version: int) -> Finder:
+    """What finds every error code but 0 in such answers, each as often as it is there."""
+    key = api.key, version
+    find = _FINDERS.get(key)
+    if find is None:
+        find = _FINDERS[key] = _compiled(api.name, version)
+    return find
 
 
-@cache
-def _finder(name: str, version: int) -> _Find:
+_FINDERS: Final[dict[tuple[int, int], Finder]] = {}
+
+
+def _compiled(name: str, version: int) -> Finder:
     shape = message_shape(name, "response", version)
     lines = ["def find(v0):", " found = none", *_lines(shape, 0), " return found"]
     names: dict[str, Any] = {"none": NO_ERRORS}
     exec("\n".join(lines), names)
-    found: _Find = names["find"]
-    return found
+    find: Finder = names["find"]
+    return find
 
 
 def _lines(shape: Shape, depth: int) -> Iterator[str]:
