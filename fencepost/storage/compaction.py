@@ -25,7 +25,7 @@ from fencepost.protocol.records import (
     read_header,
 )
 from fencepost.storage.config import LogConfig
-from fencepost.storage.segment import Segment, SegmentBytes
+from fencepost.storage.segment import LogSegment, largest_timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Cleanable:
     :ivar end: Offset after the last of them (exclusive).
     """
 
-    segments: Sequence[Segment]
+    segments: Sequence[LogSegment]
     dirty: int
     end: int
 
@@ -51,7 +51,7 @@ class _Round:
 
 
 def find_cleanable(
-    segments: Sequence[Segment],
+    segments: Sequence[LogSegment],
     config: LogConfig,
     *,
     now_ms: int,
@@ -85,11 +85,11 @@ def find_cleanable(
     return Cleanable(segments=segments[:count], dirty=dirty, end=segments[count].base_offset)
 
 
-def _lags(segment: Segment, lag_ms: int, now_ms: int) -> bool:
-    return lag_ms > 0 and segment.largest_timestamp > now_ms - lag_ms
+def _lags(segment: LogSegment, lag_ms: int, now_ms: int) -> bool:
+    return lag_ms > 0 and largest_timestamp(segment) > now_ms - lag_ms
 
 
-def _is_overdue(segment: Segment, config: LogConfig, now_ms: int) -> bool:
+def _is_overdue(segment: LogSegment, config: LogConfig, now_ms: int) -> bool:
     first = segment.rolling_timestamp
     if first is None or first < 0:
         first = segment.created_ms
@@ -102,11 +102,12 @@ def clean(
     *,
     now_ms: int,
     producer_offsets: Mapping[int, int],
-    new_content: Callable[[int], SegmentBytes],
-) -> list[Segment]:
+    create: Callable[[LogSegment], LogSegment],
+) -> list[LogSegment]:
     """The segments that take the place of the cleanable ones.
 
     :param producer_offsets: Per active producer the offset of its last record.
+    :param create: Makes an empty segment that begins where the given one does.
     """
     segments = cleanable.segments
     this_round = _Round(
@@ -116,22 +117,21 @@ def clean(
         delete_retention_ms=config.delete_retention_ms,
     )
     cleaned = [
-        _clean_group(group, this_round, new_content)
-        for group in _groups(segments, config.segment_bytes)
+        _clean_group(group, this_round, create) for group in _groups(segments, config.segment_bytes)
     ]
     # The first stays without a batch too: the log begins with it.
-    return cleaned[:1] + [segment for segment in cleaned[1:] if len(segment)]
+    return cleaned[:1] + [segment for segment in cleaned[1:] if not segment.is_empty]
 
 
-def _last_offset(segments: Sequence[Segment]) -> int:
+def _last_offset(segments: Sequence[LogSegment]) -> int:
     return max(segment.next_offset for segment in segments) - 1
 
 
-def _latest_offsets(segments: Sequence[Segment]) -> dict[bytes, int]:
+def _latest_offsets(segments: Sequence[LogSegment]) -> dict[bytes, int]:
     return {
         record.key: record.offset
         for segment in segments
-        for buffer, header in segment.batches()
+        for buffer, header in segment.scan()
         if not header.is_control
         for record in _records(buffer) or ()
         if record.key is not None
@@ -146,9 +146,9 @@ def _records(buffer: Buffer) -> list[Record] | None:
         return None
 
 
-def _groups(segments: Sequence[Segment], max_bytes: int) -> Iterator[list[Segment]]:
+def _groups(segments: Sequence[LogSegment], max_bytes: int) -> Iterator[list[LogSegment]]:
     """Neighbours that fit into one segment together, before they are cleaned."""
-    group: list[Segment] = []
+    group: list[LogSegment] = []
     size = 0
     for segment in segments:
         fits = size + segment.size <= max_bytes and (
@@ -164,17 +164,12 @@ def _groups(segments: Sequence[Segment], max_bytes: int) -> Iterator[list[Segmen
 
 
 def _clean_group(
-    group: Sequence[Segment], this_round: _Round, new_content: Callable[[int], SegmentBytes]
-) -> Segment:
+    group: Sequence[LogSegment], this_round: _Round, create: Callable[[LogSegment], LogSegment]
+) -> LogSegment:
     first, last = group[0], group[-1]
-    cleaned = Segment(
-        first.base_offset,
-        new_content(first.base_offset),
-        created_ms=first.created_ms,
-        producer_snapshot=first.producer_snapshot,
-    )
+    cleaned = create(first)
     for segment in group:
-        for buffer, header in segment.batches():
+        for buffer, header in segment.scan():
             kept = _clean_batch(buffer, header, this_round)
             if kept is not None:
                 cleaned.append(kept, read_header(kept), last.last_modified_ms)

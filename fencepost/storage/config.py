@@ -6,6 +6,8 @@ from typing import Final
 
 MAX_LONG: Final = 2**63 - 1
 HOUR_MS: Final = 3_600_000
+INHERITED: Final = -2
+"""A local retention that is what the retention of the whole log is."""
 DAY_MS: Final = 24 * HOUR_MS
 
 
@@ -20,6 +22,7 @@ class TimestampType(StrEnum):
 class LogConfig:
     """One field a config, named as Kafka names it with underscores; sizes in bytes, times in ms.
 
+    `local_retention_ms` and `local_retention_bytes` of -2 are what retention.* says.
     `keeps_leader_epochs` is what ``message.format.version`` comes to: below 0.11 batches carry no
     epoch. Three are not configs of a topic. `producer_id_expiration_ms` is the broker's.
     `require_zero_base_offset` refuses a produced batch whose base offset is not 0, as Apache
@@ -45,10 +48,29 @@ class LogConfig:
     delete_retention_ms: int = DAY_MS
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = MAX_LONG
+    remote_storage_enable: bool = False
+    local_retention_ms: int = -2
+    local_retention_bytes: int = -2
+    index_interval_bytes: int = 4096
+    segment_index_bytes: int = 10 << 20
+    flush_messages: int = MAX_LONG
+    flush_ms: int = MAX_LONG
     keeps_leader_epochs: bool = True
     producer_id_expiration_ms: int = DAY_MS
     require_zero_base_offset: bool = False
     validate_records: bool = False
+
+    @property
+    def effective_local_retention_ms(self) -> int:
+        """How long records that are tiered stay here as well (ms), -1 without a limit."""
+        own = self.local_retention_ms
+        return self.retention_ms if own == INHERITED else own
+
+    @property
+    def effective_local_retention_bytes(self) -> int:
+        """How much is kept here where it is tiered as well, -1 without a limit."""
+        own = self.local_retention_bytes
+        return self.retention_bytes if own == INHERITED else own
 
     @property
     def is_compacted(self) -> bool:

@@ -5,7 +5,7 @@ because a read has nothing else to say. The values on the way of every append an
 tuples: a frozen dataclass costs four times as much to make.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
@@ -90,8 +90,32 @@ class SegmentView(NamedTuple):
     last_modified_ms: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentCopy:
+    """A closed segment, with all that goes to the remote tier with it (KIP-405).
+
+    :ivar end_offset: Inclusive: the one before the next segment's base offset.
+    :ivar records: Its bytes, batch after batch, read as they are taken; the segment may be gone
+        from the log by then, and another thread may take them.
+    :ivar epochs: The leader epochs of the log up to its end, oldest first.
+    :ivar producers: The log's producers after its last record.
+    """
+
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    max_timestamp: int
+    records: Iterable[Buffer]
+    epochs: tuple[EpochEntry, ...]
+    producers: tuple[ProducerView, ...]
+
+
 class OffsetOutOfRange(ValueError):
     """An offset before the log's start or behind its end."""
+
+
+class OffsetMovedToTier(OffsetOutOfRange):
+    """An offset from the log start on, but from before what is held here (KIP-405)."""
 
 
 class UnexpectedAppendOffset(ValueError):
@@ -170,6 +194,7 @@ class Log(Protocol):
         :param min_one_batch: The first batch comes whole, however large. Without it there is
             nothing where the first does not fit.
         :raises OffsetOutOfRange: When `offset` is before the log start or behind the log end.
+        :raises OffsetMovedToTier: When it lies between, but before the local log start.
         """
 
     def size_between(self, offset: int, upper_bound: int) -> int:
@@ -232,9 +257,42 @@ class Log(Protocol):
         """Drop the oldest segments by retention.ms and retention.bytes.
 
         Segments at or beyond the high watermark stay. Where all go, the active one is rolled.
-        Those that lie before the log start go whatever ``cleanup.policy`` says.
+        Those that lie before the log start go whatever ``cleanup.policy`` says, and of a tiered
+        log only those: retention deletes in the tier, and `delete_local` here.
 
         :returns: How many were dropped.
+        """
+
+    def segment_to_upload(self, offset: int, upper_bound: int) -> SegmentCopy | None:
+        """The closed segment that holds `offset`, to be copied to the tier (KIP-405).
+
+        :param upper_bound: Only one that ends at or before this offset (exclusive): the last
+            stable offset.
+        :returns: None where there is none, or none any more.
+        """
+
+    def delete_local(self, tiered_until: int, *, now_ms: int | None) -> int:
+        """Drop segments of which the tier has everything; the log start stays.
+
+        :param tiered_until: Exclusive end of what the tier has.
+        :param now_ms: Only those that local.retention.ms and local.retention.bytes let go now;
+            None drops them all.
+        :returns: How many were dropped.
+        """
+
+    def start_from_tier(
+        self,
+        offset: int,
+        *,
+        log_start_offset: int,
+        epochs: Sequence[EpochEntry],
+        producers: Sequence[ProducerView],
+        now_ms: int,
+    ) -> None:
+        """Drop everything and go on at `offset`; what lies before is in the tier (KIP-405).
+
+        :param epochs: Of the records from `log_start_offset` on to `offset`, from the tier.
+        :param producers: As they were before `offset`, from the tier.
         """
 
     def compact(self, now_ms: int, high_watermark: int) -> int:

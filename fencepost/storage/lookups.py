@@ -6,17 +6,17 @@ from contextlib import suppress
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.records import BatchHeader, InvalidRecords, iter_records
 from fencepost.storage.log import TimestampAndOffset
-from fencepost.storage.segment import Segment
+from fencepost.storage.segment import LogSegment
 
 
 def first_at_or_after(
-    segments: Sequence[Segment], timestamp: int, start_offset: int
+    segments: Sequence[LogSegment], timestamp: int, start_offset: int
 ) -> TimestampAndOffset | None:
     """The first record from `start_offset` on whose timestamp is at least `timestamp`."""
     for segment in segments:
-        # Before this batch there is none: neither late enough nor far enough.
-        first = max(segment.batch_reaching(timestamp), segment.batch_holding(start_offset))
-        for buffer, header in segment.batches(first):
+        if segment.max_timestamp < timestamp:
+            continue
+        for buffer, header in segment.scan(offset=start_offset, timestamp=timestamp):
             if header.max_timestamp < timestamp:
                 continue
             found = _first_in(buffer, header, timestamp, start_offset)
@@ -25,12 +25,12 @@ def first_at_or_after(
     return None
 
 
-def of_max_timestamp(segments: Sequence[Segment]) -> TimestampAndOffset | None:
+def of_max_timestamp(segments: Sequence[LogSegment]) -> TimestampAndOffset | None:
     """The first record with the highest timestamp of all segments."""
     segment = max(segments, key=lambda each: each.max_timestamp)
-    if not len(segment):
+    if segment.is_empty:
         return None
-    buffer, header = next(segment.batches(segment.batch_reaching(segment.max_timestamp)))
+    buffer, header = next(segment.scan(timestamp=segment.max_timestamp))
     return _first_in(buffer, header, header.max_timestamp, header.base_offset)
 
 

@@ -1,12 +1,13 @@
 """The log itself: segments, leader epochs and producers, kept in step.
 
-It is the same wherever the bytes lie; whoever makes one says how a segment keeps its bytes. The
+It is the same wherever the bytes lie; whoever makes one says where its segments live. The
 contract of each method stands in `fencepost.storage.log.Log`.
 """
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Self
 
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.errors import ErrorCode
@@ -27,24 +28,52 @@ from fencepost.storage.log import (
     AppendOrigin,
     AppendRejected,
     AppendResult,
+    OffsetMovedToTier,
     OffsetOutOfRange,
     ReadResult,
+    SegmentCopy,
     SegmentView,
     TimestampAndOffset,
     UnexpectedAppendOffset,
 )
 from fencepost.storage.producers import BatchMetadata, ProducerStates, ProducerView
-from fencepost.storage.segment import Segment, SegmentBytes
-from fencepost.storage.segments import Segments
+from fencepost.storage.segment import LogSegment, should_roll, view
+from fencepost.storage.segments import Segments, SegmentStore
 
 _BASE_OFFSET: Final = struct.Struct(">q")
+
+
+@dataclass(slots=True, kw_only=True)
+class LogContents:
+    """What there is in a log when it is opened. Offsets are as in `Log`."""
+
+    segments: Sequence[LogSegment]
+    """One at least."""
+    epochs: LeaderEpochCache
+    producers: ProducerStates
+    log_start_offset: int
+    log_end_offset: int
+    cleaned_until: int
+    """Compaction has been over everything before this offset."""
+
+    @classmethod
+    def empty(cls, segment: LogSegment) -> Self:
+        """Those of a log that begins with this empty segment."""
+        offset = segment.base_offset
+        return cls(
+            segments=[segment],
+            epochs=LeaderEpochCache(),
+            producers=ProducerStates(),
+            log_start_offset=offset,
+            log_end_offset=offset,
+            cleaned_until=offset,
+        )
 
 
 class SegmentedLog:
     """A `Log` made of segments, of which only the last, the active one, is appended to.
 
-    :param new_content: Makes the place for a segment's bytes, given its base offset.
-    :param start_offset: Its log start and log end.
+    :param store: Where its segments live, and new ones come from.
     """
 
     __slots__ = (
@@ -55,27 +84,22 @@ class SegmentedLog:
         "_producers",
         "_segments",
         "_start",
+        "_store",
         "config",
     )
 
     def __init__(
-        self,
-        name: str,
-        config: LogConfig,
-        *,
-        new_content: Callable[[int], SegmentBytes],
-        now_ms: int,
-        start_offset: int,
+        self, name: str, config: LogConfig, store: SegmentStore, contents: LogContents
     ) -> None:
         self.config = config
         self._name = name
-        self._epochs = LeaderEpochCache()
-        self._producers = ProducerStates()
-        self._start = start_offset
-        self._end = start_offset
-        # Compaction has been over everything before this offset.
-        self._cleaned_until = start_offset
-        self._segments = Segments(new_content, start_offset=start_offset, now_ms=now_ms)
+        self._store = store
+        self._epochs = contents.epochs
+        self._producers = contents.producers
+        self._start = contents.log_start_offset
+        self._end = contents.log_end_offset
+        self._cleaned_until = contents.cleaned_until
+        self._segments = Segments(store, contents.segments)
 
     @property
     def name(self) -> str:
@@ -90,7 +114,7 @@ class SegmentedLog:
     @property
     def local_log_start_offset(self) -> int:
         """The first offset held here."""
-        return self._start
+        return max(self._start, self._segments.first_offset)
 
     @property
     def log_end_offset(self) -> int:
@@ -176,17 +200,17 @@ class SegmentedLog:
 
     def _append(self, buffer: Buffer, header: BatchHeader, now_ms: int) -> None:
         """Keep a batch whose header says everything as it shall be."""
-        segment = self._index(header, now_ms)
-        segment.content.append(buffer)
+        self._index(header, now_ms).keep(buffer)
 
-    def _index(self, header: BatchHeader, now_ms: int) -> Segment:
+    def _index(self, header: BatchHeader, now_ms: int) -> LogSegment:
         """Take note of a batch everywhere but in the bytes; returns the segment it goes to."""
         epoch = header.partition_leader_epoch
         if epoch != self._epochs.latest:
             self._note_epoch(epoch, header.base_offset)
         config = self.config
         segment = self._segments.active
-        if segment.should_roll(
+        if should_roll(
+            segment,
             size=header.size,
             max_timestamp=header.max_timestamp,
             now_ms=now_ms,
@@ -224,13 +248,13 @@ class SegmentedLog:
         """Keep one buffer whole where its batches go to one segment, and cut it where not."""
         kept: list[BatchHeader] = []
         start = end = 0
-        segment: Segment | None = None
+        segment: LogSegment | None = None
         try:
             for position, header in iter_headers(buffer):
                 self._check_replicated(buffer, position, header, now_ms)
                 target = self._index(header, now_ms)
                 if segment is not None and target is not segment:
-                    segment.content.append(_part(buffer, start, end))
+                    segment.keep(_part(buffer, start, end))
                     start = position
                 segment = target
                 end = position + header.size
@@ -238,7 +262,7 @@ class SegmentedLog:
         finally:
             # Also when a later batch is broken: what has been indexed must have its bytes.
             if segment is not None:
-                segment.content.append(_part(buffer, start, end))
+                segment.keep(_part(buffer, start, end))
         return kept
 
     def _check_replicated(
@@ -267,18 +291,22 @@ class SegmentedLog:
             raise OffsetOutOfRange(
                 f"offset {offset} of {self._name}, which holds {self._start} to {self._end}"
             )
+        if offset < self._segments.first_offset:
+            raise OffsetMovedToTier(
+                f"offset {offset} of {self._name}, of which {self._segments.first_offset} is the "
+                "first that is here"
+            )
         if offset < upper_bound:
             for segment in self._segments.all[self._segments.index_of(offset) :]:
-                found = segment.locate(
+                buffers = segment.read(
                     offset,
                     max_bytes=max_bytes,
                     upper_bound=upper_bound,
                     min_one_batch=min_one_batch,
                 )
-                if found is not None:
-                    buffers = segment.content.read(found.start, found.end)
+                if buffers:
                     (first_offset,) = _BASE_OFFSET.unpack_from(buffers[0])
-                    return ReadResult(tuple(buffers), found.end - found.start, first_offset)
+                    return ReadResult(tuple(buffers), sum(map(len, buffers)), first_offset)
                 if segment.next_offset > offset:
                     break
         return ReadResult((), 0, offset)
@@ -310,7 +338,7 @@ class SegmentedLog:
         """Know the producers again as of the log end, from the last segment's snapshot on."""
         last = self._segments.active
         self._producers.restore(last.producer_snapshot)
-        for _, header in last.batches():
+        for _, header in last.scan():
             if header.has_producer_id:
                 self._producers.update(header)
 
@@ -328,7 +356,7 @@ class SegmentedLog:
     def dismantle(self) -> Iterator[None]:
         """Free what is held, a little before each step; nobody may use the log any more."""
         for segment in self._segments:
-            while segment.content.shed():
+            while segment.shed():
                 yield
 
     # Leader epochs.
@@ -379,16 +407,16 @@ class SegmentedLog:
 
     def roll(self, now_ms: int) -> None:
         """Begin a new segment, unless the active one is empty."""
-        if len(self._segments.active):
+        if not self._segments.active.is_empty:
             self._roll(now_ms)
 
-    def _roll(self, now_ms: int) -> Segment:
+    def _roll(self, now_ms: int) -> LogSegment:
         return self._segments.roll(self._end, now_ms, self._producers.snapshot())
 
     def delete_expired(self, now_ms: int, high_watermark: int) -> int:
         """Drop the oldest segments by retention.ms and retention.bytes."""
         dropped = self._segments.drop_before(self._start)
-        if not self.config.is_deleted:
+        if self.config.remote_storage_enable or not self.config.is_deleted:
             return dropped
         count = retention.expired_segments(
             self._segments.all,
@@ -404,6 +432,50 @@ class SegmentedLog:
             # The log start may have been there before, at the end of what was the active one.
             self._segments.drop_before(self._start)
         return dropped + count
+
+    # The tier.
+
+    def segment_to_upload(self, offset: int, upper_bound: int) -> SegmentCopy | None:
+        """The closed segment that holds `offset`, to be copied to the tier."""
+        segments, index = self._segments.all, self._segments.index_of(offset)
+        if offset < self._segments.first_offset or index + 1 >= len(segments):
+            return None
+        segment, following = segments[index], segments[index + 1]
+        end = following.base_offset
+        if end > upper_bound:
+            return None
+        return SegmentCopy(
+            base_offset=segment.base_offset,
+            end_offset=end - 1,
+            size_bytes=segment.size,
+            max_timestamp=segment.max_timestamp,
+            records=segment.copy(),
+            epochs=tuple(e for e in self._epochs.entries() if e.start_offset < end),
+            producers=following.producer_snapshot,
+        )
+
+    def delete_local(self, tiered_until: int, *, now_ms: int | None) -> int:
+        """Drop segments of which the tier has everything; the log start stays."""
+        segments = self._segments.all
+        count = retention.tiered_segments(segments, tiered_until)
+        if now_ms is not None:
+            count = retention.locally_expired_segments(segments, self.config, now_ms, count)
+        return self._segments.drop_before(segments[count].base_offset)
+
+    def start_from_tier(
+        self,
+        offset: int,
+        *,
+        log_start_offset: int,
+        epochs: Sequence[EpochEntry],
+        producers: Sequence[ProducerView],
+        now_ms: int,
+    ) -> None:
+        """Drop everything and go on at `offset`; what lies before is in the tier."""
+        self.truncate_fully_and_start_at(offset, now_ms=now_ms, log_start_offset=log_start_offset)
+        for entry in epochs:
+            self._epochs.assign(entry.epoch, entry.start_offset)
+        self._producers.restore(producers)
 
     def compact(self, now_ms: int, high_watermark: int) -> int:
         """Clean the closed segments below the high watermark, if they are dirty enough."""
@@ -425,15 +497,15 @@ class SegmentedLog:
             self.config,
             now_ms=now_ms,
             producer_offsets=self._producers.last_offsets(),
-            new_content=self._segments.content_at,
+            create=self._store.create_cleaned,
         )
-        self._segments.replace([*cleaned, *self._segments.all[len(cleanable.segments) :]])
+        self._segments.swap(cleaned, len(cleanable.segments))
         self._cleaned_until = cleanable.end
         return before - self._segments.records
 
     def segments(self) -> tuple[SegmentView, ...]:
         """All segments, oldest first; the last is the active one."""
-        return tuple(segment.view() for segment in self._segments)
+        return tuple(map(view, self._segments))
 
     # Producers.
 

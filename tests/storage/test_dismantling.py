@@ -6,7 +6,8 @@ import weakref
 
 from fencepost.protocol.records import Record, build_batch
 from fencepost.storage.config import LogConfig
-from fencepost.storage.memory import MemoryBytes, MemoryLog
+from fencepost.storage.memory import MemoryLog
+from fencepost.storage.memory_segment import MemoryBytes
 
 
 class Buffer(bytearray):
