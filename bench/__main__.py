@@ -81,7 +81,7 @@ def bench(options: argparse.Namespace) -> int:
         for turn in range(options.rounds):
             for kind in kinds:
                 skipped = kind.slow and turn >= options.slow_rounds
-                if not skipped and (kind.key == OURS or not figure.alone):
+                if not skipped and (kind.key == OURS or kind.key in figure.peers):
                     measure(figure, kind, turn, scale, results)
     text = report.whole(results, about(options, kinds, scale))
     print(text)

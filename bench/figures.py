@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 
-from bench import control, layers, load, process, servers, stats, suite, wire
+from bench import control, disk, layers, load, process, servers, stats, suite, wire
 
 SETTLE_S = 1.0
 """Between the last work and a look at memory, seconds."""
@@ -32,6 +32,7 @@ class Scale:
     metadata_requests: int = 30
     used_records: int = 100_000
     calls: int = 200
+    file_records: int = 1 << 20
 
 
 QUICK = Scale(
@@ -44,6 +45,7 @@ QUICK = Scale(
     metadata_requests=10,
     used_records=10_000,
     calls=50,
+    file_records=1 << 17,
 )
 
 
@@ -200,6 +202,11 @@ def reset(kind: servers.Kind, scale: Scale) -> Values:
             return {"reset": (time.perf_counter() - begin) * 1e3}
 
 
+def files(kind: servers.Kind, scale: Scale) -> Values:
+    """Logs on a disk, a gibibyte of them."""
+    return disk.measure(kind, scale.file_records)
+
+
 def layers_cost(kind: servers.Kind, scale: Scale) -> Values:
     """What watches requests and meddles with them, beside fencepost without it."""
     return layers.measure(kind, records=scale.records // 2, requests=4 * scale.requests)
@@ -212,25 +219,26 @@ def plugin(_kind: servers.Kind, _scale: Scale) -> Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure by the name that ``--only`` takes; ``alone``: only fencepost can be asked."""
+    """A figure by the name that ``--only`` takes, and the peers that can be asked beside us."""
 
     name: str
     measure: Measure
-    alone: bool = False
+    peers: Container[str] = ("kfake", "kafka")
 
 
 FIGURES = (
     Figure(name="startup", measure=startup),
     Figure(name="list-offsets", measure=list_offsets),
     Figure(name="c-client", measure=c_client),
-    Figure(name="replicated", measure=replicated, alone=True),
+    Figure(name="replicated", measure=replicated, peers=()),
     Figure(name="python-client", measure=python_client),
     Figure(name="connections", measure=idle_connections),
     Figure(name="metadata", measure=all_partitions),
     Figure(name="reset", measure=reset),
-    Figure(name="steering", measure=steering, alone=True),
-    Figure(name="plugin", measure=plugin, alone=True),
-    Figure(name="layers", measure=layers_cost, alone=True),
+    Figure(name="steering", measure=steering, peers=()),
+    Figure(name="plugin", measure=plugin, peers=()),
+    Figure(name="files", measure=files, peers=("kafka",)),
+    Figure(name="layers", measure=layers_cost, peers=()),
 )
 
 

@@ -84,6 +84,8 @@ class Fencepost:
     interpreter: Sequence[str] = field(default=(sys.executable,))
     """The interpreter and its options; the profiler puts itself in here."""
     module: str = "fencepost"
+    durable: bool = False
+    """Whether logs lie in files."""
 
     def version(self) -> str:
         code = "import importlib.metadata as m; print(m.version('fencepost'))"
@@ -102,7 +104,8 @@ class Fencepost:
     def command(self, launch: Launch) -> list[str]:
         ports = ["--port", str(launch.port), "--control-port", str(launch.control_port)]
         serve = ["-m", self.module, "serve", "--brokers", str(self.brokers), *ports]
-        return [*self.interpreter, *serve]
+        files = ["--data-dir", str(launch.directory / "data")] if self.durable else []
+        return [*self.interpreter, *serve, *files]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

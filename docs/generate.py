@@ -91,7 +91,7 @@ def broker_table() -> str:
                 each.type.name.lower(),
                 _default(each),
                 _MODES[each.mode],
-                _cell(each.doc),
+                _does(each),
             )
             for each in _acting(broker_configs())
         ),
@@ -108,7 +108,7 @@ def topic_table() -> str:
                 each.type.name.lower(),
                 _default(each),
                 _synonym(each.name),
-                _cell(each.doc),
+                _does(each),
             )
             for each in _acting(topic_configs())
         ),
@@ -116,7 +116,12 @@ def topic_table() -> str:
 
 
 def _acting(configs: Table) -> list[ConfigDef]:
-    return [each for each in configs.values() if each.effect is Effect.ACTS]
+    return [each for each in configs.values() if each.effect in (Effect.ACTS, Effect.ON_DISK)]
+
+
+def _does(config: ConfigDef) -> str:
+    needs = " Needs `--data-dir`." if config.effect is Effect.ON_DISK else ""
+    return _cell(config.doc) + needs
 
 
 def _default(config: ConfigDef) -> str:
@@ -159,7 +164,7 @@ def control_api() -> str:
                 verb.method,
                 f"`{verb.path}`",
                 _fields(verb.takes),
-                f"`{verb.command}`",
+                ", ".join(f"`{words}`" for words in verb.commands),
                 f"`{verb.name}`",
                 _cell(verb.does),
             )

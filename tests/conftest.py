@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from tests.harness.cluster import Cluster, configs, given, serve
 from tests.harness.process import LIVE
 from tests.harness.require import under_ci
+
+if TYPE_CHECKING:
+    from tests.harness.kafka_writes import KafkaWrites
 
 if sys.platform == "win32":  # which uvloop does not run on
     from asyncio import new_event_loop
@@ -69,3 +72,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     yield started
     assert started.process is not None
     started.process.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_wrote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaWrites]:
+    """Log directories that a real Kafka wrote: of one that was killed, and of one shut down."""
+    from tests.harness.kafka_writes import kafka_writes
+
+    with kafka_writes(tmp_path_factory.mktemp("kafka-wrote")) as found:
+        yield found

@@ -47,6 +47,9 @@ EVERYTHING: Final = ServeOptions(
     port=19092,
     advertise="kafka.test",
     control_port=19644,
+    data_dir=Path("/data/kafka"),
+    fsync=True,
+    remote="s3://bucket/kafka?region=eu",
     topics=(
         NewTopic(name="one", partitions=4, replication_factor=2, configs={}),
         NewTopic(name="two", partitions=5, replication_factor=2, configs={}),
@@ -56,6 +59,7 @@ EVERYTHING: Final = ServeOptions(
         "num.partitions": "4",
         "default.replication.factor": "2",
         "log.cleanup.policy": "compact,delete",
+        "remote.log.storage.system.enable": "true",
     },
     racks=("east", "west"),
     api_max=release_ceilings("4.1")
@@ -73,6 +77,7 @@ EVERYTHING: Final = ServeOptions(
 def test_every_option() -> None:
     arguments = (
         "--brokers 3 --host 0.0.0.0 --port 19092 --advertise kafka.test --control-port 19644"
+        " --data-dir /data/kafka --fsync --remote s3://bucket/kafka?region=eu"
         " --topic one --topic two:5 --topic three:2:3"
         " --config num.partitions=4 --config default.replication.factor=2"
         " --config log.cleanup.policy=compact,delete"
@@ -91,6 +96,9 @@ def test_every_option_from_the_environment() -> None:
         "FENCEPOST_PORT": "19092",
         "FENCEPOST_ADVERTISE": "kafka.test",
         "FENCEPOST_CONTROL_PORT": "19644",
+        "FENCEPOST_DATA_DIR": "/data/kafka",
+        "FENCEPOST_FSYNC": "true",
+        "FENCEPOST_REMOTE": "s3://bucket/kafka?region=eu",
         "FENCEPOST_TOPIC": "one two:5\nthree:2:3",
         "FENCEPOST_CONFIG": "num.partitions=4 default.replication.factor=2"
         " log.cleanup.policy=compact,delete",
@@ -130,6 +138,18 @@ def test_the_last_of_two_holds() -> None:
         "--port 1 --port 2 --config num.partitions=1 --config num.partitions=2".split(), {}
     )
     assert (options.port, options.configs) == (2, {"num.partitions": "2"})
+
+
+def test_with_files_the_configs_of_files_act() -> None:
+    options = parse("--data-dir d --config log.flush.interval.ms=1".split(), {})
+    assert options.configs == {"log.flush.interval.ms": "1"}
+    assert options.data_dir == Path.cwd() / "d"
+
+
+def test_a_refused_tier_keeps_its_secret() -> None:
+    with pytest.raises(OptionError) as refused:
+        parse(["--remote", "s3:?secret_access_key=hush"], {})
+    assert "hush" not in str(refused.value)
 
 
 def test_a_switch_needs_no_value() -> None:
@@ -192,7 +212,17 @@ def test_a_config_value_may_be_empty() -> None:
         ("--brokers", "argument --brokers: expected one argument"),
         ("--broker 3", "unrecognized arguments: --broker 3"),
         ("3", "unrecognized arguments: 3"),
-        ("--data-dir /tmp", "unrecognized arguments: --data-dir /tmp"),
+        ("--directory /tmp", "unrecognized arguments: --directory /tmp"),
+        ("--fsync", "--fsync: there is no --data-dir to have files that it could force"),
+        ("--config flush.ms=1", "flush.ms; the broker config is log.flush.interval.ms"),
+        ("--config log.flush.interval.ms=1", "nothing is ever forced to disk without --data-dir"),
+        ("--remote ftp://x", "is not memory:, file:///FOLDER or s3://BUCKET[/PREFIX]"),
+        ("--remote /var/tier", "--remote: '/var/tier' is not memory:, file:///FOLDER"),
+        (
+            "--remote memory: --config remote.log.storage.system.enable=false",
+            "--remote: remote.log.storage.system.enable=false says that there is no tier",
+        ),
+        ("--data-dir /tmp --config log.dirs=/x", "--data-dir says where logs are kept"),
     ],
 )
 def test_what_serve_refuses(arguments: str, message: str) -> None:
@@ -242,7 +272,7 @@ def test_serve_is_ready_before_what_only_a_person_needs_is_imported() -> None:
     code = (
         "import sys, fencepost.cli.serve\n"
         "print(*{m.partition('.')[0] for m in sys.modules}"
-        " & {'typer', 'rich', 'fastapi', 'starlette', 'uvicorn', 'pydantic', 'click'})"
+        " & {'typer', 'rich', 'fastapi', 'starlette', 'uvicorn', 'pydantic', 'click', 'obstore'})"
     )
     assert run([sys.executable, "-c", code]).out.strip() == ""
 
@@ -272,6 +302,13 @@ def test_an_address_of_another_machine_is_one_line_as_well() -> None:
     done = fencepost("serve", "--host", "192.0.2.1", *ports, code=2)
     assert len(done.err.splitlines()) == 1
     assert "192.0.2.1" in done.err
+
+
+def test_a_tier_that_cannot_be_written_to_is_one_line_too(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    url = f"file://{tmp_path}/file/tier"
+    done = fencepost("serve", "--port", "0", "--control-port", "0", FENCEPOST_REMOTE=url, code=2)
+    assert done.err == f"fencepost serve: can't write to the tier {url}: Not a directory\n"
 
 
 @pytest.fixture

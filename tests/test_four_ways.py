@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 import httpx
 import pytest
 
 from fencepost.testing import Cluster
-from fencepost.verbs.bodies import FaultAction
+from fencepost.verbs.bodies import FaultAction, TierFaultBody
 from fencepost.verbs.catalogue import CATALOGUE, VERBS
 from tests.four_ways.meeting import TOPIC, Json
-from tests.four_ways.rows import FAULTS, ROWS, Row
+from tests.four_ways.rows import FAULTS, ROWS, TIER, Given, Row
 from tests.four_ways.ways import WAYS, Cast, RefusedSo
 
 VOLATILE: Final = frozenset(
@@ -34,9 +34,10 @@ def cast(fencepost: Cluster, tmp_path: Path) -> Iterator[Cast]:
 
 def test_every_verb_has_a_row() -> None:
     assert {row.verb for row in ROWS} == VERBS.keys()
-    commands = {row.verb: row.command for row in ROWS}
+    commands = [row.command for row in ROWS]
     for verb in CATALOGUE:
-        assert commands[verb.name].startswith(verb.command)
+        for words in verb.commands:
+            assert [command for command in commands if f"{command} ".startswith(f"{words} ")]
 
 
 def test_every_kind_of_fault_and_every_selector_has_a_row() -> None:
@@ -48,16 +49,27 @@ def test_every_kind_of_fault_and_every_selector_has_a_row() -> None:
     assert {name for given in set_by for name in given} == takes.model_fields.keys()
 
 
+def test_every_operation_that_a_tier_fault_hits_and_all_it_does_has_a_row() -> None:
+    set_by = [row.given for row in TIER if row.verb == "add_tier_fault"]
+    operations = get_args(TierFaultBody.model_fields["operation"].annotation)
+    assert {given["operation"] for given in set_by} == set(operations)
+    assert {name for given in set_by for name in given} == TierFaultBody.model_fields.keys()
+
+
 @pytest.mark.parametrize(
     "row",
     [
-        pytest.param(row, id=row.name, marks=pytest.mark.fencepost(brokers=3, clock=row.clock))
+        pytest.param(
+            row,
+            id=row.name,
+            marks=pytest.mark.fencepost(brokers=3, clock=row.clock, configs=dict(row.configs)),
+        )
         for row in ROWS
     ],
 )
 def test_the_same_in_every_way(cast: Cast, row: Row) -> None:
     came = {name: _came_of(cast, row, name) for name in WAYS}
-    expected = {"answer": row.answers, "seen": row.changes, "met": row.told}
+    expected = {"answer": row.answers, "seen": row.changes, "met": row.told, "then": row.then}
     assert matches(came["HTTP"], {part: each for part, each in expected.items() if each})
     for name in WAYS:
         assert came[name] == came["HTTP"], name
@@ -71,6 +83,7 @@ def _came_of(cast: Cast, row: Row, way: str) -> Json:
     except RefusedSo as error:
         answer, refused = None, str(error)
     assert refused == row.refused, way
+    then = None if row.after is None else _asked(cast, *row.after)
     seen = _seen(cast)
     if row.clock == "manual":
         seen["elapsed_ms"] = seen["cluster"]["clock"]["now_ms"] - now_ms
@@ -79,7 +92,15 @@ def _came_of(cast: Cast, row: Row, way: str) -> Json:
         met = row.meets(cast.broker)
         met["log_end"] = cast.ask("partition", {"topic": TOPIC, "partition": 0})["high_watermark"]
         met["hits"] = sum(each["hits"] for each in cast.ask("faults", {}))
-    return {"answer": settled(answer), "seen": settled(seen), "met": met}
+    return {"answer": settled(answer), "seen": settled(seen), "met": met, "then": settled(then)}
+
+
+def _asked(cast: Cast, name: str, given: Given) -> Json:
+    """What a verb answers, or by which code it is refused."""
+    try:
+        return cast.ask(name, given)
+    except RefusedSo as error:
+        return str(error)
 
 
 def _seen(cast: Cast) -> dict[str, Json]:
@@ -92,6 +113,7 @@ def _seen(cast: Cast) -> dict[str, Json]:
         "topics": topics,
         "partition": partition,
         "faults": cast.ask("faults", {}),
+        "tier_faults": cast.ask("tier_faults", {}),
     }
 
 
@@ -101,7 +123,7 @@ def settled(found: Json) -> Json:
         return [settled(each) for each in found]
     if not isinstance(found, dict):
         return found
-    changing = VOLATILE | ({"id"} if "hits" in found else set())
+    changing = VOLATILE | ({"id"} if {"hits", "end_offset"} & found.keys() else set())
     changing |= {"epoch"} if "isolated_from" in found else set()  # of a registration
     return {name: settled(each) for name, each in found.items() if name not in changing}
 

@@ -85,12 +85,13 @@ def test_kcat_does_what_the_readme_shows(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["steer", "control", "replicas", "brokers", "time", "faults", "seen"]
+    "name", ["steer", "control", "replicas", "brokers", "time", "faults", "tier", "seen"]
 )
 def test_the_commands_that_steer_work(name: str, tmp_path: Path) -> None:
     tool("curl")
     clock = "manual" if name == "time" else "real"
-    served = serve(tmp_path / "log", "--topic", "greetings:1:3", "--clock", clock)
+    tier = ("--remote", "memory:") if name == "tier" else ()
+    served = serve(tmp_path / "log", "--topic", "greetings:1:3", "--clock", clock, *tier)
     assert served.control is not None
     assert served.process is not None
     for command, _ in commands(name):

@@ -56,23 +56,35 @@ class Reader:
 
     def type(self, command: str, shown: str = "") -> None:
         """Type a command. :raises AssertionError: When it fails, or prints something else."""
+        if self.brokers:
+            command = command.replace(f"127.0.0.1:{PORTS[0]}", self.brokers[0])
         self.terminal.say(f"{command}\necho {_END} $?")
         *printed, end = self.terminal.hear_until(lambda line: line.startswith(_END), PATIENCE_S)
         text = "\n".join(printed)
         assert end == f"{_END} 0", f"{command}: {end}\n{text}"
         assert is_as_shown(text, shown), f"{command} printed\n{text}\nshown is\n{shown}"
 
-    def _serve(self, activate: str, serve: str) -> None:
+    def _serve(self, *commands: str) -> None:
         """The second terminal. The cluster takes free ports, and the reader is told which."""
-        activated = self.folder / activate.removeprefix("source ")
-        assert activated.is_file()
+        *before, serve = commands
         program, *options = shlex.split(serve)
+        command = [str(self._programs(before) / program), *options]
+        if self.served is not None:
+            self.served.stop()
         free = {"FENCEPOST_PORT": "0", "FENCEPOST_CONTROL_PORT": "0"}
-        command = [str(activated.with_name(program)), *options]
         self.served = start("tutorial", command, self.folder / "served.log", env=free)
         ready = json.loads(self.served.first_line(READY_S))
         self.brokers = tuple(ready["bootstrap"].split(","))
         self.type(f"export FENCEPOST_CONTROL={ready['control']}")
+
+    def _programs(self, before: list[str]) -> Path:
+        """The folder of programs: that of the environment that is activated before, if one is."""
+        if not before:
+            return Path(sys.executable).parent
+        (activate,) = before
+        activated = self.folder / activate.removeprefix("source ")
+        assert activated.is_file()
+        return activated.parent
 
     def _here(self, text: str) -> str:
         """A file of the page, for the ports that there are."""

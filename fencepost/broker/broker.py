@@ -1,18 +1,22 @@
 """One broker: its view of the cluster, its replicas, and the handlers' way to both."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar, cast
+from uuid import UUID
 
 from fencepost.broker.configs.resolve import BrokerConfigs, TopicSettings
 from fencepost.broker.context import Context, Handler
 from fencepost.broker.coordination import Coordination
-from fencepost.broker.disk import Disk, MakeLog
-from fencepost.broker.events import Events
+from fencepost.broker.disk import Disk
+from fencepost.broker.events import Events, Kind
 from fencepost.broker.faults.registry import Faults
-from fencepost.broker.follower import Follower, Hold
+from fencepost.broker.features import under
+from fencepost.broker.follower import Follower
+from fencepost.broker.follower_steps import Hold
 from fencepost.broker.groups.coordinator import GroupCoordinator
 from fencepost.broker.image import INTERNAL_TOPICS, ClusterImage, PartitionImage, TopicImage
 from fencepost.broker.isr import InSyncReplicas
@@ -23,10 +27,13 @@ from fencepost.broker.replica import Consider, Replica, Ring
 from fencepost.broker.scheduler import Scheduler
 from fencepost.broker.sessions import FetchSessions
 from fencepost.broker.telemetry import ClientInstances
+from fencepost.broker.tiering.manager import RemoteLogManager
 from fencepost.broker.topic_plans import NewTopic
 from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.config import LogConfig
+from fencepost.storage.files.failures import StorageFailure
+from fencepost.storage.tier.objects import ObjectStore
 
 if TYPE_CHECKING:
     from fencepost.broker.controller import Controller
@@ -48,17 +55,21 @@ class Broker:
         rng: random.Random,
         network: "Network",
         controller: "Controller",
-        make_log: MakeLog,
+        disk: Disk,
         producer_ids: ProducerIds,
         events: Events,
         faults: Faults,
+        objects: ObjectStore | None = None,
         ceilings: Mapping[str, int],
+        guarded: bool,
         offset_value_version: int,
     ) -> None:
         """What it is given.
 
+        :param objects: The remote tier; None where there is none.
         :param ceilings: The highest versions that it serves (``--api-max``, ``--like-kafka``), by
             API name, where they are not the highest that there are; below the lowest: none at all.
+        :param guarded: Whether versions wait for the features that guard them (KIP-1023).
         """
         self.broker_id = broker_id
         self.running = True
@@ -73,7 +84,10 @@ class Broker:
         self.producer_ids = producer_ids
         self.events = events
         self.faults = faults
-        self.ceilings = ceilings
+        self._given_ceilings = ceilings
+        self._guarded = guarded
+        self.ceilings = self._ceilings_of(view)
+        """The highest versions that it serves now, as it is given them."""
         self.in_sync = InSyncReplicas(self)
         self.holds: dict[tuple[str, int], Hold] = {}
         """The partitions whose replica a test keeps from fetching, whatever becomes of it."""
@@ -81,7 +95,10 @@ class Broker:
         self.sessions = FetchSessions(rng, configs)
         self.telemetry = ClientInstances()
         self.coordination = Coordination(self, offset_value_version)
-        self.disk = Disk(make_log)
+        self.disk = disk
+        self.tiering = RemoteLogManager(self, objects)
+        self.offline: dict[tuple[str, int], UUID] = {}
+        """The ids of topics whose replica here can't use its log, by topic and index."""
         self._controller = controller
         self._followers: dict[tuple[str, int], Follower] = {}
         # What each replica is given; made once, because there are many.
@@ -148,6 +165,9 @@ class Broker:
             return handler.handle(ctx, request)
         except ControllerUnreachable:
             return handler.refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+        except StorageFailure as failure:
+            self._fail_named(failure)
+            return handler.refuse(request, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def apply(self, image: ClusterImage, changed: frozenset[str]) -> None:
         """Take a new view, and become what it says in the topics that changed.
@@ -156,8 +176,10 @@ class Broker:
         """
         before, self.view = self.view, image
         self.configs.update(image)
+        if image.features is not before.features:
+            self.ceilings = self._ceilings_of(image)
         if not image.topics:
-            self._drop_all()
+            self._drop_all(before)
         for name in changed if image.topics else ():
             old, new = before.topics.get(name), image.topics.get(name)
             if old is not None and (new is None or new.topic_id != old.topic_id):
@@ -184,12 +206,15 @@ class Broker:
         for follower in self._followers.values():
             follower.stop()
         self._followers.clear()
+        self.tiering.go_down()
         for key, replica in self.replicas.items():
             if replica.is_leader:
                 self.coordination.on_resigned(replica)
             self.disk.put(key, replica, crash=crash)
             replica.resign()
+        self.disk.end(crash=crash)
         self.replicas.clear()
+        self.offline.clear()
         self.in_sync.forget()
         self.sessions.clear()
         self.telemetry.clear()
@@ -200,7 +225,10 @@ class Broker:
         self.network.begin_life(self.broker_id)
         self.view = image
         self.configs.update(image)
+        self.ceilings = self._ceilings_of(image)
+        self.disk.begin()
         self.disk.forget_all_but(image)
+        self.tiering.come_up(image)
         for topic in image.topics.values():
             self._take(topic, None)
 
@@ -208,12 +236,68 @@ class Broker:
         """Lose a replica's records; it goes on with an empty log, as a follower at first."""
         replica = self.replicas.get((topic, index))
         if replica is None:
+            self.offline.pop((topic, index), None)
             self.disk.drop(topic, index)
             return
         partition = self.view.partition(topic, index)
         self._forget(topic, index)
         if partition is not None:
             self._new_replica(self.view.topics[topic], index, replica.log.config)
+
+    def fail(self, replica: Replica, failure: StorageFailure) -> None:
+        """A replica's log can't be used any more: it is offline until the broker starts anew.
+
+        The others are served on. The controller hears of it at the end of this turn.
+        """
+        key = (replica.topic, replica.index)
+        if self.replicas.get(key) is not replica:
+            return
+        del self.replicas[key]
+        follower = self._followers.pop(key, None)
+        if follower is not None:
+            follower.stop()
+        if replica.is_leader:
+            self.coordination.on_resigned(replica)
+        self.tiering.leave(replica)
+        self.disk.abandon(replica)
+        self._note_offline(key, replica.topic_id, failure)
+        replica.failed = True
+        replica.resign()
+
+    @contextmanager
+    def failing(self, replica: Replica) -> Iterator[None]:
+        """Where a replica's log is used: if that fails, the replica is offline."""
+        try:
+            yield
+        except StorageFailure as failure:
+            self.fail(replica, failure)
+
+    def report_failures(self) -> None:
+        """Tell the controller which replicas are offline here, also those that it knows of."""
+        if self.offline:
+            failed = [(topic, topic_id, at) for (topic, at), topic_id in self.offline.items()]
+            self.ask_controller(
+                lambda controller: controller.fail_replicas(self.broker_id, failed),
+                _nothing_more,
+                _nothing_heard,
+            )
+
+    def _fail_named(self, failure: StorageFailure) -> None:
+        for replica in list(self.replicas.values()):
+            if replica.log.name == failure.log:
+                self.fail(replica, failure)
+
+    def _note_offline(self, key: tuple[str, int], topic_id: UUID, failure: StorageFailure) -> None:
+        self.offline[key] = topic_id
+        topic, index = key
+        self.events.emit(
+            Kind.REPLICA_FAILED,
+            topic=topic,
+            partition=index,
+            broker=self.broker_id,
+            error=failure.why,
+        )
+        self.scheduler.soon(self.report_failures)
 
     def hold(self, topic: str, index: int, at: int | None) -> None:
         """Keep its replica from fetching, from ``at`` on (exclusive end) or from now on (None)."""
@@ -298,14 +382,23 @@ class Broker:
             if self.broker_id not in partition.replicas:
                 self._forget(topic.name, index)
                 continue
-            if replica is None:
+            if replica is None and (topic.name, index) not in self.offline:
                 replica = self._new_replica(topic, index, settings.log)
+            if replica is None:
+                continue
             replica.log.config = settings.log
             replica.min_insync_replicas = settings.min_insync_replicas
-            self._set_role(replica, partition)
+            with self.failing(replica):
+                self._set_role(replica, partition)
+                self.tiering.become(replica)
 
-    def _new_replica(self, topic: TopicImage, index: int, config: LogConfig) -> Replica:
-        log, high_watermark = self.disk.take(topic, index, config)
+    def _new_replica(self, topic: TopicImage, index: int, config: LogConfig) -> Replica | None:
+        """A replica with what the disk has of it; None where that fails, and it is offline."""
+        try:
+            log, high_watermark = self.disk.take(topic, index, config)
+        except StorageFailure as failure:
+            self._note_offline((topic.name, index), topic.topic_id, failure)
+            return None
         replica = Replica(
             topic=topic.name,
             topic_id=topic.topic_id,
@@ -314,6 +407,7 @@ class Broker:
             log=log,
             ring=self._ring,
             consider=self._consider,
+            fail=self.fail,
             high_watermark=high_watermark,
         )
         self.replicas[topic.name, index] = replica
@@ -339,6 +433,10 @@ class Broker:
                 follower.hold = self.holds.get(key)
             follower.poke()
 
+    def _ceilings_of(self, image: ClusterImage) -> Mapping[str, int]:
+        given = self._given_ceilings
+        return under(image.features, given) if self._guarded else given
+
     def _note_registrations(self, before: ClusterImage) -> None:
         """Brokers are registered anew: what they fetched before admits them to no ISR any more."""
         brokers = self.view.brokers
@@ -351,10 +449,13 @@ class Broker:
                 replica.reconsider(anew)
 
     def _drop(self, topic: TopicImage) -> None:
+        """Lose a topic that was deleted."""
+        self.tiering.delete_topic(topic)
         for index in range(len(topic.partitions)):
             self._forget(topic.name, index)
 
     def _forget(self, topic: str, index: int) -> None:
+        self.offline.pop((topic, index), None)
         self.disk.drop(topic, index)
         follower = self._followers.pop((topic, index), None)
         if follower is not None:
@@ -364,21 +465,26 @@ class Broker:
             if replica.is_leader:
                 self.coordination.on_resigned(replica)
             replica.resign()
-            self.disk.discard([replica.log])
+            self.tiering.leave(replica)
+            self.disk.remove([replica])
 
-    def _drop_all(self) -> None:
+    def _drop_all(self, before: ClusterImage) -> None:
         """No topic is left, as after a reset: what is to be quick is not done one by one."""
+        for topic in before.topics.values():
+            self.tiering.delete_topic(topic)
         gone = list(self.replicas.values())
         self.replicas.clear()
         for follower in self._followers.values():
             follower.stop()
         self._followers.clear()
+        self.offline.clear()
         self.disk.clear()
         for replica in gone:
             if replica.is_leader:
                 self.coordination.on_resigned(replica)
             replica.resign()
-        self.disk.discard([replica.log for replica in gone])
+            self.tiering.leave(replica)
+        self.disk.remove(gone)
 
 
 def _is_set(replica: Replica | None, settings: TopicSettings) -> bool:
@@ -388,6 +494,14 @@ def _is_set(replica: Replica | None, settings: TopicSettings) -> bool:
         and replica.log.config is settings.log
         and replica.min_insync_replicas == settings.min_insync_replicas
     )
+
+
+def _nothing_more(_answer: None) -> None:
+    """The controller has heard it, and the next view says what came of it."""
+
+
+def _nothing_heard() -> None:
+    """It is told again when the controller can be reached (`steering.rejoin`)."""
 
 
 _HANDLERS: dict[int, Handler] = {}

@@ -2,15 +2,16 @@
 
 import random
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.configs.resolve import BrokerConfigs, static_configs
 from fencepost.broker.controller import Controller
+from fencepost.broker.disk import Disk, MemoryDisk
 from fencepost.broker.events import Events, Kind
 from fencepost.broker.faults.registry import Faults
 from fencepost.broker.housekeeping import Housekeeping
@@ -18,9 +19,19 @@ from fencepost.broker.image import BrokerImage, ClusterImage
 from fencepost.broker.network import CONTROLLER, Carry, Network, at_once
 from fencepost.broker.producer_ids import ProducerIds
 from fencepost.broker.scheduler import Clock, Scheduler
+from fencepost.broker.tiering.counts import CountedObjects, TierCounts
+from fencepost.broker.tiering.faults import FaultyObjects, TierFaults
 from fencepost.broker.topic_plans import NewTopic
 from fencepost.storage.config import LogConfig
 from fencepost.storage.memory import MemoryLog
+from fencepost.storage.tier.objects import MemoryObjects, ObjectStore
+
+if TYPE_CHECKING:
+    from fencepost.broker.data_dir import DataDir
+    from fencepost.broker.persistence import Persistence
+
+MakeObjects: TypeAlias = Callable[[Scheduler], ObjectStore]
+"""Makes a remote tier that tells its outcomes where the scheduler runs."""
 
 DEFAULTS: Final = {"group.initial.rebalance.delay.ms": "0"}
 """Static configs that differ from Kafka's defaults, as they do in the file that Kafka ships."""
@@ -65,25 +76,45 @@ class ClusterOptions:
 class Cluster:
     """Brokers 1 to N. It is driven by calls; whoever drives it runs its scheduler."""
 
-    def __init__(self, options: ClusterOptions, clock: Clock, carry: Carry = at_once) -> None:
+    def __init__(
+        self,
+        options: ClusterOptions,
+        clock: Clock,
+        carry: Carry = at_once,
+        *,
+        data_dir: "DataDir | None" = None,
+        make_objects: MakeObjects | None = None,
+    ) -> None:
         """Start it.
 
         :param carry: What carries messages between the nodes: at once in service.
+        :param data_dir: Where it is kept, and goes on if it has been before; None is in memory.
+        :param make_objects: Makes the remote tier, if the configs have any; None is one in memory.
+        :raises DataDirUnusable: When it can't be kept there.
         """
         self.options = options
         self.scheduler = Scheduler(clock)
         self.events = Events(self.scheduler)
-        self.rng = random.Random(options.seed)
+        self.rng = _random(options.seed, data_dir)
         self.faults = Faults(self.scheduler, self.events, options.seed)
         self.network = Network(carry)
+        self.persistence = self._persist(data_dir)
+        """What keeps it in its data directory, where it has one."""
         self._configs = self._make_configs(CONTROLLER, {**DEFAULTS, **options.configs})
+        self.tier_faults = TierFaults(self.scheduler, self.events)
+        self.tier_counts = TierCounts()
+        self.objects = self._make_objects(make_objects)
+        """The remote tier itself, before which no faults stand; None where there is none."""
         self.controller = Controller(
             brokers=_broker_images(options),
-            cluster_id=_cluster_id(self.rng),
+            cluster_id=_cluster_id(self.rng, data_dir),
             rng=self.rng,
             settings=self._configs.topic,
             publish=self._publish,
+            downgrades_unsafely=options.conformance is Conformance.KIP,
         )
+        if data_dir is not None:
+            data_dir.name_cluster(self.controller.image.cluster_id)
         self._published = self.controller.image
         self._unheard: dict[int, frozenset[str]] = {}
         """Topics that changed in views that did not reach a broker, by broker."""
@@ -91,6 +122,11 @@ class Cluster:
             broker_id: self._make_broker(broker_id, address)
             for broker_id, address in enumerate(options.addresses, start=1)
         }
+        if self.persistence is not None:
+            image = self.persistence.remembered(self.controller.image)
+            self._configs.update(image)
+            self.controller.remember(image)
+            self.persistence.begin(self.controller)
         self._start()
 
     def reset(self) -> None:
@@ -101,6 +137,7 @@ class Cluster:
         mistaken for it.
         """
         self.faults.reset()
+        self.tier_faults.reset()
         self.controller.forget_everything()
         for broker in self.brokers.values():
             broker.holds.clear()
@@ -109,18 +146,33 @@ class Cluster:
         self._start()
         self.events.emit(Kind.RESET)
 
+    def close(self) -> None:
+        """End it in order, so that it can go on from its data directory; nothing without one."""
+        if self.persistence is not None:
+            self.persistence.close(self.brokers.values())
+
     def inform(self, broker_id: int) -> None:
         """Send a broker the newest image: for one that did not hear of all before."""
         self._inform(broker_id, self.controller.image, frozenset())
 
+    def _persist(self, data_dir: "DataDir | None") -> "Persistence | None":
+        if data_dir is None:
+            return None
+        from fencepost.broker.persistence import Persistence  # a start in memory is quicker
+
+        return Persistence(data_dir, self.scheduler, self.events, self.rng)
+
     def _start(self) -> None:
         for topic in self.options.topics:
-            self.controller.create_topic(topic)
+            if topic.name not in self.controller.image.topics:  # of an earlier process
+                self.controller.create_topic(topic)
         self.scheduler.run_due()
 
     def _publish(self, image: ClusterImage, changed: frozenset[str]) -> None:
         self._configs.update(image)
         before, self._published = self._published, image
+        if self.persistence is not None:
+            self.persistence.note(before, image, changed)
         self.events.compare(before, image, changed)
         self.faults.elections.note(before.topics, image.topics, changed)
         for broker_id in self.brokers:
@@ -148,14 +200,15 @@ class Cluster:
     def _make_configs(self, node: int, static: Mapping[str, str]) -> BrokerConfigs:
         apache = self.options.conformance is Conformance.APACHE
         template = LogConfig(require_zero_base_offset=apache, validate_records=apache)
+        if self.persistence is not None and self.persistence.data_dir.sync:
+            template = replace(template, flush_messages=1)
         gate = {"list.offsets.gate": "kafka"} if apache else {}
-        return BrokerConfigs(
-            node, {**gate, **static}, log_template=template, gate_despite_unclean=apache
-        )
+        return BrokerConfigs(node, {**gate, **static}, log_template=template, apache=apache)
 
     def _make_broker(self, broker_id: int, address: Address) -> Broker:
-        options = self.options
+        options, persistence = self.options, self.persistence
         apache = options.conformance is Conformance.APACHE
+        log_dir = None if persistence is None else persistence.log_dir(broker_id)
         own = static_configs(
             {**DEFAULTS, **options.configs},
             broker_id=broker_id,
@@ -163,6 +216,8 @@ class Cluster:
             port=address.port,
             advertised_host=address.advertised_host,
             rack=_rack(options, broker_id),
+            log_dir=None if log_dir is None else str(log_dir.directory),
+            sync=log_dir is not None and log_dir.syncs,
         )
         broker = Broker(
             broker_id,
@@ -172,7 +227,7 @@ class Cluster:
             rng=self.rng,
             network=self.network,
             controller=self.controller,
-            make_log=lambda name, config: MemoryLog(name, config, now_ms=self.scheduler.now_ms()),
+            disk=self._memory() if log_dir is None else log_dir,
             producer_ids=ProducerIds(
                 partial(self._next_producer_ids, broker_id),
                 self.scheduler,
@@ -180,12 +235,34 @@ class Cluster:
             ),
             events=self.events,
             faults=self.faults,
+            objects=self._as_used(self.objects),
             ceilings=options.api_max,
+            guarded=not apache,
             offset_value_version=4 if apache else 3,
         )
         self.network.join(broker)
         Housekeeping(broker).start()
+        if persistence is not None:
+            persistence.look_after(broker)
         return broker
+
+    def _as_used(self, objects: ObjectStore | None) -> ObjectStore | None:
+        """The tier as brokers have it: counted, and behind its faults."""
+        if objects is None:
+            return None
+        return CountedObjects(FaultyObjects(objects, self.tier_faults), self.tier_counts)
+
+    def _make_objects(self, make_objects: MakeObjects | None) -> ObjectStore | None:
+        if not self._configs.remote_log_storage_system_enable:
+            return None
+        if make_objects is None:
+            return MemoryObjects(self.scheduler.soon)
+        return make_objects(self.scheduler)
+
+    def _memory(self) -> Disk:
+        return MemoryDisk(
+            lambda name, config: MemoryLog(name, config, now_ms=self.scheduler.now_ms())
+        )
 
 
 def _broker_images(options: ClusterOptions) -> list[BrokerImage]:
@@ -206,8 +283,22 @@ def _rack(options: ClusterOptions, broker_id: int) -> str | None:
     return options.configs.get("broker.rack")
 
 
-def _cluster_id(rng: random.Random) -> str:
-    """22 characters of URL-safe base64, as Kafka's tools make them; never beginning with a dash."""
+def _random(seed: int, data_dir: "DataDir | None") -> random.Random:
+    """What a seed comes to; not the same again in a process that goes on where one has ended.
+
+    Else a topic would get the id that another one had.
+    """
+    starts = 0 if data_dir is None or data_dir.known is None else data_dir.known.starts
+    return random.Random(f"{seed} after {starts}" if starts else seed)
+
+
+def _cluster_id(rng: random.Random, data_dir: "DataDir | None") -> str:
+    """22 characters of URL-safe base64, as Kafka's tools make them; never beginning with a dash.
+
+    A cluster that has been before has the one that it had.
+    """
+    if data_dir is not None and data_dir.cluster_id:
+        return data_dir.cluster_id
     while True:
         text = urlsafe_b64encode(rng.randbytes(16)).decode().rstrip("=")
         if not text.startswith("-"):

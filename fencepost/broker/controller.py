@@ -11,6 +11,7 @@ from uuid import UUID
 
 from fencepost.broker.configs.resolve import TopicSettings
 from fencepost.broker.elections import Election, Rules, appoint, conclude, may_lead_cleanly
+from fencepost.broker.features import NEWEST, Levels
 from fencepost.broker.image import (
     BrokerImage,
     ClusterImage,
@@ -53,16 +54,21 @@ class Controller:
         rng: random.Random,
         settings: Callable[[str], TopicSettings],
         publish: Publish,
+        downgrades_unsafely: bool = True,
     ) -> None:
         """What it is given.
 
         :param settings: A topic's configs, as of the newest image that was published.
+        :param downgrades_unsafely: Whether a feature may lose metadata when it is asked for.
         """
         registered = {broker.broker_id: broker for broker in brokers}
         self._settings = settings
         self._rng = rng
         self._publish = publish
         self._next_producer_id = 0
+        self.downgrades_unsafely = downgrades_unsafely
+        self.note_producer_ids: Callable[[int], None] = _unkept
+        """Told the next producer id, before any below it is given out."""
         self.image = ClusterImage(
             version=1,
             cluster_id=cluster_id,
@@ -145,6 +151,8 @@ class Controller:
             problem = f"broker {leader} has no replica of {name}: {list(partition.replicas)} have"
         elif not self.is_online(leader):
             problem = f"broker {leader} is offline"
+        elif leader in partition.failed:
+            problem = f"the log of {name} on broker {leader} has failed: stop and start the broker"
         elif not unclean and not may_lead_cleanly(partition, leader):
             problem = (
                 f"broker {leader} is not in the ISR of {name}, which is {list(partition.isr)}: "
@@ -197,6 +205,8 @@ class Controller:
             return ErrorCode.INVALID_REQUEST
         if not all(self._may_join(*member) for member in proposal.isr):
             return ErrorCode.INELIGIBLE_REPLICA
+        if any(broker_id in partition.failed for broker_id, _ in proposal.isr):
+            return ErrorCode.INELIGIBLE_REPLICA
         return None
 
     def _may_join(self, broker_id: int, broker_epoch: int) -> bool:
@@ -247,6 +257,28 @@ class Controller:
         broker = self.image.brokers[broker_id]
         self._set_broker(replace(broker, fenced=False, epoch=broker.epoch + 1), leaves=False)
 
+    def fail_replicas(self, broker_id: int, replicas: Iterable[tuple[str, UUID, int]]) -> None:
+        """A broker can't use these replicas' logs: it leaves their ISRs, and others lead.
+
+        They are offline until it is registered anew.
+
+        :param replicas: Topic, its id, and index; what it has told of before stays as it is.
+        """
+        changes = {}
+        for name, topic_id, index in replicas:
+            topic, before = self.image.topics.get(name), self.image.partition(name, index)
+            if topic is None or topic.topic_id != topic_id or before is None:
+                continue
+            if broker_id not in before.replicas or broker_id in before.failed:
+                continue
+            failed = replace(before, failed=(*before.failed, broker_id))
+            after = self._settled(name, failed, gone=(broker_id,))
+            if after is failed:
+                after = replace(failed, partition_epoch=failed.partition_epoch + 1)
+            changes[name, index] = after
+        if changes:
+            self.update_partitions(changes)
+
     def lose_replica(self, topic: str, index: int, broker_id: int) -> None:
         """A broker has lost a replica's records: it leaves the ISR, and its registration is over.
 
@@ -255,7 +287,7 @@ class Controller:
 
         :raises ControllerError: UNKNOWN_TOPIC_OR_PARTITION where there is no such partition.
         """
-        before = self.partition(topic, index)
+        before = _working(self.partition(topic, index), broker_id)
         broker = self.image.brokers[broker_id]
         isr = [b for b in before.isr if b != broker_id]
         after = conclude(before, self.rules(topic), isr=isr, lost=[broker_id])
@@ -281,7 +313,8 @@ class Controller:
         for name, index, partition in self._partitions(self.image.topics):
             if broker.broker_id in partition.replicas:
                 gone = (broker.broker_id,) if leaves else ()
-                after = self._settled(name, partition, gone)
+                before = partition if leaves else _working(partition, broker.broker_id)
+                after = self._settled(name, before, gone)
                 if after is not partition:
                     touched[name, index] = after
         self.update_partitions(touched)
@@ -302,7 +335,13 @@ class Controller:
             for index, partition in enumerate(self.image.topics[name].partitions):
                 yield name, index, partition
 
-    # -- configs and ids ------------------------------------------------------------------------
+    # -- features, configs and ids --------------------------------------------------------------
+
+    def update_features(self, levels: Levels) -> None:
+        """Finalize levels that `features.refusal` has nothing against; nothing where they are."""
+        features = {**self.image.features, **levels}
+        if features != self.image.features:
+            self._next(replace(self.image, features=features), set())
 
     def set_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
         """Replace the dynamic configs of a topic."""
@@ -321,12 +360,54 @@ class Controller:
         """Producer ids that nobody has had."""
         first = self._next_producer_id
         self._next_producer_id += count
+        self.note_producer_ids(self._next_producer_id)
         return range(first, first + count)
 
+    def skip_producer_ids(self, below: int) -> None:
+        """Never give out ids lower than this one: somebody has had them."""
+        self._next_producer_id = max(self._next_producer_id, below)
+        self.note_producer_ids(self._next_producer_id)
+
     def forget_everything(self) -> None:
-        """Back to no topics and no dynamic configs; brokers stay."""
-        empty = replace(self.image, topics={}, names={}, topic_configs={}, broker_configs={})
+        """Back to the newest features, no topics and no dynamic configs; brokers stay."""
+        empty = replace(
+            self.image,
+            topics={},
+            names={},
+            topic_configs={},
+            broker_configs={},
+            features=NEWEST,
+        )
         self._next(empty, set(self.image.topics))
+
+    # -- a cluster that has been before ---------------------------------------------------------
+
+    def remember(self, image: ClusterImage) -> None:
+        """Know the cluster as it was; brokers hear of it when it is announced."""
+        self.image = image
+
+    def resume(
+        self,
+        conclude: Callable[[str, int, PartitionImage], PartitionImage],
+        next_producer_id: int,
+    ) -> None:
+        """Conclude what becomes of every partition, by topic and index, before it is told."""
+        topics = {
+            name: replace(
+                topic,
+                partitions=tuple(
+                    conclude(name, index, partition)
+                    for index, partition in enumerate(topic.partitions)
+                ),
+            )
+            for name, topic in self.image.topics.items()
+        }
+        self.image = replace(self.image, topics=topics)
+        self._next_producer_id = next_producer_id
+
+    def announce(self) -> None:
+        """Let the brokers hear of everything."""
+        self._next(self.image, set(self.image.topics))
 
     # -- inside ---------------------------------------------------------------------------------
 
@@ -343,3 +424,14 @@ class Controller:
                 settled[name, index] = after
         if settled:
             self.update_partitions(settled)
+
+
+def _working(partition: PartitionImage, broker_id: int) -> PartitionImage:
+    """The partition, where a broker's log has not failed, or does not any more."""
+    if broker_id not in partition.failed:
+        return partition
+    return replace(partition, failed=tuple(b for b in partition.failed if b != broker_id))
+
+
+def _unkept(_next_producer_id: int) -> None:
+    """Nobody keeps it: ids begin anew with the process."""

@@ -10,6 +10,7 @@ from fencepost.broker.scheduler import Scheduler
 from fencepost.broker.waits import Wait
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import Record, iter_headers, iter_records
+from fencepost.storage.files.failures import StorageFailure
 from fencepost.storage.log import AppendOrigin, AppendRejected
 
 if TYPE_CHECKING:
@@ -48,12 +49,16 @@ class ReplicaLog:
         log = self._replica.log
         offset = log.log_start_offset
         while offset < log.log_end_offset:
-            read = log.read(
-                offset,
-                max_bytes=_READ_BYTES,
-                upper_bound=log.log_end_offset,
-                min_one_batch=True,
-            )
+            try:
+                read = log.read(
+                    offset,
+                    max_bytes=_READ_BYTES,
+                    upper_bound=log.log_end_offset,
+                    min_one_batch=True,
+                )
+            except StorageFailure as failure:
+                self._replica.fail(self._replica, failure)  # which ends the shard as well
+                return
             for buffer in read.buffers:
                 for at, header in iter_headers(buffer):
                     offset = header.last_offset + 1

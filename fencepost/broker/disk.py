@@ -1,7 +1,7 @@
 """What a broker keeps when its process ends: its replicas' logs and their high watermarks."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from fencepost.broker.image import ClusterImage, TopicImage
@@ -11,6 +11,58 @@ from fencepost.storage.log import Log
 
 MakeLog = Callable[[str, LogConfig], Log]
 """Makes a log by its name (``topic-0``) and configs."""
+Discard = Callable[[Iterator[None]], None]
+"""Takes the steps that free what is lost: quick ones, now or bit by bit."""
+
+
+class Disk(Protocol):
+    """One broker's logs while no replica has them.
+
+    A replica takes its log from it. The log comes back when the broker ends (`put`), or is lost
+    with the replica (`remove`).
+    """
+
+    discard: Discard
+    """Frees what is lost; the edge sets it, to have it done bit by bit."""
+
+    def begin(self) -> None:
+        """The broker's process starts, and finds what is there."""
+
+    def take(self, topic: TopicImage, index: int, config: LogConfig) -> tuple[Log, int]:
+        """A replica's log and high watermark; a new log where there is none of this topic id.
+
+        :raises StorageFailure: When it can't be opened or made.
+        """
+
+    def put(self, key: tuple[str, int], replica: Replica, *, crash: bool) -> None:
+        """Keep a replica's log, by topic and index.
+
+        :param crash: Whether its high watermark was written at the last checkpoint only.
+        """
+
+    def end(self, *, crash: bool) -> None:
+        """The broker's process has ended; all its replicas' logs are here.
+
+        :param crash: Whether it had no time to say so.
+        """
+
+    def abandon(self, replica: Replica) -> None:
+        """Let go of a log that failed, and keep what there is of it."""
+
+    def remove(self, replicas: Sequence[Replica]) -> None:
+        """Lose the logs of replicas that are gone."""
+
+    def drop(self, topic: str, index: int) -> None:
+        """Lose a log that no replica has; it may not be there."""
+
+    def forget_all_but(self, image: ClusterImage) -> None:
+        """Lose the logs of topics that were deleted while the broker was down."""
+
+    def clear(self) -> None:
+        """Lose everything that no replica has."""
+
+    def look(self, topic: str, index: int) -> Log | None:
+        """The log of a replica whose broker is down, to be looked at only."""
 
 
 class _Kept(NamedTuple):
@@ -19,14 +71,16 @@ class _Kept(NamedTuple):
     high_watermark: int
 
 
-class Disk:
-    """One broker's logs while no replica has them."""
+class MemoryDisk:
+    """A `Disk` of logs in memory, which are as durable as the process."""
 
     def __init__(self, make_log: MakeLog) -> None:
         self._make_log = make_log
         self._kept: dict[tuple[str, int], _Kept] = {}
-        self.discard: Callable[[list[Log]], None] = _let_go
-        """Takes the logs that are gone; the edge sets it, to free them bit by bit."""
+        self.discard: Discard = _let_go
+
+    def begin(self) -> None:
+        """Nothing: what was kept is here."""
 
     def put(self, key: tuple[str, int], replica: Replica, *, crash: bool) -> None:
         """Keep a replica's log.
@@ -36,20 +90,31 @@ class Disk:
         high_watermark = replica.checkpoint if crash else replica.high_watermark
         self._kept[key] = _Kept(replica.topic_id, replica.log, high_watermark)
 
+    def end(self, *, crash: bool) -> None:
+        """Nothing: there is nothing to write."""
+
     def take(self, topic: TopicImage, index: int, config: LogConfig) -> tuple[Log, int]:
         """A replica's log and high watermark; a new log where there is none of this topic id."""
         kept = self._kept.pop((topic.name, index), None)
         if kept is not None:
             if kept.topic_id == topic.topic_id:
                 return kept.log, kept.high_watermark
-            self.discard([kept.log])
+            self.discard(dismantled([kept.log]))
         return self._make_log(f"{topic.name}-{index}", config), 0
+
+    def abandon(self, replica: Replica) -> None:
+        """Keep a log that failed, as it is."""
+        self.put((replica.topic, replica.index), replica, crash=True)
+
+    def remove(self, replicas: Sequence[Replica]) -> None:
+        """Lose the logs of replicas that are gone."""
+        self.discard(dismantled([replica.log for replica in replicas]))
 
     def drop(self, topic: str, index: int) -> None:
         """Lose a log that no replica has; it may not be there."""
         kept = self._kept.pop((topic, index), None)
         if kept is not None:
-            self.discard([kept.log])
+            self.discard(dismantled([kept.log]))
 
     def forget_all_but(self, image: ClusterImage) -> None:
         """Lose the logs of topics that were deleted while the broker was down."""
@@ -61,7 +126,7 @@ class Disk:
         """Lose everything that no replica has."""
         kept = [each.log for each in self._kept.values()]
         self._kept.clear()
-        self.discard(kept)
+        self.discard(dismantled(kept))
 
     def look(self, topic: str, index: int) -> Log | None:
         """The log of a replica whose broker is down."""
@@ -69,5 +134,18 @@ class Disk:
         return None if kept is None else kept.log
 
 
-def _let_go(_logs: list[Log]) -> None:
+def dismantled(logs: list[Log]) -> Iterator[None]:
+    """Free logs that are gone, a little with each step."""
+    while logs:
+        yield from logs.pop().dismantle()
+        yield
+
+
+def take_all(steps: Iterable[None]) -> None:
+    """Free what is lost at once."""
+    for _ in steps:
+        pass
+
+
+def _let_go(_steps: Iterator[None]) -> None:
     """Nobody frees logs bit by bit: they go at once, with the last reference."""

@@ -59,6 +59,8 @@ def conclude(
         next leader epoch where the leader is another, or a replica is one no more.
     """
     draft = completed(_assigned(before, isr, assignment))
+    if draft.failed:
+        draft = replace(draft, failed=tuple(b for b in draft.failed if b in draft.replicas))
     draft = _with_eligible(draft, before, frozenset(lost), rules)
     draft = _elected(draft, rules, election)
     if draft == before:
@@ -123,15 +125,16 @@ def _is_large_enough(partition: PartitionImage, rules: Rules) -> bool:
 
 
 def _elected(draft: PartitionImage, rules: Rules, election: Election) -> PartitionImage:
-    clean = [b for b in draft.replicas if rules.is_online(b) and may_lead_cleanly(draft, b)]
+    online = [b for b in draft.replicas if rules.is_online(b) and b not in draft.failed]
+    clean = [b for b in online if may_lead_cleanly(draft, b)]
     if election is Election.PREFERRED and clean[:1] == list(draft.replicas[:1]):
         return _led_by(draft, clean[0], rules)
     if clean:
         return _led_by(draft, draft.leader if draft.leader in clean else clean[0], rules)
     known = _known_leader(draft)
-    fallback = known if known is not None and rules.is_online(known) else None
+    fallback = known if known in online else None
     if fallback is None and election is Election.UNCLEAN:
-        fallback = next(filter(rules.is_online, draft.replicas), None)
+        fallback = next(iter(online), None)
     if fallback is not None:
         return _led_alone_by(draft, fallback)
     last = draft.last_known_elr if draft.leader == NO_LEADER else (draft.leader,)

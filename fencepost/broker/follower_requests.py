@@ -3,6 +3,7 @@
 from typing import Final
 
 from fencepost.broker.configs.resolve import BrokerConfigs
+from fencepost.broker.follower_start import Target
 from fencepost.broker.replica import Replica
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.messages.fetch import (
@@ -25,9 +26,6 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
 FETCH: Final = BY_NAME["fetch"]
 LIST_OFFSETS: Final = BY_NAME["list_offsets"]
 OFFSET_FOR_LEADER_EPOCH: Final = BY_NAME["offset_for_leader_epoch"]
-LATEST: Final = -1
-EARLIEST: Final = -2
-EARLIEST_LOCAL: Final = -4
 _UNKNOWN: Final = -1
 _FIRST_FETCH_WITH_EPOCH: Final = 9
 _FIRST_FETCH_WITH_LAST_EPOCH: Final = 12
@@ -80,16 +78,16 @@ def epoch_end_request(replica: Replica, epoch: int) -> OffsetForLeaderEpochReque
     )
 
 
-def list_offset_request(replica: Replica, timestamp: int, *, version: int) -> ListOffsetsRequest:
-    """For an offset of the leader's log by its special timestamp."""
-    if timestamp == EARLIEST_LOCAL and version < _FIRST_LIST_WITH_LOCAL:
-        timestamp = EARLIEST
+def list_offset_request(replica: Replica, target: Target, *, version: int) -> ListOffsetsRequest:
+    """For an offset of the leader's log; a leader that keeps no tier has its log start here."""
+    if target is Target.EARLIEST_LOCAL and version < _FIRST_LIST_WITH_LOCAL:
+        target = Target.EARLIEST
     partition = ListOffsetsPartition(
         partition_index=replica.index,
         current_leader_epoch=(
             replica.leader_epoch if version >= _FIRST_LIST_WITH_EPOCH else _UNKNOWN
         ),
-        timestamp=timestamp,
+        timestamp=target,
     )
     return ListOffsetsRequest(
         replica_id=replica.broker_id,

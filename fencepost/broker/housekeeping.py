@@ -40,16 +40,20 @@ class Housekeeping:
 
     def _retain(self) -> None:
         now_ms = self._broker.scheduler.now_ms()
-        for replica in self._broker.replicas.values():
-            replica.log.delete_expired(now_ms, replica.high_watermark)
-            replica.log.expire_producers(now_ms)
+        for replica in list(self._broker.replicas.values()):
+            with self._broker.failing(replica):
+                replica.log.delete_expired(now_ms, replica.high_watermark)
+                self._broker.tiering.delete_local(replica, now_ms)
+                replica.log.expire_producers(now_ms)
         self._after(self._broker.configs.log_retention_check_interval_ms, self._retain)
 
     def _compact(self) -> None:
         configs = self._broker.configs
         if configs.log_cleaner_enable:
             now_ms = self._broker.scheduler.now_ms()
-            for replica in self._broker.replicas.values():
-                if replica.log.config.is_compacted:
+            for replica in list(self._broker.replicas.values()):
+                if not replica.log.config.is_compacted:
+                    continue
+                with self._broker.failing(replica):
                     replica.log.compact(now_ms, replica.high_watermark)
         self._after(configs.log_cleaner_backoff_ms, self._compact)

@@ -11,12 +11,9 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
+from fencepost.broker.features import NEWEST, Levels
+
 NO_LEADER: Final = -1
-METADATA_VERSION: Final = "metadata.version"
-SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
-    {METADATA_VERSION: (7, 30)}
-)
-"""Lowest and highest level of each feature (KIP-584), both inclusive: those of Kafka 4.3."""
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -56,6 +53,8 @@ class PartitionImage:
     """Replicas that a reassignment brings (KIP-455); they are among ``replicas``."""
     removing: tuple[int, ...] = ()
     """Replicas that go when the reassignment is complete; until then among ``replicas``."""
+    failed: tuple[int, ...] = ()
+    """Replicas whose broker is up but can't use their log; until it is registered anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +80,8 @@ class ClusterImage:
     cluster_id: str
     controller_id: int
     brokers: Mapping[int, BrokerImage]
-    features: Mapping[str, int] = field(
-        default_factory=lambda: {name: high for name, (_, high) in SUPPORTED_FEATURES.items()}
-    )
-    """Finalized levels."""
-    features_epoch: int = 0
-    """Rises by one whenever a finalized level changes."""
+    features: Levels = field(default_factory=lambda: NEWEST)
+    """Finalized levels of all features (KIP-584)."""
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     names: Mapping[UUID, str] = field(default_factory=dict)
     """Topic names by topic id."""

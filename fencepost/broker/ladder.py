@@ -1,7 +1,7 @@
 """The checks that stand before the work of every partition request, in Kafka's order.
 
-Known topic, known partition, replica here, leader epoch (KIP-320), leader. Written once; a handler
-gets the replica or the error code to answer.
+Known topic, known partition, replica here and its log in order, leader epoch (KIP-320), leader.
+Written once; a handler gets the replica or the error code to answer.
 """
 
 from fencepost.broker.broker import Broker
@@ -30,6 +30,8 @@ def find_replica(
     """The replica on this broker, leader or follower, in the epoch that the client knows."""
     replica = broker.replicas.get((topic, index))
     if replica is None:
+        if (topic, index) in broker.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         if broker.view.partition(topic, index) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -19,3 +19,7 @@ class ControllerUnreachable(ControllerError):
         super().__init__(
             ErrorCode.REQUEST_TIMED_OUT, f"broker {broker_id} does not reach the controller"
         )
+
+
+class DataDirUnusable(Exception):
+    """A data directory can't be used. The text is one line, for whoever named it."""

@@ -18,7 +18,11 @@ from uuid import UUID
 from fencepost.broker.image import NO_LEADER, PartitionImage
 from fencepost.broker.waits import WatchList
 from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.errors import ErrorCode
+from fencepost.storage.epochs import EpochEntry
+from fencepost.storage.files.failures import StorageFailure
 from fencepost.storage.log import AppendOrigin, AppendRejected, AppendResult, Log
+from fencepost.storage.producers import ProducerView
 
 UNKNOWN_OFFSET = -1
 
@@ -26,6 +30,8 @@ Ring = Callable[[int, str, int], None]
 """Tells a broker that a partition's leader has something new: broker id, topic, index."""
 Consider = Callable[["Replica", int], None]
 """Looks at whether a follower of this leader may join the ISR."""
+Fail = Callable[["Replica", StorageFailure], None]
+"""Takes a replica offline whose log can't be used any more."""
 
 
 class Role(Enum):
@@ -80,6 +86,8 @@ class Replica:
         "consider",
         "end_watch",
         "epoch_start_offset",
+        "fail",
+        "failed",
         "followers",
         "high_watermark",
         "index",
@@ -108,6 +116,7 @@ class Replica:
         log: Log,
         ring: Ring,
         consider: Consider,
+        fail: Fail | None = None,
         high_watermark: int = 0,
     ) -> None:
         self.topic = topic
@@ -117,6 +126,9 @@ class Replica:
         self.log = log
         self.ring = ring
         self.consider = consider
+        self.fail: Fail = fail or _raise
+        self.failed = False
+        """Whether its log can't be used any more: then nobody asks it for anything."""
         self.role = Role.FOLLOWER
         self.leader = NO_LEADER
         self.leader_epoch = -1
@@ -160,7 +172,7 @@ class Replica:
     @property
     def ends_behind_a_hole(self) -> bool:
         """Whether it truncates in rounds: a batch that lay across an offset went whole."""
-        return self.log.segments()[-1].next_offset < self.log.log_end_offset
+        return self.log.batches_end_offset < self.log.log_end_offset
 
     def lead(self, image: PartitionImage, *, now_ms: int) -> None:
         """Lead in the image's epoch, or take over its changed ISR within the epoch."""
@@ -171,7 +183,7 @@ class Replica:
         self.role = Role.LEADER
         self.leader_epoch = image.leader_epoch
         if self.ends_behind_a_hole:  # no follower would ever reach such an end
-            self.truncate_to(self.log.segments()[-1].next_offset)
+            self.truncate_to(self.log.batches_end_offset)
         self.epoch_start_offset = self.log.log_end_offset
         self.log.assign_epoch_start(image.leader_epoch, self.epoch_start_offset)
         self.followers = {}
@@ -231,13 +243,17 @@ class Replica:
 
         :param allow_zstd: Whether the request's version may carry zstd (Produce v7+).
         """
-        result = self.log.append_as_leader(
-            records,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            origin=origin,
-            allow_zstd=allow_zstd,
-        )
+        try:
+            result = self.log.append_as_leader(
+                records,
+                leader_epoch=self.leader_epoch,
+                now_ms=now_ms,
+                origin=origin,
+                allow_zstd=allow_zstd,
+            )
+        except StorageFailure as failure:
+            self.fail(self, failure)
+            return AppendRejected(error=ErrorCode.KAFKA_STORAGE_ERROR)
         if isinstance(result, AppendResult) and not result.duplicate:
             self._raise_watermark()
             self.end_watch.notify()
@@ -288,6 +304,32 @@ class Replica:
         """Follower: drop everything and go on at ``offset``, which is the log start then."""
         self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
         self.high_watermark = offset
+
+    def start_from_tier(
+        self,
+        offset: int,
+        *,
+        log_start_offset: int,
+        epochs: Sequence[EpochEntry],
+        producers: Sequence[ProducerView],
+        now_ms: int,
+    ) -> None:
+        """Follower: drop everything and go on at ``offset``; the tier has what comes before.
+
+        Nothing is tiered above the high watermark, so that it reaches at least there.
+
+        :param epochs: Of the records from the log start on, from the tier.
+        :param producers: As they were before ``offset``, from the tier.
+        """
+        self.log.start_from_tier(
+            offset,
+            log_start_offset=log_start_offset,
+            epochs=epochs,
+            producers=producers,
+            now_ms=now_ms,
+        )
+        self.high_watermark = offset
+        self.watermark_watch.notify()
 
     def record_fetch(
         self,
@@ -400,3 +442,8 @@ class Replica:
     def _notify_all(self) -> None:
         self.end_watch.notify()
         self.watermark_watch.notify()
+
+
+def _raise(_replica: Replica, failure: StorageFailure) -> None:
+    """Nobody takes replicas offline."""
+    raise failure

@@ -6,13 +6,15 @@ every follower has taken the steps that came of it.
 :raises ControllerError: (all of them) When it is refused, with Kafka's code and words.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.events import Kind
 from fencepost.broker.fence import Fence
-from fencepost.broker.follower import Follower, Step
+from fencepost.broker.follower import Follower
+from fencepost.broker.follower_steps import Step
+from fencepost.broker.image import PartitionImage
 from fencepost.broker.network import CONTROLLER
 from fencepost.broker.refusals import ControllerError, ControllerUnreachable
 from fencepost.protocol.errors import ErrorCode
@@ -126,6 +128,7 @@ def _reconnect(cluster: Cluster, broker: Broker, others: Collection[int]) -> Non
             cluster.inform(broker_id)
         else:
             cluster.controller.unfence(broker_id)
+        broker.report_failures()
         for replica in broker.replicas.values():
             broker.in_sync.repeat(replica)
     for other in others:
@@ -255,7 +258,9 @@ def roll(cluster: Cluster, topic: str, index: int) -> None:
     for broker_id in partition.replicas:
         replica = cluster.brokers[broker_id].replicas.get((topic, index))
         # One that truncates in rounds may end behind a hole, and closes nothing until it is done.
-        if replica is not None and not replica.ends_behind_a_hole:
+        if replica is None or replica.ends_behind_a_hole:
+            continue
+        with cluster.brokers[broker_id].failing(replica):
             replica.log.roll(now_ms)
             cluster.events.emit(
                 Kind.SEGMENT_ROLLED,
@@ -264,6 +269,44 @@ def roll(cluster: Cluster, topic: str, index: int) -> None:
                 broker=broker_id,
                 base_offset=replica.log.segments()[-1].base_offset,
             )
+
+
+def compact(cluster: Cluster, topic: str, index: int) -> dict[int, int]:
+    """Compact the closed segments of every replica below its high watermark, however clean.
+
+    What ``min.compaction.lag.ms`` protects stays.
+
+    :returns: How many records each broker has dropped, the leader first.
+    """
+    partition = cluster.controller.partition(topic, index)
+    now_ms = cluster.scheduler.now_ms()
+    dropped = {}
+    for broker_id in leader_first(partition):
+        replica = cluster.brokers[broker_id].replicas.get((topic, index))
+        if replica is None:
+            continue
+        if not replica.log.config.is_compacted:
+            raise ControllerError(
+                ErrorCode.INVALID_REQUEST,
+                f"{topic} is not compacted: its cleanup.policy is to have compact in it",
+            )
+        with cluster.brokers[broker_id].failing(replica):
+            dropped[broker_id] = replica.log.compact(now_ms, replica.high_watermark, at_once=True)
+        if broker_id not in dropped:
+            continue
+        cluster.events.emit(
+            Kind.LOG_COMPACTED,
+            topic=topic,
+            partition=index,
+            broker=broker_id,
+            records=dropped[broker_id],
+        )
+    return dropped
+
+
+def leader_first(partition: PartitionImage) -> Iterable[int]:
+    """The brokers that have a replica, the leader before the others."""
+    return sorted(partition.replicas, key=lambda broker_id: broker_id != partition.leader)
 
 
 def _who_drops(cluster: Cluster, topic: str, index: int, broker_id: int) -> Broker | None:

@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.broker.configs.resolve import BrokerConfigs
-from fencepost.broker.image import ClusterImage
+from fencepost.broker.image import ClusterImage, PartitionImage
 from fencepost.protocol.errors import ErrorCode
 
 _NO_EPOCH: Final = -1
@@ -32,8 +32,9 @@ def online_brokers(view: ClusterImage) -> frozenset[int]:
     return frozenset(b.broker_id for b in view.brokers.values() if not b.fenced)
 
 
-def offline_replicas(replicas: tuple[int, ...], online: frozenset[int]) -> tuple[int, ...]:
-    """The replicas that are on other brokers than those that are online."""
-    if online.issuperset(replicas):
+def offline_replicas(partition: PartitionImage, online: frozenset[int]) -> tuple[int, ...]:
+    """The replicas that are on other brokers than those that are online, or whose log failed."""
+    replicas, failed = partition.replicas, partition.failed
+    if not failed and online.issuperset(replicas):
         return ()
-    return tuple(broker_id for broker_id in replicas if broker_id not in online)
+    return tuple(b for b in replicas if b not in online or b in failed)

@@ -8,11 +8,13 @@ from typing import Final, NamedTuple, NoReturn
 
 from fencepost.broker.cluster import Conformance
 from fencepost.broker.server.logs import LEVELS
+from fencepost.broker.server.remote_urls import remote_problem
 from fencepost.broker.server.run import ClockMode, ServeOptions
 from fencepost.broker.topic_plans import NewTopic, topic_name_problem
 from fencepost.cli.ceilings import read_ceiling
 from fencepost.cli.options import SERVE_OPTIONS, Option
 
+TIER_CONFIG: Final = "remote.log.storage.system.enable"
 MAX_BROKERS: Final = 1000
 MAX_PORT: Final = 65535
 
@@ -58,13 +60,17 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOpti
         parser.add_argument(option.flag, action="append", dest=option.key, nargs=value, const=alone)
     given: dict[str, list[str] | None] = vars(parser.parse_args(arguments))
     found = {option.key: _texts(option, given, environment) for option in SERVE_OPTIONS}
-    configs = _configs(found["config"])
+    configs = _configs(found["config"], on_disk=bool(found["data_dir"]))
+    remote = _remote(_last(found, "remote"), configs) if found["remote"] else None
     options = ServeOptions(
         brokers=_last(found, "brokers").number(1, MAX_BROKERS),
         host=_host(_last(found, "host")),
         port=_last(found, "port").number(0, MAX_PORT),
         advertise=_host(_last(found, "advertise")) if found["advertise"] else None,
         control_port=_last(found, "control_port").number(0, MAX_PORT),
+        data_dir=_directory(_last(found, "data_dir")) if found["data_dir"] else None,
+        fsync=_switch(_last(found, "fsync")),
+        remote=remote,
         topics=tuple(_topic(each, configs) for each in found["topic"]),
         configs=configs,
         racks=_racks(_last(found, "racks")) if found["racks"] else (),
@@ -78,6 +84,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOpti
         stop_with_stdin=_switch(_last(found, "stop_with_stdin")),
     )
     _check_trace(options)
+    _check_fsync(options)
     _check_ports(options)
     _check_racks(options)
     _check_topics(options)
@@ -108,7 +115,11 @@ def _host(given: _Given) -> str:
     return given.text
 
 
-def _configs(given: Sequence[_Given]) -> dict[str, str]:
+def _directory(given: _Given) -> Path:
+    return Path(given.text).absolute()
+
+
+def _configs(given: Sequence[_Given], *, on_disk: bool) -> dict[str, str]:
     configs = {}
     for each in given:
         key, equals, value = each.text.partition("=")
@@ -119,10 +130,22 @@ def _configs(given: Sequence[_Given]) -> dict[str, str]:
         # The table of configs is read only where there are some.
         from fencepost.broker.configs.broker import validate_static_configs
 
-        error = validate_static_configs(configs)
+        error = validate_static_configs(configs, on_disk=on_disk)
         if error is not None:
             raise OptionError(error.message)
     return configs
+
+
+def _remote(given: _Given, configs: dict[str, str]) -> str:
+    """Where the tier is. That there is one is a config, which is set."""
+    problem = remote_problem(given.text)
+    if problem is not None:
+        # The query may hold what is nobody's business.
+        raise OptionError(f"{given.source}: {given.text.partition('?')[0]!r} {problem}")
+    if configs.get(TIER_CONFIG) == "false":
+        raise OptionError(f"{given.source}: {TIER_CONFIG}=false says that there is no tier")
+    configs[TIER_CONFIG] = "true"
+    return given.text
 
 
 def _racks(given: _Given) -> tuple[str, ...]:
@@ -220,6 +243,11 @@ def _check_ports(options: ServeOptions) -> None:
 def _check_trace(options: ServeOptions) -> None:
     if options.trace_files is not None and options.trace is None:
         raise OptionError("--trace-files: there is no --trace to have files")
+
+
+def _check_fsync(options: ServeOptions) -> None:
+    if options.fsync and options.data_dir is None:
+        raise OptionError("--fsync: there is no --data-dir to have files that it could force")
 
 
 def _check_racks(options: ServeOptions) -> None:

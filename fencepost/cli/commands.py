@@ -37,6 +37,7 @@ GROUPS: Final = MappingProxyType(
         "broker": "Stop, start, kill and isolate brokers.",
         "clock": "Let time pass on a manual clock.",
         "fault": "Let requests meet errors, delays, ends of connections and the like.",
+        "tier": "Use a partition's remote tier now, lose it, and let it fail or be late.",
         "topic": "Create and delete topics.",
         "trace": "See what clients asked and what they were answered.",
     }
@@ -150,7 +151,7 @@ def _add(app: typer.Typer, name: str) -> None:
     if name == _BROKERS:
         app.command(last, rich_help_panel="See")(_list_brokers)
     else:
-        add_verb(app, BY_WORDS[name])
+        add_verb(app, name)
 
 
 def _group_in(app: typer.Typer, name: str) -> typer.Typer:

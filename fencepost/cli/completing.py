@@ -13,8 +13,8 @@ import typer
 from fencepost.cli.asking import line_to
 from fencepost.cli.hints import api_names, error_names
 from fencepost.cli.parameters import ALWAYS, Parameter
-from fencepost.verbs.answers import ClusterState, FaultState, TopicState
-from fencepost.verbs.catalogue import VERBS
+from fencepost.verbs.answers import ClusterState, FaultState, TierFaultState, TopicState
+from fencepost.verbs.catalogue import VERBS, Verb
 from fencepost.verbs.remote import Line, VerbError
 
 PATIENCE_S: Final = 1.0
@@ -23,9 +23,11 @@ Completer: TypeAlias = Callable[[typer.Context, str], list[str]]
 Source: TypeAlias = Callable[[typer.Context], Iterable[str]]
 
 
-def completer(parameter: Parameter) -> Completer | None:
+def completer(parameter: Parameter, verb: Verb) -> Completer | None:
     """What completes a parameter's value, if anything does."""
-    asked = _SOURCES.get(parameter.name)
+    asked = None if parameter.is_any_text else _SOURCES.get(parameter.name)
+    if parameter.name == "id" and verb.answers is TierFaultState:
+        asked = tier_faults
     words = [*parameter.choices, *([ALWAYS] if parameter.may_be_always else [])]
     if asked is None and not words:
         return None
@@ -68,6 +70,13 @@ def faults(ctx: typer.Context) -> Iterator[str]:
     """Ids of the cluster's faults."""
     with _line(ctx) as line:
         for each in line.call_list(VERBS["faults"], FaultState, {}, {}):
+            yield str(each.id)
+
+
+def tier_faults(ctx: typer.Context) -> Iterator[str]:
+    """Ids of the cluster's tier faults."""
+    with _line(ctx) as line:
+        for each in line.call_list(VERBS["tier_faults"], TierFaultState, {}, {}):
             yield str(each.id)
 
 

@@ -28,14 +28,17 @@ class Given:
     """The others, checked."""
 
 
-def read(verb: Verb, known: Sequence[Parameter], texts: Mapping[str, object]) -> Given:
+def read(
+    verb: Verb, known: Sequence[Parameter], texts: Mapping[str, object], said: Mapping[str, object]
+) -> Given:
     """Make of a command's texts what its verb takes.
 
     :param texts: By `Parameter.key`; None, False and nothing at all where nothing was given.
+    :param said: Fields that the words of the command give.
     :raises Mistake: When something will not do.
     """
     path: Fields = {}
-    fields: Fields = {}
+    fields: Fields = dict(said)
     for parameter in known:
         value = _value(parameter, texts[parameter.key])
         check_name(parameter, value)

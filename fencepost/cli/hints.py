@@ -14,7 +14,7 @@ def check_name(parameter: Parameter, value: object) -> None:
 
     :raises Mistake: With the nearest name.
     """
-    if not isinstance(value, str) or value.removeprefix("-").isdigit():
+    if not isinstance(value, str) or value.removeprefix("-").isdigit() or parameter.is_any_text:
         return
     if parameter.name == "api":
         known, what = api_names(), "API"

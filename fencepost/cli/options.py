@@ -62,10 +62,31 @@ SERVE_OPTIONS: Final = (
         help="The port of the HTTP control API; 0 picks a free one.",
     ),
     Option(
+        name="data-dir",
+        metavar="DIR",
+        unset="none, in memory",
+        help="Keep logs and what the cluster knows in this directory, and go on from what is there;"
+        " it may be the log directory of a Kafka.",
+    ),
+    Option(
+        name="fsync",
+        metavar="",
+        default="false",
+        switch=True,
+        help="Force every append to disk before it is answered, so that it outlives the machine.",
+    ),
+    Option(
+        name="remote",
+        metavar="URL",
+        unset="none",
+        help="Let tiered topics move their segments there: memory:, file:///FOLDER, or s3://BUCKET"
+        " with a prefix or without; what else S3 needs is read from AWS_ENDPOINT and the like.",
+    ),
+    Option(
         name="topic",
         metavar="NAME[:PARTITIONS[:RF]]",
         repeated=True,
-        help="Create this topic at the start. May be repeated.",
+        help="Create this topic at the start, where it is not there yet. May be repeated.",
     ),
     Option(
         name="config",

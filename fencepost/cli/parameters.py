@@ -33,7 +33,7 @@ _METAVARS: Final = {
     "transactional_id": "ID",
     "versions": "LOW-HIGH",
 }
-_MILLISECONDS: Final = frozenset({"ms", "delay", "throttle", "timeout_ms"})
+_MILLISECONDS: Final = frozenset({"ms", "delay", "delay_ms", "throttle", "timeout_ms"})
 
 
 class Kind(StrEnum):
@@ -71,6 +71,8 @@ class Parameter:
     """All that it may be; of a list, words that may stand in its place."""
     may_be_always: bool = False
     """Whether it may be null, which is not what holds where it is left out."""
+    is_any_text: bool = False
+    """Whether it is none of the names that others of its name are."""
     is_required: bool = False
     default: str | None = None
     """What holds where nothing is given, as text; None where there is nothing to say."""
@@ -115,7 +117,7 @@ class Parameter:
             return "|".join((*self.choices, "B"))
         if self.choices:
             return "|".join(self.choices)
-        if self.name in _METAVARS:
+        if self.name in _METAVARS and not self.is_any_text:
             return _METAVARS[self.name]
         if self.name in _MILLISECONDS:
             return "MS"
@@ -161,7 +163,8 @@ def _fraction(text: str) -> float | str:
 
 def usage(verb: Verb) -> str:
     """A command as one types it; what may be left out in brackets."""
-    return " ".join(["fencepost", verb.command, *map(_usage, parameters(verb))])
+    words = " ".join(filter(None, (verb.command, "|".join(verb.last_words))))
+    return " ".join(["fencepost", words, *map(_usage, parameters(verb))])
 
 
 def _usage(parameter: Parameter) -> str:
@@ -176,7 +179,7 @@ def _usage(parameter: Parameter) -> str:
 
 
 def parameters(verb: Verb) -> tuple[Parameter, ...]:
-    """All parameters of a verb: those in its path, its arguments, its options."""
+    """All parameters of a verb's command: those in its path, its arguments, its options."""
     path = [
         Parameter(
             place=(name,),
@@ -189,7 +192,9 @@ def parameters(verb: Verb) -> tuple[Parameter, ...]:
     ]
     if verb.takes is None:
         return tuple(path)
-    fields = list(_fields(verb.takes, (), verb.positional))
+    fields = [
+        each for each in _fields(verb.takes, (), verb.positional) if each.place != (verb.last_word,)
+    ]
     arguments = [each for each in fields if each.is_argument]
     arguments.sort(key=lambda each: verb.positional.index(each.name))
     return (*path, *arguments, *(each for each in fields if not each.is_argument))
@@ -218,6 +223,7 @@ def _parameter(place: tuple[str, ...], field: FieldInfo, *, is_argument: bool) -
         is_argument=is_argument,
         kind=kind,
         choices=tuple(_choices(types)),
+        is_any_text=Literal[True] in types and str in types,
         may_be_always=NoneType in types and default is not None,
         is_required=is_required,
         default=None if default is None or kind is Kind.FLAG else str(default),
@@ -250,7 +256,7 @@ def _kind(types: Sequence[object]) -> Kind:
         return Kind.LISTS if get_origin(element) is tuple else Kind.LIST
     if dict in origins:
         return Kind.PAIRS
-    if bool in types or (Literal in origins and get_args(origins[Literal]) == (True,)):
+    if bool in types or (Literal[True] in types and str not in types):
         return Kind.FLAG
     if int in types:
         return Kind.TEXT_OR_NUMBER if str in types else Kind.NUMBER

@@ -16,7 +16,15 @@ from fencepost.cli.blocks import (
     line,
     numbers,
 )
-from fencepost.verbs.answers import PartitionState, ReplicaState, StepState
+from fencepost.verbs.answers import (
+    CompactionState,
+    PartitionState,
+    RemoteSegmentState,
+    RemoteState,
+    ReplicaState,
+    StepState,
+    TierState,
+)
 
 _STATES: Final[Mapping[str, str]] = {
     "leading": GOOD,
@@ -30,11 +38,84 @@ _STATES: Final[Mapping[str, str]] = {
 """How a state looks; all others are odd."""
 
 
+def about_partition(
+    answer: PartitionState | StepState | TierState | CompactionState,
+) -> Sequence[Block]:
+    """What is shown of an answer about one partition."""
+    match answer:
+        case PartitionState():
+            return partition(answer)
+        case StepState():
+            return [step(answer)]
+        case TierState():
+            return tier(answer)
+        case CompactionState():
+            return [compaction(answer)]
+
+
 def partition(state: PartitionState) -> Sequence[Block]:
-    """A line for the partition, then a row for each replica."""
-    headers = ("broker", "role", "state", "log start", "log end", "high watermark", "epochs")
-    rows = tuple(_replica_row(each, state) for each in state.replicas)
-    return [partition_line(state), Table(headers, rows)]
+    """A line for the partition, then a row for each replica; then its tier, where it has one."""
+    headers = ["broker", "role", "state", "log start", "log end", "high watermark", "epochs"]
+    if state.remote is not None:
+        headers.insert(4, "local start")
+    rows = tuple(tuple(_replica_row(each, state)) for each in state.replicas)
+    tier = [] if state.remote is None else remote(state.remote)
+    return [partition_line(state), Table(tuple(headers), rows), *tier]
+
+
+def remote(state: RemoteState) -> Sequence[Block]:
+    """What the leader knows of the tier: a line, and a row for each segment."""
+    return [remote_line(state), *([_remote_segments(state.segments)] if state.segments else [])]
+
+
+def remote_line(state: RemoteState) -> Line:
+    """Where the tier begins and ends."""
+    name = Text("tier", STRONG)
+    if state.last_tiered_offset < 0:
+        return line(name, ": nothing, or its leader does not know of it")
+    return line(
+        name,
+        f": from {state.start_offset} to {state.last_tiered_offset}, "
+        f"next to be uploaded is {state.pending_upload_offset}",
+    )
+
+
+def _remote_segments(segments: Sequence[RemoteSegmentState]) -> Table:
+    rows = tuple(
+        (each.id, str(each.start_offset), str(each.end_offset), str(each.bytes), _epochs(each))
+        for each in segments
+    )
+    return Table(("remote segment", "from", "to", "bytes", "epochs"), rows)
+
+
+def tier(state: TierState) -> Sequence[Block]:
+    """What was done, a line each, and what is in the tier now."""
+    done = [
+        *(f"uploaded {_span(each)}" for each in state.uploaded),
+        *(
+            f"broker {each.broker} let go of {_count(each.segments, 'segment')} and begins at "
+            f"{each.local_log_start_offset}"
+            for each in state.deleted_locally
+        ),
+        *(f"expired {_span(each)}" for each in state.expired),
+    ]
+    if state.lost_objects:
+        done.append(f"lost {_count(state.lost_objects, 'object')}")
+    return [*(line(each) for each in done or ["nothing to do"]), *remote(state.remote)]
+
+
+def _span(segment: RemoteSegmentState) -> str:
+    return f"{segment.start_offset} to {segment.end_offset}, {segment.bytes} bytes ({segment.id})"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def compaction(state: CompactionState) -> Table:
+    """One row a replica."""
+    rows = tuple((str(each.broker), str(each.dropped)) for each in state.replicas)
+    return Table(("broker", "records dropped"), rows)
 
 
 def partition_line(state: PartitionState) -> Line:
@@ -60,16 +141,20 @@ def _gate(state: PartitionState) -> str:
     return f", gate closed until {state.gate.until_offset}"
 
 
-def _replica_row(replica: ReplicaState, state: PartitionState) -> tuple[Cell, ...]:
-    return (
-        str(replica.broker),
-        replica.role,
-        replica_state(replica, is_in_isr=replica.broker in state.isr),
-        str(replica.log_start_offset),
-        str(replica.log_end_offset),
-        str(replica.high_watermark),
-        ", ".join(f"{each.epoch} from {each.start_offset}" for each in replica.epochs),
-    )
+def _replica_row(replica: ReplicaState, state: PartitionState) -> Iterator[Cell]:
+    yield str(replica.broker)
+    yield replica.role
+    yield replica_state(replica, is_in_isr=replica.broker in state.isr)
+    yield str(replica.log_start_offset)
+    if state.remote is not None:
+        yield str(replica.local_log_start_offset)
+    yield str(replica.log_end_offset)
+    yield str(replica.high_watermark)
+    yield _epochs(replica)
+
+
+def _epochs(of: ReplicaState | RemoteSegmentState) -> str:
+    return ", ".join(f"{each.epoch} from {each.start_offset}" for each in of.epochs)
 
 
 def replica_state(replica: ReplicaState, *, is_in_isr: bool = True) -> Text:
@@ -121,7 +206,7 @@ def step(state: StepState) -> Table:
     headers = ("request", "to", "epoch", "log end", "answer", "appended", "truncated to")
     rows = tuple(
         (
-            each.api,
+            each.api if each.asked is None else f"{each.api} {each.asked}",
             str(each.leader),
             str(each.leader_epoch),
             str(each.fetch_offset),

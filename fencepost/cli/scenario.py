@@ -188,12 +188,15 @@ class _Progress:
 
     def step_ended(self, outcome: "StepOutcome") -> None:
         """Say what was done, and whether it went well."""
-        from fencepost.control.scenario.described import describe_step
+        from fencepost.control.scenario.described import describe_step, remark
 
         word = Text("ok    ", GOOD) if outcome.passed else Text("FAILED", BAD)
         does = describe_step(outcome.step)
         ms = Text(f"  {outcome.elapsed_ms} ms", QUIET)
         show([line("  ", Text(self._number, QUIET), " ", word, " ", does, ms)])
+        told = remark(outcome.step, outcome.answer) if outcome.passed else None
+        if told is not None:
+            show([line(" " * (len(self._number) + 10), told)])
 
     def ended(self, outcome: "ScenarioOutcome") -> None:
         """Say how it went."""

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from fencepost.broker.refusals import ControllerError
+from fencepost.broker.refusals import ControllerError, DataDirUnusable
 from fencepost.broker.server.listener import PortUnavailable
+from fencepost.broker.server.remote_urls import RemoteUnavailable
 from fencepost.broker.server.run import Ready, ServeOptions, run
 from fencepost.broker.server.tracefile import TraceUnavailable
 from fencepost.cli.arguments import OptionError, parse
@@ -28,7 +29,14 @@ def serve(arguments: Sequence[str]) -> int:
     try:
         options = parse(arguments, os.environ)
         run(options, plane.serve, partial(announce, options), plane.lines_of_trace)
-    except (OptionError, PortUnavailable, TraceUnavailable, ControllerError) as error:
+    except (
+        OptionError,
+        PortUnavailable,
+        TraceUnavailable,
+        DataDirUnusable,
+        RemoteUnavailable,
+        ControllerError,
+    ) as error:
         print(f"fencepost serve: {error}", file=sys.stderr)
         return CANNOT_START
     return 0

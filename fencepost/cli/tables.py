@@ -19,17 +19,17 @@ from fencepost.cli.blocks import (
 )
 from fencepost.cli.exchanges import EXCHANGE_HEADERS, exchange, exchange_row
 from fencepost.cli.partitions import (
-    partition,
+    about_partition,
     partition_line,
     replica_parts,
     state_style,
-    step,
 )
 from fencepost.verbs.answers import (
     Answer,
     BrokerState,
     ClockState,
     ClusterState,
+    CompactionState,
     Done,
     EventState,
     ExchangeState,
@@ -37,6 +37,8 @@ from fencepost.verbs.answers import (
     Health,
     PartitionState,
     StepState,
+    TierFaultState,
+    TierState,
     TopicState,
 )
 
@@ -44,13 +46,11 @@ from fencepost.verbs.answers import (
 def one(answer: Answer) -> Sequence[Block]:
     """What is shown of an answer."""
     match answer:
-        case PartitionState():
-            return partition(answer)
-        case StepState():
-            return [step(answer)]
+        case PartitionState() | StepState() | TierState() | CompactionState():
+            return about_partition(answer)
         case ClusterState():
             return _cluster(answer)
-        case BrokerState() | TopicState() | FaultState():
+        case BrokerState() | TopicState() | FaultState() | TierFaultState():
             return [many(type(answer), [answer])]
         case ClockState():
             return [_clock(answer)]
@@ -171,6 +171,17 @@ def _fault_row(state: FaultState) -> tuple[Cell, ...]:
     )
 
 
+def _tier_fault_row(state: TierFaultState) -> tuple[Cell, ...]:
+    told = {"error": state.error, "delay": state.delay_ms}
+    return (
+        str(state.id),
+        Text(state.operation, STRONG),
+        _action(told),
+        Text(str(state.hits), ODD if state.hits else ""),
+        Text("always" if state.left is None else str(state.left), "" if state.left != 0 else QUIET),
+    )
+
+
 def fault_parts(state: FaultState) -> Iterator[Cell]:
     """``Produce: delay 200, hits 3, left 2, topic orders``."""
     yield Text(state.api, STRONG)
@@ -239,5 +250,6 @@ _ROWS: Final[Mapping[type[Answer], tuple[tuple[str, ...], _Row]]] = {
         _broker_row,
     ),
     FaultState: (("fault", "api", "action", "hits", "left", "hits requests of"), _fault_row),
+    TierFaultState: (("tier fault", "operation", "action", "hits", "left"), _tier_fault_row),
     ExchangeState: (EXCHANGE_HEADERS, exchange_row),
 }

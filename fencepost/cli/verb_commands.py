@@ -24,7 +24,8 @@ from fencepost.verbs.remote import TIMEOUT_S, Refused, Unreachable
 
 Command: TypeAlias = Callable[..., None]
 
-BY_WORDS: Final = MappingProxyType({verb.command: verb for verb in CATALOGUE})
+BY_WORDS: Final = MappingProxyType({words: verb for verb in CATALOGUE for words in verb.commands})
+"""The verb of each command."""
 _TIMEOUTS_S: Final = MappingProxyType({"healthz": 2.0})
 """Of verbs that are not to be waited for as long as others."""
 _PANELS: Final = MappingProxyType({Method.GET: "See", Method.POST: "Do", Method.DELETE: "Do"})
@@ -33,23 +34,27 @@ _AS_JSON: Final = "as_json"
 _MOST: Final = "most"
 
 
-def add_verb(app: typer.Typer, verb: Verb) -> None:
+def add_verb(app: typer.Typer, words: str) -> None:
     """Add a verb's command.
 
     :param app: Its name is the words of the command but the last.
     """
-    add = app.command(
-        verb.command.split()[-1], help=verb.does, rich_help_panel=_PANELS[verb.method]
-    )
-    add(command(verb))
+    verb, last = BY_WORDS[words], words.rsplit(maxsplit=1)[-1]
+    does = verb.last_words.get(last, verb.does)
+    add = app.command(last, help=does, rich_help_panel=_PANELS[verb.method])
+    add(command(verb, last))
 
 
-def command(verb: Verb) -> Command:
-    """What typer calls when a verb is to be carried out."""
+def command(verb: Verb, last_word: str = "") -> Command:
+    """What typer calls when a verb is to be carried out.
+
+    :param last_word: Of the command; it is given where the verb wants it to be.
+    """
     known = parameters(verb)
+    said = {verb.last_word: last_word} if verb.last_word else {}
 
     def carry_out(**texts: object) -> None:
-        given = read(verb, known, texts)
+        given = read(verb, known, texts, said)
         url = texts[_CONTROL]
         as_json = bool(texts[_AS_JSON])
         with line_to(str(url) if url else None, timeout_s=_timeout_s(verb)) as line:
@@ -111,7 +116,7 @@ def _follow(stream: Iterator[Answer], most: object, *, as_json: bool) -> None:
 def _signature(verb: Verb, known: Sequence[Parameter]) -> Iterator[inspect.Parameter]:
     """First what is required, as Python asks for."""
     for each in known:
-        yield _declared(each)
+        yield _declared(each, verb)
     if verb.shape is Shape.STREAM:
         option = typer.Option("--count", metavar="N", min=0, help="End after so many.")
         yield _keyword(_MOST, Annotated[int | None, option], None)
@@ -119,13 +124,13 @@ def _signature(verb: Verb, known: Sequence[Parameter]) -> Iterator[inspect.Param
     yield _keyword(_AS_JSON, AsJson, False)
 
 
-def _declared(parameter: Parameter) -> inspect.Parameter:
+def _declared(parameter: Parameter, verb: Verb) -> inspect.Parameter:
     """A parameter as typer knows it: text, but for flags."""
     if parameter.is_argument:
         info = typer.Argument(
             metavar=parameter.metavar,
             help=_help(parameter),
-            autocompletion=completer(parameter),
+            autocompletion=completer(parameter, verb),
             show_default=False,
         )
     else:
@@ -133,7 +138,7 @@ def _declared(parameter: Parameter) -> inspect.Parameter:
             *parameter.flags,
             metavar=None if parameter.kind is Kind.FLAG else parameter.metavar,
             help=_help(parameter),
-            autocompletion=completer(parameter),
+            autocompletion=completer(parameter, verb),
             show_default=parameter.default is not None,
         )
     if parameter.kind is Kind.FLAG:

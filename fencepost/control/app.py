@@ -8,13 +8,13 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from fencepost.broker.server.server import Server
-from fencepost.control import errors, routes, routes_faults, routes_plain, routes_seen
+from fencepost.control import errors, routes, routes_faults, routes_plain, routes_seen, routes_tier
 from fencepost.control.feed import Feed
 from fencepost.control.routing import router
 from fencepost.verbs import answers, bodies
 
 API_VERSION: Final = "1"
-ROUTES: Final = (routes, routes_faults, routes_plain, routes_seen)
+ROUTES: Final = (routes, routes_faults, routes_plain, routes_seen, routes_tier)
 """Modules that fill the router."""
 _DESCRIPTION: Final = (
     "What a test can see of a cluster and do to it. A request that changes something is answered "

@@ -27,6 +27,7 @@ from fencepost.broker.image import NO_LEADER, PartitionImage
 from fencepost.broker.replica import Replica
 from fencepost.broker.server.meter import BOUNDS_US, Figures
 from fencepost.broker.server.server import Server
+from fencepost.control.metrics_tier import tier_families
 from fencepost.protocol.errors import error_name
 
 MAX_PARTITIONS: Final = 250
@@ -69,6 +70,8 @@ def _families(server: Server, topics: Collection[str]) -> Iterator[Metric]:
             family.add_metric(each.labels, value(each))
         yield family
     yield from _replicas(server.cluster, told)
+    leaders = [(each.labels, each.leader) for each in told if each.leader is not None]
+    yield from tier_families(server.cluster, leaders)
     yield from _changes(server)
     yield from _faults(server)
     exchanges, size = server.journal.size

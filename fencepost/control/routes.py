@@ -21,6 +21,7 @@ from fencepost.verbs.answers import (
     BrokerState,
     ClockState,
     ClusterState,
+    CompactionState,
     Done,
     Health,
     PartitionState,
@@ -82,6 +83,11 @@ async def elect(server: Served, topic: str, partition: int, body: ElectBody) -> 
 @serves("roll")
 async def roll(server: Served, topic: str, partition: int) -> PartitionState:
     return verbs.roll(server.cluster, topic, partition)
+
+
+@serves("compact")
+async def compact(server: Served, topic: str, partition: int) -> CompactionState:
+    return verbs.compact(server.cluster, topic, partition)
 
 
 @serves("hold")

@@ -7,12 +7,18 @@ from fencepost.broker import steering
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.configs.topic import validate_topic_configs
 from fencepost.broker.fence import Fence
-from fencepost.broker.follower import Step
+from fencepost.broker.follower_steps import Step
 from fencepost.broker.refusals import ControllerError
 from fencepost.broker.topic_plans import NewTopic
-from fencepost.control.views import partition_state, topic_state
+from fencepost.control.views import FOLLOWING, partition_state, topic_state
 from fencepost.protocol.errors import ErrorCode, error_name
-from fencepost.verbs.answers import FetchState, PartitionState, StepState
+from fencepost.verbs.answers import (
+    CompactionState,
+    FetchState,
+    PartitionState,
+    ReplicaCompaction,
+    StepState,
+)
 from fencepost.verbs.bodies import ElectBody, HoldBody, IsolateBody, NewTopicBody, StepBody
 
 
@@ -42,7 +48,10 @@ def create_topic(cluster: Cluster, body: NewTopicBody) -> None:
         configs=body.configs,
     )
     planned = controller.plans.plan_topic(new)
-    problem = validate_topic_configs(body.configs, configs.layers.topic_defaults)
+    layers = configs.layers
+    problem = validate_topic_configs(
+        body.configs, layers.topic_defaults, tiered=layers.has_tier, on_disk=layers.on_disk
+    )
     if problem is not None:
         raise ControllerError(problem.code, problem.message)
     controller.create_topics([(planned, body.configs)])
@@ -94,6 +103,14 @@ def roll(cluster: Cluster, topic: str, index: int) -> PartitionState:
     return partition_state(cluster, topic, index)
 
 
+def compact(cluster: Cluster, topic: str, index: int) -> CompactionState:
+    """Compact the closed segments of every replica."""
+    dropped = steering.compact(cluster, topic, index)
+    return CompactionState(
+        replicas=tuple(ReplicaCompaction(broker=b, dropped=n) for b, n in dropped.items())
+    )
+
+
 def isolate(cluster: Cluster, broker_id: int, body: IsolateBody) -> None:
     """Cut a broker off from the controller, or from brokers."""
     if body.origin == "controller":
@@ -111,6 +128,7 @@ def isolate(cluster: Cluster, broker_id: int, body: IsolateBody) -> None:
 def _fetch_state(step: Step) -> FetchState:
     return FetchState(
         api=step.api,
+        asked=step.asked,
         leader=step.leader,
         leader_epoch=step.leader_epoch,
         fetch_offset=step.fetch_offset,
@@ -119,4 +137,5 @@ def _fetch_state(step: Step) -> FetchState:
         truncated_to=step.truncated_to,
         log_end_offset=step.log_end_offset,
         high_watermark=step.high_watermark,
+        state=FOLLOWING[step.state],
     )

@@ -4,41 +4,48 @@ Unlike a client, a test may know the truth: the controller's registry, and each 
 broker knows it.
 """
 
+from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 from uuid import UUID
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.cluster import Cluster
-from fencepost.broker.follower import State
+from fencepost.broker.follower_steps import State
 from fencepost.broker.image import ClusterImage, PartitionImage, TopicImage
 from fencepost.broker.network import CONTROLLER
 from fencepost.broker.refusals import ControllerError
 from fencepost.broker.replica import Replica
 from fencepost.broker.scheduler import ManualClock
+from fencepost.broker.tiering.manager import RemoteView
+from fencepost.broker.tiering.telling import segment_told
+from fencepost.broker.topics import offline_replicas, online_brokers
 from fencepost.protocol.errors import ErrorCode
+from fencepost.storage.files.failures import StorageFailure
 from fencepost.storage.log import Log
 from fencepost.verbs.answers import (
     BrokerState,
     ClockState,
     ClusterState,
     EpochStart,
+    Following,
     GateState,
     PartitionState,
+    RemoteSegmentState,
+    RemoteState,
     ReplicaState,
     SegmentState,
     TopicState,
 )
 
 UNKNOWN: Final = -1
-_Following: TypeAlias = Literal[
-    "fetching", "truncating", "out_of_range", "behind", "backing_off", "idle", "held"
-]
-_FOLLOWING: Final[dict[State, _Following]] = {
+_Doing: TypeAlias = Following | Literal["leading", "held", "offline"]
+FOLLOWING: Final[dict[State, Following]] = {
     State.IDLE: "idle",
     State.TRUNCATING: "truncating",
     State.FETCHING: "fetching",
-    State.OUT_OF_RANGE: "out_of_range",
-    State.BEHIND: "behind",
+    State.LOST: "lost",
+    State.TRACING: "tracing",
+    State.BUILDING: "building",
     State.BACKING_OFF: "backing_off",
 }
 
@@ -129,17 +136,43 @@ def partition_state(cluster: Cluster, topic: str, index: int) -> PartitionState:
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}"
         )
     replicas = {b: _replica_of(cluster, b, topic, index) for b in partition.replicas}
+    leader = replicas.get(partition.leader)
     return _partition_state(
         topic,
         index,
         image.topics[topic].topic_id,
         partition,
-        leader=replicas.get(partition.leader),
-        offline=tuple(b for b in partition.replicas if image.brokers[b].fenced),
+        leader=leader,
+        remote=remote_state(_known_of_tier(cluster, leader)),
+        offline=offline_replicas(partition, online_brokers(image)),
         replicas=tuple(
             _replica_state(cluster.brokers[broker_id], topic, index) for broker_id in replicas
         ),
     )
+
+
+def _known_of_tier(cluster: Cluster, leader: Replica | None) -> RemoteView | None:
+    """What a leader knows of the tier; None where there is no leader, or no tier."""
+    if leader is None or not leader.log.config.remote_storage_enable:
+        return None
+    return cluster.brokers[leader.broker_id].tiering.state(leader)
+
+
+def remote_state(view: RemoteView | None) -> RemoteState | None:
+    """What a leader knows of its partition's tier; None where it has none."""
+    if view is None:
+        return None
+    return RemoteState(
+        start_offset=view.start_offset,
+        last_tiered_offset=view.last_tiered_offset,
+        pending_upload_offset=view.pending_upload_offset,
+        segments=tuple(remote_segment_state(segment_told(segment)) for segment in view.segments),
+    )
+
+
+def remote_segment_state(told: Mapping[str, object]) -> RemoteSegmentState:
+    """A segment in the tier as events tell of it."""
+    return RemoteSegmentState.model_validate(dict(told), strict=False)
 
 
 def _replica_of(cluster: Cluster, broker_id: int, topic: str, index: int) -> Replica | None:
@@ -153,6 +186,7 @@ def _partition_state(
     partition: PartitionImage,
     *,
     leader: Replica | None,
+    remote: RemoteState | None,
     offline: tuple[int, ...],
     replicas: tuple[ReplicaState, ...],
 ) -> PartitionState:
@@ -172,7 +206,7 @@ def _partition_state(
             until_offset=leader.epoch_start_offset if leader else UNKNOWN,
         ),
         replicas=replicas,
-        remote=None,
+        remote=remote,
     )
 
 
@@ -198,7 +232,7 @@ def _replica_state(broker: Broker, topic: str, index: int) -> ReplicaState:
 
 def _doing(
     broker: Broker, replica: Replica | None
-) -> tuple[Literal["leader", "follower", "offline"], _Following | Literal["leading", "offline"]]:
+) -> tuple[Literal["leader", "follower", "offline"], _Doing]:
     """A replica's role and state; it is offline where its broker is down or has not heard of it."""
     if replica is None:
         return "offline", "offline"
@@ -209,7 +243,7 @@ def _doing(
         return "follower", "idle"
     hold = follower.hold
     is_held = hold is not None and (hold.at is None or hold.reached)
-    return "follower", "held" if is_held else _FOLLOWING[follower.state]
+    return "follower", "held" if is_held else FOLLOWING[follower.state]
 
 
 def _epochs(log: Log) -> tuple[EpochStart, ...]:
@@ -220,9 +254,12 @@ def _epochs(log: Log) -> tuple[EpochStart, ...]:
 
 
 def _segments(log: Log) -> tuple[SegmentState, ...]:
-    return tuple(
-        SegmentState(
-            base_offset=segment.base_offset, bytes=segment.size_bytes, records=segment.records
+    try:
+        return tuple(
+            SegmentState(
+                base_offset=segment.base_offset, bytes=segment.size_bytes, records=segment.records
+            )
+            for segment in log.segments()
         )
-        for segment in log.segments()
-    )
+    except StorageFailure:  # its files are closed, or can't be read any more
+        return ()

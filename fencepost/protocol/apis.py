@@ -82,6 +82,7 @@ APIS: Final[tuple[Api, ...]] = (
     _api(46, "list_partition_reassignments", 0, 0, 0),
     _api(47, "offset_delete", 0, 0, _NEVER),
     _api(55, "describe_quorum", 0, 2, 0),
+    _api(57, "update_features", 0, 2, 0),
     _api(60, "describe_cluster", 0, 2, 0),
     _api(61, "describe_producers", 0, 0, 0),
     _api(71, "get_telemetry_subscriptions", 0, 0, 0),

@@ -193,10 +193,10 @@ def batch_size(buf: Buffer, pos: int = 0) -> int:
     return size if size <= left else 0
 
 
-def read_header(buf: Buffer, pos: int = 0) -> BatchHeader:
-    """The header of the complete batch that begins at `pos`.
+def peek_header(buf: Buffer, pos: int = 0) -> BatchHeader:
+    """The header of the batch that begins at `pos`, whether or not the buffer has all of it.
 
-    :raises CorruptBatch: When no whole batch of format v2 begins there.
+    :raises CorruptBatch: When no header of format v2 stands there.
     """
     try:
         header = BatchHeader._make(_HEADER.unpack_from(buf, pos))
@@ -207,7 +207,16 @@ def read_header(buf: Buffer, pos: int = 0) -> BatchHeader:
     size = header.batch_length + LOG_OVERHEAD
     if size < HEADER_SIZE:
         raise CorruptBatch(f"Record batch is corrupt (the size {size} is smaller than its header)")
-    if pos + size > len(buf):
+    return header
+
+
+def read_header(buf: Buffer, pos: int = 0) -> BatchHeader:
+    """The header of the complete batch that begins at `pos`.
+
+    :raises CorruptBatch: When no whole batch of format v2 begins there.
+    """
+    header = peek_header(buf, pos)
+    if pos + header.batch_length + LOG_OVERHEAD > len(buf):
         raise CorruptBatch("record batch is cut short")
     return header
 

@@ -58,6 +58,7 @@ _CHANGES: Final[Mapping[str, str]] = {
     "list_partition_reassignments": "2.4:0",
     "offset_delete": "2.4:0",
     "describe_quorum": "3.3:1 3.9:2",
+    "update_features": "2.7:0 3.3:1 4.0:2",
     "describe_cluster": "2.8:0 3.7:1 4.0:2",
     "describe_producers": "2.8:0",
     "get_telemetry_subscriptions": "3.7:0",

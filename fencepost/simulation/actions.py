@@ -7,9 +7,10 @@ from fencepost.broker import steering
 from fencepost.broker.faults import rules
 from fencepost.broker.faults.rules import Rule
 from fencepost.broker.fence import Fence
+from fencepost.broker.tiering import steering as tiering
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
-from fencepost.simulation.schedule import BACK, FAULTS, LEAVE, TOPIC, UNCLEAN, Action, Verb
+from fencepost.simulation.schedule import BACK, FAILS, FAULTS, LEAVE, TOPIC, UNCLEAN, Action, Verb
 
 if TYPE_CHECKING:
     from fencepost.simulation.world import World
@@ -122,6 +123,38 @@ def _fault(world: "World", action: Action) -> None:
         )
 
 
+# -- what happens to the tier -------------------------------------------------------------------
+
+
+def _store(world: "World", action: Action) -> None:
+    world.objects.carry_out(action.amount, fails=action.how == FAILS)
+
+
+def _upload(world: "World", action: Action) -> None:
+    tiering.upload(world.cluster, TOPIC, action.partition, _unheard)
+
+
+def _delete_local(world: "World", action: Action) -> None:
+    tiering.delete_local(world.cluster, TOPIC, action.partition, _unheard)
+
+
+def _expire(world: "World", action: Action) -> None:
+    tiering.expire(world.cluster, TOPIC, action.partition, _unheard)
+
+
+def _forget(world: "World", action: Action) -> None:
+    tiering.forget(world.cluster, TOPIC, action.partition, _unheard)
+
+
+def _lose(world: "World", action: Action) -> None:
+    if action.partition < world.setup.partitions:
+        world.watch.lose_tier(action.partition)
+
+
+def _unheard(_answer: object) -> None:
+    """What comes of it is seen."""
+
+
 _ASKED_BY_FOLLOWERS: Final = tuple(
     BY_NAME[name] for name in ("fetch", "offset_for_leader_epoch", "list_offsets")
 )
@@ -171,4 +204,10 @@ DOES: Final[dict[Verb, _Does]] = {
     Verb.WIPE: _wipe,
     Verb.ROLL: lambda world, action: steering.roll(world.cluster, TOPIC, action.partition),
     Verb.FAULT: _fault,
+    Verb.STORE: _store,
+    Verb.UPLOAD: _upload,
+    Verb.DELETE_LOCAL: _delete_local,
+    Verb.EXPIRE: _expire,
+    Verb.FORGET: _forget,
+    Verb.LOSE: _lose,
 }

@@ -4,6 +4,7 @@ from typing import Final, cast
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.context import Context, Peer
+from fencepost.broker.waits import Wait
 from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.messages.alter_partition_reassignments import (
@@ -21,7 +22,6 @@ from fencepost.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
-    PartitionData,
 )
 from fencepost.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -83,8 +83,8 @@ def produce(broker: Broker, index: int, batch: Buffer, *, acks: int) -> object:
 
 def fetch(
     broker: Broker, index: int, version: int, *, offset: int, epoch: int, last_epoch: int
-) -> PartitionData:
-    """Read all that comes after an offset.
+) -> FetchResponse | Wait[FetchResponse]:
+    """Read all that comes after an offset; a wait where it is read from the tier.
 
     :param epoch: The leader's, as far as the client knows.
     :param last_epoch: Of the record before the offset; -1 where Fetch does not ask for it.
@@ -99,8 +99,7 @@ def fetch(
     request = FetchRequest(
         max_bytes=_EVERYTHING, topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),)
     )
-    answer = _ask(broker, _FETCH, version, request)
-    return cast(FetchResponse, answer).responses[0].partitions[0]
+    return cast(FetchResponse | Wait[FetchResponse], _ask(broker, _FETCH, version, request))
 
 
 def epoch_end(broker: Broker, index: int, *, epoch: int, asked: int) -> EpochEndOffset:

@@ -15,7 +15,7 @@ from fencepost.broker.network import CONTROLLER
 from fencepost.broker.waits import Wait
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages.fetch import PartitionData
+from fencepost.protocol.messages.fetch import FetchResponse
 from fencepost.protocol.messages.produce import ProduceResponse
 from fencepost.protocol.records import Record, build_batch, iter_headers, read_header
 from fencepost.simulation import asking
@@ -35,6 +35,9 @@ _ASK_ANEW: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
+BEGINS_AGAIN: Final = 3
+"""A client that reads everything again and again."""
+_PRODUCERS: Final = 5
 _TIMESTAMP: Final = 1_700_000_000_000
 
 
@@ -49,6 +52,10 @@ class Reader:
     """The leader epoch in which its position was last found to be sound (below Fetch v12)."""
     read: Batches = field(default_factory=Batches)
     """What it has read, and not been told to forget."""
+    asked: int = 0
+    """How often it has fetched."""
+    begins_again: bool = False
+    """Whether it reads everything again once it has read everything: of a tier, too."""
 
 
 @dataclass(slots=True)
@@ -68,6 +75,7 @@ class Clients:
         self._watch = watch
         self._fetch_version = _fetch_version(setup.fetch_version)
         self._is_gated = not setup.unclean
+        self._has_producers = setup.is_tiered
         self._readers: dict[tuple[int, int], Reader] = {}
         self._askers: dict[tuple[int, int], Asker] = {}
         self._acknowledged: list[tuple[int, int, int, int]] = []
@@ -87,7 +95,8 @@ class Clients:
     def _produce(self, index: int, broker: Broker, acks: str) -> None:
         number = self._produced
         value = b"%d" % number
-        batch = build_batch([Record(i, _TIMESTAMP, None, value) for i in range(number % 3 + 1)])
+        records = [Record(i, _TIMESTAMP, None, value) for i in range(number % 3 + 1)]
+        batch = self._batch(records, number)
         crc = read_header(batch).crc
 
         def answered(answer: object) -> None:
@@ -104,6 +113,16 @@ class Clients:
         else:
             answered(answer)
 
+    def _batch(self, records: list[Record], number: int) -> bytearray:
+        """With a tier producers take turns, each time in a new epoch, where any sequence may begin.
+
+        Without one nobody asks what is known of them.
+        """
+        if not self._has_producers:
+            return build_batch(records)
+        epoch, producer_id = divmod(number, _PRODUCERS)
+        return build_batch(records, producer_id=producer_id, producer_epoch=epoch, base_sequence=0)
+
     def check_acknowledged(self) -> None:
         """Hold the cluster to the answers of acks=all that came since; the logs are looked at."""
         if self._acknowledged:
@@ -118,12 +137,29 @@ class Clients:
         broker = self._cluster.brokers[broker_id]
         reader = self._readers.get((client, index))
         if reader is None:
-            reader = self._readers[client, index] = Reader(f"c{client} of p{index}")
+            reader = self._readers[client, index] = Reader(
+                f"c{client} of p{index}", begins_again=client == BEGINS_AGAIN
+            )
         if reader.epoch < 0:
             reader.epoch = self._epoch_at(broker, index, reader.epoch)
         if not self._is_sound(reader, broker, index):
             return
         answer = self._fetch(reader, broker, index)
+        if not isinstance(answer, Wait):
+            self._see_answer(reader, broker, index, answer)
+            return
+        asked = reader.asked  # it may have asked again until this one is answered
+
+        def answered(found: FetchResponse | None) -> None:
+            if found is not None and reader.asked == asked and broker.running:
+                self._see_answer(reader, broker, index, found)
+
+        answer.then(answered)
+
+    def _see_answer(
+        self, reader: Reader, broker: Broker, index: int, response: FetchResponse
+    ) -> None:
+        answer = response.responses[0].partitions[0]
         if answer.error_code in _ASK_ANEW:
             reader.epoch = self._epoch_at(broker, index, reader.epoch)
         elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -132,8 +168,13 @@ class Clients:
             self._go_back(reader, answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
         else:
             self._take(reader, index, answer.records or ())
+            if reader.begins_again and not answer.records:
+                reader.read.begin_at(0)
 
-    def _fetch(self, reader: Reader, broker: Broker, index: int) -> PartitionData:
+    def _fetch(
+        self, reader: Reader, broker: Broker, index: int
+    ) -> FetchResponse | Wait[FetchResponse]:
+        reader.asked += 1
         tip = reader.read.tip
         knows_last = self._fetch_version >= FIRST_FETCH_WITH_DIVERGENCE
         return asking.fetch(

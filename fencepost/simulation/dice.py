@@ -7,19 +7,26 @@ are stalled for a while, so that news of an election, say, reaches one broker lo
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
 from fencepost.broker.image import NO_LEADER
 from fencepost.broker.network import CONTROLLER, Link
+from fencepost.simulation.clients import BEGINS_AGAIN
 from fencepost.simulation.schedule import (
     ACKS_ALL,
     ACKS_LEADER,
     BACK,
     CLEAN,
+    DONE,
+    FAILS,
     FAULTS,
+    FROM_LAST,
+    FROM_LOCAL,
     LEAVE,
     NEWEST_FETCH,
+    NO_TIER,
     STAY,
     TOPIC,
     UNCLEAN,
@@ -50,6 +57,10 @@ _FAULTS: Final = {
     Verb.ROLL: 1,
     Verb.SETTLE: 2,
 }
+_TIER: Final = {Verb.ROLL: 4, Verb.UPLOAD: 4, Verb.DELETE_LOCAL: 2}
+_TIERS: Final = (NO_TIER, NO_TIER, FROM_LOCAL, FROM_LAST)
+_FIRST_FETCH_WITH_TIER: Final = 14
+"""Before it a follower can't be told that what it wants has moved to the tier."""
 _FAULTY: Final = (0, 0, 0, 2, 6)
 """How often followers meet faults."""
 _REPAIRS: Final = {Verb.START: 6, Verb.REJOIN: 5, Verb.RELEASE: 4}
@@ -61,7 +72,7 @@ def draw_setup(seed: int, rng: random.Random) -> Setup:
     """A cluster by chance."""
     brokers = rng.choice((3, 3, 4, 5))
     factor = min(brokers, rng.choice((2, 3, 3, 3, 4)))
-    return Setup(
+    setup = Setup(
         seed=seed,
         brokers=brokers,
         partitions=rng.choice((1, 1, 2, 3)),
@@ -70,6 +81,12 @@ def draw_setup(seed: int, rng: random.Random) -> Setup:
         unclean=rng.random() < 0.08,
         fetch_version=rng.choice(FETCH_CEILINGS),
     )
+    # From chances of its own: seeds without a tier do what they did before there was any.
+    tier = random.Random(f"tiers {seed}").choice(_TIERS)
+    if tier == NO_TIER:
+        return setup
+    version = setup.fetch_version if setup.fetch_version >= _FIRST_FETCH_WITH_TIER else NEWEST_FETCH
+    return replace(setup, tier=tier, fetch_version=version)
 
 
 class Dice:
@@ -90,6 +107,18 @@ class Dice:
         weights[Verb.WIPE] = rng.choice((0, 1, 2)) if risky else 0
         # From chances of its own, so that seeds without faults do what they did before there were.
         weights[Verb.FAULT] = random.Random(f"faults {world.setup.seed}").choice(_FAULTY)
+        tier = random.Random(f"tier {world.setup.seed}")
+        self._stores = 0.0
+        """How likely it is that the tier does something where it has something to do."""
+        if world.setup.is_tiered:
+            weights |= {verb: weight * tier.choice((1, 2)) for verb, weight in _TIER.items()}
+            weights[Verb.EXPIRE] = tier.choice((0, 1, 2))
+            weights[Verb.FORGET] = tier.choice((0, 0, 1))
+            weights[Verb.LOSE] = tier.choice((0, 0, 1, 2))
+            weights[Verb.WIPE] = max(weights[Verb.WIPE], tier.choice((0, 1, 2)))
+            self._stores = tier.choice((0.15, 0.3, 0.5))
+        self._fails = tier.choice((0.0, 0.0, 0.02, 0.1))
+        """How likely it is that the tier fails to do it."""
         self.unclean_share = rng.choice((0, 0.3)) if risky else 0.0
         self._verbs = list(weights)
         self._weights = list(accumulate(weights.values()))
@@ -101,6 +130,8 @@ class Dice:
 
     def _next(self) -> Action:
         rng = self.rng
+        if self._stores and self.world.objects.waiting and rng.random() < self._stores:
+            return self._store()
         if rng.random() < self._delivers:
             action = self._deliver()
             if action is not None:
@@ -122,6 +153,12 @@ class Dice:
             return None
         link: Link = links[int(self.rng.random() * len(links))]
         return Action(Verb.DELIVER, broker=link.target, other=link.source)
+
+    def _store(self) -> Action:
+        """One of the first that wait: the store has no order, and yet does not forget any."""
+        rng = self.rng
+        number = int(rng.random() * min(4, len(self.world.objects.waiting)))
+        return Action(Verb.STORE, amount=number, how=FAILS if rng.random() < self._fails else DONE)
 
     # -- what actions are about -------------------------------------------------------------------
 
@@ -160,7 +197,8 @@ def _produce(dice: Dice, verb: Verb) -> Action:
 
 def _of_client(dice: Dice, verb: Verb) -> Action:
     index, broker = dice.leader()
-    return Action(verb, index, broker, other=dice.rng.choice((1, 2)))
+    clients = (1, 2, BEGINS_AGAIN) if dice.world.setup.is_tiered else (1, 2)
+    return Action(verb, index, broker, other=dice.rng.choice(clients))
 
 
 def _at_leader(dice: Dice, verb: Verb) -> Action:
@@ -278,4 +316,9 @@ _MAKES: Final[dict[Verb, Callable[[Dice, Verb], Action]]] = {
     Verb.WIPE: _of_replica,
     Verb.ROLL: _of_partition,
     Verb.FAULT: _fault,
+    Verb.UPLOAD: _of_partition,
+    Verb.DELETE_LOCAL: _of_partition,
+    Verb.EXPIRE: _of_partition,
+    Verb.FORGET: _of_partition,
+    Verb.LOSE: _of_partition,
 }

@@ -20,6 +20,8 @@ class Batch:
     crc: int
     before: "Batch | None"
     """What its leader's log ended with; None where it was empty."""
+    producer: tuple[int, int] | None = None
+    """Id and epoch of its producer; None without one. Each batch has another epoch."""
 
     def __str__(self) -> str:
         return f"{self.base_offset}-{self.next_offset - 1} of epoch {self.epoch}"
@@ -115,6 +117,7 @@ class History:
         "deleted",
         "index",
         "leaders",
+        "lost_until",
         "tainted",
         "thinned",
     )
@@ -136,6 +139,8 @@ class History:
         """Why records that were committed may be lost; empty while they may not."""
         self.thinned = False
         """Whether a replica has lost its disk, or has gone in a reassignment."""
+        self.lost_until = 0
+        """Exclusive end of what the tier has lost: nobody knows what it still has before."""
 
     def taint(self, reason: str) -> None:
         """From now on records may be lost."""
@@ -143,11 +148,17 @@ class History:
             self.tainted = reason
 
     def record(
-        self, epoch: int, base_offset: int, next_offset: int, crc: int, log: Batches
+        self,
+        epoch: int,
+        base_offset: int,
+        next_offset: int,
+        crc: int,
+        log: Batches,
+        producer: tuple[int, int] | None = None,
     ) -> Batch:
         """A leader has appended a batch to its log."""
         before = log.tip or self.committed.until(base_offset)
-        batch = Batch(epoch, base_offset, next_offset, crc, before)
+        batch = Batch(epoch, base_offset, next_offset, crc, before, producer)
         self.batches[epoch, base_offset] = batch
         return batch
 

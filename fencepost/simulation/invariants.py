@@ -5,11 +5,13 @@ happened to a partition that loses records honestly: then it is tainted (docs/si
 functions are asked when what they look at has changed; `fencepost.simulation.watch` knows when.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, ParamSpec
 
 from fencepost.broker.image import NO_LEADER, BrokerImage, PartitionImage
+from fencepost.protocol.records import BatchHeader
 from fencepost.simulation.history import Batch, Batches, History
+from fencepost.storage.tier.segments import RemoteSegment
 
 P = ParamSpec("P")
 Problem = str | None
@@ -261,6 +263,108 @@ def consumers_miss_no_truncation(who: str, log: Batches, batch: Batch, deleted: 
     return f"{who}: got {batch} after {log.tip}, where it followed {batch.before}"
 
 
+# -- the remote tier ----------------------------------------------------------------------------
+
+
+def the_tier_holds_what_leaders_wrote(
+    history: History, segment: RemoteSegment, header: BatchHeader, batch: Batch | None
+) -> Problem:
+    """A segment in the tier has what leaders appended, and says of each batch its epoch."""
+    where = f"p{history.index}: segment {segment.start_offset} to {segment.end_offset} in the tier"
+    epoch, base_offset = header.partition_leader_epoch, header.base_offset
+    if batch is None or batch.crc != header.crc:
+        return f"{where} has {base_offset} of epoch {epoch}, which nobody appended so"
+    if not segment.start_offset <= base_offset < batch.next_offset <= segment.end_offset + 1:
+        return f"{where} has {batch}"
+    if batch.next_offset <= history.deleted:  # a log does not know epochs before its start
+        return None
+    told = max((e for e in segment.epochs if e.start_offset <= base_offset), default=None)
+    return None if told is not None and told.epoch == epoch else f"{where} calls {batch} {told}"
+
+
+def only_what_is_committed_is_tiered(history: History, batches: Iterable[Batch]) -> Problem:
+    """Nothing goes to the tier before it is committed."""
+    for batch in batches:
+        if batch.next_offset > history.deleted and not history.committed.holds(batch):
+            return f"p{history.index}: {batch} is in the tier, and not committed"
+    return None
+
+
+def offsets_are_in_order(where: str, end: int, last_stable: int, local_start: int) -> Problem:
+    """A leader's log end is not below its last stable offset, nor that below its local log start.
+
+    That is Lz >= Ly >= Lx in KIP-1023.
+    """
+    if end >= last_stable >= local_start:
+        return None
+    return (
+        f"{where}: log end {end}, last stable offset {last_stable}, local log start {local_start}"
+    )
+
+
+def tiered_offsets_are_in_order(where: str, last_stable: int, last: int, first: int) -> Problem:
+    """What a leader knows to be tiered lies below its last stable offset.
+
+    That is Ly >= Ry >= Rx in KIP-1023.
+
+    :param last: Inclusive.
+    :param first: Inclusive; -1 where the tier has nothing any more.
+    """
+    if last_stable > last >= first:
+        return None
+    return f"{where}: last stable offset {last_stable}, tiered is from {first} to {last}"
+
+
+def no_gap_behind_the_tier(where: str, last: int, local_start: int, start: int) -> Problem:
+    """A leader's local log begins behind what is tiered at the latest, or where the log does.
+
+    That is Lx <= Ry + 1, until somebody deletes records that were not tiered yet.
+
+    :param last: Inclusive.
+    """
+    if local_start <= max(last + 1, start):
+        return None
+    return f"{where}: tiered is up to {last}, the local log begins at {local_start}"
+
+
+def what_is_committed_can_be_read(
+    where: str, start: int, local_start: int, lacking: Sequence[Batch]
+) -> Problem:
+    """From the log start on, what a replica does not hold itself the tier holds."""
+    if not lacking:
+        return None
+    told = ", ".join(map(str, lacking))
+    return f"{where}: from log start {start} to local log start {local_start} there is no {told}"
+
+
+def followers_know_the_epochs_of_the_tier(where: str, batch: Batch, known: int | None) -> Problem:
+    """A follower that begins behind the tier knows the leader epochs of what lies there."""
+    if known == batch.epoch:
+        return None
+    return f"{where}: began behind {batch}, and takes it for epoch {known}"
+
+
+def followers_know_the_producers_of_the_tier(
+    where: str,
+    known: Mapping[int, tuple[int, int]],
+    expected: Mapping[int, Batch],
+    first: int,
+) -> Problem:
+    """A follower that begins behind the tier knows the producers as its leader did there.
+
+    :param known: Epoch and last offset of each producer.
+    :param expected: Each producer's last batch.
+    :param first: Of producers whose last batch lies before, nothing need be known.
+    """
+    for producer_id, batch in expected.items():
+        assert batch.producer is not None
+        wanted = (batch.producer[1], batch.next_offset - 1)
+        if known.get(producer_id, wanted if batch.next_offset <= first else None) != wanted:
+            return f"{where}: of producer {producer_id} known is {known.get(producer_id)}: {batch}"
+    strangers = known.keys() - expected.keys()
+    return f"{where}: nobody knows producers {sorted(strangers)}" if strangers else None
+
+
 # -- in the end ---------------------------------------------------------------------------------
 
 
@@ -270,18 +374,24 @@ def messages_come_to_an_end(count: int, most: int) -> Problem:
 
 
 def healed_partitions_converge(
-    index: int, partition: PartitionImage, ends: Mapping[int, tuple[Batches, int, int]]
+    index: int,
+    partition: PartitionImage,
+    ends: Mapping[int, tuple[Batches, int, int]],
+    *,
+    is_tiered: bool = False,
 ) -> Problem:
     """Once all is well again every partition has a leader, a full ISR, and equal replicas.
 
     :param ends: Each replica's log, log end and high watermark.
+    :param is_tiered: Whether a leader may have let go of all that it has in the tier.
     """
     if partition.leader == NO_LEADER or set(partition.isr) != set(partition.replicas):
         return f"p{index}: leader {partition.leader}, ISR {partition.isr} of {partition.replicas}"
     model, end, _ = ends[partition.leader]
     for broker_id, (log, log_end, watermark) in ends.items():
         # Who leads may not have heard of what its predecessor deleted, and who follows has.
-        same = log_end == end and log.all[-1:] in (model.all[-1:], [])
+        may_be = [model.all[-1:], []]
+        same = log_end == end and (log.all[-1:] in may_be or (is_tiered and not model.all))
         if not same or watermark != end:
             return (
                 f"p{index}: broker {broker_id} ends with {log.tip} at {log_end} and has high "
@@ -331,6 +441,14 @@ INVARIANTS: Final[tuple[Callable[..., Problem], ...]] = (
     latest_offsets_never_go_back,
     clients_read_what_is_committed,
     consumers_miss_no_truncation,
+    the_tier_holds_what_leaders_wrote,
+    only_what_is_committed_is_tiered,
+    offsets_are_in_order,
+    tiered_offsets_are_in_order,
+    no_gap_behind_the_tier,
+    what_is_committed_can_be_read,
+    followers_know_the_epochs_of_the_tier,
+    followers_know_the_producers_of_the_tier,
     messages_come_to_an_end,
     healed_partitions_converge,
     healed_partitions_take_records,

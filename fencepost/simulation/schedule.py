@@ -20,6 +20,12 @@ from typing import Final, NamedTuple
 
 TOPIC: Final = "t"
 """The one topic of a simulated cluster."""
+NO_TIER: Final = "no"
+FROM_LOCAL: Final = "local"
+FROM_LAST: Final = "last"
+TIERS: Final = (NO_TIER, FROM_LOCAL, FROM_LAST)
+"""No tier; or where a follower starts that has nothing: at its leader's local log start, or behind
+the last tiered offset (``follower.fetch.last.tiered.offset.enable``, KIP-1023)."""
 NEWEST_FETCH: Final = 18
 """The Fetch version of a cluster without a ceiling."""
 
@@ -67,6 +73,18 @@ class Verb(StrEnum):
     ROLL = "roll"
     FAULT = "fault"
     """The next requests of a broker's followers meet a fault."""
+    STORE = "store"
+    """The tier does what it was asked, or fails; number so many of what it has not done yet."""
+    UPLOAD = "upload"
+    """The leader's task runs."""
+    DELETE_LOCAL = "delete-local"
+    """All replicas let go of what the tier has."""
+    EXPIRE = "expire"
+    """Retention in the tier runs."""
+    FORGET = "forget"
+    """The leader forgets what it knows of the tier."""
+    LOSE = "lose"
+    """The tier loses what it has of a partition."""
 
 
 class Action(NamedTuple):
@@ -109,6 +127,12 @@ FORMS: Final[dict[Verb, str]] = {
     Verb.WIPE: "p{partition} {broker}",
     Verb.ROLL: "p{partition}",
     Verb.FAULT: "{broker} {how} x{amount}",
+    Verb.STORE: "{how} {amount}",
+    Verb.UPLOAD: "p{partition}",
+    Verb.DELETE_LOCAL: "p{partition}",
+    Verb.EXPIRE: "p{partition}",
+    Verb.FORGET: "p{partition}",
+    Verb.LOSE: "p{partition}",
 }
 """What stands behind each verb, and how it is read."""
 
@@ -119,6 +143,8 @@ UNCLEAN: Final = "unclean"
 STAY: Final = "stay"
 LEAVE: Final = "leave"
 BACK: Final = "back"
+DONE: Final = "done"
+FAILS: Final = "fails"
 FAULTS: Final = ("error", "timeout", "delay", "hang-up", "hang-up-after", "drop", "corrupt")
 _BROKERS: Final = re.compile(r"[1-9]\d*(,[1-9]\d*)*")
 _WORDS: Final[dict[Verb, frozenset[str]]] = {
@@ -129,6 +155,7 @@ _WORDS: Final[dict[Verb, frozenset[str]]] = {
     Verb.ISOLATE: frozenset({"now", "timeout", "never"}),
     Verb.HOLD: frozenset({STAY, LEAVE}),
     Verb.FAULT: frozenset(FAULTS),
+    Verb.STORE: frozenset({DONE, FAILS}),
 }
 """What ``how`` may be."""
 
@@ -147,6 +174,13 @@ class Setup:
     """``unclean.leader.election.enable``."""
     fetch_version: int = NEWEST_FETCH
     """The highest Fetch version that brokers serve (``--api-max``)."""
+    tier: str = NO_TIER
+    """Whether the topic is tiered, and where new followers start then; see `TIERS`."""
+
+    @property
+    def is_tiered(self) -> bool:
+        """Whether the topic has a remote tier."""
+        return self.tier != NO_TIER
 
     def __str__(self) -> str:
         return _SETUP.format(
@@ -157,12 +191,13 @@ class Setup:
             min_insync_replicas=self.min_insync_replicas,
             unclean="yes" if self.unclean else "no",
             fetch_version=self.fetch_version,
+            tier=f" tier={self.tier}" if self.is_tiered else "",
         )
 
 
 _SETUP: Final = (
     "cluster seed={seed} brokers={brokers} partitions={partitions} replicas={replication_factor}"
-    " min.insync={min_insync_replicas} unclean={unclean} fetch={fetch_version}"
+    " min.insync={min_insync_replicas} unclean={unclean} fetch={fetch_version}{tier}"
 )
 
 
@@ -201,8 +236,11 @@ def parse_setup(line: str) -> Setup:
     unclean = fields.pop("unclean")
     if unclean not in ("yes", "no"):
         raise ScheduleError(f"unclean is yes or no: {line!r}")
+    tier = (fields.pop("tier") or f" tier={NO_TIER}").removeprefix(" tier=")
+    if tier not in TIERS:
+        raise ScheduleError(f"tier is one of {', '.join(TIERS)}: {line!r}")
     numbers = {name: int(text) for name, text in fields.items()}
-    return Setup(**numbers, unclean=unclean == "yes")
+    return Setup(**numbers, unclean=unclean == "yes", tier=tier)
 
 
 def parse_action(line: str) -> Action:
@@ -241,4 +279,6 @@ def _as_shown(verb: Verb) -> str:
 
 
 _PATTERNS: Final = {verb: _pattern(form) for verb, form in FORMS.items()}
-_PATTERN_OF_SETUP: Final = _pattern(_SETUP)
+_PATTERN_OF_SETUP: Final = re.compile(
+    _pattern(_SETUP.removesuffix("{tier}")).pattern + r"(?P<tier> tier=\S+)?"
+)

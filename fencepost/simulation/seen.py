@@ -41,5 +41,5 @@ class Seen:
 
     def starts_anew(self, log: Log) -> bool:
         """Whether the log has dropped all that was seen, and begins further on."""
-        start = log.log_start_offset
+        start = log.local_log_start_offset
         return start >= log.log_end_offset > self.end and log.segments()[0].base_offset > self.end

@@ -12,12 +12,14 @@ from fencepost.broker.cluster import Cluster
 from fencepost.broker.image import NO_LEADER, ClusterImage, PartitionImage
 from fencepost.broker.network import CONTROLLER, Link
 from fencepost.broker.replica import Replica
-from fencepost.protocol.records import iter_headers
+from fencepost.protocol.records import BatchHeader, iter_headers
 from fencepost.simulation import invariants as must
 from fencepost.simulation.history import Batch, Batches, History
 from fencepost.simulation.invariants import demand
 from fencepost.simulation.schedule import TOPIC
 from fencepost.simulation.seen import Seen
+from fencepost.simulation.tier import SimulatedObjects
+from fencepost.simulation.tier_watch import TierWatch
 from fencepost.storage.log import Log
 
 UNKNOWN_EPOCH: Final = -1
@@ -29,7 +31,9 @@ _DIGEST_BITS: Final = (1 << 61) - 1
 class Watch:
     """What has been seen of one cluster."""
 
-    def __init__(self, cluster: Cluster, *, enough_replicas: int) -> None:
+    def __init__(
+        self, cluster: Cluster, *, enough_replicas: int, objects: SimulatedObjects | None = None
+    ) -> None:
         self._cluster = cluster
         self._controller = cluster.controller
         self._image: ClusterImage = cluster.controller.image
@@ -42,6 +46,7 @@ class Watch:
             broker_id: {index: Seen(broker_id, index) for index in range(len(topic.partitions))}
             for broker_id in cluster.brokers
         }
+        self._tier = None if objects is None else TierWatch(cluster, objects, self.partitions)
         self.may_be_unclean = False
         """Whether elections may lose records now."""
         self.digest = 0
@@ -83,15 +88,18 @@ class Watch:
             replica = broker.replicas.get(seen.key)
             if replica is None:
                 seen.lose()
-            elif not seen.is_as_before(replica):
+                continue
+            if not seen.is_as_before(replica):
                 self._look_closely(broker, self.partitions[index], seen, replica)
+            if self._tier is not None:
+                self._tier.look_at(broker, replica)
 
     def _look_closely(self, broker: Broker, history: History, seen: Seen, replica: Replica) -> None:
         if replica.log is not seen.log:
             seen.log = replica.log
-            seen.model.begin_at(replica.log.log_start_offset)
+            seen.model.begin_at(replica.log.local_log_start_offset)
             seen.end = seen.model.end
-        seen.model.forget_before(replica.log.log_start_offset)
+        seen.model.forget_before(replica.log.local_log_start_offset)
         led_before = seen.replica is replica and seen.epoch == replica.leader_epoch
         if seen.replica is not replica:  # a new life: it knows the last checkpoint at best
             seen.replica = replica
@@ -144,27 +152,13 @@ class Watch:
             found = log.read(seen.end, max_bytes=_ALL_AT_ONCE, upper_bound=end, min_one_batch=True)
             for buffer in found.buffers:
                 for _, header in iter_headers(buffer):
-                    self._see_batch(
-                        history,
-                        seen,
-                        replica,
-                        header.partition_leader_epoch,
-                        header.base_offset,
-                        header.next_offset,
-                        header.crc,
-                    )
+                    self._see_batch(history, seen, replica, header)
                     seen.end = header.next_offset
 
     def _see_batch(
-        self,
-        history: History,
-        seen: Seen,
-        replica: Replica,
-        epoch: int,
-        base_offset: int,
-        next_offset: int,
-        crc: int,
+        self, history: History, seen: Seen, replica: Replica, header: BatchHeader
     ) -> None:
+        epoch, base_offset, crc = header.partition_leader_epoch, header.base_offset, header.crc
         where, model = seen.where, seen.model
         copied = not replica.is_leader
         if model.all or not copied:  # an empty log begins where its leader's batch does
@@ -174,11 +168,12 @@ class Watch:
 
         batch = history.batches.get((epoch, base_offset))
         if batch is None and replica.is_leader and epoch == replica.leader_epoch:
-            batch = history.record(epoch, base_offset, next_offset, crc, model)
+            producer = (header.producer_id, header.producer_epoch)
+            batch = history.record(epoch, base_offset, header.next_offset, crc, model, producer)
         demand(must.followers_copy_what_leaders_wrote, where, batch, epoch, base_offset, crc)
 
         assert batch is not None
-        if replica.log.log_start_offset < base_offset:  # what was before is not deleted
+        if replica.log.local_log_start_offset < base_offset:  # what was before is not deleted
             demand(must.truncated_logs_are_prefixes, where, model, batch)
 
         demand(
@@ -293,6 +288,11 @@ class Watch:
         elif not knows_registrations:
             history.taint(f"broker {broker_id} lost its disk, and its fetches do not tell")
 
+    def lose_tier(self, index: int) -> None:
+        """The tier loses what it has of a partition, where there is one."""
+        if self._tier is not None:
+            self._tier.lose(index)
+
     def see_deletion(self, broker_id: int, index: int) -> None:
         """A client has deleted records at a broker."""
         replica = self._cluster.brokers[broker_id].replicas.get((TOPIC, index))
@@ -327,18 +327,20 @@ class Watch:
             ends = {}
             for broker_id, replica in found.items():
                 log = self.log(broker_id, index)
-                log.forget_before(replica.log.log_start_offset)
+                log.forget_before(replica.log.local_log_start_offset)
                 ends[broker_id] = (log, replica.log.log_end_offset, replica.high_watermark)
-            demand(must.healed_partitions_converge, index, partition, ends)
+            tiered = self._tier is not None
+            demand(must.healed_partitions_converge, index, partition, ends, is_tiered=tiered)
             for broker_id, replica in found.items():
                 self._look_through(self._seen[broker_id][index], replica.log)
 
     def _look_through(self, seen: Seen, log: Log) -> None:
-        at, end, held = log.log_start_offset, log.log_end_offset, []
+        start, end, held = log.local_log_start_offset, log.log_end_offset, []
+        at = start
         while at < end:
             found = log.read(at, max_bytes=_ALL_AT_ONCE, upper_bound=end, min_one_batch=True)
             headers = [header for buffer in found.buffers for _, header in iter_headers(buffer)]
             held += [header.crc for header in headers]
             at = headers[-1].next_offset
-        watched = [b.crc for b in seen.model.all if b.next_offset > log.log_start_offset]
+        watched = [b.crc for b in seen.model.all if b.next_offset > start]
         demand(must.logs_are_as_they_were_watched, seen.where, held, watched)

@@ -14,7 +14,17 @@ from fencepost.simulation.actions import BY_CLIENTS, DOES
 from fencepost.simulation.clients import Clients
 from fencepost.simulation.invariants import demand
 from fencepost.simulation.links import Links
-from fencepost.simulation.schedule import ACKS_ALL, NEWEST_FETCH, TOPIC, Action, Setup, Verb
+from fencepost.simulation.schedule import (
+    ACKS_ALL,
+    DONE,
+    FROM_LAST,
+    NEWEST_FETCH,
+    TOPIC,
+    Action,
+    Setup,
+    Verb,
+)
+from fencepost.simulation.tier import SimulatedObjects
 from fencepost.simulation.watch import Watch
 
 MOST_MESSAGES: Final = 6_000
@@ -22,6 +32,17 @@ MOST_MESSAGES: Final = 6_000
 _HEAL_ROUNDS: Final = 4
 _HEAL_MS: Final = 31_000
 """Longer than any timer of the core that matters for healing."""
+_DO_FIRST: Final = Action(Verb.STORE, how=DONE)
+_TIERED_TOPIC: Final = {
+    "remote.storage.enable": "true",
+    "retention.bytes": "2500",
+    "local.retention.bytes": "700",
+}
+"""Some thirty batches, and some ten of them in the local log."""
+_TIERED: Final = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.manager.task.interval.ms": "20000",
+}
 _CONFIGS: Final = {"log.cleaner.enable": "false", "log.cleaner.backoff.ms": "86400000"}
 
 
@@ -34,12 +55,22 @@ class World:
         self.links = Links()
         self.messages = 0
         """How many have arrived."""
-        self.cluster: Cluster = Cluster(_options(setup), self.clock, self.links.carry)
+        self.objects = SimulatedObjects()
+        self.cluster: Cluster = Cluster(
+            _options(setup),
+            self.clock,
+            self.links.carry,
+            make_objects=lambda _scheduler: self.objects,
+        )
         while (link := self.links.first()) is not None:
             self.links.deliver(link)
             self.cluster.scheduler.run_due()
         enough = min(setup.min_insync_replicas, setup.replication_factor)
-        self.watch = Watch(self.cluster, enough_replicas=enough)
+        self.watch = Watch(
+            self.cluster,
+            enough_replicas=enough,
+            objects=self.objects if setup.is_tiered else None,
+        )
         self.watch.may_be_unclean = setup.unclean
         self.links.controller_speaks = self.watch.look_at_controller
         self.watch.look_at_all()
@@ -97,10 +128,13 @@ class World:
     def settle(self) -> None:
         """Let messages arrive until there are no more."""
         count = 0
-        while (link := self.links.first()) is not None:
+        while (link := self.links.first()) is not None or self.objects.waiting:
             count += 1
             demand(must.messages_come_to_an_end, count, MOST_MESSAGES)
-            self.deliver(link)
+            if link is not None:
+                self.deliver(link)
+            else:
+                self.perform(_DO_FIRST)
 
     def advance(self, by_ms: int) -> None:
         """Let time pass, and what is due by then happen."""
@@ -123,13 +157,20 @@ def _options(setup: Setup) -> ClusterOptions:
     configs = dict(_CONFIGS)
     if setup.unclean:
         configs["unclean.leader.election.enable"] = "true"
+    if setup.is_tiered:
+        configs |= _TIERED
+    if setup.tier == FROM_LAST:
+        configs["follower.fetch.last.tiered.offset.enable"] = "true"
     topic = NewTopic(
         name=TOPIC,
         assignments=tuple(
             tuple((first + n) % count + 1 for n in range(setup.replication_factor))
             for first in range(setup.partitions)
         ),
-        configs={"min.insync.replicas": str(setup.min_insync_replicas)},
+        configs={
+            "min.insync.replicas": str(setup.min_insync_replicas),
+            **(_TIERED_TOPIC if setup.is_tiered else {}),
+        },
     )
     return ClusterOptions(
         addresses=tuple(

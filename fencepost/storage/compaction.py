@@ -57,6 +57,7 @@ def find_cleanable(
     now_ms: int,
     cleaned_until: int,
     upper_bound: int,
+    at_once: bool = False,
 ) -> Cleanable | None:
     """What a round should clean now; None where nothing is dirty enough.
 
@@ -64,6 +65,7 @@ def find_cleanable(
     :param cleaned_until: Where the last round ended (exclusive).
     :param upper_bound: Nothing at or after this offset: the high watermark, or the last stable
         offset.
+    :param at_once: Whether anything dirty is dirty enough.
     """
     count = dirty = 0
     for segment, following in pairwise(segments):
@@ -80,7 +82,7 @@ def find_cleanable(
     all_bytes = sum(segment.size for segment in segments[:count])
     ratio = dirty_bytes / all_bytes if all_bytes else 0.0
     overdue = dirty_bytes > 0 and _is_overdue(segments[dirty], config, now_ms)
-    if ratio <= config.min_cleanable_dirty_ratio and not overdue:
+    if ratio <= config.min_cleanable_dirty_ratio and not overdue and not at_once:
         return None
     return Cleanable(segments=segments[:count], dirty=dirty, end=segments[count].base_offset)
 

@@ -49,6 +49,8 @@ class LogConfig:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = MAX_LONG
     remote_storage_enable: bool = False
+    remote_log_copy_disable: bool = False
+    remote_log_delete_on_disable: bool = False
     local_retention_ms: int = -2
     local_retention_bytes: int = -2
     index_interval_bytes: int = 4096
@@ -59,6 +61,11 @@ class LogConfig:
     producer_id_expiration_ms: int = DAY_MS
     require_zero_base_offset: bool = False
     validate_records: bool = False
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether closed segments go to the tier: then they leave here for no other reason."""
+        return self.remote_storage_enable and not self.remote_log_copy_disable
 
     @property
     def effective_local_retention_ms(self) -> int:

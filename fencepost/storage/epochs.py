@@ -1,7 +1,7 @@
 """The leader-epoch cache: where each leader epoch's records begin (KIP-101, KIP-279, KIP-320)."""
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 UNDEFINED_EPOCH: Final = -1
@@ -30,11 +30,14 @@ class LeaderEpochCache:
 
     Kept as two parallel lists, because the one question on the way of an append is whether the
     last epoch is still the same.
+
+    :ivar on_change: Called after every change.
     """
 
-    __slots__ = ("_epochs", "_starts")
+    __slots__ = ("_epochs", "_starts", "on_change")
 
     def __init__(self, entries: Iterable[EpochEntry] = ()) -> None:
+        self.on_change: Callable[[], None] = _unnoticed
         self._epochs: list[int] = []
         self._starts: list[int] = []
         for entry in entries:
@@ -71,6 +74,7 @@ class LeaderEpochCache:
             starts.pop()
         epochs.append(epoch)
         starts.append(start_offset)
+        self.on_change()
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
@@ -96,18 +100,28 @@ class LeaderEpochCache:
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Drop the epochs that begin at or after `end_offset`."""
+        if not self._starts or self._starts[-1] < end_offset:
+            return
         while self._starts and self._starts[-1] >= end_offset:
             self._epochs.pop()
             self._starts.pop()
+        self.on_change()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Drop the epochs that end at or before `start_offset`; the next begins there."""
         index = bisect_right(self._starts, start_offset)
-        if index:
+        if index and self._starts[0] < start_offset:
             del self._epochs[: index - 1], self._starts[: index - 1]
             self._starts[0] = start_offset
+            self.on_change()
 
     def clear(self) -> None:
         """Drop everything."""
-        self._epochs.clear()
-        self._starts.clear()
+        if self._epochs:
+            self._epochs.clear()
+            self._starts.clear()
+            self.on_change()
+
+
+def _unnoticed() -> None:
+    """Nobody asked."""

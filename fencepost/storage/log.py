@@ -16,6 +16,7 @@ from fencepost.protocol.records import BatchHeader
 from fencepost.storage.config import LogConfig
 from fencepost.storage.epochs import EpochEndOffset, EpochEntry
 from fencepost.storage.producers import BatchMetadata, ProducerView
+from fencepost.storage.segment import SegmentView
 
 
 class AppendOrigin(Enum):
@@ -78,18 +79,6 @@ class TimestampAndOffset(NamedTuple):
     epoch: int
 
 
-class SegmentView(NamedTuple):
-    """One segment as others may see it: offsets from `base_offset` to before `next_offset`."""
-
-    base_offset: int
-    next_offset: int
-    size_bytes: int
-    records: int
-    max_timestamp: int
-    created_ms: int
-    last_modified_ms: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentCopy:
     """A closed segment, with all that goes to the remote tier with it (KIP-405).
@@ -147,6 +136,13 @@ class Log(Protocol):
     @property
     def log_end_offset(self) -> int:
         """The offset that the next record gets."""
+
+    @property
+    def batches_end_offset(self) -> int:
+        """The offset behind the last batch held.
+
+        Below the log end where a truncation took a batch whole that lay across its offset.
+        """
 
     @property
     def size_bytes(self) -> int:
@@ -295,14 +291,18 @@ class Log(Protocol):
         :param producers: As they were before `offset`, from the tier.
         """
 
-    def compact(self, now_ms: int, high_watermark: int) -> int:
+    def compact(self, now_ms: int, high_watermark: int, *, at_once: bool = False) -> int:
         """Clean the closed segments below the high watermark, if they are dirty enough.
 
+        :param at_once: Whether anything dirty is dirty enough.
         :returns: How many records were dropped.
         """
 
     def segments(self) -> tuple[SegmentView, ...]:
-        """All segments, oldest first; the last is the active one."""
+        """All segments, oldest first; the last is the active one.
+
+        They are looked at when they are asked: in files a number may have to be found out.
+        """
 
     def producers(self) -> tuple[ProducerView, ...]:
         """The producers known, in order of their ids (DescribeProducers)."""

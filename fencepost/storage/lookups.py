@@ -19,7 +19,7 @@ def first_at_or_after(
         for buffer, header in segment.scan(offset=start_offset, timestamp=timestamp):
             if header.max_timestamp < timestamp:
                 continue
-            found = _first_in(buffer, header, timestamp, start_offset)
+            found = first_in(buffer, header, timestamp, start_offset)
             if found is not None:
                 return found
     return None
@@ -31,12 +31,13 @@ def of_max_timestamp(segments: Sequence[LogSegment]) -> TimestampAndOffset | Non
     if segment.is_empty:
         return None
     buffer, header = next(segment.scan(timestamp=segment.max_timestamp))
-    return _first_in(buffer, header, header.max_timestamp, header.base_offset)
+    return first_in(buffer, header, header.max_timestamp, header.base_offset)
 
 
-def _first_in(
+def first_in(
     buffer: Buffer, header: BatchHeader, timestamp: int, start_offset: int
 ) -> TimestampAndOffset | None:
+    """The first record of a batch, from `start_offset` on, that is as late as `timestamp`."""
     # What a client wrote was not parsed when it was appended, and need not parse now.
     with suppress(InvalidRecords):
         for record in iter_records(buffer):

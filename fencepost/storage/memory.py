@@ -16,10 +16,10 @@ class MemorySegments:
     __slots__ = ()
 
     def create(
-        self, base_offset: int, *, now_ms: int, producers: tuple[ProducerView, ...] = ()
+        self, base_offset: int, *, now_ms: int, producers: tuple[ProducerView, ...] | None = None
     ) -> MemorySegment:
         """A new, empty segment."""
-        return MemorySegment(base_offset, created_ms=now_ms, producer_snapshot=producers)
+        return MemorySegment(base_offset, created_ms=now_ms, producer_snapshot=producers or ())
 
     def create_cleaned(self, first: LogSegment) -> MemorySegment:
         """A new, empty segment in place of `first`."""

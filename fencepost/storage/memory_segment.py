@@ -101,6 +101,7 @@ class MemorySegment:
         where no record has one.
     :ivar rolling_timestamp: Max timestamp of the first append; segment.ms counts from it.
     :ivar records: How many records it holds.
+    :ivar is_full: Never: there is no index that could be.
     :ivar producer_snapshot: The log's producers before its first record.
     """
 
@@ -111,6 +112,7 @@ class MemorySegment:
         "_max_timestamps",
         "base_offset",
         "created_ms",
+        "is_full",
         "last_modified_ms",
         "producer_snapshot",
         "records",
@@ -130,6 +132,7 @@ class MemorySegment:
         self.last_modified_ms = created_ms
         self.rolling_timestamp: int | None = None
         self.records = 0
+        self.is_full = False
         self.producer_snapshot = producer_snapshot
         self._last_offsets = array("q")
         self._ends = array("q")

@@ -1,11 +1,10 @@
 """One segment of a log: what every segment can do, wherever its bytes lie."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from fencepost.protocol.buffers import Buffer
-from fencepost.protocol.records import BatchHeader
-from fencepost.storage.log import SegmentView
+from fencepost.protocol.records import MAX_SEQUENCE, BatchHeader
 from fencepost.storage.producers import ProducerView
 
 
@@ -28,6 +27,10 @@ class LogSegment(Protocol):
     @property
     def size(self) -> int:
         """Bytes of all batches."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more may be appended, however little is in it."""
 
     @property
     def records(self) -> int:
@@ -104,35 +107,90 @@ def should_roll(
     segment: LogSegment,
     *,
     size: int,
+    last_offset: int,
     max_timestamp: int,
     now_ms: int,
     segment_bytes: int,
     segment_ms: int,
 ) -> bool:
-    """Whether a batch of `size` bytes and `max_timestamp` needs a new segment.
+    """Whether a batch of `size` bytes, `last_offset` and `max_timestamp` needs a new segment.
 
+    One segment's offsets differ by less than 2^31, because its indexes say them in 32 bits.
     segment.ms counts in the records' time, from the first batch to this one; where the first
     has no timestamp, in the broker's time from the segment's creation.
     """
     own = segment.size
-    if own > segment_bytes - size:
+    if own > segment_bytes - size or last_offset - segment.base_offset > MAX_SEQUENCE:
         return True
     if not own:
         return False
+    if segment.is_full:
+        return True
     first = segment.rolling_timestamp
     if first is not None and first >= 0:
         return max_timestamp - first > segment_ms
     return now_ms - segment.created_ms > segment_ms
 
 
-def view(segment: LogSegment) -> SegmentView:
-    """A segment as others may see it."""
-    return SegmentView(
-        segment.base_offset,
-        segment.next_offset,
-        segment.size,
-        segment.records,
-        segment.max_timestamp,
-        segment.created_ms,
-        segment.last_modified_ms,
-    )
+class SegmentView:
+    """One segment as others may see it, at the time that they look.
+
+    :param ask: Finds out a number that may have to be read from a file.
+    """
+
+    __slots__ = ("_ask", "_segment")
+
+    def __init__(self, segment: LogSegment, ask: Callable[[Callable[[], int]], int]) -> None:
+        self._segment = segment
+        self._ask = ask
+
+    @property
+    def base_offset(self) -> int:
+        """Where its offsets begin."""
+        return self._segment.base_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches."""
+        return self._segment.size
+
+    @property
+    def created_ms(self) -> int:
+        """When it was begun."""
+        return self._segment.created_ms
+
+    @property
+    def last_modified_ms(self) -> int:
+        """When it was last appended to."""
+        return self._segment.last_modified_ms
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last batch."""
+        return self._ask(lambda: self._segment.next_offset)
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp (ms), -1 without one."""
+        return self._ask(lambda: self._segment.max_timestamp)
+
+    @property
+    def records(self) -> int:
+        """How many records it holds; in a file all headers may have to be read for that."""
+        return self._ask(lambda: self._segment.records)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same segment."""
+        return isinstance(other, SegmentView) and self._segment is other._segment
+
+    def __hash__(self) -> int:
+        return hash(self._segment)
+
+    def __repr__(self) -> str:
+        size = self.size_bytes
+        return f"SegmentView({self.base_offset} to {self.next_offset}, {size} bytes)"
+
+
+def found_at_once(number: Callable[[], int]) -> int:
+    """What `SegmentView` asks where nothing can fail."""
+    return number()

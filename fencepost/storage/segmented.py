@@ -32,12 +32,11 @@ from fencepost.storage.log import (
     OffsetOutOfRange,
     ReadResult,
     SegmentCopy,
-    SegmentView,
     TimestampAndOffset,
     UnexpectedAppendOffset,
 )
 from fencepost.storage.producers import BatchMetadata, ProducerStates, ProducerView
-from fencepost.storage.segment import LogSegment, should_roll, view
+from fencepost.storage.segment import LogSegment, SegmentView, found_at_once, should_roll
 from fencepost.storage.segments import Segments, SegmentStore
 
 _BASE_OFFSET: Final = struct.Struct(">q")
@@ -120,6 +119,11 @@ class SegmentedLog:
     def log_end_offset(self) -> int:
         """The offset that the next record gets."""
         return self._end
+
+    @property
+    def batches_end_offset(self) -> int:
+        """The offset behind the last batch held."""
+        return self._segments.active.next_offset
 
     @property
     def size_bytes(self) -> int:
@@ -212,12 +216,14 @@ class SegmentedLog:
         if should_roll(
             segment,
             size=header.size,
+            last_offset=header.base_offset + header.last_offset_delta,
             max_timestamp=header.max_timestamp,
             now_ms=now_ms,
             segment_bytes=config.segment_bytes,
             segment_ms=config.max_segment_ms,
         ):
-            segment = self._roll(now_ms)
+            # A follower's next batch may lie behind a gap that compaction left.
+            segment = self._roll(now_ms, header.base_offset)
         segment.index(header, now_ms)
         if header.has_producer_id:
             self._producers.update(header)
@@ -346,12 +352,21 @@ class SegmentedLog:
         self, offset: int, *, now_ms: int, log_start_offset: int | None = None
     ) -> None:
         """Drop everything, epochs and producers too; the next record gets `offset`."""
-        self._segments.reset(offset, now_ms)
+        self._start_over(offset, offset if log_start_offset is None else log_start_offset, now_ms)
+
+    def _start_over(
+        self,
+        offset: int,
+        log_start_offset: int,
+        now_ms: int,
+        producers: tuple[ProducerView, ...] | None = None,
+    ) -> None:
+        self._segments.reset(offset, now_ms, producers)
         self._end = offset
-        self._start = offset if log_start_offset is None else log_start_offset
+        self._start = log_start_offset
         self._cleaned_until = offset
         self._epochs.clear()
-        self._producers.clear()
+        self._producers.restore(producers or ())
 
     def dismantle(self) -> Iterator[None]:
         """Free what is held, a little before each step; nobody may use the log any more."""
@@ -408,15 +423,15 @@ class SegmentedLog:
     def roll(self, now_ms: int) -> None:
         """Begin a new segment, unless the active one is empty."""
         if not self._segments.active.is_empty:
-            self._roll(now_ms)
+            self._roll(now_ms, self._end)
 
-    def _roll(self, now_ms: int) -> LogSegment:
-        return self._segments.roll(self._end, now_ms, self._producers.snapshot())
+    def _roll(self, now_ms: int, base_offset: int) -> LogSegment:
+        return self._segments.roll(base_offset, now_ms, self._producers.snapshot())
 
     def delete_expired(self, now_ms: int, high_watermark: int) -> int:
         """Drop the oldest segments by retention.ms and retention.bytes."""
         dropped = self._segments.drop_before(self._start)
-        if self.config.remote_storage_enable or not self.config.is_deleted:
+        if self.config.is_copied or not self.config.is_deleted:
             return dropped
         count = retention.expired_segments(
             self._segments.all,
@@ -427,7 +442,7 @@ class SegmentedLog:
         )
         if count:
             if count == len(self._segments):
-                self._roll(now_ms)
+                self._roll(now_ms, self._end)
             self.advance_log_start(self._segments.all[count].base_offset)
             # The log start may have been there before, at the end of what was the active one.
             self._segments.drop_before(self._start)
@@ -472,12 +487,11 @@ class SegmentedLog:
         now_ms: int,
     ) -> None:
         """Drop everything and go on at `offset`; what lies before is in the tier."""
-        self.truncate_fully_and_start_at(offset, now_ms=now_ms, log_start_offset=log_start_offset)
+        self._start_over(offset, log_start_offset, now_ms, tuple(producers))
         for entry in epochs:
             self._epochs.assign(entry.epoch, entry.start_offset)
-        self._producers.restore(producers)
 
-    def compact(self, now_ms: int, high_watermark: int) -> int:
+    def compact(self, now_ms: int, high_watermark: int, *, at_once: bool = False) -> int:
         """Clean the closed segments below the high watermark, if they are dirty enough."""
         if not self.config.is_compacted:
             return 0
@@ -488,10 +502,11 @@ class SegmentedLog:
             now_ms=now_ms,
             cleaned_until=self._cleaned_until,
             upper_bound=high_watermark if unstable is None else min(high_watermark, unstable),
+            at_once=at_once,
         )
         if cleanable is None:
             return 0
-        before = self._segments.records
+        before = sum(segment.records for segment in cleanable.segments)
         cleaned = compaction.clean(
             cleanable,
             self.config,
@@ -501,11 +516,11 @@ class SegmentedLog:
         )
         self._segments.swap(cleaned, len(cleanable.segments))
         self._cleaned_until = cleanable.end
-        return before - self._segments.records
+        return before - sum(segment.records for segment in cleaned)
 
     def segments(self) -> tuple[SegmentView, ...]:
         """All segments, oldest first; the last is the active one."""
-        return tuple(map(view, self._segments))
+        return tuple(SegmentView(segment, found_at_once) for segment in self._segments)
 
     # Producers.
 

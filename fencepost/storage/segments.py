@@ -12,11 +12,12 @@ class SegmentStore(Protocol):
     """Where the segments of one log live."""
 
     def create(
-        self, base_offset: int, *, now_ms: int, producers: tuple[ProducerView, ...] = ()
+        self, base_offset: int, *, now_ms: int, producers: tuple[ProducerView, ...] | None = None
     ) -> LogSegment:
         """A new, empty segment.
 
-        :param producers: The log's producers before its first record.
+        :param producers: The log's producers before its first record; None where the log begins
+            with it, and nothing was before.
         """
 
     def create_cleaned(self, first: LogSegment) -> LogSegment:
@@ -50,10 +51,15 @@ class Segments:
     def __iter__(self) -> Iterator[LogSegment]:
         return iter(self._segments)
 
-    def reset(self, offset: int, now_ms: int) -> None:
-        """Lose all and begin with an empty segment at `offset`."""
+    def reset(
+        self, offset: int, now_ms: int, producers: tuple[ProducerView, ...] | None = None
+    ) -> None:
+        """Lose all and begin with an empty segment at `offset`.
+
+        :param producers: As for `SegmentStore.create`.
+        """
         self._store.discard(self._segments)
-        self._hold([self._store.create(offset, now_ms=now_ms)])
+        self._hold([self._store.create(offset, now_ms=now_ms, producers=producers)])
 
     def swap(self, cleaned: Sequence[LogSegment], count: int) -> None:
         """Hold cleaned segments instead of the `count` oldest."""

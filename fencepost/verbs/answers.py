@@ -1,10 +1,10 @@
 """What the control API answers, as data: the one description that OpenAPI shows.
 
-Names are the contract's: fields may be added, none renamed or removed. Offsets named ``end`` and
-high watermarks are exclusive, all others inclusive; times are milliseconds.
+Names are the contract's: fields may be added, none renamed or removed. Log ends and high watermarks
+are exclusive, all other offsets inclusive; times are milliseconds.
 """
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
@@ -173,6 +173,12 @@ class EpochStart(Answer):
     start_offset: int
 
 
+Following: TypeAlias = Literal[
+    "fetching", "truncating", "lost", "tracing", "building", "backing_off", "idle"
+]
+"""What a follower does that may."""
+
+
 class SegmentState(Answer):
     """A segment of a replica's log."""
 
@@ -187,17 +193,7 @@ class ReplicaState(Answer):
     broker: int
     role: Literal["leader", "follower", "offline"]
     """Offline while its broker is down, or has not heard of it."""
-    state: Literal[
-        "leading",
-        "fetching",
-        "truncating",
-        "out_of_range",
-        "behind",
-        "backing_off",
-        "idle",
-        "held",
-        "offline",
-    ]
+    state: Literal["leading", "held", "offline"] | Following
     """What it is doing; a follower that has all that its leader has is idle."""
     log_start_offset: int
     local_log_start_offset: int
@@ -223,22 +219,141 @@ class GateState(Answer):
 
 
 class RemoteSegmentState(Answer):
-    """A segment in the remote tier."""
+    """A segment in the remote tier, whole (KIP-405)."""
 
     id: str
+    """As in the keys of its objects: a UUID as Kafka writes it, 22 characters of base64."""
     start_offset: int
     end_offset: int
+    """Inclusive, as KIP-405 has it."""
     epochs: tuple[EpochStart, ...]
+    """The leader epochs that its records are of, oldest first."""
     bytes: int
+    """Of its records."""
 
 
 class RemoteState(Answer):
-    """A partition's remote tier."""
+    """A partition's remote tier, as far as its leader knows it."""
 
     start_offset: int
+    """The first that the tier has; -1 where it has nothing that the leader knows of."""
     last_tiered_offset: int
+    """Inclusive; -1 where nothing is tiered, or the leader does not know it (yet)."""
     pending_upload_offset: int
+    """The next to be tiered; -1 as above."""
     segments: tuple[RemoteSegmentState, ...]
+    """Oldest first."""
+
+
+class LocalDeletion(Answer):
+    """What a replica let go of, because the tier has it."""
+
+    broker: int
+    segments: int
+    """How many."""
+    local_log_start_offset: int
+    """After it."""
+
+
+class TierState(Answer):
+    """What was done about a partition's remote tier, and what is there now."""
+
+    uploaded: tuple[RemoteSegmentState, ...]
+    """Segments that are in the tier now and were not before, oldest first."""
+    deleted_locally: tuple[LocalDeletion, ...]
+    """One for each replica that was asked, the leader first."""
+    expired: tuple[RemoteSegmentState, ...]
+    """Segments that retention took from the tier, oldest first."""
+    lost_objects: int
+    """Objects that the tier has lost."""
+    remote: RemoteState
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "uploaded": [
+                        {
+                            "id": "C36fXIxjTw6cXApKXB0uPw",
+                            "start_offset": 0,
+                            "end_offset": 41,
+                            "epochs": [{"epoch": 0, "start_offset": 0}],
+                            "bytes": 4711,
+                        }
+                    ],
+                    "deleted_locally": [],
+                    "expired": [],
+                    "lost_objects": 0,
+                    "remote": {
+                        "start_offset": 0,
+                        "last_tiered_offset": 41,
+                        "pending_upload_offset": 42,
+                        "segments": [
+                            {
+                                "id": "C36fXIxjTw6cXApKXB0uPw",
+                                "start_offset": 0,
+                                "end_offset": 41,
+                                "epochs": [{"epoch": 0, "start_offset": 0}],
+                                "bytes": 4711,
+                            }
+                        ],
+                    },
+                }
+            ]
+        }
+    )
+
+
+class TierFaultState(Answer):
+    """A fault of the remote tier, as it was set, and what it has done."""
+
+    id: int
+    """Rises by one with each tier fault."""
+    hits: int
+    """Operations that it hit."""
+    left: int | None
+    """Operations that it will hit yet, at most; null: no end."""
+    operation: Literal["upload", "fetch", "delete", "list"]
+    error: str | None
+    """What the tier says; null where the operation is only late."""
+    delay_ms: int | None
+    """Null where it is not late."""
+    count: int | None
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": 1,
+                    "hits": 0,
+                    "left": 1,
+                    "operation": "upload",
+                    "error": "no space left",
+                    "delay_ms": None,
+                    "count": 1,
+                }
+            ]
+        }
+    )
+
+
+class ReplicaCompaction(Answer):
+    """What compaction did to one replica's log."""
+
+    broker: int
+    dropped: int
+    """Records that a later one of the same key replaces, and tombstones that were old enough."""
+
+
+class CompactionState(Answer):
+    """What compaction did, replica by replica."""
+
+    replicas: tuple[ReplicaCompaction, ...]
+    """Of all brokers that run, the leader first."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"replicas": [{"broker": 1, "dropped": 17}]}]}
+    )
 
 
 class PartitionState(Answer):
@@ -260,7 +375,7 @@ class PartitionState(Answer):
     replicas: tuple[ReplicaState, ...]
     """In the order of the assignment, the preferred leader first."""
     remote: RemoteState | None
-    """Null for a topic without a remote tier; so far that is every topic."""
+    """Null for a topic without ``remote.storage.enable``, and while there is no leader."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -303,9 +418,12 @@ class FetchState(Answer):
     """What one request of a replica did."""
 
     api: str
-    """Kafka's name of the request: ``Fetch``, or what a replica asks before it can fetch."""
+    """Kafka's name of the request: ``Fetch``, or what a replica asks before it can fetch; ``Tier``
+    where it asked its remote tier."""
+    asked: str | None
+    """What ListOffsets was for, such as ``earliest_pending_upload``; null for others."""
     leader: int
-    """Broker id of whom it asked."""
+    """Broker id of whom it asked, or would have."""
     leader_epoch: int
     """The epoch under which it asked."""
     fetch_offset: int
@@ -320,6 +438,8 @@ class FetchState(Answer):
     """After it."""
     high_watermark: int
     """After it, as far as it knows."""
+    state: Following
+    """What it does next."""
 
 
 class StepState(Answer):
@@ -335,6 +455,7 @@ class StepState(Answer):
                     "fetches": [
                         {
                             "api": "Fetch",
+                            "asked": None,
                             "leader": 1,
                             "leader_epoch": 3,
                             "fetch_offset": 42,
@@ -343,6 +464,7 @@ class StepState(Answer):
                             "truncated_to": None,
                             "log_end_offset": 44,
                             "high_watermark": 42,
+                            "state": "fetching",
                         }
                     ]
                 }

@@ -121,6 +121,16 @@ class KillBody(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{}, {"fence": "never"}]})
 
 
+def _encodable(given: T) -> T:
+    """JSON can write half of a surrogate pair, which is no text."""
+    try:
+        if isinstance(given, str):
+            given.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("input should be text that UTF-8 can encode") from error
+    return given
+
+
 def _origin(given: object, check: ValidatorFunctionWrapHandler) -> object:
     """Say in one sentence what may be there, not one for each kind."""
     try:
@@ -155,6 +165,65 @@ class AdvanceBody(Body):
     ms: Annotated[int, Field(ge=0, le=MAX_ADVANCE_MS)]
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"ms": 30000}]})
+
+
+# -- the remote tier ----------------------------------------------------------------------------
+
+
+class TierBody(Body):
+    """What is done about a partition's remote tier (KIP-405).
+
+    The leader does it, whatever the tier's own intervals say. What it does with the tier meets
+    tier faults; ``forget`` and ``lose`` do not.
+    """
+
+    action: Literal["upload", "delete-local", "expire", "forget", "lose"]
+    """``upload``: the leader's task runs now, from learning what the tier has to the last segment
+    that may go there. ``delete-local``: all replicas let go of the closed segments that the tier
+    has, whatever local retention says. ``expire``: retention in the tier runs now. ``forget``:
+    the leader forgets what it knows of the tier, as if it were newly elected, and answers -1 for
+    the offsets of its end until its task has run again. ``lose``: the tier loses all that it has
+    of the partition, and nobody is told."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"action": "upload"}, {"action": "delete-local"}]}
+    )
+
+
+class TierFaultBody(Body):
+    """A fault of the remote tier: which operations it hits, and what becomes of them."""
+
+    operation: Literal["upload", "fetch", "delete", "list"]
+    """``upload``: a segment is copied; ``fetch``: something of one is read; ``delete``: one is
+    deleted; ``list``: a leader learns what there is."""
+    error: str | Literal[True] | None = None
+    """The operation fails, and this is what the tier says; true: something."""
+    delay_ms: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] | None = None
+    """The operation begins, or fails, so much later."""
+    count: Annotated[int, Field(ge=1)] | None = 1
+    """Operations that it hits, then it hits no more; null: all of them, always."""
+
+    @model_validator(mode="after")
+    def _does_something(self) -> Self:
+        if self.error is None and self.delay_ms is None:
+            raise ValueError("name error or delay_ms")
+        return self
+
+    @field_validator("error")
+    @classmethod
+    def _says_something(cls, given: str | Literal[True] | None) -> str | Literal[True] | None:
+        if given == "":
+            raise ValueError("say something, or true")
+        return _encodable(given)
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"operation": "upload", "error": "no space left"},
+                {"operation": "fetch", "delay_ms": 200, "count": None},
+            ]
+        }
+    )
 
 
 # -- faults -------------------------------------------------------------------------------------
@@ -226,12 +295,8 @@ class FaultBody(Body):
     @field_validator("client_id", "topic", "group", "transactional_id")
     @classmethod
     def _is_sendable(cls, given: str | None) -> str | None:
-        """JSON can write half of a surrogate pair, which no request can bring."""
-        try:
-            (given or "").encode()
-        except UnicodeEncodeError as error:
-            raise ValueError("input should be text that UTF-8 can encode") from error
-        return given
+        """No request can bring what is not."""
+        return _encodable(given)
 
     @model_validator(mode="after")
     def _names_topic(self) -> Self:

@@ -7,7 +7,8 @@ A scenario and Python name them all.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -18,6 +19,7 @@ _PARTITION: Final = "/v1/topics/{topic}/partitions/{partition}"
 _REPLICA: Final = f"{_PARTITION}/replicas/{{broker}}"
 _BROKER: Final = "/v1/brokers/{broker}"
 _FAULT: Final = "/v1/faults/{id}"
+_TIER_FAULTS: Final = "/v1/tier/faults"
 
 PATH_TYPES: Final = MappingProxyType({"topic": str, "partition": int, "broker": int, "id": int})
 """Of the parameters that stand in paths."""
@@ -58,6 +60,10 @@ class Verb:
     """Its words on the command line."""
     positional: tuple[str, ...] = ()
     """Fields that are arguments there, behind those of the path."""
+    last_word: str = ""
+    """A field whose few possible values are each the last word of a command of its own."""
+    last_words: Mapping[str, str] = field(default_factory=dict)
+    """These values, and what each does: one sentence."""
     does: str
     """One sentence, for every help."""
 
@@ -65,6 +71,11 @@ class Verb:
     def in_path(self) -> tuple[str, ...]:
         """Names of the parameters in the path, in order."""
         return tuple(re.findall(r"{(\w+)}", self.path))
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """All of its commands."""
+        return tuple(f"{self.command} {word}" for word in self.last_words) or (self.command,)
 
 
 _GET: Final = Method.GET
@@ -139,6 +150,33 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         answers=answers.PartitionState,
         command="roll",
         does="Close the active segment of every replica; an empty one stays.",
+    ),
+    Verb(
+        name="compact",
+        method=_POST,
+        path=f"{_PARTITION}/compact",
+        answers=answers.CompactionState,
+        command="compact",
+        does="Compact the closed segments of every replica, however little there is to gain.",
+    ),
+    Verb(
+        name="tier",
+        method=_POST,
+        path=f"{_PARTITION}/tier",
+        takes=bodies.TierBody,
+        answers=answers.TierState,
+        command="tier",
+        last_word="action",
+        last_words=MappingProxyType(
+            {
+                "upload": "Have the leader's task run now: it uploads all that may be uploaded.",
+                "delete-local": "Have all replicas let go of closed segments that the tier has.",
+                "expire": "Have retention in the tier run now.",
+                "forget": "Have the leader forget what it knows of the tier, as if just elected.",
+                "lose": "Have the tier lose all that it has of a partition, and tell nobody.",
+            }
+        ),
+        does="Have a partition's leader use its remote tier now, or have either lose what it has.",
     ),
     Verb(
         name="hold",
@@ -267,6 +305,41 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         answers=answers.Done,
         command="fault clear",
         does="Remove all faults.",
+    ),
+    Verb(
+        name="add_tier_fault",
+        method=_POST,
+        path=_TIER_FAULTS,
+        takes=bodies.TierFaultBody,
+        answers=answers.TierFaultState,
+        command="tier add-fault",
+        positional=("operation",),
+        does="Let operations on the remote tier fail or be late; the first fault that fits hits.",
+    ),
+    Verb(
+        name="tier_faults",
+        method=_GET,
+        path=_TIER_FAULTS,
+        answers=answers.TierFaultState,
+        shape=Shape.LIST,
+        command="tier faults",
+        does="List all tier faults and their hits, in the order in which they are tried.",
+    ),
+    Verb(
+        name="remove_tier_fault",
+        method=_DELETE,
+        path=f"{_TIER_FAULTS}/{{id}}",
+        answers=answers.TierFaultState,
+        command="tier remove-fault",
+        does="Remove a tier fault; answers what it has done.",
+    ),
+    Verb(
+        name="remove_tier_faults",
+        method=_DELETE,
+        path=_TIER_FAULTS,
+        answers=answers.Done,
+        command="tier clear-faults",
+        does="Remove all tier faults.",
     ),
     Verb(
         name="advance_clock",

@@ -11,6 +11,7 @@ from fencepost.verbs.answers import (
     BrokerState,
     ClockState,
     ClusterState,
+    CompactionState,
     Done,
     EventState,
     ExchangeState,
@@ -18,6 +19,8 @@ from fencepost.verbs.answers import (
     Health,
     PartitionState,
     StepState,
+    TierFaultState,
+    TierState,
     TopicState,
 )
 from fencepost.verbs.catalogue import VERBS
@@ -141,6 +144,42 @@ class Verbs:
                 "partition": partition,
             },
             {},
+        )
+
+    def compact(
+        self,
+        topic: str,
+        partition: int,
+    ) -> CompactionState:
+        """Compact the closed segments of every replica, however little there is to gain."""
+        return self.remote.call(
+            VERBS["compact"],
+            CompactionState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {},
+        )
+
+    def tier(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        action: Literal["upload", "delete-local", "expire", "forget", "lose"],
+    ) -> TierState:
+        """Have a partition's leader use its remote tier now, or have either lose what it has."""
+        return self.remote.call(
+            VERBS["tier"],
+            TierState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {
+                "action": action,
+            },
         )
 
     def hold(
@@ -404,6 +443,53 @@ class Verbs:
         """Remove all faults."""
         return self.remote.call(VERBS["remove_faults"], Done, {}, {})
 
+    def add_tier_fault(
+        self,
+        operation: Literal["upload", "fetch", "delete", "list"],
+        *,
+        error: str | Literal[True] | None = None,
+        delay_ms: int | None = None,
+        count: int | None = 1,
+    ) -> TierFaultState:
+        """Let operations on the remote tier fail or be late; the first fault that fits hits."""
+        return self.remote.call(
+            VERBS["add_tier_fault"],
+            TierFaultState,
+            {},
+            {
+                "operation": operation,
+                "error": error,
+                "delay_ms": delay_ms,
+                "count": count,
+            },
+        )
+
+    def tier_faults(
+        self,
+    ) -> list[TierFaultState]:
+        """List all tier faults and their hits, in the order in which they are tried."""
+        return self.remote.call_list(VERBS["tier_faults"], TierFaultState, {}, {})
+
+    def remove_tier_fault(
+        self,
+        id: int,
+    ) -> TierFaultState:
+        """Remove a tier fault; answers what it has done."""
+        return self.remote.call(
+            VERBS["remove_tier_fault"],
+            TierFaultState,
+            {
+                "id": id,
+            },
+            {},
+        )
+
+    def remove_tier_faults(
+        self,
+    ) -> Done:
+        """Remove all tier faults."""
+        return self.remote.call(VERBS["remove_tier_faults"], Done, {}, {})
+
     def advance_clock(
         self,
         ms: int,
@@ -614,6 +700,42 @@ class AsyncVerbs:
                 "partition": partition,
             },
             {},
+        )
+
+    async def compact(
+        self,
+        topic: str,
+        partition: int,
+    ) -> CompactionState:
+        """Compact the closed segments of every replica, however little there is to gain."""
+        return await self.remote.call(
+            VERBS["compact"],
+            CompactionState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {},
+        )
+
+    async def tier(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        action: Literal["upload", "delete-local", "expire", "forget", "lose"],
+    ) -> TierState:
+        """Have a partition's leader use its remote tier now, or have either lose what it has."""
+        return await self.remote.call(
+            VERBS["tier"],
+            TierState,
+            {
+                "topic": topic,
+                "partition": partition,
+            },
+            {
+                "action": action,
+            },
         )
 
     async def hold(
@@ -876,6 +998,53 @@ class AsyncVerbs:
     ) -> Done:
         """Remove all faults."""
         return await self.remote.call(VERBS["remove_faults"], Done, {}, {})
+
+    async def add_tier_fault(
+        self,
+        operation: Literal["upload", "fetch", "delete", "list"],
+        *,
+        error: str | Literal[True] | None = None,
+        delay_ms: int | None = None,
+        count: int | None = 1,
+    ) -> TierFaultState:
+        """Let operations on the remote tier fail or be late; the first fault that fits hits."""
+        return await self.remote.call(
+            VERBS["add_tier_fault"],
+            TierFaultState,
+            {},
+            {
+                "operation": operation,
+                "error": error,
+                "delay_ms": delay_ms,
+                "count": count,
+            },
+        )
+
+    async def tier_faults(
+        self,
+    ) -> list[TierFaultState]:
+        """List all tier faults and their hits, in the order in which they are tried."""
+        return await self.remote.call_list(VERBS["tier_faults"], TierFaultState, {}, {})
+
+    async def remove_tier_fault(
+        self,
+        id: int,
+    ) -> TierFaultState:
+        """Remove a tier fault; answers what it has done."""
+        return await self.remote.call(
+            VERBS["remove_tier_fault"],
+            TierFaultState,
+            {
+                "id": id,
+            },
+            {},
+        )
+
+    async def remove_tier_faults(
+        self,
+    ) -> Done:
+        """Remove all tier faults."""
+        return await self.remote.call(VERBS["remove_tier_faults"], Done, {}, {})
 
     async def advance_clock(
         self,

@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from fencepost.broker.broker import Broker
-from fencepost.broker.cluster import Address, Cluster, ClusterOptions, Conformance
+from fencepost.broker.cluster import Address, Cluster, ClusterOptions, Conformance, MakeObjects
 from fencepost.broker.context import Context, HangUp, Peer
+from fencepost.broker.data_dir import DataDir
 from fencepost.broker.faults.held import Held, Throttled
 from fencepost.broker.image import PartitionImage
 from fencepost.broker.network import Carry, at_once
 from fencepost.broker.replica import Replica
 from fencepost.broker.scheduler import ManualClock, advance
+from fencepost.broker.topic_plans import NewTopic
 from fencepost.broker.waits import Wait
 from fencepost.protocol import codec, frames
 from fencepost.protocol.apis import BY_NAME
@@ -60,6 +62,10 @@ class Driver:
         racks: Sequence[str] = (),
         api_max: Mapping[str, int] | None = None,
         carry: Carry = at_once,
+        data_dir: DataDir | None = None,
+        topics: Sequence[NewTopic] = (),
+        seed: int = 0,
+        make_objects: MakeObjects | None = None,
     ) -> None:
         self.clock = ManualClock()
         addresses = (
@@ -72,8 +78,12 @@ class Driver:
             racks=tuple(racks),
             conformance=conformance,
             api_max=api_max or {},
+            topics=tuple(topics),
+            seed=seed,
         )
-        self.cluster = Cluster(options, self.clock, carry)
+        self.cluster = Cluster(
+            options, self.clock, carry, data_dir=data_dir, make_objects=make_objects
+        )
 
     def send(
         self, broker_id: int, api_name: str, version: int, request: Message, client: str = "c1"

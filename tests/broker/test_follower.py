@@ -15,11 +15,11 @@ from tests.broker.talk import create, produce, send_produce
 from tests.broker.test_network import Post
 
 
-def content(replica: Replica) -> list[tuple[int, int, bytes | None]]:
-    """Offset, leader epoch and value of every record."""
+def content(replica: Replica, offset: int | None = None) -> list[tuple[int, int, bytes | None]]:
+    """Offset, leader epoch and value of every record, from the log start or an offset on."""
     log = replica.log
     found = []
-    offset = log.log_start_offset
+    offset = log.log_start_offset if offset is None else offset
     while offset < log.log_end_offset:
         read = log.read(
             offset, max_bytes=1 << 20, upper_bound=log.log_end_offset, min_one_batch=True

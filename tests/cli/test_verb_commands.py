@@ -21,14 +21,20 @@ each_verb = pytest.mark.parametrize("verb", CATALOGUE, ids=lambda verb: verb.nam
 
 def least(verb: Verb) -> list[str]:
     """A command line of what the verb cannot do without."""
-    words = verb.command.split()
+    words = verb.commands[0].split()
     for each in parameters(verb):
         if each.is_required:
             words += [_value(each)] if each.is_argument else [each.flags[0], _value(each)]
-    return [*words, "--drop"] if verb.name == "add_fault" else words
+    return [*words, *_ONE_OF.get(verb.name, ())]
+
+
+_ONE_OF: Final = {"add_fault": ("--drop",), "add_tier_fault": ("--error", "no")}
+"""What cannot be left out altogether."""
 
 
 def _value(parameter: Parameter) -> str:
+    if parameter.is_argument and parameter.choices:
+        return parameter.choices[0]
     return "Produce" if parameter.name == "api" else "7"
 
 
@@ -48,8 +54,8 @@ def test_the_help_of_a_command_shows_all_that_its_verb_takes(
     verb: Verb, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
     monkeypatch.setenv("COLUMNS", "250")
-    text = shell.text(f"{verb.command} --help")
-    assert verb.does in text
+    text = shell.text(f"{verb.commands[0]} --help")
+    assert [verb.does, *verb.last_words.values()][bool(verb.last_words)] in text
     for each in parameters(verb):
         line = next(line for line in text.splitlines() if f" {each.shown}" in line)
         assert each.kind is Kind.FLAG or each.metavar in line
@@ -83,6 +89,16 @@ BODIES: Final = [
     ("broker isolate 1 --from controller", {"from": "controller"}),
     ("broker isolate 1 --from 2 --from 3", {"from": [2, 3]}),
     ("broker isolate 1 --from 2,3 --fence timeout", {"from": [2, 3], "fence": "timeout"}),
+    ("tier upload t 0", {"action": "upload"}),
+    ("tier delete-local t 0", {"action": "delete-local"}),
+    (
+        "tier add-fault upload --error NO_SUCH_ERROR",
+        {"operation": "upload", "error": "NO_SUCH_ERROR"},
+    ),
+    (
+        "tier add-fault fetch --delay-ms 200 --count always",
+        {"operation": "fetch", "delay_ms": 200, "count": None},
+    ),
     ("clock advance 500", {"ms": 500}),
     ("topic create t", {"name": "t"}),
     (
@@ -138,8 +154,14 @@ def test_what_is_given_is_what_is_asked(
     shell.json(line)
     asked = json.loads(stub.asked[0][2])
     # An action of None is none, as one that is not there.
-    asked["action"] = {k: v for k, v in asked.get("action", {}).items() if v is not None}
+    asked["action"] = _told(asked.get("action", {}))
     assert asked == {"action": {}, **body}
+
+
+def _told(action: object) -> object:
+    if isinstance(action, dict):
+        return {name: value for name, value in action.items() if value is not None}
+    return action
 
 
 @pytest.mark.parametrize(
@@ -201,7 +223,7 @@ def test_a_control_url_must_be_one(shell: Shell) -> None:
 
 
 def test_the_words_of_commands_are_their_own() -> None:
-    assert len(BY_WORDS) == len(CATALOGUE)
+    assert len(BY_WORDS) == sum(len(verb.commands) for verb in CATALOGUE)
 
 
 def test_a_command_that_asks_imports_no_server_and_no_terminal(stub: Stub) -> None:

@@ -22,9 +22,15 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def server(clock: Clock) -> AsyncIterator[Server]:
+def configs() -> dict[str, str]:
+    """Its static broker configs; to be replaced as the clock is."""
+    return {}
+
+
+@pytest.fixture
+async def server(clock: Clock, configs: dict[str, str]) -> AsyncIterator[Server]:
     ports = sockets(3)
-    started = make_server(make_cluster(ports, clock=clock), ports)
+    started = make_server(make_cluster(ports, clock=clock, configs=configs), ports)
     await started.start()
     yield started
     await started.stop()

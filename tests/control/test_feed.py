@@ -13,6 +13,7 @@ import pytest
 
 from fencepost.broker.events import Events, Kind
 from fencepost.broker.scheduler import ManualClock, Scheduler
+from fencepost.broker.server import trouble
 from fencepost.control import feed, plane
 from fencepost.control.feed import Feed
 from tests.control.served import Json, eventually, ok, produce, refused, sockets, url
@@ -180,9 +181,10 @@ async def test_nobody_is_told_before_somebody_watches(
 ) -> None:
     await ok(control, "POST", "/v1/topics", {"name": "t"})
     await produce(server, "t")
-    assert server.cluster.events.listeners == [server.changes.note]
+    own = [server.changes.note, trouble.note]
+    assert server.cluster.events.listeners == own
     async with watching(control), watching(control):
-        assert len(server.cluster.events.listeners) == 2
+        assert len(server.cluster.events.listeners) == len(own) + 1
 
 
 # The feed itself

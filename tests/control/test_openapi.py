@@ -30,6 +30,12 @@ CALLS: Final[dict[tuple[str, str], Json]] = {
     ("GET", PARTITION): None,
     ("POST", f"{PARTITION}/elect"): {"leader": 2},
     ("POST", f"{PARTITION}/roll"): None,
+    ("POST", f"{PARTITION}/compact"): None,
+    ("POST", f"{PARTITION}/tier"): {"action": "upload"},
+    ("POST", "/v1/tier/faults"): {"operation": "fetch", "error": True},
+    ("GET", "/v1/tier/faults"): None,
+    ("DELETE", "/v1/tier/faults/{id}"): None,
+    ("DELETE", "/v1/tier/faults"): None,
     ("POST", f"{REPLICA}/hold"): {},
     ("POST", "/v1/faults"): {"api": "Fetch", "action": {"error": "KAFKA_STORAGE_ERROR"}},
     ("POST", f"{REPLICA}/step"): None,
@@ -52,6 +58,8 @@ CALLS: Final[dict[tuple[str, str], Json]] = {
     ("POST", "/v1/reset"): None,
 }
 """A request for every operation, in an order in which each succeeds."""
+COMPACTED: Final = "c"
+"""The topic that can be compacted; the other is tiered."""
 _TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     "array": list,
     "boolean": bool,
@@ -133,18 +141,30 @@ def clock() -> Clock:
     return ManualClock()
 
 
+@pytest.fixture
+def configs() -> dict[str, str]:
+    return {"remote.log.storage.system.enable": "true"}
+
+
 async def test_every_operation_answers_as_described(
     server: Server, control: httpx.AsyncClient, document: Json
 ) -> None:
     described = operations(document)
     assert described.keys() == {*CALLS, EVENTS}
     schemas = Schemas(document)
-    await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1, 2, 3]]})
+    for name, config in (
+        ("t", "remote.storage.enable=true"),
+        (COMPACTED, "cleanup.policy=compact"),
+    ):
+        configs = dict([config.split("=")])
+        body = {"name": name, "assignments": [[1, 2, 3]], "configs": configs}
+        await ok(control, "POST", "/v1/topics", body)
     await produce(server, "t")
     for (method, path), body in CALLS.items():
         answers = described[method, path]["responses"]
         schema = answers["200"]["content"]["application/json"]["schema"]
-        called = path.format(**PLACE)
+        place = {**PLACE, "topic": COMPACTED} if path.endswith("/compact") else PLACE
+        called = path.format(**place)
         answer = await ok(control, method, called, body)
         assert answer is not None
         assert schemas.problem(schema, answer) is None, called
@@ -200,9 +220,11 @@ async def test_examples_of_bodies_are_accepted(control: httpx.AsyncClient, docum
         "KillBody": ["/v1/brokers/3/kill", "/v1/brokers/3/start"],
         "AdvanceBody": ["/v1/clock/advance"],
         "FaultBody": ["/v1/faults"],
+        "TierFaultBody": ["/v1/tier/faults"],
     }
+    elsewhere = {"TierBody"}  # test_tier.py has a topic with a tier
     schemas = document["components"]["schemas"]
-    assert {name for name in schemas if name.endswith("Body")} == accepted.keys()
+    assert {name for name in schemas if name.endswith("Body")} == accepted.keys() | elsewhere
     for name, paths in accepted.items():
         for example in schemas[name]["examples"]:
             for path in paths:

@@ -162,6 +162,7 @@ async def test_a_step_is_one_fetch_and_tells_what_it_did(
     await produce(server, "t", values=[b"0", b"1"], acks=1)
     fetch = {
         "api": "Fetch",
+        "asked": None,
         "leader": 1,
         "leader_epoch": 0,
         "fetch_offset": 0,
@@ -170,6 +171,7 @@ async def test_a_step_is_one_fetch_and_tells_what_it_did(
         "truncated_to": None,
         "log_end_offset": 2,
         "high_watermark": 0,
+        "state": "fetching",
     }
     assert await verb(control, "replicas/2/step") == {"fetches": [fetch]}
     state = await ok(control, "GET", PARTITION)
@@ -178,8 +180,8 @@ async def test_a_step_is_one_fetch_and_tells_what_it_did(
     again = {**fetch, "fetch_offset": 2, "appended": 0}
     assert await verb(control, "replicas/2/step", {"fetches": 2}) == {
         "fetches": [
-            {**again, "high_watermark": 2},
-            {**again, "high_watermark": 2},
+            {**again, "high_watermark": 2, "state": "idle"},
+            {**again, "high_watermark": 2, "state": "idle"},
         ]
     }
     state = await ok(control, "GET", PARTITION)

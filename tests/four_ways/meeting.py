@@ -28,9 +28,14 @@ def connect(address: tuple[str, int], timeout_s: float = 30) -> Connection:
     return Connection(address, timeout=timeout_s, client_id=CLIENT_ID)
 
 
-def produce(address: tuple[str, int]) -> Json:
+def produce_key(address: tuple[str, int]) -> Json:
+    """As `produce`, a record with a key."""
+    return produce(address, b"k")
+
+
+def produce(address: tuple[str, int], key: bytes | None = None) -> Json:
     """One record to partition 0, acknowledged by its leader."""
-    partition = {"Index": 0, "Records": build([(_NOW_MS, None, b"a")])}
+    partition = {"Index": 0, "Records": build([(_NOW_MS, key, b"a")])}
     data = [{"Name": TOPIC, "PartitionData": [partition]}]
     body = {"Acks": 1, "TimeoutMs": 5000, "TopicData": data}
 

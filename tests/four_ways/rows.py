@@ -28,6 +28,11 @@ Step: TypeAlias = tuple[str, Given]
 
 FAULT_ID: Final = "ID"
 """Stands for the id of the fault that was added before, in what is given and in commands."""
+TIERED: Final = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.manager.task.interval.ms": "2147483647",
+}
+"""Broker configs of a cluster with a tier that is left alone unless a verb says otherwise."""
 SINCE: Final = "SINCE"
 """Stands for the number of the event before the one that `WATCH` has seen."""
 WATCH: Final[Step] = ("watch", {})
@@ -36,7 +41,17 @@ WATCH: Final[Step] = ("watch", {})
 _PLACE: Final = {"topic": TOPIC, "partition": 0}
 _THIRD: Final = {**_PLACE, "broker": 3}
 _TOPIC: Final[Step] = ("create_topic", {"name": TOPIC, "assignments": [[1, 2, 3]]})
+_COMPACTED: Final[Step] = (
+    "create_topic",
+    {
+        "name": TOPIC,
+        "assignments": [[1, 2, 3]],
+        # It is never dirty enough to be compacted unless somebody says so.
+        "configs": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1"},
+    },
+)
 _PRODUCE: Final[Step] = ("produce", {})
+_PRODUCE_KEY: Final[Step] = ("produce_key", {})
 _LIST_OFFSETS: Final[Step] = ("list_offsets", {})
 _HOLD: Final[Step] = ("hold", {**_THIRD, "leave_isr": True})
 _FAULT: Final[Step] = ("add_fault", {"api": "ListOffsets", "action": {"delay": 0}})
@@ -65,6 +80,12 @@ class Row:
     refused: str | None = None
     """By which code, where it is."""
     clock: str = "real"
+    configs: Given = field(default_factory=dict)
+    """Of the cluster's brokers."""
+    after: Step | None = None
+    """A verb that is carried out over HTTP before it is seen how the cluster is."""
+    then: Json = None
+    """Part of its answer; by which code it is refused, where it is."""
 
     @property
     def name(self) -> str:
@@ -194,6 +215,20 @@ TOPICS: Final = (
         given=_PLACE,
         before=(_TOPIC, _PRODUCE),
         changes=_partition(replicas=[{"segments": [{"records": 1}, {"records": 0}]}, {}, {}]),
+    ),
+    Row(
+        verb="compact",
+        command="compact t 0",
+        given=_PLACE,
+        before=(_COMPACTED, *(3 * (_PRODUCE_KEY,)), ("roll", _PLACE)),
+        answers={"replicas": [{"broker": b, "dropped": 2} for b in (1, 2, 3)]},
+        changes=_partition(replicas=[{"segments": [{"records": 1}, {}]}, {}, {}]),
+    ),
+    Row(
+        verb="compact",
+        command="compact t 0",
+        given=_PLACE,
+        refused="INVALID_REQUEST",
     ),
 )
 
@@ -432,4 +467,156 @@ FAULTS: Final = (
     ),
 )
 
-ROWS: Final = (*LOOKING, *TOPICS, *REPLICAS, *BROKERS, *FAULTS)
+_HOUR_MS: Final = 3_600_000
+_NEW_TIERED: Final[Step] = (
+    "create_topic",
+    {
+        "name": TOPIC,
+        "assignments": [[1, 2, 3]],
+        "configs": {
+            "remote.storage.enable": "true",
+            "retention.ms": str(_HOUR_MS),
+            "message.timestamp.type": "LogAppendTime",  # a manual clock goes on from way to way
+        },
+    },
+)
+_CLOSED: Final = (_NEW_TIERED, _PRODUCE, ("roll", _PLACE))
+"""A segment of one record that may be uploaded."""
+_UPLOAD: Final[Step] = ("tier", {**_PLACE, "action": "upload"})
+_DELETE_LOCAL: Final[Step] = ("tier", {**_PLACE, "action": "delete-local"})
+_TIER_FAULT: Final[Step] = ("add_tier_fault", {"operation": "delete", "delay_ms": 5})
+_FIRST: Final = {"start_offset": 0, "end_offset": 0, "epochs": [{"epoch": 0, "start_offset": 0}]}
+_HAS_FIRST: Final = {"last_tiered_offset": 0, "pending_upload_offset": 1, "segments": [_FIRST]}
+_HAS_NOTHING: Final = {"last_tiered_offset": -1, "pending_upload_offset": -1, "segments": []}
+
+
+def _tier(action: str, *before: Step, clock: str = "real", **came: Json) -> Row:
+    return Row(
+        verb="tier",
+        command=f"tier {action} t 0",
+        given={**_PLACE, "action": action},
+        before=before,
+        configs=TIERED,
+        clock=clock,
+        **came,
+    )
+
+
+def _tier_fault(given: Given, options: str, before: tuple[Step, ...], **came: Json) -> Row:
+    return Row(
+        verb="add_tier_fault",
+        command=f"tier add-fault {given['operation']} {options}",
+        given=given,
+        before=before,
+        answers={**given, "hits": 0, "left": given.get("count", 1)},
+        configs=TIERED,
+        **came,
+    )
+
+
+TIER: Final = (
+    _tier(
+        "upload",
+        *_CLOSED,
+        answers={"uploaded": [_FIRST], "remote": _HAS_FIRST},
+        changes=_partition(remote=_HAS_FIRST),
+    ),
+    _tier(
+        "delete-local",
+        *(*_CLOSED, _UPLOAD),
+        answers={
+            "deleted_locally": [
+                {"broker": b, "segments": 1, "local_log_start_offset": 1} for b in (1, 2, 3)
+            ]
+        },
+        changes=_partition(
+            log_start_offset=0, replicas=3 * [{"log_start_offset": 0, "local_log_start_offset": 1}]
+        ),
+        meets=fetch,
+        told={"told": "NONE, whole", "log_end": 1, "hits": 0},
+    ),
+    _tier(
+        "expire",
+        *(*_CLOSED, _UPLOAD, ("advance_clock", {"ms": 2 * _HOUR_MS})),
+        clock="manual",
+        answers={"expired": [_FIRST], "remote": {"segments": []}},
+        changes=_partition(log_start_offset=1, remote={"segments": []}),
+    ),
+    _tier(
+        "forget",
+        *(*_CLOSED, _UPLOAD),
+        answers={"remote": _HAS_NOTHING},
+        after=_UPLOAD,
+        then={"uploaded": [], "remote": _HAS_FIRST},
+    ),
+    _tier(
+        "lose",
+        *(*_CLOSED, _UPLOAD, _DELETE_LOCAL),
+        answers={"lost_objects": 6},
+        meets=fetch,
+        told={"log_end": 1},
+    ),
+    _tier("upload", _TOPIC, refused="INVALID_REQUEST", changes=_partition(remote=None)),
+    _tier_fault(
+        {"operation": "upload", "error": "no-space-left"},
+        "--error no-space-left",
+        _CLOSED,
+        changes={"tier_faults": [{"hits": 1, "left": 0}]},
+        after=_UPLOAD,
+        then="KAFKA_STORAGE_ERROR",
+    ),
+    _tier_fault(
+        {"operation": "list", "error": "no"},
+        "--error no",
+        _CLOSED,
+        after=_UPLOAD,
+        then="KAFKA_STORAGE_ERROR",
+    ),
+    _tier_fault(
+        {"operation": "delete", "error": "no", "count": None},
+        "--error no --count always",
+        (*_CLOSED, _UPLOAD, ("advance_clock", {"ms": 2 * _HOUR_MS})),
+        clock="manual",
+        after=("tier", {**_PLACE, "action": "expire"}),
+        then="KAFKA_STORAGE_ERROR",
+    ),
+    _tier_fault(
+        {"operation": "fetch", "error": "no", "count": None},
+        "--error no --count always",
+        (*_CLOSED, _UPLOAD, _DELETE_LOCAL),
+        meets=fetch,
+        told={"told": "UNKNOWN_SERVER_ERROR, whole"},
+    ),
+    _tier_fault(
+        {"operation": "fetch", "delay_ms": LATE_MS},
+        f"--delay-ms {LATE_MS}",
+        (*_CLOSED, _UPLOAD, _DELETE_LOCAL),
+        meets=fetch,
+        told={"told": "NONE, whole", "late": True},
+    ),
+    Row(
+        verb="tier_faults",
+        command="tier faults",
+        before=(_TIER_FAULT, _TIER_FAULT),
+        answers=[{"operation": "delete"}, {"operation": "delete"}],
+        configs=TIERED,
+    ),
+    Row(
+        verb="remove_tier_fault",
+        command="tier remove-fault ID",
+        given={"id": FAULT_ID},
+        before=(_TIER_FAULT,),
+        answers={"operation": "delete", "delay_ms": 5, "hits": 0},
+        changes={"tier_faults": []},
+        configs=TIERED,
+    ),
+    Row(
+        verb="remove_tier_faults",
+        command="tier clear-faults",
+        before=(_TIER_FAULT, _TIER_FAULT),
+        changes={"tier_faults": []},
+        configs=TIERED,
+    ),
+)
+
+ROWS: Final = (*LOOKING, *TOPICS, *REPLICAS, *BROKERS, *FAULTS, *TIER)

@@ -23,12 +23,13 @@ from fencepost.cli import main
 from fencepost.testing import Cluster
 from fencepost.verbs.catalogue import VERBS, Method, Shape
 from fencepost.verbs.remote import Refused
-from tests.four_ways.meeting import CLIENT_ID, TOPIC, Json, list_offsets, produce
+from tests.four_ways.meeting import CLIENT_ID, TOPIC, Json, list_offsets, produce, produce_key
 from tests.four_ways.rows import FAULT_ID, SINCE, WATCH, Given, Row, Step
 
 _CLIENT: Final = {"topic": TOPIC, "client": CLIENT_ID}
 _ACTIONS: Final[dict[str, Given]] = {
     "produce": {**_CLIENT, "version": 9, "records": ["a"], "acks": 1},
+    "produce_key": {**_CLIENT, "version": 9, "records": [{"key": "k", "value": "a"}], "acks": 1},
     "list_offsets": {**_CLIENT, "version": 7},
 }
 """What a client does before some rows, as steps of a scenario."""
@@ -61,11 +62,13 @@ class Cast:
                 known[SINCE] = self._watch() - 1
             elif name == "produce":
                 assert produce(self.broker)["told"] == "NONE"
+            elif name == "produce_key":
+                assert produce_key(self.broker)["told"] == "NONE"
             elif name == "list_offsets":
                 assert list_offsets(self.broker)["told"].startswith("NONE")
             else:
                 answer = self.ask(name, given)
-                if name == "add_fault":
+                if name in ("add_fault", "add_tier_fault"):
                     known[FAULT_ID] = answer["id"]
         return known
 
@@ -129,7 +132,7 @@ def by_scenario(cast: Cast, row: Row) -> Json:
     (last,) = _steps(row.verb, row.given)
     if row.refused is not None:
         last["expect"] = {"refused": row.refused}
-    cluster = {"brokers": 3, "clock": row.clock}
+    cluster = {"brokers": 3, "clock": row.clock, "configs": dict(row.configs)}
     scenario = {"summary": row.command, "teaches": "It works.", "cluster": cluster}
     file = cast.folder / "row.yaml"
     file.write_text(yaml.safe_dump({**scenario, "steps": [*steps, last]}, sort_keys=False))
@@ -180,8 +183,9 @@ def _steps(name: str, given: Given) -> list[dict[str, Json]]:
         created = {"name": TOPIC, "assignments": [[1, 2, 3]]}
         return [{"events": {}, "as": "watched"}, {"create_topic": created}]
     known = {FAULT_ID: "$fault.id", SINCE: "$watched.0.number"}
-    step: dict[str, Json] = {name: _filled(_ACTIONS.get(name, given), known)}
-    if name == "add_fault":
+    filled = _filled(_ACTIONS.get(name, given), known)
+    step: dict[str, Json] = {name.removesuffix("_key"): filled}
+    if name in ("add_fault", "add_tier_fault"):
         step["as"] = "fault"
     return [step]
 

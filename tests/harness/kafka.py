@@ -43,12 +43,25 @@ class Kafka:
         process.child.kill()
         process.stop(expect=-signal.SIGKILL)
 
+    def shut_down(self, node: int) -> None:
+        """Let a node write down all it knows, and end."""
+        self.processes.pop(node).stop(expect=128 + signal.SIGTERM)
+
     def start(self, node: int) -> None:
         """Start a node that does not run; returns at once."""
         folder = self.folders[node]
         command = java.command("kafka.Kafka", str(folder / "server.properties"), options=_JVM)
         log = folder / f"kafka-{len(list(folder.glob('*.log')))}.log"
         self.processes[node] = start(f"kafka-{node}", command, log)
+
+    def wait(self) -> None:
+        """Wait until all nodes, which were started, are ready."""
+        try:
+            wait_until("kafka is ready", lambda: _ready(self.cluster), _STARTED_S)
+        except AssertionError:
+            text = "\n".join(process.log_since(0) for process in self.processes.values())
+            self.stop()
+            raise AssertionError(f"kafka did not start\n{text}") from None
 
     def freeze(self, node: int) -> None:
         """Keep a node from running, its connections open; returns when no thread runs any more."""
@@ -81,11 +94,18 @@ class Kafka:
             self.kill(node)
 
 
-def start_kafka(folder: Path, *, nodes: int = 1, advertised: int | None = None) -> Kafka:
+def start_kafka(
+    folder: Path,
+    *,
+    nodes: int = 1,
+    advertised: int | None = None,
+    configs: Mapping[str, str] | None = None,
+) -> Kafka:
     """A cluster with its data in ``folder``, which is emptied first; returns when it is ready.
 
     :param nodes: How many, up to three.
     :param advertised: The port that clients of a single node are told to use, not the node's own.
+    :param configs: Broker configs besides those that all get.
     """
     shutil.rmtree(folder, ignore_errors=True)
     ports = _free_ports(2 * nodes)
@@ -93,7 +113,7 @@ def start_kafka(folder: Path, *, nodes: int = 1, advertised: int | None = None) 
     folders = {node: folder / str(node) for node in range(1, nodes + 1)}
     for node, place in folders.items():
         place.mkdir(parents=True)
-        settings = dict(_settings(node, place, brokers, controllers))
+        settings = {**_settings(node, place, brokers, controllers), **(configs or {})}
         if advertised is not None:
             settings["advertised.listeners"] = f"PLAINTEXT://127.0.0.1:{advertised}"
         lines = (f"{key}={value}\n" for key, value in settings.items())
@@ -103,12 +123,7 @@ def start_kafka(folder: Path, *, nodes: int = 1, advertised: int | None = None) 
     kafka = Kafka(cluster=Cluster(bootstrap=bootstrap), folders=folders, processes={})
     for node in folders:
         kafka.start(node)
-    try:
-        wait_until("kafka is ready", lambda: _ready(kafka.cluster), _STARTED_S)
-    except AssertionError:
-        text = "\n".join(process.log_since(0) for process in kafka.processes.values())
-        kafka.stop()
-        raise AssertionError(f"kafka did not start\n{text}") from None
+    kafka.wait()
     return kafka
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from tests.harness.cluster import Cluster
+from tests.harness.cluster import Cluster, configs
+from tests.harness.kafka import Kafka, start_kafka
 from tests.harness.wire import Value
 from tests.oracle.asking import Row
 from tests.oracle.questions import (
@@ -21,9 +22,12 @@ from tests.oracle.questions import (
     elections,
     everything,
     failover,
+    features,
     gate,
     racks,
     replicas,
+    tiered,
+    tiered_replicas,
     truncation,
 )
 from tests.oracle.steering import Steering
@@ -44,6 +48,29 @@ APACHE_THREE: Final = (
 )
 """The same for the recorded three."""
 
+TIER: Final = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.manager.task.interval.ms": "500",
+    "log.retention.check.interval.ms": "1000",
+}
+"""What both are told of the tier."""
+APACHE_TIERED: Final = (*APACHE, "--remote", "memory:", *configs(TIER))
+KAFKA_TIERED: Final = {
+    **TIER,
+    "log.initial.task.delay.ms": "500",
+    "remote.log.storage.manager.class.name": (
+        "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
+    ),
+    "remote.log.storage.manager.impl.prefix": "rsm.config.",
+    "rsm.config.dir": "{folder}/tier",
+    "remote.log.metadata.manager.impl.prefix": "rlmm.config.",
+    "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+    "rlmm.config.remote.log.metadata.topic.replication.factor": "1",
+    "rlmm.config.remote.log.metadata.topic.num.partitions": "2",
+    "rlmm.config.remote.log.metadata.initialization.retry.interval.ms": "300",
+}
+"""How the recorded broker's tier was made."""
+
 EXCEPTED: Final = {
     (
         "Produce",
@@ -59,6 +86,20 @@ EXCEPTED: Final = {
     ): "only what is served is advertised; transactions, SASL, ACLs, quorums and more come later",
 }
 """Rows that are not compared, each with its reason."""
+
+_NOT_READY: Final = (
+    "a real broker learns of a new topic's tier only after some tenths of a second, and refuses"
+    " lookups by time until then; here they are answered at once"
+)
+_ONE_RECORD: Final = "tiered, 1 record in the active segment, nothing uploaded: ts=T+"
+EXCEPTED_IN_TIERED: Final = {
+    (tiered.SECTION, f"{_ONE_RECORD}0"): _NOT_READY,
+    (tiered.SECTION, f"{_ONE_RECORD}1"): _NOT_READY,
+    (
+        tiered.SECTION,
+        tiered.TRANSITIONS,
+    ): "how far it has come when it is asked is chance; how it ends stands in the rows behind it",
+}
 
 EXCEPTED_IN_FAILOVER: Final = {
     (
@@ -78,6 +119,8 @@ class Recording:
     options: Sequence[str]
     """Of a fencepost that is to answer the same."""
     excepted: Mapping[Key, str]
+    kafka_configs: Mapping[str, str] = field(default_factory=dict)
+    """Of a Kafka that is asked, besides those that all have; ``{folder}`` is its own."""
 
     @property
     def file(self) -> Path:
@@ -88,11 +131,20 @@ class Recording:
         found = json.loads(self.file.read_text())
         return [(section, request, answer) for section, request, answer in found]
 
+    def start_kafka(self, folder: Path) -> Kafka:
+        """A Kafka that is to be asked; it is the caller's to stop."""
+        own = {key: value.format(folder=folder) for key, value in self.kafka_configs.items()}
+        return start_kafka(folder, nodes=self.brokers, configs=own)
+
 
 SINGLE: Final = Recording(
     name="single", ask=everything.ask, brokers=1, options=APACHE, excepted=EXCEPTED
 )
 """One broker."""
+FEATURES: Final = Recording(
+    name="features", ask=features.ask, brokers=1, options=APACHE, excepted={}
+)
+"""One broker, and the level of its features."""
 THREE: Final = Recording(
     name="rf3", ask=everything.ask, brokers=3, options=APACHE_THREE, excepted=EXCEPTED
 )
@@ -125,9 +177,27 @@ TRUNCATION: Final = Recording(
     name="truncation", ask=truncation.ask, brokers=3, options=APACHE_THREE, excepted={}
 )
 """Three brokers, and an unclean election."""
+TIERED: Final = Recording(
+    name="tiered",
+    ask=tiered.ask,
+    brokers=1,
+    options=APACHE_TIERED,
+    excepted=EXCEPTED_IN_TIERED,
+    kafka_configs=KAFKA_TIERED,
+)
+"""One broker with a remote tier."""
+TIERED_REPLICAS: Final = Recording(
+    name="tiered_replicas",
+    ask=tiered_replicas.ask,
+    brokers=3,
+    options=(*APACHE_THREE, "--remote", "memory:", *configs(TIER)),
+    excepted={},
+    kafka_configs=KAFKA_TIERED,
+)
+"""Three brokers with one remote tier."""
 OF_THREE: Final = (ELECTIONS, THREE, REPLICAS, RACKS, GATE, FAILOVER, ABSENT, TRUNCATION)
 """In the order in which one Kafka can be asked all of them: first who wants it fresh."""
-RECORDINGS: Final = (SINGLE, *OF_THREE)
+RECORDINGS: Final = (SINGLE, FEATURES, TIERED, TIERED_REPLICAS, *OF_THREE)
 """All of 4.3.1; ``tests.oracle.record`` writes them down anew."""
 
 ADVERTISED_OTHERWISE: Final = {

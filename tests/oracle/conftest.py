@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.harness.cluster import serve
-from tests.harness.kafka import start_kafka
 from tests.oracle.asking import Row
 from tests.oracle.comparing import RECORDINGS, Recording
 from tests.oracle.steering import ControlSteering, KafkaSteering
@@ -32,29 +32,37 @@ def fencepost_says(recording: Recording, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture
-def kafka_says(recording: Recording, request: pytest.FixtureRequest) -> list[Row]:
-    """The answers of a Kafka that answers all recordings of as many brokers."""
-    name = {1: "kafka_of_one", 3: "kafka_of_three"}[recording.brokers]
-    answers: dict[str, list[Row]] = request.getfixturevalue(name)
-    return answers[recording.name]
+def kafka_says(recording: Recording, asked_kafkas: AskedKafkas) -> list[Row]:
+    """The answers of a Kafka that answers all recordings that are made like this one."""
+    return asked_kafkas.answers(recording)
 
 
 @pytest.fixture(scope="session")
-def kafka_of_one(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
-    return _ask_kafka(tmp_path_factory.mktemp("kafka"), 1)
+def asked_kafkas(tmp_path_factory: pytest.TempPathFactory) -> AskedKafkas:
+    return AskedKafkas(lambda: tmp_path_factory.mktemp("kafka"))
 
 
-@pytest.fixture(scope="session")
-def kafka_of_three(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
-    return _ask_kafka(tmp_path_factory.mktemp("kafka"), 3)
+class AskedKafkas:
+    """What Kafkas answered, each asked all that it can be: they take long to start."""
+
+    def __init__(self, new_folder: Callable[[], Path]) -> None:
+        self._new_folder = new_folder
+        self._answers: dict[str, list[Row]] = {}
+
+    def answers(self, recording: Recording) -> list[Row]:
+        if recording.name not in self._answers:
+            self._ask([each for each in RECORDINGS if _is_made_like(each, recording)])
+        return self._answers[recording.name]
+
+    def _ask(self, recordings: list[Recording]) -> None:
+        kafka = recordings[0].start_kafka(self._new_folder())
+        steering = KafkaSteering(kafka)
+        try:
+            for each in recordings:
+                self._answers[each.name] = each.ask(kafka.cluster, steering)
+        finally:
+            kafka.stop()
 
 
-def _ask_kafka(folder: Path, brokers: int) -> dict[str, list[Row]]:
-    """All that is asked of so many brokers, of one Kafka: it takes long to start."""
-    kafka = start_kafka(folder, nodes=brokers)
-    steering = KafkaSteering(kafka)
-    try:
-        asked = [each for each in RECORDINGS if each.brokers == brokers]
-        return {each.name: each.ask(kafka.cluster, steering) for each in asked}
-    finally:
-        kafka.stop()
+def _is_made_like(one: Recording, other: Recording) -> bool:
+    return (one.brokers, one.kafka_configs) == (other.brokers, other.kafka_configs)

@@ -7,7 +7,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.harness.kafka import start_kafka
 from tests.oracle.comparing import RECORDINGS
 from tests.oracle.steering import KafkaSteering
 
@@ -16,7 +15,7 @@ def record(names: list[str]) -> None:
     """Each from a Kafka of its own."""
     for recording in (each for each in RECORDINGS if each.name in names):
         with tempfile.TemporaryDirectory() as folder:
-            kafka = start_kafka(Path(folder) / "kafka", nodes=recording.brokers)
+            kafka = recording.start_kafka(Path(folder) / "kafka")
             try:
                 rows = recording.ask(kafka.cluster, KafkaSteering(kafka))
             finally:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from fencepost.broker import elections, ladder, steering
+from fencepost.broker import elections, features, follower_restart, follower_start, ladder, steering
 from fencepost.broker.configs.own import ListOffsetsGate
 from fencepost.broker.controller import Controller
 from fencepost.broker.coordination import ReplicaLog
@@ -21,6 +21,7 @@ from fencepost.broker.groups import offsets
 from fencepost.broker.handlers import fetch, list_offsets, offset_for_leader_epoch, produce
 from fencepost.broker.isr import InSyncReplicas
 from fencepost.broker.replica import Replica
+from fencepost.broker.tiering.auxiliary import Auxiliary
 from fencepost.cli import main
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage import validation
@@ -31,16 +32,21 @@ if TYPE_CHECKING:
     from fencepost.broker.broker import Broker
     from fencepost.broker.cluster import Cluster
     from fencepost.broker.context import Context
+    from fencepost.broker.follower import Follower
     from fencepost.broker.groups.group import ClassicGroup
     from fencepost.broker.groups.offsets import Commit
     from fencepost.broker.image import PartitionImage
+    from fencepost.broker.sessions import Key
     from fencepost.protocol.buffers import Buffer
+    from fencepost.protocol.messages.fetch import FetchPartition, PartitionData
     from fencepost.protocol.messages.offset_for_leader_epoch import (
         EpochEndOffset,
         OffsetForLeaderPartition,
     )
     from fencepost.protocol.records import BatchHeader, Record
+    from fencepost.storage.epochs import EpochEntry
     from fencepost.storage.log import AppendResult
+    from fencepost.storage.producers import ProducerView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +174,98 @@ def _strangers_may_commit() -> None:
     _set(offsets, "check_commit", wrong)
 
 
+def _config_says_nothing() -> None:
+    _set(follower_restart, "protocol_of", lambda _follower: follower_start.Protocol.OLD)
+
+
+def _empty_followers_bootstrap_anyway() -> None:
+    def wrong(follower: Follower) -> follower_start.Protocol:
+        is_empty = follower.replica.log.log_end_offset == 0
+        return follower_start.Protocol.BOOTSTRAP if is_empty else follower_start.Protocol.OLD
+
+    _set(follower_restart, "protocol_of", wrong)
+
+
+def _rows(case: str, change: Callable[[follower_start.Row], follower_start.Row | None]) -> None:
+    """Change one row of the table, or leave it out."""
+    changed = [change(row) if row.case == case else row for row in follower_start.TABLE]
+    assert changed != list(follower_start.TABLE), f"there is no row {case}"
+    _set(follower_start, "TABLE", tuple(row for row in changed if row is not None))
+
+
+def _unknown_is_not_yet_known() -> None:
+    case = "earliest pending upload unknown, log start = local log start: nothing tiered yet"
+    _rows(case, lambda _row: None)
+
+
+def _unknown_is_nothing_tiered() -> None:
+    case = "earliest pending upload unknown, log start = local log start: nothing tiered yet"
+    _rows(case, lambda row: replace(row, when=lambda _: True))
+
+
+def _whatever_is_tiered_counts() -> None:
+    case = "auxiliary state for [log start, earliest pending upload)"
+    _rows(case, lambda row: replace(row, when=lambda f: f.pending > 0))
+
+
+def _below_the_log_start_is_the_end() -> None:
+    case = "out of range: lower than the earliest offset that the leader knows"
+    _rows(case, lambda row: replace(row, at=follower_start.Target.LATEST))
+
+
+def _features_do_not_matter() -> None:
+    _set(features, "allows_pending_upload", lambda _levels: True)
+
+
+def _what_is_tiered_is_refused() -> None:
+    read = fetch._Reading._read_log
+
+    def wrong(
+        self: fetch._Reading, key: Key, replica: Replica, asked: FetchPartition, *rest: int
+    ) -> tuple[Buffer, ...] | PartitionData:
+        tiered = self.ctx.broker.tiering.highest_tiered(replica)
+        if self.fetcher.is_follower and tiered is not None and asked.fetch_offset <= tiered:
+            return fetch._moved(asked.partition, replica)
+        left, bound = rest
+        return read(self, key, replica, asked, left, bound)
+
+    _set(fetch._Reading, "_read_log", wrong)
+
+
+def _only_the_last_epoch_is_built() -> None:
+    since = Auxiliary.since
+
+    def wrong(self: Auxiliary, log_start_offset: int) -> tuple[EpochEntry, ...]:
+        return since(self, log_start_offset)[-1:]
+
+    _set(Auxiliary, "since", wrong)
+
+
+def _producers_are_left_in_the_tier() -> None:
+    start_from_tier = Replica.start_from_tier
+
+    def wrong(
+        self: Replica,
+        offset: int,
+        *,
+        log_start_offset: int,
+        epochs: Sequence[EpochEntry],
+        producers: Sequence[ProducerView],
+        now_ms: int,
+    ) -> None:
+        del producers
+        start_from_tier(
+            self,
+            offset,
+            log_start_offset=log_start_offset,
+            epochs=epochs,
+            producers=(),
+            now_ms=now_ms,
+        )
+
+    _set(Replica, "start_from_tier", wrong)
+
+
 MUTANTS: Final[dict[str, Mutant]] = {
     "kip-207-going-back": Mutant(
         does="The gate of KIP-207 is there, although the config says that it is not.",
@@ -233,6 +331,56 @@ MUTANTS: Final[dict[str, Mutant]] = {
         does="A replica that is up leads, whatever it lacks.",
         noticed="It was down when a1 was written, so it may not lead.",
         apply=_whoever_is_up_may_lead,
+    ),
+    "kip-1023-bootstrap": Mutant(
+        does="A new follower begins where the leader's own log begins, whatever the config.",
+        noticed="Now the new follower begins, at offset 0.",
+        apply=_config_says_nothing,
+    ),
+    "kip-1023-disabled": Mutant(
+        does="A new follower begins behind what is tiered, whatever the config.",
+        noticed="and not what waits to be tiered.",
+        apply=_empty_followers_bootstrap_anyway,
+    ),
+    "kip-1023-nothing-tiered": Mutant(
+        does="A follower takes it that its leader does not know yet, whenever it says -1.",
+        noticed="asks three things to know that it may start at offset 4.",
+        apply=_unknown_is_not_yet_known,
+    ),
+    "kip-1023-leader-does-not-know": Mutant(
+        does="A follower takes it that nothing is tiered, whenever its leader says -1.",
+        noticed="The new follower cannot know where to start.",
+        apply=_unknown_is_nothing_tiered,
+    ),
+    "kip-1023-stale-tier": Mutant(
+        does="A follower starts behind what is tiered, although the log begins later.",
+        noticed="and does not ask the tier.",
+        apply=_whatever_is_tiered_counts,
+    ),
+    "kip-1023-worked-example": Mutant(
+        does="Of the leader epochs in the tier a follower takes only the last.",
+        noticed="It knows three leader epochs, and has no record.",
+        apply=_only_the_last_epoch_is_built,
+    ),
+    "kip-1023-metadata-version": Mutant(
+        does="Nobody looks at the level of metadata.version.",
+        noticed="The new follower does as if there were no KIP-1023.",
+        apply=_features_do_not_matter,
+    ),
+    "kip-405-still-local": Mutant(
+        does="A leader refuses to followers all that is tiered, also what it still has.",
+        noticed="and is given what it asks for.",
+        apply=_what_is_tiered_is_refused,
+    ),
+    "kip-405-below-log-start": Mutant(
+        does="A follower below the log start goes on at the log end.",
+        noticed="It starts anew at offset 12.",
+        apply=_below_the_log_start_is_the_end,
+    ),
+    "kip-405-moved-to-tier": Mutant(
+        does="A follower reads only the leader epochs from the tier.",
+        noticed="and is told where it is.",
+        apply=_producers_are_left_in_the_tier,
     ),
     "rebalance-storm": Mutant(
         does="A group lets anybody commit.",

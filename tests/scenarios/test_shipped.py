@@ -43,6 +43,10 @@ def test_there_is_one_for_everything_that_is_promised() -> None:
         *("kafka-6880-zombie", "kip-232-stale-metadata", "leader-change-during-produce"),
         *("broker-restart", "coordinator-moves", "disconnect-after-append", "throttling"),
         *("slow-broker", "corrupt-record", "partition-unavailable", "rebalance-storm"),
+        *("kip-405-still-local", "kip-405-below-log-start", "kip-405-moved-to-tier"),
+        *("kip-1023-bootstrap", "kip-1023-disabled", "kip-1023-nothing-tiered"),
+        *("kip-1023-leader-does-not-know", "kip-1023-stale-tier", "kip-1023-worked-example"),
+        "kip-1023-metadata-version",
     }
 
 

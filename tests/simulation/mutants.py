@@ -6,7 +6,7 @@ function. Which invariants may break first is a matter of the seed, so that each
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replaced
 from typing import Final
@@ -16,11 +16,19 @@ import pytest
 from fencepost.broker import controller, elections, follower, isr, ladder, replica
 from fencepost.broker.broker import Broker
 from fencepost.broker.configs.own import ListOffsetsGate
+from fencepost.broker.follower_steps import State
 from fencepost.broker.handlers import fetch, list_offsets, produce
 from fencepost.broker.image import PartitionImage
+from fencepost.broker.tiering import auxiliary, expiry, uploading
 from fencepost.broker.waits import Wait
 from fencepost.protocol.errors import ErrorCode
+from fencepost.storage import retention
+from fencepost.storage.config import LogConfig
+from fencepost.storage.epochs import EpochEntry
+from fencepost.storage.log import SegmentCopy
 from fencepost.storage.segmented import SegmentedLog
+from fencepost.storage.tier.copies import epochs_within
+from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
 
 Inject = Callable[[pytest.MonkeyPatch], None]
 
@@ -59,8 +67,8 @@ def truncated_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
 
     def enter_epoch(self: follower.Follower) -> None:
         self._epoch = self.replica.leader_epoch
-        self.state = follower.State.FETCHING
-        self._truncate(self.replica.high_watermark)
+        self.state = State.FETCHING
+        self.truncate(self.replica.high_watermark)
 
     patch.setattr(follower.Follower, "_enter_epoch", enter_epoch)
     patch.setattr(fetch, "_divergence", lambda _replica, _asked: None)
@@ -146,6 +154,65 @@ def waits_never_answered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Wait, "retry", lambda _self: None)
 
 
+# -- the remote tier ----------------------------------------------------------------------------
+
+
+def uncommitted_uploaded(patch: pytest.MonkeyPatch) -> None:
+    """Whatever is closed goes to the tier, below the last stable offset or not."""
+    whole = SegmentedLog.segment_to_upload
+
+    def segment_to_upload(self: SegmentedLog, offset: int, _bound: int) -> SegmentCopy | None:
+        return whole(self, offset, self.log_end_offset)
+
+    patch.setattr(SegmentedLog, "segment_to_upload", segment_to_upload)
+
+
+def epochs_of_segments_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A segment's metadata tell of its last leader epoch alone."""
+
+    def last_epoch(copy: SegmentCopy) -> tuple[EpochEntry, ...]:
+        return epochs_within(copy)[-1:]
+
+    patch.setattr(uploading, "epochs_within", last_epoch)
+
+
+def everything_closed_deleted(patch: pytest.MonkeyPatch) -> None:
+    """Replicas let go of closed segments, tiered or not."""
+    patch.setattr(retention, "tiered_segments", lambda segments, _until: len(segments) - 1)
+
+
+def tiered_by_anybody(patch: pytest.MonkeyPatch) -> None:
+    """Leaders take all that they hold for tiered."""
+    patch.setattr(
+        RemoteSegments, "highest_tiered", lambda _self, _lineage, log_end_offset: log_end_offset - 1
+    )
+
+
+def log_start_left_behind(patch: pytest.MonkeyPatch) -> None:
+    """What retention takes from the tier is still in the log, as far as its start tells."""
+    whole = expiry.expired
+
+    def expired(ranges: Sequence[TieredRange], config: LogConfig, **given: int) -> expiry.Expired:
+        return whole(ranges, config, **given)._replace(log_start_offset=None)
+
+    patch.setattr(expiry, "expired", expired)
+
+
+def epochs_not_built(patch: pytest.MonkeyPatch) -> None:
+    """A follower that starts behind the tier knows only the leader epoch of what is there last."""
+    whole = auxiliary.Auxiliary.since
+
+    def since(self: auxiliary.Auxiliary, log_start_offset: int) -> tuple[EpochEntry, ...]:
+        return whole(self, log_start_offset)[-1:]
+
+    patch.setattr(auxiliary.Auxiliary, "since", since)
+
+
+def producers_not_built(patch: pytest.MonkeyPatch) -> None:
+    """A follower that starts behind the tier knows no producers."""
+    patch.setattr(auxiliary, "_snapshot", lambda _segment, _data: ())
+
+
 _LOST: Final = frozenset(
     {
         "acknowledged_records_are_not_lost",
@@ -226,5 +293,50 @@ MUTANTS: Final = (
         name="the answer to acks=all",
         inject=waits_never_answered,
         breaks=frozenset({"healed_partitions_take_records"}),
+    ),
+    Mutant(
+        name="upload of what is committed only",
+        inject=uncommitted_uploaded,
+        breaks=frozenset({"only_what_is_committed_is_tiered"}),
+    ),
+    Mutant(
+        name="the leader epochs of segments",
+        inject=epochs_of_segments_forgotten,
+        breaks=frozenset({"the_tier_holds_what_leaders_wrote"}),
+    ),
+    Mutant(
+        name="local deletion of what is tiered only",
+        inject=everything_closed_deleted,
+        breaks=frozenset({"what_is_committed_can_be_read"}),
+    ),
+    Mutant(
+        name="no gap behind the tier",
+        inject=everything_closed_deleted,
+        breaks=frozenset({"no_gap_behind_the_tier"}),
+    ),
+    Mutant(
+        name="the local log start below the last stable offset",
+        inject=everything_closed_deleted,
+        breaks=frozenset({"offsets_are_in_order"}),
+    ),
+    Mutant(
+        name="the look at what is tiered",
+        inject=tiered_by_anybody,
+        breaks=frozenset({"tiered_offsets_are_in_order"}),
+    ),
+    Mutant(
+        name="the log start behind what has expired",
+        inject=log_start_left_behind,
+        breaks=frozenset({"what_is_committed_can_be_read"}),
+    ),
+    Mutant(
+        name="the leader epochs of a follower that starts behind the tier",
+        inject=epochs_not_built,
+        breaks=frozenset({"followers_know_the_epochs_of_the_tier"}),
+    ),
+    Mutant(
+        name="the producers of a follower that starts behind the tier",
+        inject=producers_not_built,
+        breaks=frozenset({"followers_know_the_producers_of_the_tier"}),
     ),
 )

@@ -2,13 +2,17 @@
 
 import re
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from fencepost.broker.image import BrokerImage, PartitionImage
+from fencepost.protocol.records import Record, build_batch, read_header
 from fencepost.simulation import invariants as must
 from fencepost.simulation.history import Batch, Batches, History
-from fencepost.simulation.invariants import INVARIANTS, Broken, demand
+from fencepost.simulation.invariants import INVARIANTS, Broken, Problem, demand
+from fencepost.storage.epochs import EpochEntry
+from fencepost.storage.tier.segments import RemoteSegment, RemoteState, TieredPartition
 
 BROKERS = {n: BrokerImage(broker_id=n, host="", port=9091 + n, fenced=n == 3) for n in (1, 2, 3)}
 
@@ -185,6 +189,79 @@ def test_what_clients_are_told(history: History, leader: Batches, other: Batches
     assert must.consumers_miss_no_truncation("c1", other, leader.all[2], 4) is None
 
 
+def copied(history: History, batch: Batch, *epochs: tuple[int, int]) -> Problem:
+    """What is wrong with a segment of a batch, whose metadata have these epochs."""
+    segment = RemoteSegment(
+        partition=TieredPartition(topic="t", topic_id=UUID(int=1), index=0),
+        id=UUID(int=2),
+        start_offset=0,
+        end_offset=3,
+        epochs=tuple(EpochEntry(*each) for each in epochs),
+        size_bytes=1,
+        max_timestamp=-1,
+        broker_id=1,
+        event_ms=0,
+        state=RemoteState.COPY_SEGMENT_FINISHED,
+    )
+    data = build_batch(
+        [Record(n, 0, None, b"") for n in range(2)],
+        base_offset=batch.base_offset,
+        leader_epoch=batch.epoch,
+    )
+    header = read_header(data)
+    batch.crc = header.crc
+    return must.the_tier_holds_what_leaders_wrote(history, segment, header, batch)
+
+
+def test_what_is_in_the_tier(history: History, leader: Batches, other: Batches) -> None:
+    first, second, third = leader.all
+    assert copied(history, first, (0, 0)) is None
+    assert copied(history, first, (1, 0))
+    assert copied(history, first, (0, 2))
+    assert copied(history, third, (0, 0), (1, 4)), "it lies behind the segment's end"
+    history.deleted = 2
+    assert copied(history, first, (0, 2)) is None, "nobody knows what epoch it was of"
+    history.deleted = 0
+    assert must.only_what_is_committed_is_tiered(history, [first, second]) is None
+    assert must.only_what_is_committed_is_tiered(history, [first, second, third])
+    assert must.only_what_is_committed_is_tiered(history, other.all)
+    history.deleted = 4
+    assert must.only_what_is_committed_is_tiered(history, other.all) is None
+    readable = must.what_is_committed_can_be_read
+    assert readable("here", 0, 4, []) is None
+    assert "0-1 of epoch 0" in str(readable("here", 0, 4, [first]))
+
+
+def test_where_logs_and_the_tier_begin_and_end() -> None:
+    assert must.offsets_are_in_order("here", 9, 9, 9) is None
+    assert must.offsets_are_in_order("here", 9, 10, 0)
+    assert must.offsets_are_in_order("here", 9, 5, 6)
+    assert must.tiered_offsets_are_in_order("here", 5, 4, 0) is None
+    assert must.tiered_offsets_are_in_order("here", 5, 4, -1) is None
+    assert must.tiered_offsets_are_in_order("here", 5, 5, 0)
+    assert must.tiered_offsets_are_in_order("here", 9, 4, 5)
+    assert must.no_gap_behind_the_tier("here", 4, 5, 0) is None
+    assert must.no_gap_behind_the_tier("here", 4, 6, 0)
+    assert must.no_gap_behind_the_tier("here", 4, 6, 6) is None, "what was between is deleted"
+
+
+def test_what_a_follower_knows_that_begins_behind_the_tier(leader: Batches) -> None:
+    first, second, third = leader.all
+    knows_epoch = must.followers_know_the_epochs_of_the_tier
+    assert knows_epoch("here", third, 1) is None
+    assert knows_epoch("here", third, 0)
+    assert knows_epoch("here", third, None)
+    first.producer, second.producer = (7, 1), (8, 0)
+    expected = {7: first, 8: second}
+    knows = must.followers_know_the_producers_of_the_tier
+    assert knows("here", {7: (1, 1), 8: (0, 3)}, expected, 0) is None
+    assert knows("here", {8: (0, 3)}, expected, 0)
+    assert knows("here", {8: (0, 3)}, expected, 2) is None, "what the other wrote is deleted"
+    assert knows("here", {7: (0, 1), 8: (0, 3)}, expected, 2)
+    assert knows("here", {7: (1, 1), 8: (0, 1)}, expected, 0)
+    assert knows("here", {7: (1, 1), 8: (0, 3), 9: (0, 3)}, expected, 0)
+
+
 def test_how_it_ends(leader: Batches, other: Batches) -> None:
     healed = must.healed_partitions_converge
     whole = partition(isr=(1, 2, 3))
@@ -194,6 +271,10 @@ def test_how_it_ends(leader: Batches, other: Batches) -> None:
     assert healed(0, partition(leader=-1, isr=()), same)
     assert healed(0, whole, same | {2: (other, 6, 6)})
     assert healed(0, whole, same | {2: (leader, 6, 5)})
+    gone = {1: (Batches(6), 6, 6)}
+    assert healed(0, whole, same | gone)
+    assert healed(0, whole, same | gone, is_tiered=True) is None
+    assert healed(0, whole, same | {2: (other, 6, 6)}, is_tiered=True)
     assert must.healed_partitions_take_records(0, None) is None
     assert must.healed_partitions_take_records(0, "NOT_ENOUGH_REPLICAS")
     assert must.messages_come_to_an_end(3, 3) is None

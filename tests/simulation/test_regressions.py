@@ -111,6 +111,79 @@ SCHEDULES = {
         produce p2 to 3 acks=all x1
         wipe p0 2
     """,
+    "what a leader does not know to be committed does not expire in the tier": """
+        cluster seed=4 brokers=3 partitions=1 replicas=3 min.insync=2 unclean=no fetch=18 tier=local
+        produce p0 to 1 acks=all x2
+        roll p0
+        wipe p0 2
+        produce p0 to 1 acks=all x3
+        produce p0 to 1 acks=all x3
+        produce p0 to 1 acks=all x2
+        produce p0 to 1 acks=all x1
+        hold p0 2 isr=stay
+        produce p0 to 1 acks=all x1
+        settle
+        produce p0 to 1 acks=all x3
+        produce p0 to 1 acks=all x1
+        produce p0 to 1 acks=all x2
+        produce p0 to 1 acks=1 x1
+        produce p0 to 1 acks=1 x3
+        produce p0 to 1 acks=all x1
+        kill 1 fence=now
+        start 1
+        deliver 0->1
+        kill 3 fence=now
+        deliver 0->1
+        deliver 0->1
+        produce p0 to 1 acks=1 x1
+        produce p0 to 1 acks=1 x3
+        produce p0 to 1 acks=1 x3
+        produce p0 to 1 acks=1 x3
+        produce p0 to 1 acks=1 x1
+    """,
+    "a leader that leads no more keeps what it does not know to be committed": """
+        cluster seed=7 brokers=4 partitions=3 replicas=3 min.insync=1 unclean=no fetch=18 tier=local
+        store done 3
+        produce p2 to 3 acks=1 x1
+        deliver 3->4
+        store done 3
+        store fails 1
+        deliver 4->3
+        deliver 3->4
+        store done 2
+        isolate 1 fence=timeout
+        roll p2
+        advance 16000
+        store done 0
+        store done 0
+        isolate 3 fence=now
+        store done 0
+        store done 0
+        store done 0
+        deliver 0->4
+        deliver 0->4
+        store done 1
+        store done 0
+        store done 0
+        upload p2
+        store done 0
+        store done 0
+        kill 2 fence=timeout
+        store done 0
+        store done 0
+        advance 46000
+        store done 2
+        store done 0
+        store done 2
+        store done 2
+        store done 3
+        store done 1
+        store done 3
+        delete-local p2
+        store done 0
+        store done 1
+        store done 1
+    """,
 }
 
 

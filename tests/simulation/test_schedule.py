@@ -9,10 +9,13 @@ from fencepost.simulation.schedule import (
     ACKS_LEADER,
     BACK,
     CLEAN,
+    DONE,
+    FAILS,
     FAULTS,
     FORMS,
     LEAVE,
     STAY,
+    TIERS,
     UNCLEAN,
     Action,
     Schedule,
@@ -31,6 +34,7 @@ WORDS = {
     Verb.ISOLATE: ["now", "timeout", "never"],
     Verb.HOLD: [STAY, LEAVE],
     Verb.FAULT: list(FAULTS),
+    Verb.STORE: [DONE, FAILS],
 }
 NUMBERS = st.integers(0, 100_000)
 
@@ -57,6 +61,7 @@ SETUPS = st.builds(
     min_insync_replicas=st.integers(1, 9),
     unclean=st.booleans(),
     fetch_version=st.integers(4, 18),
+    tier=st.sampled_from(TIERS),
 )
 
 
@@ -76,6 +81,8 @@ def test_a_printed_schedule_is_the_same_schedule(setup: Setup, done: list[Action
         ("kill 2 fence=never", Action(Verb.KILL, broker=2, how="never")),
         ("hold-at p1 2 +5", Action(Verb.HOLD_AT, 1, 2, amount=5)),
         ("settle", Action(Verb.SETTLE)),
+        ("store fails 3", Action(Verb.STORE, amount=3, how="fails")),
+        ("delete-local p1", Action(Verb.DELETE_LOCAL, 1)),
     ],
 )
 def test_how_actions_are_written(line: str, action: Action) -> None:
@@ -94,6 +101,7 @@ def test_comments_and_empty_lines_are_left_out() -> None:
         ("", "no line at all"),
         ("settle", "begins with its cluster"),
         (str(Setup()).replace("unclean=no", "unclean=maybe"), "unclean is yes or no"),
+        (f"{Setup()} tier=some", "tier is one of no, local, last"),
         (f"{Setup()}\nexplode 3", "there is no action 'explode'"),
         (f"{Setup()}\ndeliver 1", "deliver is written 'deliver {other}->{broker}'"),
         (f"{Setup()}\nkill 1 fence=maybe", "kill knows never, now, timeout"),

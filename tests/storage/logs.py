@@ -1,12 +1,21 @@
 """Logs and batches that the tests of storage make."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import Enum, auto
+from functools import partial
+from pathlib import PurePath
+from typing import Final, TypeVar
 
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import Record, build_batch, iter_headers, iter_records
 from fencepost.storage.config import LogConfig
+from fencepost.storage.files.failing import FailingFiles
+from fencepost.storage.files.opening import open_log
+from fencepost.storage.files.shared import Shared
 from fencepost.storage.log import AppendResult, ReadResult
 from fencepost.storage.memory import MemoryLog
+from fencepost.storage.segmented import SegmentedLog
 
 T = 1_700_000_000_000
 NOW = T + 60_000
@@ -34,12 +43,59 @@ def batch(
     )
 
 
-def new_log(config: LogConfig | None = None, *, start_offset: int = 0) -> MemoryLog:
-    return MemoryLog("t-0", config or LogConfig(), now_ms=NOW, start_offset=start_offset)
+class Kind(Enum):
+    """Where the logs of a test are; `conftest` runs every test with each."""
+
+    MEMORY = auto()
+    FILES = auto()
+    """Nothing is held in memory that could be had again."""
+    RECENT = auto()
+    """In files as well, with what was appended last in memory."""
+
+
+FORGETFUL: Final = partial(Shared, recent_bytes=0, index_bytes=0, open_files=0)
+
+
+_Test = TypeVar("_Test", bound=Callable[..., None])
+
+
+def only(*kinds: Kind) -> Callable[[_Test], _Test]:
+    """Run a test with these kinds only: it is about the very buffers that were appended."""
+
+    def mark(test: _Test) -> _Test:
+        vars(test)["kinds"] = kinds
+        return test
+
+    return mark
+
+
+class Made:
+    """What `new_log` makes."""
+
+    kind = Kind.MEMORY
+
+
+def new_log(config: LogConfig | None = None, *, start_offset: int = 0) -> SegmentedLog:
+    config = config or LogConfig()
+    if Made.kind is Kind.MEMORY:
+        return MemoryLog("t-0", config, now_ms=NOW, start_offset=start_offset)
+    # Few bytes between the entries of an index, so that there are some.
+    config = replace(config, index_interval_bytes=100)
+    opened = open_log(
+        FailingFiles(),
+        PurePath("/data/t-0"),
+        "t-0",
+        config,
+        now_ms=NOW,
+        shared=FORGETFUL() if Made.kind is Kind.FILES else Shared(),
+        clean=True,
+        log_start_offset=start_offset,
+    )
+    return opened.log
 
 
 def append(
-    log: MemoryLog, data: bytearray | None = None, *, epoch: int = 0, now_ms: int = NOW
+    log: SegmentedLog, data: bytearray | None = None, *, epoch: int = 0, now_ms: int = NOW
 ) -> AppendResult:
     """Append as leader what must be accepted."""
     result = log.append_as_leader(data or batch(), leader_epoch=epoch, now_ms=now_ms)
@@ -47,7 +103,9 @@ def append(
     return result
 
 
-def read_all(log: MemoryLog, offset: int | None = None, *, max_bytes: int = 1 << 30) -> ReadResult:
+def read_all(
+    log: SegmentedLog, offset: int | None = None, *, max_bytes: int = 1 << 30
+) -> ReadResult:
     """One read up to the log end, from the log start where no offset is given."""
     return log.read(
         log.log_start_offset if offset is None else offset,
@@ -57,7 +115,7 @@ def read_all(log: MemoryLog, offset: int | None = None, *, max_bytes: int = 1 <<
     )
 
 
-def records_of(log: MemoryLog) -> list[Record]:
+def records_of(log: SegmentedLog) -> list[Record]:
     """Every record from the log start to the log end, read as a consumer reads."""
     found: list[Record] = []
     offset = log.log_start_offset

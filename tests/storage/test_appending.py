@@ -18,8 +18,8 @@ from fencepost.protocol.records import (
 )
 from fencepost.storage.config import MAX_LONG, LogConfig, TimestampType
 from fencepost.storage.log import AppendOrigin, AppendRejected, AppendResult
-from fencepost.storage.memory import MemoryLog
-from tests.storage.logs import NOW, T, append, batch, new_log, read_all, records_of
+from fencepost.storage.segmented import SegmentedLog
+from tests.storage.logs import NOW, Kind, T, append, batch, new_log, only, read_all, records_of
 
 CODECS = list(Codec)
 LOG_APPEND_TIME = LogConfig(message_timestamp_type=TimestampType.LOG_APPEND_TIME)
@@ -39,7 +39,7 @@ def refused(
     data: Buffer,
     config: LogConfig | None = None,
     *,
-    log: MemoryLog | None = None,
+    log: SegmentedLog | None = None,
     allow_zstd: bool = True,
 ) -> AppendRejected:
     log = log or new_log(config)
@@ -69,6 +69,7 @@ def test_offsets_follow_on_each_other() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
+@only(Kind.MEMORY, Kind.RECENT)
 def test_the_very_buffer_is_kept_and_stamped(codec: Codec) -> None:
     log = new_log(start_offset=7)
     frame = bytearray(b"head") + batch((T, b"k", b"v" * 2_000), codec=codec)
@@ -140,6 +141,7 @@ def test_two_batches() -> None:
 
 
 @pytest.mark.parametrize("tail", [b"12345", bytes(batch())[:-3]])
+@only(Kind.MEMORY, Kind.RECENT)
 def test_what_begins_no_further_batch_is_cut_off(tail: bytes) -> None:
     log = new_log()
     append(log, batch() + tail)
@@ -181,6 +183,7 @@ def test_a_coordinator_may_write_markers() -> None:
     assert isinstance(result, AppendResult)
 
 
+@only(Kind.MEMORY, Kind.RECENT)
 def test_a_marker_stays_as_the_coordinator_wrote_it() -> None:
     log = new_log(LogConfig(compression_type="gzip"))
     marker = build_batch([Record(0, T, b"\0\0\0\1", b"\0\0\0\0\0\0")], control=True)
@@ -375,6 +378,7 @@ def test_a_max_timestamp_that_lies_is_put_right() -> None:
 
 @pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("source", CODECS)
+@only(Kind.MEMORY, Kind.RECENT)
 def test_compression_type(target: str, source: Codec) -> None:
     log = new_log(LogConfig(compression_type=target), start_offset=4)
     rows = [(T + index, b"k", b"v" * 1_000) for index in range(3)]

@@ -8,8 +8,19 @@ from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import BatchHeader, Record, build_batch, iter_headers
 from fencepost.storage.config import LogConfig, TimestampType
 from fencepost.storage.log import AppendOrigin
-from fencepost.storage.memory import MemoryLog
-from tests.storage.logs import NOW, T, append, batch, keys_and_values, new_log, read_all, records_of
+from fencepost.storage.segmented import SegmentedLog
+from tests.storage.logs import (
+    NOW,
+    Kind,
+    T,
+    append,
+    batch,
+    keys_and_values,
+    new_log,
+    only,
+    read_all,
+    records_of,
+)
 
 CONFIG = LogConfig(
     cleanup_policy=frozenset({"compact"}),
@@ -19,22 +30,22 @@ CONFIG = LogConfig(
 )
 
 
-def rolled(log: MemoryLog, *datas: bytearray, now_ms: int = NOW) -> None:
+def rolled(log: SegmentedLog, *datas: bytearray, now_ms: int = NOW) -> None:
     """Each batch in a closed segment of its own."""
     for data in datas:
         append(log, data, now_ms=now_ms)
         log.roll(now_ms)
 
 
-def compact(log: MemoryLog, now_ms: int = NOW) -> int:
+def compact(log: SegmentedLog, now_ms: int = NOW) -> int:
     return log.compact(now_ms, log.log_end_offset)
 
 
-def contents(log: MemoryLog) -> list[tuple[int, bytes | None, bytes | None]]:
+def contents(log: SegmentedLog) -> list[tuple[int, bytes | None, bytes | None]]:
     return keys_and_values(records_of(log))
 
 
-def headers(log: MemoryLog) -> list[BatchHeader]:
+def headers(log: SegmentedLog) -> list[BatchHeader]:
     found: list[BatchHeader] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset and (buffers := read_all(log, offset).buffers):
@@ -79,6 +90,7 @@ def test_a_batch_keeps_its_offsets_and_codec_when_records_leave_it() -> None:
     assert contents(log) == [(1, b"b", b"1"), (3, b"a", b"3")]
 
 
+@only(Kind.MEMORY)
 def test_an_untouched_batch_is_the_very_buffer() -> None:
     log = new_log(CONFIG)
     data = batch((T, b"a", b"1" * 2_000))

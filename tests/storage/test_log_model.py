@@ -1,6 +1,7 @@
 """The log against a naive model of one: lists of batches, searched from end to end."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -10,8 +11,11 @@ from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import Record, build_batch, iter_headers, iter_records
 from fencepost.storage.config import LogConfig
 from fencepost.storage.epochs import EpochEntry
+from fencepost.storage.files.failing import FailingFiles
+from fencepost.storage.files.opening import open_log
 from fencepost.storage.log import AppendResult, Log, OffsetOutOfRange
 from fencepost.storage.memory import MemoryLog
+from tests.storage.logs import FORGETFUL
 
 NOW = 1_000
 CONFIG = LogConfig(segment_bytes=600, segment_ms=200, retention_ms=300, retention_bytes=2_000)
@@ -65,11 +69,14 @@ class LogMachine(RuleBasedStateMachine):
     @initialize(start=st.sampled_from([0, 7]))
     def make(self, start: int) -> None:
         self.now = NOW
-        self.log = MemoryLog("model-0", CONFIG, now_ms=self.now, start_offset=start)
+        self.log = self.new_log(start)
         self.start = self.end = start
         self.epoch = 0
         self.epochs: list[tuple[int, int]] = []
         self.parts = [Part(start, self.now, self.now)]
+
+    def new_log(self, start: int) -> Log:
+        return MemoryLog("model-0", CONFIG, now_ms=self.now, start_offset=start)
 
     @property
     def batches(self) -> list[Batch]:
@@ -330,5 +337,23 @@ class LogMachine(RuleBasedStateMachine):
         ]
 
 
+class FileLogMachine(LogMachine):
+    """The same for a log in files, which keeps nothing in memory that it could read."""
+
+    def new_log(self, start: int) -> Log:
+        return open_log(
+            FailingFiles(),
+            PurePath("/data/model-0"),
+            "model-0",
+            replace(CONFIG, index_interval_bytes=150),
+            now_ms=self.now,
+            shared=FORGETFUL(),
+            clean=True,
+            log_start_offset=start,
+        ).log
+
+
 LogMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestLogModel = LogMachine.TestCase
+FileLogMachine.TestCase.settings = settings(LogMachine.TestCase.settings, max_examples=50)
+TestFileLogModel = FileLogMachine.TestCase

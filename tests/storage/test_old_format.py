@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from fencepost.protocol.records import NO_LEADER_EPOCH, iter_headers
 from fencepost.storage.config import LogConfig
-from fencepost.storage.memory import MemoryLog
+from fencepost.storage.segmented import SegmentedLog
 from tests.storage.logs import NOW, append, new_log, read_all
 
 NEW = LogConfig()
 OLD = replace(NEW, keeps_leader_epochs=False)
 
 
-def stored_epochs(log: MemoryLog) -> list[int]:
+def stored_epochs(log: SegmentedLog) -> list[int]:
     return [
         header.partition_leader_epoch
         for buffer in read_all(log).buffers

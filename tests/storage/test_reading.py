@@ -3,12 +3,12 @@ import pytest
 from fencepost.protocol.records import iter_headers
 from fencepost.storage.config import LogConfig
 from fencepost.storage.log import OffsetOutOfRange, ReadResult
-from fencepost.storage.memory import MemoryLog
-from tests.storage.logs import T, append, batch, new_log, read_all, records_of
+from fencepost.storage.segmented import SegmentedLog
+from tests.storage.logs import Kind, T, append, batch, new_log, only, read_all, records_of
 
 
 @pytest.fixture
-def log() -> MemoryLog:
+def log() -> SegmentedLog:
     """Three batches of two records and 177 bytes each, as in Kafka's recorded answers."""
     log = new_log()
     for n in range(3):
@@ -17,7 +17,12 @@ def log() -> MemoryLog:
 
 
 def read(
-    log: MemoryLog, offset: int, max_bytes: int = 1 << 20, *, upper: int = 6, min_one: bool = True
+    log: SegmentedLog,
+    offset: int,
+    max_bytes: int = 1 << 20,
+    *,
+    upper: int = 6,
+    min_one: bool = True,
 ) -> tuple[int, list[tuple[int, int]], int]:
     """Bytes, whole batches, and bytes of a partial one."""
     result = log.read(offset, max_bytes=max_bytes, upper_bound=upper, min_one_batch=min_one)
@@ -42,7 +47,7 @@ ALL = [(0, 1), (2, 3), (4, 5)]
     ],
 )
 def test_from_the_batch_that_holds_the_offset(
-    log: MemoryLog, offset: int, answer: tuple[int, list[tuple[int, int]], int]
+    log: SegmentedLog, offset: int, answer: tuple[int, list[tuple[int, int]], int]
 ) -> None:
     assert read(log, offset) == answer
 
@@ -60,20 +65,20 @@ def test_from_the_batch_that_holds_the_offset(
     ],
 )
 def test_the_first_batch_comes_whole_and_later_ones_are_cut(
-    log: MemoryLog, max_bytes: int, answer: tuple[int, list[tuple[int, int]], int]
+    log: SegmentedLog, max_bytes: int, answer: tuple[int, list[tuple[int, int]], int]
 ) -> None:
     assert read(log, 0, max_bytes) == answer
 
 
 @pytest.mark.parametrize(("max_bytes", "size"), [(0, 0), (176, 0), (177, 177), (200, 200)])
 def test_without_min_one_batch_nothing_comes_that_does_not_fit(
-    log: MemoryLog, max_bytes: int, size: int
+    log: SegmentedLog, max_bytes: int, size: int
 ) -> None:
     assert read(log, 0, max_bytes, min_one=False)[0] == size
 
 
 @pytest.mark.parametrize("offset", [-2, -1, 7, 100, 2**62])
-def test_offsets_out_of_range(log: MemoryLog, offset: int) -> None:
+def test_offsets_out_of_range(log: SegmentedLog, offset: int) -> None:
     with pytest.raises(OffsetOutOfRange):
         read(log, offset)
 
@@ -90,17 +95,17 @@ def test_an_empty_log() -> None:
     ("upper", "count"), [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (5, 2), (6, 3)]
 )
 def test_only_batches_that_end_before_the_upper_bound(
-    log: MemoryLog, upper: int, count: int
+    log: SegmentedLog, upper: int, count: int
 ) -> None:
     assert read(log, 0, upper=upper)[1] == ALL[:count]
     assert read(log, 0, max_bytes=1, upper=upper)[1] == ALL[: min(count, 1)]
 
 
-def test_above_the_upper_bound_there_is_nothing(log: MemoryLog) -> None:
+def test_above_the_upper_bound_there_is_nothing(log: SegmentedLog) -> None:
     assert read(log, 4, upper=2) == (0, [], 0)
 
 
-def test_before_the_log_start_nothing_is_read(log: MemoryLog) -> None:
+def test_before_the_log_start_nothing_is_read(log: SegmentedLog) -> None:
     log.advance_log_start(3)
     with pytest.raises(OffsetOutOfRange):
         read(log, 2)
@@ -163,6 +168,7 @@ def test_joined_batches_can_be_cut(keep: int) -> None:
     assert [record.key for record in records] == [b"%03d" % n for n in [*range(keep), *range(100)]]
 
 
+@only(Kind.MEMORY, Kind.RECENT)
 def test_large_batches_are_not_joined() -> None:
     log = new_log()
     datas = [batch((T, None, b"v" * 1_000)) for _ in range(80)]
@@ -171,6 +177,7 @@ def test_large_batches_are_not_joined() -> None:
     assert all(kept is given for kept, given in zip(read_all(log).buffers, datas, strict=True))
 
 
+@only(Kind.MEMORY)
 def test_a_large_batch_interrupts_a_run_of_small_ones() -> None:
     log = new_log()
     big = batch((T, None, b"v" * 5_000))
@@ -182,6 +189,7 @@ def test_a_large_batch_interrupts_a_run_of_small_ones() -> None:
     assert len(records_of(log)) == 71
 
 
+@only(Kind.MEMORY, Kind.RECENT)
 def test_a_run_of_small_ones_that_was_cut_off_is_forgotten() -> None:
     log = new_log()
     big = batch((T, None, b"v" * 5_000))

@@ -8,6 +8,7 @@ import pytest
 from fencepost.storage.config import LogConfig
 from fencepost.storage.log import Log, OffsetOutOfRange
 from fencepost.storage.memory import MemoryLog
+from fencepost.storage.segmented import SegmentedLog
 from tests.storage.logs import NOW, T, append, batch, new_log, records_of
 
 SIZE = len(batch())
@@ -18,7 +19,7 @@ def bases(log: Log) -> list[int]:
     return [view.base_offset for view in log.segments()]
 
 
-def segmented(config: LogConfig = KEEP, *, count: int = 4) -> MemoryLog:
+def segmented(config: LogConfig = KEEP, *, count: int = 4) -> SegmentedLog:
     """`count` segments of one record each, T, T+10, ...; the last is the active one."""
     log = new_log(config)
     for n in range(count):
@@ -35,7 +36,10 @@ def test_segment_bytes() -> None:
     log = new_log(LogConfig(segment_bytes=2 * SIZE))
     for _ in range(5):
         append(log)
-    assert [view[:4] for view in log.segments()] == [
+    assert [
+        (view.base_offset, view.next_offset, view.size_bytes, view.records)
+        for view in log.segments()
+    ] == [
         (0, 2, 2 * SIZE, 2),
         (2, 4, 2 * SIZE, 2),
         (4, 5, SIZE, 1),

@@ -18,6 +18,8 @@ from fencepost.verbs.bodies import (
     KillBody,
     NewTopicBody,
     StepBody,
+    TierBody,
+    TierFaultBody,
     TraceQuery,
     TraceWait,
 )
@@ -195,3 +197,40 @@ def test_a_verb_is_checked_as_the_cluster_would() -> None:
         check(VERBS["step"], {"fetches": 0})
     assert refused.value.code == "INVALID_REQUEST"
     assert refused.value.message == "fetches: input should be greater than or equal to 1"
+
+
+# -- the remote tier ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"operation": "upload", "error": "no space left"},
+        {"operation": "fetch", "error": True},
+        {"operation": "delete", "delay_ms": 0},
+        {"operation": "fetch", "delay_ms": 5, "count": None},
+        {"operation": "list", "error": "too late", "delay_ms": 5},
+    ],
+)
+def test_a_tier_fault_is_an_error_or_a_delay_or_both(given: dict[str, Any]) -> None:
+    assert TierFaultBody.model_validate(given).model_dump(exclude_unset=True) == given
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "operation: field required"),
+        ({"operation": "look", "error": "x"}, "operation: input should be 'upload', 'fetch', 'del"),
+        ({"operation": "upload"}, "name error or delay_ms"),
+        ({"operation": "upload", "error": ""}, "error: say something, or true"),
+        ({"operation": "upload", "delay_ms": -1}, "delay_ms: input should be greater than or"),
+        ({"operation": "upload", "delay_ms": 1, "count": 0}, "count: input should be greater"),
+    ],
+)
+def test_no_other_tier_fault(given: dict[str, Any], said: str) -> None:
+    assert wrong(TierFaultBody, given).startswith(said)
+
+
+def test_a_tier_does_what_it_knows() -> None:
+    assert wrong(TierBody, {}) == "action: field required"
+    assert wrong(TierBody, {"action": "up"}).startswith("action: input should be 'upload', 'delete")

@@ -35,6 +35,7 @@ CONTRACT: Final = {
     ("POST", f"{REPLICA}/step"): "fetches",
     ("POST", f"{REPLICA}/wipe"): "",
     ("POST", f"{PARTITION}/roll"): "",
+    ("POST", f"{PARTITION}/tier"): "action",
     ("POST", f"{BROKER}/stop"): "",
     ("POST", f"{BROKER}/start"): "",
     ("POST", f"{BROKER}/kill"): "",
@@ -49,6 +50,7 @@ CONTRACT: Final = {
     ("GET", "/v1/faults/{id}"): "",
     ("DELETE", "/v1/faults/{id}"): "",
     ("GET", "/v1/faults/{id}/wait"): "hits timeout_ms",
+    ("POST", "/v1/tier/faults"): "operation error delay_ms count",
     ("POST", "/v1/clock/advance"): "ms",
     ("POST", "/v1/reset"): "",
     ("GET", "/v1/events"): "",
@@ -58,7 +60,11 @@ CONTRACT: Final = {
 """What other programs rely on: each request, and the names of its fields."""
 ACTIONS: Final = {"error", "delay", "disconnect", "throttle", "drop", "corrupt", "stale_metadata"}
 """What a fault does."""
-COMMANDS: Final = "topics partition elect hold release step broker fault".split()
+TIER_ACTIONS: Final = {"upload", "delete-local", "expire", "forget"}
+"""What may be done about a partition's tier."""
+TIER_OPERATIONS: Final = {"upload", "fetch", "delete"}
+"""What a tier fault may hit."""
+COMMANDS: Final = "topics partition elect hold release step broker fault tier".split()
 """What the command line begins with."""
 
 each_verb = pytest.mark.parametrize("verb", CATALOGUE, ids=[verb.name for verb in CATALOGUE])
@@ -86,6 +92,16 @@ def test_every_action_of_a_fault_is_there() -> None:
     assert bodies.FaultAction.model_fields.keys() == ACTIONS
 
 
+def choices(model: type[Body], name: str) -> set[object]:
+    """What a field may be."""
+    return set(get_args(model.model_fields[name].annotation))
+
+
+def test_all_that_may_be_done_about_a_tier_is_there() -> None:
+    assert choices(bodies.TierBody, "action") >= TIER_ACTIONS
+    assert choices(bodies.TierFaultBody, "operation") >= TIER_OPERATIONS
+
+
 def test_every_command_of_the_contract_is_there() -> None:
     assert set(COMMANDS) <= {verb.command.split()[0] for verb in CATALOGUE}
 
@@ -93,7 +109,7 @@ def test_every_command_of_the_contract_is_there() -> None:
 def test_no_two_are_alike() -> None:
     for names in (
         [verb.name for verb in CATALOGUE],
-        [verb.command for verb in CATALOGUE],
+        [command for verb in CATALOGUE for command in verb.commands],
         [f"{verb.method} {verb.path}" for verb in CATALOGUE],
         [verb.does for verb in CATALOGUE],
     ):
@@ -104,7 +120,7 @@ def test_no_two_are_alike() -> None:
 
 def test_no_command_is_the_beginning_of_another() -> None:
     """``fault`` alone could not be told from the group that ``fault list`` is in."""
-    words = [verb.command.split() for verb in CATALOGUE]
+    words = [command.split() for verb in CATALOGUE for command in verb.commands]
     for each in words:
         assert not [other for other in words if other != each and other[: len(each)] == each]
 
@@ -121,6 +137,17 @@ def test_what_stands_without_its_name_on_the_command_line_is_required(verb: Verb
     for name in verb.positional:
         assert verb.takes is not None
         assert verb.takes.model_fields[name].is_required()
+
+
+@each_verb
+def test_all_that_the_last_word_of_a_command_may_be_is_explained(verb: Verb) -> None:
+    if verb.last_word:
+        assert verb.takes is not None
+        assert list(verb.last_words) == list(
+            get_args(verb.takes.model_fields[verb.last_word].annotation)
+        )
+    for does in verb.last_words.values():
+        assert re.fullmatch(r"[A-Z][^\n]{10,100}\.", does)
 
 
 @each_verb

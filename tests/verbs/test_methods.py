@@ -44,6 +44,8 @@ GIVEN: Final[dict[str, Given]] = {
         "action": {"disconnect": "after"},
     },
     "wait_for_fault": {"hits": 2, "timeout_ms": 30},
+    "tier": {"action": "delete-local"},
+    "add_tier_fault": {"operation": "fetch", "error": True, "count": None},
     "advance_clock": {"ms": 5},
     "events": {"since": 3},
     "trace": {"api": "Fetch", "broker": 1, "source": "brokers", "since": 3, "limit": 7},

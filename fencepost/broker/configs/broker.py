@@ -53,15 +53,21 @@ def broker_configs() -> Table:
     return tables.read(*(module.TABLE for module in kafka), own.BROKER)
 
 
-def validate_static_configs(configs: Mapping[str, str]) -> ConfigError | None:
+def validate_static_configs(
+    configs: Mapping[str, str], *, on_disk: bool = False
+) -> ConfigError | None:
     """Whether brokers may start with these configs (``--config KEY=VALUE``); None when they may.
 
-    The message is one line for whoever started them.
+    The message is one line for whoever started them. ``on_disk`` says whether they keep logs in
+    files.
     """
-    return unknown_broker_config(configs) or _validate_values(configs, ErrorCode.INVALID_CONFIG)
+    unknown = unknown_broker_config(configs)
+    return unknown or _validate_values(configs, ErrorCode.INVALID_CONFIG, on_disk=on_disk)
 
 
-def validate_dynamic_configs(configs: Mapping[str, str], *, per_broker: bool) -> ConfigError | None:
+def validate_dynamic_configs(
+    configs: Mapping[str, str], *, per_broker: bool, on_disk: bool = False
+) -> ConfigError | None:
     """Whether these may be all the dynamic configs of a broker, or (not ``per_broker``) of all.
 
     What Kafka refuses is INVALID_REQUEST in its words; what fencepost alone refuses is
@@ -80,7 +86,7 @@ def validate_dynamic_configs(configs: Mapping[str, str], *, per_broker: bool) ->
             "Cannot update these configs at default cluster level, broker id must be specified: "
             f"[{', '.join(own_only)}]"
         )
-    return _validate_values(configs, ErrorCode.INVALID_REQUEST)
+    return _validate_values(configs, ErrorCode.INVALID_REQUEST, on_disk=on_disk)
 
 
 def _refused(message: str) -> ConfigError:
@@ -101,7 +107,9 @@ def unknown_broker_config(names: Iterable[str]) -> ConfigError | None:
     return None
 
 
-def _validate_values(configs: Mapping[str, str], code: ErrorCode) -> ConfigError | None:
+def _validate_values(
+    configs: Mapping[str, str], code: ErrorCode, *, on_disk: bool
+) -> ConfigError | None:
     table = broker_configs()
     try:
         values = {name: parse(table[name], text) for name, text in configs.items()}
@@ -111,7 +119,7 @@ def _validate_values(configs: Mapping[str, str], code: ErrorCode) -> ConfigError
         return ConfigError(code=code, message=str(error))
     try:
         for name, text in configs.items():
-            require_effect(table[name], text, values[name])
+            require_effect(table[name], text, values[name], on_disk=on_disk)
     except InvalidConfig as error:
         return ConfigError(code=ErrorCode.INVALID_CONFIG, message=str(error))
     return None

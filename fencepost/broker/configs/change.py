@@ -31,6 +31,7 @@ from fencepost.broker.configs.describe import (
     group_configs,
 )
 from fencepost.broker.configs.layers import NOTHING, Layers
+from fencepost.broker.configs.retention import local_retention_problem
 from fencepost.broker.configs.topic import topic_configs, validate_topic_configs
 from fencepost.broker.image import ClusterImage
 from fencepost.broker.topic_plans import topic_name_problem
@@ -174,7 +175,13 @@ class Changes:
         )
         if isinstance(configs, ConfigError):
             return configs
-        invalid = validate_topic_configs(configs, self.layers.topic_defaults)
+        invalid = validate_topic_configs(
+            configs,
+            self.layers.topic_defaults,
+            tiered=self.layers.has_tier,
+            on_disk=self.layers.on_disk,
+            before=self.registry.image.configs_of(name),
+        )
         if invalid is not None:
             return invalid
         if name not in self.registry.image.topics:
@@ -205,11 +212,15 @@ class Changes:
         )
         if isinstance(configs, ConfigError):
             return configs
-        invalid = validate_dynamic_configs(configs, per_broker=broker_id is not None)
+        invalid = validate_dynamic_configs(
+            configs, per_broker=broker_id is not None, on_disk=self.layers.on_disk
+        )
         if invalid is None and broker_id is not None and _names_min_isr(operations):
             return _invalid_config(
                 "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
             )
+        if invalid is None:
+            invalid = local_retention_problem(configs, self.layers.topic_defaults)
         return invalid or BrokerChange(broker_id=broker_id, configs=configs)
 
     def _logger(self, name: str, operations: Sequence[Operation]) -> Decision:

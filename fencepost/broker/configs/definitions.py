@@ -53,6 +53,8 @@ class Effect(IntEnum):
     """Nothing: only what holds anyway is accepted."""
     FIXED = 2
     """Nothing: fencepost gives it its value itself, from its own options."""
+    ON_DISK = 3
+    """It acts where logs are kept in files (``--data-dir``), and is inert elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,12 +135,13 @@ def default_value(config: ConfigDef) -> Value:
     return None if config.default is None else _parse_type(config, config.default)
 
 
-def require_effect(config: ConfigDef, text: str, value: Value) -> None:
+def require_effect(config: ConfigDef, text: str, value: Value, *, on_disk: bool = False) -> None:
     """Refuse a text that would change nothing here, however right it is for Kafka.
 
+    :param on_disk: Whether logs are kept in files.
     :raises InvalidConfig: When the config has no effect and ``value`` is not what holds anyway.
     """
-    if config.effect is Effect.ACTS:
+    if config.effect is Effect.ACTS or (config.effect is Effect.ON_DISK and on_disk):
         return
     reason = REASONS[config.reason]
     if config.effect is Effect.FIXED:

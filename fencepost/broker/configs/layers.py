@@ -74,6 +74,16 @@ class Layers:
         return default_value(config)
 
     @cached_property
+    def on_disk(self) -> bool:
+        """Whether logs are kept in files."""
+        return self.value("log.dirs") is not None
+
+    @property
+    def has_tier(self) -> bool:
+        """Whether the broker serves tiered storage."""
+        return self.value("remote.log.storage.system.enable") is True
+
+    @cached_property
     def topic_defaults(self) -> Mapping[str, Value]:
         """The value of every topic config for a topic that has none of its own."""
         return {name: self._topic_default(name, value) for name, value in topic_defaults().items()}

@@ -37,8 +37,8 @@ class BrokerConfigs:
 
     :param static: What the broker was started with: `static_configs`.
     :param log_template: A log's options that are not configs of Kafka's.
-    :param gate_despite_unclean: Whether the KIP-207 gate stands where leaders are elected uncleanly
-        too, as in Apache Kafka; the KIP opens it.
+    :param apache: Whether Apache Kafka's code counts where a KIP's text says otherwise: then the
+        KIP-207 gate stands where leaders are elected uncleanly too.
     """
 
     auto_create_topics_enable: bool
@@ -48,6 +48,7 @@ class BrokerConfigs:
     default_replication_factor: int
     delete_topic_enable: bool
     fetch_max_bytes: int
+    follower_fetch_last_tiered_offset_enable: bool
     group_initial_rebalance_delay_ms: int
     group_max_session_timeout_ms: int
     group_max_size: int
@@ -55,6 +56,9 @@ class BrokerConfigs:
     log_cleaner_backoff_ms: int
     log_cleaner_enable: bool
     log_dir: str
+    log_flush_offset_checkpoint_interval_ms: int
+    log_flush_scheduler_interval_ms: int
+    log_flush_start_offset_checkpoint_interval_ms: int
     log_retention_check_interval_ms: int
     max_connections: int
     max_connections_per_ip: int
@@ -69,6 +73,11 @@ class BrokerConfigs:
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
     producer_id_expiration_ms: int
+    remote_fetch_max_wait_ms: int
+    remote_list_offsets_request_timeout_ms: int
+    remote_log_index_file_cache_total_size_bytes: int
+    remote_log_manager_task_interval_ms: int
+    remote_log_storage_system_enable: bool
     replica_fetch_backoff_ms: int
     replica_fetch_max_bytes: int
     replica_fetch_response_max_bytes: int
@@ -85,13 +94,13 @@ class BrokerConfigs:
         static: Mapping[str, str] = NOTHING,
         *,
         log_template: LogConfig | None = None,
-        gate_despite_unclean: bool = False,
+        apache: bool = False,
     ) -> None:
         self.layers = Layers(static=static)
         self._broker_id = broker_id
         self._static = static
         self._log_template = log_template or LogConfig()
-        self._gate_despite_unclean = gate_despite_unclean
+        self.apache = apache
         self._seen: Mapping[int | None, Mapping[str, str]] = {}
         self._topic_configs: Mapping[str, Mapping[str, str]] = {}
         self._topics: dict[tuple[tuple[str, str], ...], TopicSettings] = {}
@@ -151,13 +160,16 @@ class BrokerConfigs:
         self.default_replication_factor = number("default.replication.factor")
         self.delete_topic_enable = flag("delete.topic.enable")
         self.fetch_max_bytes = number("fetch.max.bytes")
+        self.follower_fetch_last_tiered_offset_enable = flag(
+            "follower.fetch.last.tiered.offset.enable"
+        )
         self.group_initial_rebalance_delay_ms = number("group.initial.rebalance.delay.ms")
         self.group_max_session_timeout_ms = number("group.max.session.timeout.ms")
         self.group_max_size = number("group.max.size")
         self.group_min_session_timeout_ms = number("group.min.session.timeout.ms")
         self.log_cleaner_backoff_ms = number("log.cleaner.backoff.ms")
         self.log_cleaner_enable = flag("log.cleaner.enable")
-        self.log_dir = typed.entries("log.dir")[0]
+        self._read_files(typed)
         self.log_retention_check_interval_ms = number("log.retention.check.interval.ms")
         self.max_connections = number("max.connections")
         self.max_connections_per_ip = number("max.connections.per.ip")
@@ -174,10 +186,34 @@ class BrokerConfigs:
         self.offsets_topic_replication_factor = number("offsets.topic.replication.factor")
         self.offsets_topic_segment_bytes = number("offsets.topic.segment.bytes")
         self.producer_id_expiration_ms = number("producer.id.expiration.ms")
+        self._read_remote(typed)
         self._read_replication(typed)
         self.socket_listen_backlog_size = number("socket.listen.backlog.size")
         self.socket_request_max_bytes = number("socket.request.max.bytes")
         self.telemetry_max_bytes = number("telemetry.max.bytes")
+
+    def _read_files(self, typed: Typed) -> None:
+        number, on_disk = typed.number, self.layers.on_disk
+        self.log_dir = typed.entries("log.dirs" if on_disk else "log.dir")[0]
+        self.log_flush_offset_checkpoint_interval_ms = number(
+            "log.flush.offset.checkpoint.interval.ms"
+        )
+        self.log_flush_scheduler_interval_ms = number("log.flush.scheduler.interval.ms")
+        self.log_flush_start_offset_checkpoint_interval_ms = number(
+            "log.flush.start.offset.checkpoint.interval.ms"
+        )
+
+    def _read_remote(self, typed: Typed) -> None:
+        number = typed.number
+        self.remote_fetch_max_wait_ms = number("remote.fetch.max.wait.ms")
+        self.remote_list_offsets_request_timeout_ms = number(
+            "remote.list.offsets.request.timeout.ms"
+        )
+        self.remote_log_index_file_cache_total_size_bytes = number(
+            "remote.log.index.file.cache.total.size.bytes"
+        )
+        self.remote_log_manager_task_interval_ms = number("remote.log.manager.task.interval.ms")
+        self.remote_log_storage_system_enable = self.layers.has_tier
 
     def _read_replication(self, typed: Typed) -> None:
         number = typed.number
@@ -198,7 +234,7 @@ class BrokerConfigs:
         typed = Typed(values.__getitem__)
         unclean = typed.flag("unclean.leader.election.enable")
         gate = ListOffsetsGate(typed.text("list.offsets.gate"))
-        if unclean and not self._gate_despite_unclean:
+        if unclean and not self.apache:
             gate = ListOffsetsGate.OFF
         return TopicSettings(
             log=_log_config(values, template),
@@ -216,10 +252,13 @@ def static_configs(
     port: int,
     advertised_host: str,
     rack: str | None = None,
+    log_dir: str | None = None,
+    sync: bool = False,
 ) -> dict[str, str]:
     """The static configs of a broker: those that were ``given``, and those that it has of itself.
 
     ``given`` has passed `broker.validate_static_configs`. A ``rack`` outdoes ``broker.rack``.
+    ``log_dir`` is None where logs are kept in memory; with ``sync`` each append is forced to disk.
     """
     configs = {
         **given,
@@ -231,7 +270,13 @@ def static_configs(
         "node.id": str(broker_id),
         "process.roles": "broker,controller",
     }
-    return configs if rack is None else {**configs, "broker.rack": rack}
+    if rack is not None:
+        configs["broker.rack"] = rack
+    if log_dir is not None:
+        configs["log.dirs"] = log_dir
+    if sync:
+        configs["log.flush.interval.messages"] = "1"
+    return configs
 
 
 def _log_config(values: Mapping[str, Value], template: LogConfig) -> LogConfig:
@@ -246,7 +291,12 @@ def _log_config(values: Mapping[str, Value], template: LogConfig) -> LogConfig:
         compression_type=typed.text("compression.type"),
         compression_zstd_level=number("compression.zstd.level"),
         delete_retention_ms=number("delete.retention.ms"),
+        flush_messages=1 if template.flush_messages == 1 else number("flush.messages"),
+        flush_ms=number("flush.ms"),
+        index_interval_bytes=number("index.interval.bytes"),
         keeps_leader_epochs=has_leader_epochs(typed.text("message.format.version")),
+        local_retention_bytes=number("local.retention.bytes"),
+        local_retention_ms=number("local.retention.ms"),
         max_compaction_lag_ms=number("max.compaction.lag.ms"),
         max_message_bytes=number("max.message.bytes"),
         message_timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
@@ -254,9 +304,13 @@ def _log_config(values: Mapping[str, Value], template: LogConfig) -> LogConfig:
         message_timestamp_type=TimestampType(typed.text("message.timestamp.type")),
         min_cleanable_dirty_ratio=typed.ratio("min.cleanable.dirty.ratio"),
         min_compaction_lag_ms=number("min.compaction.lag.ms"),
+        remote_log_copy_disable=typed.flag("remote.log.copy.disable"),
+        remote_log_delete_on_disable=typed.flag("remote.log.delete.on.disable"),
+        remote_storage_enable=typed.flag("remote.storage.enable"),
         retention_bytes=number("retention.bytes"),
         retention_ms=number("retention.ms"),
         segment_bytes=number("segment.bytes") if internal is None else internal,
+        segment_index_bytes=number("segment.index.bytes"),
         segment_ms=number("segment.ms"),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from fencepost.broker.configs import own, tables
+from fencepost.broker.configs import own, tables, tiering
 from fencepost.broker.configs.definitions import (
     ConfigError,
     InvalidConfig,
@@ -73,17 +73,22 @@ def validate_topic_configs(
     defaults: Mapping[str, Value] | None = None,
     *,
     tiered: bool = False,
+    on_disk: bool = False,
+    before: Mapping[str, str] | None = None,
 ) -> ConfigError | None:
     """Whether a topic may have these configs, all of them together; None when it may.
 
     ``defaults`` are the values of the configs that are not among them (`resolve.BrokerConfigs`
     knows the broker's); Kafka's own where left out. ``tiered`` says whether the broker serves
-    tiered storage. The error is always INVALID_CONFIG, in Kafka's words where the rule is Kafka's.
+    tiered storage, ``on_disk`` whether it keeps logs in files; ``before`` are the configs that the
+    topic has so far. The error is always INVALID_CONFIG, in Kafka's words where the rule is
+    Kafka's.
     """
     message = _unknown(configs) or _null(configs)
     if message is None:
         try:
-            _require_valid(configs, defaults, tiered=tiered)
+            values = _require_valid(configs, defaults, on_disk=on_disk)
+            _require_tier(values, before or {}, tiered=tiered)
         except InvalidConfig as error:
             message = str(error)
     return None if message is None else ConfigError(code=ErrorCode.INVALID_CONFIG, message=message)
@@ -105,20 +110,28 @@ def _null(configs: Mapping[str, str | None]) -> str | None:
 
 
 def _require_valid(
-    configs: Mapping[str, str | None], defaults: Mapping[str, Value] | None, *, tiered: bool
-) -> None:
+    configs: Mapping[str, str | None],
+    defaults: Mapping[str, Value] | None,
+    *,
+    on_disk: bool,
+) -> Mapping[str, Value]:
+    """All configs that the topic has then."""
     table = topic_configs()
     texts = {name: text for name, text in configs.items() if text is not None}
     parsed = {name: parse(table[name], text) for name, text in texts.items()}
     values = {**(topic_defaults() if defaults is None else defaults), **parsed}
     _require_order(values)
-    if values["remote.storage.enable"] and not tiered:
-        raise InvalidConfig(
-            "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage."
-        )
     for name, text in texts.items():
-        require_effect(table[name], text, parsed[name])
+        require_effect(table[name], text, parsed[name], on_disk=on_disk)
+    return values
+
+
+def _require_tier(values: Mapping[str, Value], before: Mapping[str, str], *, tiered: bool) -> None:
+    name = "remote.storage.enable"
+    if values[name]:
+        tiering.require_tierable(values, tiered=tiered)
+    elif name in before and parse(topic_configs()[name], before[name]):
+        tiering.require_left(values)
 
 
 def _require_order(values: Mapping[str, Value]) -> None:

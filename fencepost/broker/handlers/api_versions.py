@@ -1,8 +1,12 @@
 """ApiVersions (18), versions 0-4: what this broker serves (KIP-35, KIP-482, KIP-511).
 
-The list is the API table, under the ceilings of the broker (``--api-max``, ``--like-kafka``),
-without what they leave nothing of. A version of this API that is not served is answered by the
-edge, with UNSUPPORTED_VERSION in a version 0 body: closing makes librdkafka repeat it for ever.
+The list is the API table, under the ceilings of the broker (``--api-max``, ``--like-kafka``, and
+the level of ``metadata.version``), without what they leave nothing of. Of features only those are
+supported that anything depends on here. The epoch of the finalized ones is the number of the view:
+as at a real broker it rises whenever anything changes, and not with features alone.
+
+A version of this API that is not served is answered by the edge, with UNSUPPORTED_VERSION in a
+version 0 body: closing makes librdkafka repeat it for ever.
 
 Versions: v1 throttle time; v3 the client's software name and version, which must look like such,
 and features in the answer; v4 features may start at version 0.
@@ -13,7 +17,7 @@ from typing import Final
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.context import Context
-from fencepost.broker.image import SUPPORTED_FEATURES
+from fencepost.broker.features import SUPPORTED
 from fencepost.protocol.apis import APIS, BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import (
@@ -33,7 +37,7 @@ _ALL: Final = tuple(
 _OWN: Final = BY_NAME["api_versions"]
 _FEATURES: Final = tuple(
     SupportedFeatureKey(name=name, min_version=low, max_version=high)
-    for name, (low, high) in SUPPORTED_FEATURES.items()
+    for name, (low, high) in SUPPORTED.items()
 )
 
 
@@ -48,7 +52,7 @@ def handle(ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
     return ApiVersionsResponse(
         api_keys=_served(ctx.broker) if ctx.broker.ceilings else _ALL,
         supported_features=_FEATURES,
-        finalized_features_epoch=view.features_epoch,
+        finalized_features_epoch=view.version,
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
             for name, level in view.features.items()

@@ -114,9 +114,12 @@ def _count_partitions(ctx: Context, topics: Sequence[CreatableTopic]) -> int:
 
 def _plan(ctx: Context, asked: CreatableTopic) -> _Planned | CreatableTopicResult:
     controller, configs = ctx.broker.controller, {c.name: c.value for c in asked.configs}
+    layers = ctx.broker.configs.layers
     try:
         controller.plans.check_new_name(asked.name)
-        invalid = validate_topic_configs(configs, ctx.broker.configs.layers.topic_defaults)
+        invalid = validate_topic_configs(
+            configs, layers.topic_defaults, tiered=layers.has_tier, on_disk=layers.on_disk
+        )
         if invalid is not None:
             return _error(asked.name, invalid.code, invalid.message)
         texts = {name: value for name, value in configs.items() if value is not None}

@@ -1,6 +1,7 @@
 """DescribeLogDirs (35), versions 1-5: the replicas on this broker and their sizes (KIP-113).
 
-There is one directory, which bears the name that ``log.dir`` has, though logs are kept in memory.
+There is one directory: the broker's own in ``--data-dir``, or else one that bears the name which
+``log.dir`` has, though logs are kept in memory then.
 Null asks for all replicas; of those that a request names, the ones that this broker has are
 answered. Sizes are the bytes of all segments of a log.
 

@@ -124,5 +124,5 @@ def _partition(
         isr_nodes=partition.isr,
         eligible_leader_replicas=partition.elr,
         last_known_elr=partition.last_known_elr,
-        offline_replicas=offline_replicas(partition.replicas, online_brokers(broker.view)),
+        offline_replicas=offline_replicas(partition, online_brokers(broker.view)),
     )

@@ -6,6 +6,12 @@ follower serves consumers too, up to its own high watermark (KIP-392). The batch
 offset comes first and whole; what follows is cut at the byte limits. Too little to answer waits
 for ``min_bytes``; an error, a diverging epoch and a preferred read replica answer at once.
 
+What is not here any more but in the tier is read from there for consumers (KIP-405), for
+``remote.fetch.max.wait.ms`` at most, whatever else there is to answer; what has not come by then is
+answered with no records. As in Kafka it may have all bytes that are left, which those partitions
+that come after it go without. A follower is refused: OFFSET_MOVED_TO_TIERED_STORAGE, with the log
+start.
+
 A follower that the partition is not assigned to is not served: UNKNOWN_LEADER_EPOCH where it knows
 the leader's epoch, as the assignment may be on its way. One whose registration is older than the
 leader knows is NOT_LEADER_OR_FOLLOWER (KIP-903).
@@ -16,11 +22,11 @@ epoch and diverging epoch (KIP-595); v13 topic ids; v15 replica state; v16 the l
 clients its address, on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951); v17 directory id;
 v18 the follower's high watermark.
 
-Missing: aborted transactions (no transactions yet), the tier.
+Missing: aborted transactions (no transactions yet).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -31,6 +37,7 @@ from fencepost.broker.ladder import find_replica
 from fencepost.broker.read_replicas import preferred_read_replica
 from fencepost.broker.replica import Replica
 from fencepost.broker.sessions import CachedPartition, FetchPlan, Key, order_behind
+from fencepost.broker.tiering.fetching import TieredPart
 from fencepost.broker.topics import resolve_name, shown_epoch
 from fencepost.broker.waits import Wait, WatchList
 from fencepost.protocol.buffers import Buffer
@@ -45,7 +52,8 @@ from fencepost.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from fencepost.storage.log import OffsetOutOfRange
+from fencepost.storage.files.failures import StorageFailure
+from fencepost.storage.log import OffsetMovedToTier, OffsetOutOfRange
 
 READ_COMMITTED: Final = 1
 _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -86,6 +94,8 @@ def _answer(
         return FetchResponse(error_code=plan.error)
     reading = start(ctx, request, plan, fetcher_of(request, ctx.version))
     reading.read()
+    if reading.tiered:
+        return _wait_for_tier(ctx, reading)
     if reading.enough or request.max_wait_ms <= 0 or not plan.partitions:
         return reading.respond()
     return _wait(ctx, request, reading)
@@ -120,6 +130,26 @@ def _wait(ctx: Context, request: FetchRequest, reading: "_Reading") -> Wait[Fetc
     return wait
 
 
+def _wait_for_tier(ctx: Context, reading: "_Reading") -> Wait[FetchResponse]:
+    """Answer when all that is in the tier has come, or not come in time."""
+    wait: Wait[FetchResponse] = Wait()
+    missing = set(reading.tiered)
+
+    def take(key: Key, outcome: tuple[Buffer, ...] | ErrorCode) -> None:
+        if wait.done:
+            return
+        reading.take(key, outcome)
+        missing.discard(key)
+        if not missing:
+            wait.complete(reading.respond())
+
+    patience_ms = ctx.broker.configs.remote_fetch_max_wait_ms
+    wait.expire_at(ctx.broker.scheduler, ctx.now_ms + patience_ms, reading.respond)
+    for key, part in reading.tiered.items():
+        part.read(ctx.broker, partial(take, key))
+    return wait
+
+
 @dataclass(slots=True)
 class _Reading:
     """One request's reads; read again when something that it watches changed."""
@@ -129,25 +159,32 @@ class _Reading:
     plan: FetchPlan
     fetcher: Fetcher
     size: int = 0
+    """Bytes of the records that were read."""
+    promised: int = 0
+    """Bytes that those of the tier may have."""
     final: bool = False
     """Whether an answer is one that must not wait for the others."""
     answers: dict[Key, PartitionData] = field(default_factory=dict)
+    tiered: dict[Key, TieredPart] = field(default_factory=dict)
+    """What is to be read from the tier; until it is, there are no records in the answer."""
     watched: list[WatchList] = field(default_factory=list)
 
     @property
     def enough(self) -> bool:
         """Whether to answer without waiting longer."""
-        return self.final or self.size >= self.request.min_bytes
+        return self.final or bool(self.tiered) or self.size >= self.request.min_bytes
 
     def read(self) -> None:
         """Read every partition, within the byte limits of the request."""
-        self.size, self.final = 0, False
+        self.size, self.promised, self.final = 0, 0, False
         self.answers.clear()
+        self.tiered.clear()
         self.watched.clear()
-        left = self.request.max_bytes
+        limit = self.request.max_bytes
         if not self.fetcher.is_follower:
-            left = min(left, self.ctx.broker.configs.fetch_max_bytes)
+            limit = min(limit, self.ctx.broker.configs.fetch_max_bytes)
         for key, cached in self.plan.partitions.items():
+            left = max(0, limit - self.size - self.promised)
             answer = self._read_partition(key, cached.request, left)
             self.answers[key] = answer
             if (
@@ -156,10 +193,19 @@ class _Reading:
                 or answer.preferred_read_replica >= 0
             ):
                 self.final = True
+                self.tiered.pop(key, None)
+            elif key in self.tiered:
+                # How much it will be is not known yet, and the limit is to hold.
+                self.promised += self.tiered[key].max_bytes
             elif answer.records:
-                size = sum(map(len, answer.records))
-                self.size += size
-                left = max(0, left - size)
+                self.size += sum(map(len, answer.records))
+
+    def take(self, key: Key, outcome: tuple[Buffer, ...] | ErrorCode) -> None:
+        """Put into the answer what the tier gave."""
+        if isinstance(outcome, ErrorCode):
+            self.answers[key] = _error(key[2], outcome)
+        else:
+            self.answers[key] = replace(self.answers[key], records=outcome)
 
     def respond(self) -> FetchResponse:
         """What was read, less what an incremental session has been told already."""
@@ -205,7 +251,7 @@ class _Reading:
         self.watched.append(
             replica.end_watch if self.fetcher.reads_to_log_end else replica.watermark_watch
         )
-        return self._read_replica(replica, asked, left)
+        return self._read_replica(key, replica, asked, left)
 
     def _refused(self, topic: str, index: int, code: ErrorCode) -> PartitionData:
         if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -217,7 +263,9 @@ class _Reading:
         leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=epoch)
         return _error(index, code, leader=leader)
 
-    def _read_replica(self, replica: Replica, asked: FetchPartition, left: int) -> PartitionData:
+    def _read_replica(
+        self, key: Key, replica: Replica, asked: FetchPartition, left: int
+    ) -> PartitionData:
         log, index = replica.log, asked.partition
         preferred = self._preferred(replica, asked.fetch_offset)
         if preferred >= 0:
@@ -230,7 +278,7 @@ class _Reading:
                 preferred_read_replica=preferred,
                 records=(),
             )
-        diverging = _divergence(replica, asked)
+        diverging = self._divergence(replica, asked)
         if isinstance(diverging, ErrorCode):
             return _error(index, diverging)
         to_end = self.fetcher.reads_to_log_end
@@ -240,15 +288,10 @@ class _Reading:
             bound = min(bound, replica.last_stable_offset)
         records: tuple[Buffer, ...] = ()
         if diverging is None:
-            try:
-                records = log.read(
-                    asked.fetch_offset,
-                    max_bytes=min(asked.partition_max_bytes, left),
-                    upper_bound=bound,
-                    min_one_batch=self.size == 0,
-                ).buffers
-            except OffsetOutOfRange:
-                return _error(index, ErrorCode.OFFSET_OUT_OF_RANGE)
+            found = self._read_log(key, replica, asked, left, bound)
+            if isinstance(found, PartitionData):
+                return found
+            records = found
             if self.fetcher.is_follower:
                 if self.fetcher.is_outdated(self.ctx.broker.view):
                     return self._refused(replica.topic, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -262,6 +305,38 @@ class _Reading:
             records=records,
             diverging_epoch=diverging or _NOT_DIVERGING,
         )
+
+    def _divergence(
+        self, replica: Replica, asked: FetchPartition
+    ) -> EpochEndOffset | ErrorCode | None:
+        """Apache Kafka overlooks an unknown epoch where the offset is only in the tier."""
+        found, log = _divergence(replica, asked), replica.log
+        if isinstance(found, ErrorCode) and self.ctx.broker.configs.apache:
+            is_in_tier = log.log_start_offset <= asked.fetch_offset < log.local_log_start_offset
+            return None if is_in_tier else found
+        return found
+
+    def _read_log(
+        self, key: Key, replica: Replica, asked: FetchPartition, left: int, bound: int
+    ) -> tuple[Buffer, ...] | PartitionData:
+        """What is here; of what is in the tier nothing yet, and a follower's refusal."""
+        index, offset = asked.partition, asked.fetch_offset
+        max_bytes = min(asked.partition_max_bytes, left)
+        is_first = not self.size and not self.promised
+        try:
+            return replica.log.read(
+                offset, max_bytes=max_bytes, upper_bound=bound, min_one_batch=is_first
+            ).buffers
+        except OffsetMovedToTier:
+            if self.fetcher.reads_to_log_end:
+                return _moved(index, replica)
+            self.tiered[key] = TieredPart(replica, offset, max_bytes, bound, is_first)
+            return ()
+        except OffsetOutOfRange:
+            return _error(index, ErrorCode.OFFSET_OUT_OF_RANGE)
+        except StorageFailure as failure:
+            self.ctx.broker.fail(replica, failure)
+            return _error(index, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _preferred(self, replica: Replica, fetch_offset: int) -> int:
         """The broker that the consumer is sent to, -1 for none."""
@@ -324,6 +399,18 @@ def _error(
         aborted_transactions=aborted,
         records=(),
         current_leader=leader,
+    )
+
+
+def _moved(index: int, replica: Replica) -> PartitionData:
+    """A follower's offset is only in the tier; it is told enough to go on behind (KIP-405)."""
+    return PartitionData(
+        partition_index=index,
+        error_code=ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE,
+        high_watermark=replica.high_watermark,
+        log_start_offset=replica.log.log_start_offset,
+        aborted_transactions=None,
+        records=(),
     )
 
 

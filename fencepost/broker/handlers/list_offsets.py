@@ -12,20 +12,29 @@ After an election clients are refused as ``list.offsets.gate`` says (KIP-207, `b
 ``kip`` at every lookup; with ``kafka`` as Apache Kafka does it, at latest, and at a lookup by time
 or of the maximum timestamp that finds nothing below what may be read.
 
+Of a tiered topic (KIP-405) -5 and -6 find nothing until the leader's task has run, and -6 nothing
+where nothing was ever tiered. A record by its time, and -3, is looked for in the tier as well,
+where the log begins there; who waits longer than the request's timeout (v10+), or
+``remote.list.offsets.request.timeout.ms``, is answered REQUEST_TIMED_OUT. Apache Kafka does
+otherwise (``conformance=apache``): -3 knows only what is local; -6 of a log of which nothing was
+tiered is its start, and never lies before it; and -5 and -6 find nothing beyond what may be read.
+
 Versions: v2 isolation level; v4 current leader epoch, and the epoch in the answer (KIP-320); v5
 OFFSET_NOT_AVAILABLE; v7 -3; v8 -4; v9 -5; v10 timeout; v11 -6 (KIP-1023). A target below its
 version is UNSUPPORTED_VERSION, before any other check.
-
-Missing: the tier (-5 and -6 find nothing).
 """
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from fencepost.broker.configs.own import ListOffsetsGate
-from fencepost.broker.context import Context
+from fencepost.broker.context import Answer, Context
 from fencepost.broker.gate import gate_of, refusal
 from fencepost.broker.ladder import NO_EPOCH, find_leader, find_replica
 from fencepost.broker.replica import Replica
+from fencepost.broker.waits import Wait
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -34,6 +43,7 @@ from fencepost.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from fencepost.storage.log import TimestampAndOffset
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -56,19 +66,113 @@ READ_COMMITTED: Final = 1
 _ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
 
 
-def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lookup:
+    """What is asked of one partition that may be asked it."""
+
+    ctx: Context
+    replica: Replica
+    target: int
+    bound: int
+    """Exclusive end of what the asker may read."""
+    gate: ListOffsetsGate
+
+    @property
+    def reaches_into_tier(self) -> bool:
+        """Whether what is here can't tell."""
+        log = self.replica.log
+        if log.local_log_start_offset <= log.log_start_offset:
+            return False
+        return self.target >= 0 or (
+            self.target == MAX_TIMESTAMP and not self.ctx.broker.configs.apache
+        )
+
+    def answer(self, timestamp: int, offset: int, epoch: int) -> ListOffsetsPartitionResponse:
+        """What was found; all are -1 where nothing was."""
+        index = self.replica.index
+        if self.gate is ListOffsetsGate.KAFKA and offset < 0 and _is_by_time(self.target):
+            return _error(index, refusal(self.ctx.version))
+        has_epochs = self.replica.log.config.keeps_leader_epochs
+        return ListOffsetsPartitionResponse(
+            partition_index=index,
+            timestamp=timestamp,
+            offset=offset,
+            leader_epoch=epoch if has_epochs else NO_EPOCH,
+        )
+
+    def find_in_tier(self, then: Callable[[ListOffsetsPartitionResponse], None]) -> None:
+        """Look in the tier as well; `then` is told now or later."""
+        reader = self.ctx.broker.tiering.reader
+        here = _by_time(self.replica, self.target)
+
+        def take(found: TimestampAndOffset | ErrorCode | None) -> None:
+            if isinstance(found, ErrorCode):
+                then(_error(self.replica.index, found))
+            else:
+                then(self.answer(*_readable(found or here, self.bound)))
+
+        if self.target == MAX_TIMESTAMP:
+            reader.latest(self.replica, here.timestamp if here else 0, take)
+        else:
+            reader.lookup(self.replica, self.target, take)
+
+
+_Answers = dict[str, dict[int, ListOffsetsPartitionResponse]]
+
+
+def handle(ctx: Context, request: ListOffsetsRequest) -> Answer[ListOffsetsResponse]:
     """Look up every partition asked for, each once."""
     if request.isolation_level not in _ISOLATION_LEVELS:
         return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
-    topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    topics: _Answers = {}
+    lookups: list[_Lookup] = []
     for topic in request.topics:
         answers = topics.setdefault(topic.name, {})
         for asked in topic.partitions:
             index = asked.partition_index
             if index in answers:
                 answers[index] = _error(index, ErrorCode.INVALID_REQUEST)
-            else:
-                answers[index] = _look_up(ctx, request, topic.name, asked)
+                continue
+            found = _look_up(ctx, request, topic.name, asked)
+            if isinstance(found, _Lookup):
+                lookups.append(found)
+                found = _error(index, ErrorCode.REQUEST_TIMED_OUT)
+            answers[index] = found
+    lookups = [each for each in lookups if _is_open(topics, each)]
+    return _wait(ctx, request, topics, lookups) if lookups else _respond(topics)
+
+
+def _is_open(topics: _Answers, lookup: _Lookup) -> bool:
+    """Whether the tier is to be asked; not where the partition was asked twice."""
+    answer = topics[lookup.replica.topic][lookup.replica.index]
+    return answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def _wait(
+    ctx: Context, request: ListOffsetsRequest, topics: _Answers, lookups: Iterable[_Lookup]
+) -> Wait[ListOffsetsResponse]:
+    """Answer when the tier has told of all, or not told in time."""
+    wait: Wait[ListOffsetsResponse] = Wait()
+    missing = {(each.replica.topic, each.replica.index): each for each in lookups}
+
+    def take(key: tuple[str, int], found: ListOffsetsPartitionResponse) -> None:
+        if wait.done:
+            return
+        topics[key[0]][key[1]] = found
+        del missing[key]
+        if not missing:
+            wait.complete(_respond(topics))
+
+    timeout_ms = ctx.broker.configs.remote_list_offsets_request_timeout_ms
+    if request.timeout_ms > 0:
+        timeout_ms = request.timeout_ms
+    wait.expire_at(ctx.broker.scheduler, ctx.now_ms + timeout_ms, partial(_respond, topics))
+    for key, lookup in list(missing.items()):
+        lookup.find_in_tier(partial(take, key))
+    return wait
+
+
+def _respond(topics: _Answers) -> ListOffsetsResponse:
     found = [
         ListOffsetsTopicResponse(name=name, partitions=tuple(answers.values()))
         for name, answers in topics.items()
@@ -92,7 +196,7 @@ def refuse(request: ListOffsetsRequest, error_code: int) -> ListOffsetsResponse:
 
 def _look_up(
     ctx: Context, request: ListOffsetsRequest, topic: str, asked: ListOffsetsPartition
-) -> ListOffsetsPartitionResponse:
+) -> ListOffsetsPartitionResponse | _Lookup:
     index, target = asked.partition_index, asked.timestamp
     if target < 0 and ctx.version < _SINCE.get(target, ctx.version + 1):
         return _error(index, ErrorCode.UNSUPPORTED_VERSION)
@@ -104,16 +208,10 @@ def _look_up(
     gate = gate_of(ctx.broker, replica) if is_client else ListOffsetsGate.OFF
     if gate is ListOffsetsGate.KIP or (gate is ListOffsetsGate.KAFKA and target == LATEST):
         return _error(index, refusal(ctx.version))
-    timestamp, offset, epoch = _find(replica, target, _bound(replica, request))
-    if gate is ListOffsetsGate.KAFKA and offset < 0 and _is_by_time(target):
-        return _error(index, refusal(ctx.version))
-    has_epochs = replica.log.config.keeps_leader_epochs
-    return ListOffsetsPartitionResponse(
-        partition_index=index,
-        timestamp=timestamp,
-        offset=offset,
-        leader_epoch=epoch if has_epochs else NO_EPOCH,
+    lookup = _Lookup(
+        ctx=ctx, replica=replica, target=target, bound=_bound(replica, request), gate=gate
     )
+    return lookup if lookup.reaches_into_tier else lookup.answer(*_find(lookup))
 
 
 def _is_by_time(target: int) -> bool:
@@ -133,21 +231,55 @@ def _bound(replica: Replica, request: ListOffsetsRequest) -> int:
     return replica.high_watermark
 
 
-def _find(replica: Replica, target: int, bound: int) -> tuple[int, int, int]:
-    """Timestamp, offset and epoch; all -1 where there is nothing."""
-    log = replica.log
+_Found = tuple[int, int, int]
+"""Timestamp, offset and epoch; all -1 where there is nothing."""
+_NOTHING: Final[_Found] = (-1, -1, -1)
+
+
+def _find(lookup: _Lookup) -> _Found:
+    """What this broker knows without asking the tier."""
+    replica, target = lookup.replica, lookup.target
     if target == LATEST:
-        return -1, bound, replica.leader_epoch
-    if target in (EARLIEST, EARLIEST_LOCAL):
-        start = log.log_start_offset if target == EARLIEST else log.local_log_start_offset
-        epoch = log.epoch_for_offset(start)
-        return -1, start, -1 if epoch is None else epoch
-    if target in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return -1, -1, -1
+        return -1, lookup.bound, replica.leader_epoch
+    if target == EARLIEST:
+        return _at(replica, replica.log.log_start_offset)
+    if target == EARLIEST_LOCAL:
+        return _at(replica, replica.log.local_log_start_offset)
+    if _is_by_time(target):
+        return _readable(_by_time(replica, target), lookup.bound)
+    return _end_of_tier(lookup)
+
+
+def _end_of_tier(lookup: _Lookup) -> _Found:
+    """The last offset that was tiered, or the next one to be."""
+    broker, replica, log = lookup.ctx.broker, lookup.replica, lookup.replica.log
+    if not log.config.remote_storage_enable:
+        return _NOTHING
+    highest = broker.tiering.highest_tiered(replica)
+    wants_next, apache = lookup.target == EARLIEST_PENDING_UPLOAD, broker.configs.apache
+    if highest is None:
+        return _NOTHING
+    if highest < 0 and not (
+        apache and wants_next and log.local_log_start_offset == log.log_start_offset
+    ):
+        return _NOTHING
+    offset = highest + 1 if wants_next else highest
+    if apache and wants_next:  # the KIP lets it lie before the log start
+        offset = max(offset, log.log_start_offset)
+    return _NOTHING if apache and offset >= lookup.bound else _at(replica, offset)
+
+
+def _by_time(replica: Replica, target: int) -> TimestampAndOffset | None:
+    """The record that is asked for, of those that are here."""
     if target == MAX_TIMESTAMP:
-        found = log.offset_of_max_timestamp()
-    else:
-        found = log.offset_for_timestamp(target)
-    if found is None or found.offset >= bound:
-        return -1, -1, -1
-    return found.timestamp, found.offset, found.epoch
+        return replica.log.offset_of_max_timestamp()
+    return replica.log.offset_for_timestamp(target)
+
+
+def _readable(found: TimestampAndOffset | None, bound: int) -> _Found:
+    return _NOTHING if found is None or found.offset >= bound else found
+
+
+def _at(replica: Replica, offset: int) -> _Found:
+    epoch = replica.log.epoch_for_offset(offset)
+    return -1, offset, -1 if epoch is None else epoch

@@ -4,8 +4,8 @@ Topics are asked for by name, by id, or all. A name that is not there yet is cre
 ``num.partitions`` and ``default.replication.factor``, when the request allows it and
 ``auto.create.topics.enable`` does; it is answered as created at once. Illegal names never are.
 
-Replicas are offline whose brokers the controller does not believe in. A partition without a leader
-is LEADER_NOT_AVAILABLE. In the old message format leader epochs are -1.
+Replicas are offline whose brokers the controller does not believe in, or whose log failed. A
+partition without a leader is LEADER_NOT_AVAILABLE. In the old message format leader epochs are -1.
 
 Versions: v0 an empty list means all topics, from v1 null does; v0 leaves out the replicas that are
 offline, which is REPLICA_NOT_AVAILABLE; v1 controller, racks, internal topics; v2 cluster id; v4
@@ -158,7 +158,7 @@ def _partitions(ctx: Context, topic: TopicImage) -> tuple[MetadataResponsePartit
             leader_epoch=p.leader_epoch if has_epochs else NO_EPOCH,
             replica_nodes=p.replicas,
             isr_nodes=p.isr,
-            offline_replicas=offline_replicas(p.replicas, online),
+            offline_replicas=offline_replicas(p, online),
         )
         for index, p in enumerate(topic.partitions)
     )

@@ -61,7 +61,8 @@ class _Appended:
     def error(self) -> ErrorCode:
         """What it answers now; REQUEST_TIMED_OUT while it is not settled."""
         if not self.replica.is_leader:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            failed = self.replica.failed
+            return ErrorCode.KAFKA_STORAGE_ERROR if failed else ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.replica.high_watermark < self.next_offset:
             return ErrorCode.REQUEST_TIMED_OUT
         if not self.replica.has_enough_replicas():

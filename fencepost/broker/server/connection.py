@@ -54,7 +54,6 @@ class Connection(asyncio.BufferedProtocol):
         self._listener = listener
         self._server = listener.server
         self._broker = listener.broker
-        self._ceilings = listener.broker.ceilings
         self._answers = listener.answers
         self._assembler = FrameAssembler(_SCRATCH, self._broker.configs.socket_request_max_bytes)
         self._inbox: deque[bytearray] = deque()
@@ -170,7 +169,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answer(self._open(api, header.version, header, frame, offset), request, key)
 
     def _serves(self, api: Api, version: int) -> bool:
-        ceilings = self._ceilings
+        ceilings = self._broker.ceilings
         if ceilings and version > ceilings.get(api.name, version):
             return False
         return api.serves(version)

@@ -13,17 +13,27 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from fencepost.broker.cluster import Address, Cluster, ClusterOptions, Conformance
+from fencepost.broker.cluster import (
+    Address,
+    Cluster,
+    ClusterOptions,
+    Conformance,
+    MakeObjects,
+)
 from fencepost.broker.scheduler import Clock, ManualClock
 from fencepost.broker.server import logs
 from fencepost.broker.server.driver import SystemClock
 from fencepost.broker.server.listener import bind
+from fencepost.broker.server.remote_urls import is_in_memory
 from fencepost.broker.server.server import Server
 from fencepost.broker.server.stdin import follow_stdin
 from fencepost.broker.server.tracefile import MakeDescribe, TraceFile
 from fencepost.broker.topic_plans import NewTopic
+
+if TYPE_CHECKING:
+    from fencepost.broker.data_dir import DataDir
 
 BACKLOG = 512
 WILDCARDS = ("0.0.0.0", "::")
@@ -52,6 +62,13 @@ class ServeOptions:
     advertise: str | None = None
     """The host that clients are told; None is ``host``, or what they reached if that is any."""
     control_port: int = 9644
+    data_dir: Path | None = None
+    """Where the cluster is kept, absolute; None: in memory."""
+    fsync: bool = False
+    """Whether every append is forced to disk before it is answered."""
+    remote: str | None = None
+    """The URL of the remote tier, one in which `remote_problem` finds none; None: what the configs
+    say."""
     topics: tuple[NewTopic, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
     racks: tuple[str, ...] = ()
@@ -103,6 +120,8 @@ def run(
     :param make_describe: Gives what makes the lines of a trace.
     :raises PortUnavailable: When a port can't be listened on.
     :raises TraceUnavailable: When a trace can't be written where it is wanted.
+    :raises DataDirUnusable: When the cluster can't be kept where it is wanted.
+    :raises RemoteUnavailable: When the remote tier can't be used.
     :raises ControllerError: When a topic of the options can't be created.
     """
     logs.set_level(options.log_level)
@@ -111,7 +130,7 @@ def run(
         _trace_file(options, make_describe) as trace,
         asyncio.Runner(loop_factory=new_event_loop) as runner,
     ):
-        runner.run(_serve(options, control_plane, on_ready, trace))
+        runner.run(_serve_with_tier(options, control_plane, on_ready, trace))
 
 
 def _trace_file(
@@ -130,15 +149,38 @@ def _event_loops() -> ModuleType:
         return asyncio
 
 
-async def _serve(
+async def _serve_with_tier(
     options: ServeOptions,
     control_plane: ControlPlane,
     on_ready: Callable[[Ready], None],
     trace: TraceFile | None,
 ) -> None:
+    with _open_objects(options) as make_objects:
+        await _serve(options, control_plane, on_ready, trace, make_objects)
+
+
+def _open_objects(options: ServeOptions) -> AbstractContextManager[MakeObjects | None]:
+    """The tier of ``--remote``; without that the cluster makes its own, if it is to have one."""
+    if options.remote is None:
+        return nullcontext()
+    # Few have one, and everybody waits for the start.
+    from fencepost.broker.server.object_store import open_objects
+
+    at_once = options.clock is ClockMode.MANUAL or is_in_memory(options.remote)
+    return open_objects(options.remote, at_once=at_once)
+
+
+async def _serve(
+    options: ServeOptions,
+    control_plane: ControlPlane,
+    on_ready: Callable[[Ready], None],
+    trace: TraceFile | None,
+    make_objects: MakeObjects | None,
+) -> None:
     sockets, control_socket = _bind_all(options)
     clock = _make_clock(options.clock)
-    server = Server(_make_cluster(options, sockets, clock), clock, sockets)
+    cluster = _make_cluster(options, sockets, clock, make_objects)
+    server = Server(cluster, clock, sockets)
     if trace is not None:
         trace.follow(server)
     stop = asyncio.Event()
@@ -149,12 +191,17 @@ async def _serve(
     spare_the_collector()
     ready = partial(on_ready, _ready(options, server, control_socket))
     ready()
+    if cluster.persistence is not None:
+        from fencepost.broker.server import found
+
+        found.tell(cluster.persistence)
     if options.stop_with_stdin:
         follow_stdin(partial(_reset, server, ready), stop.set)
     plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
     await stop.wait()
     logs.logger().info("stopping")
     await server.stop()
+    cluster.close()
     await plane
 
 
@@ -181,7 +228,12 @@ def _make_clock(mode: ClockMode) -> Clock:
     return ManualClock(real.now_ms()) if mode is ClockMode.MANUAL else real
 
 
-def _make_cluster(options: ServeOptions, sockets: list[socket.socket], clock: Clock) -> Cluster:
+def _make_cluster(
+    options: ServeOptions,
+    sockets: list[socket.socket],
+    clock: Clock,
+    make_objects: MakeObjects | None,
+) -> Cluster:
     advertised = _advertised(options)
     cluster_options = ClusterOptions(
         addresses=tuple(
@@ -195,7 +247,19 @@ def _make_cluster(options: ServeOptions, sockets: list[socket.socket], clock: Cl
         conformance=options.conformance,
         seed=options.seed,
     )
-    return Cluster(cluster_options, clock)
+    return Cluster(
+        cluster_options, clock, data_dir=_open_data_dir(options), make_objects=make_objects
+    )
+
+
+def _open_data_dir(options: ServeOptions) -> "DataDir | None":
+    if options.data_dir is None:
+        return None
+    # Few want one, and everybody waits for the start.
+    from fencepost.broker.data_dir import open_data_dir
+    from fencepost.storage.files.io import RealFiles
+
+    return open_data_dir(RealFiles(), options.data_dir, brokers=options.brokers, sync=options.fsync)
 
 
 def _ready(options: ServeOptions, server: Server, control_socket: socket.socket) -> Ready:

@@ -15,7 +15,7 @@ from fencepost.broker.events import Kind
 from fencepost.broker.fence import Fence
 from fencepost.broker.refusals import ControllerError
 from fencepost.broker.scheduler import Clock, ManualClock, advance
-from fencepost.broker.server import logs
+from fencepost.broker.server import logs, trouble
 from fencepost.broker.server.connection import Connection
 from fencepost.broker.server.driver import LoopDriver
 from fencepost.broker.server.journal import Journal
@@ -24,7 +24,6 @@ from fencepost.broker.server.meter import Changes
 from fencepost.broker.server.reclaim import Reclaimer
 from fencepost.broker.server.wakefulness import Wakefulness
 from fencepost.protocol.errors import ErrorCode
-from fencepost.storage.log import Log
 
 IDLE_CHECK_S = 1.0
 
@@ -41,7 +40,7 @@ class Server:
         self.journal = Journal()
         self.changes = Changes()
         cluster.network.observe = self.journal.observe
-        cluster.events.listeners.append(self.changes.note)
+        cluster.events.listeners += (self.changes.note, trouble.note)
         self._sockets = sockets
         self._listeners: dict[int, Listener] = {}
         self._flushes: dict[Connection, None] = {}
@@ -60,7 +59,7 @@ class Server:
         self._reclaimer = Reclaimer(self._loop)
         self.stay_awake = Wakefulness(self._loop, self.journal.count_in_passing).prolong
         for broker in self.cluster.brokers.values():
-            broker.disk.discard = self._reclaim
+            broker.disk.discard = self._reclaimer.add
         for broker, sock in zip(self.cluster.brokers.values(), self._sockets, strict=True):
             listener = Listener(self, broker, sock)
             self._listeners[broker.broker_id] = listener
@@ -189,18 +188,8 @@ class Server:
         for connection in flushes:
             connection.flush()
 
-    def _reclaim(self, logs: list[Log]) -> None:
-        self._reclaimer.add(_dismantled(logs))
-
     def _check_idle(self) -> None:
         now_ms = self.clock.now_ms()
         for listener in self._listeners.values():
             listener.close_idle(now_ms)
         self._idle_check = self._loop.call_later(IDLE_CHECK_S, self._check_idle)
-
-
-def _dismantled(logs: list[Log]) -> Iterator[None]:
-    """Frees logs that are gone, a little with each step."""
-    while logs:
-        yield from logs.pop().dismantle()
-        yield

@@ -19,6 +19,7 @@ from fencepost.control.scenario.asked import Asked, NotCoordinated, Session
 from fencepost.control.scenario.membership import Membership
 from fencepost.control.scenario.messages import error_codes, find_api, to_data, to_request
 from fencepost.control.scenario.producing import Producing
+from fencepost.control.scenario.replicated import replicated
 from fencepost.protocol.errors import ErrorCode
 
 
@@ -45,6 +46,7 @@ class Acting:
             "member": self._membership.tell,
             "heartbeat": self._membership.heartbeat,
             "leave": self._membership.leave,
+            "replicated": self._replicated,
             "call": self._call,
         }
 
@@ -115,6 +117,11 @@ class Acting:
             timestamp=found.timestamp,
             epoch=found.epoch,
         )
+
+    async def _replicated(
+        self, asked: Asked, body: bodies.ReplicatedBody
+    ) -> answers.ReplicatedAnswer:
+        return await replicated(self._session.truth.verbs, asked, body)
 
     async def _epoch_end(self, asked: Asked, body: bodies.EpochEndBody) -> answers.EpochEndAnswer:
         connection, partition = await self._session.partition(asked, body)

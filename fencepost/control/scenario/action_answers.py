@@ -156,6 +156,21 @@ class MemberAnswer(ActionAnswer):
     """How often it has joined."""
 
 
+class ReplicatedAnswer(ActionAnswer):
+    """What a follower was sent since the scenario began, as far back as the journal goes."""
+
+    first_offset: int
+    """Of the first batch; -1 where it was sent nothing."""
+    last_offset: int
+    records: int
+    bytes: int
+    """Of all batches that it was sent."""
+    of_bytes: int
+    """Of the whole log: in the tier, and here where it is not tiered yet."""
+    percent: float
+    """The one of the other."""
+
+
 class CallAnswer(ActionAnswer):
     """Any answer. Its error is the first one in it that is not NONE."""
 

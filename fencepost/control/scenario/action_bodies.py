@@ -201,6 +201,13 @@ class MemberBody(ActionBody):
     member: str
 
 
+class ReplicatedBody(PartitionBody):
+    """A follower, of which is told what it was sent."""
+
+    replica: int
+    """Broker id."""
+
+
 class CallBody(ActionBody):
     """Any request of any API."""
 

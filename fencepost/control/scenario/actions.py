@@ -16,6 +16,7 @@ from fencepost.control.scenario.action_answers import (
     MemberAnswer,
     MetadataAnswer,
     ProduceAnswer,
+    ReplicatedAnswer,
 )
 from fencepost.control.scenario.action_bodies import (
     ActionBody,
@@ -30,6 +31,7 @@ from fencepost.control.scenario.action_bodies import (
     MemberBody,
     MetadataBody,
     ProduceBody,
+    ReplicatedBody,
 )
 
 
@@ -71,6 +73,13 @@ _ALL: Final = (
     Action("member", None, MemberBody, MemberAnswer, "Tell what a member knows; asks nobody."),
     Action("heartbeat", "Heartbeat", MemberBody, CommitAnswer, "Send one heartbeat of a member."),
     Action("leave", "LeaveGroup", MemberBody, CommitAnswer, "Leave the group."),
+    Action(
+        "replicated",
+        None,
+        ReplicatedBody,
+        ReplicatedAnswer,
+        "Tell what a follower was sent, and which share of the data that is; asks no broker.",
+    ),
     Action("call", None, CallBody, CallAnswer, "Send any request."),
 )
 ACTIONS: Final = MappingProxyType({each.name: each for each in _ALL})

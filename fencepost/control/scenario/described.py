@@ -46,6 +46,18 @@ def _deed(name: str, given: Mapping[str, Data], step: Step) -> str:
     return " ".join(words)
 
 
+def remark(step: Step, answer: Data) -> str | None:
+    """What a reader wants to see of an answer that is as expected; mostly nothing."""
+    if not isinstance(step.do, DoAction) or step.do.action.name != "replicated":
+        return None
+    assert isinstance(answer, dict)
+    return (
+        f"broker {step.do.given['replica']} was sent offsets {answer['first_offset']} to "
+        f"{answer['last_offset']}, {answer['bytes']} of {answer['of_bytes']} bytes: "
+        f"{answer['percent']} %"
+    )
+
+
 def _value(value: Data) -> str:
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return f"[{', '.join(map(str, gathered(value)))}]"

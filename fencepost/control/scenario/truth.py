@@ -30,23 +30,24 @@ class Truth:
     """
 
     def __init__(self, verbs: AsyncVerbs) -> None:
-        self._verbs = verbs
+        self.verbs = verbs
+        """To ask it anything else."""
 
     async def addresses(self) -> dict[int, tuple[str, int]]:
         """Host and port by broker id."""
-        cluster = await self._verbs.cluster()
+        cluster = await self.verbs.cluster()
         return {each.id: (each.host, each.port) for each in cluster.brokers}
 
     async def now_ms(self) -> int:
         """The cluster's time."""
-        return (await self._verbs.cluster()).clock.now_ms
+        return (await self.verbs.cluster()).clock.now_ms
 
     async def first_running(self) -> int:
         """The lowest id of a broker that runs.
 
         :raises Unreachable: When none does.
         """
-        cluster = await self._verbs.cluster()
+        cluster = await self.verbs.cluster()
         for each in cluster.brokers:
             if each.state == "running":
                 return each.id
@@ -55,7 +56,7 @@ class Truth:
     async def led(self, topic: str, index: int) -> Led:
         """A partition with its topic's id."""
         try:
-            state = await self._verbs.partition(topic, index)
+            state = await self.verbs.partition(topic, index)
         except Refused:
             return Led(partition=Partition(topic=topic, index=index), leader=-1, exists=False)
         partition = Partition(topic=topic, index=index, topic_id=UUID(state.topic_id))

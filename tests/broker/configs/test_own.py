@@ -100,7 +100,7 @@ def test_the_gate_has_no_other_breadth() -> None:
 def test_the_gate_is_off_where_leaders_are_elected_uncleanly_but_for_apache(gate: str) -> None:
     static = {GATE: gate, UNCLEAN: "true"}
     assert BrokerConfigs(1, static).topic("t").list_offsets_gate is ListOffsetsGate.OFF
-    apache = BrokerConfigs(1, static, gate_despite_unclean=True)
+    apache = BrokerConfigs(1, static, apache=True)
     assert apache.topic("t").list_offsets_gate is ListOffsetsGate(gate)
     assert apache.topic("t").unclean_leader_election_enable
     clean_topic = BrokerConfigs(1, static)

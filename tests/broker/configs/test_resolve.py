@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
@@ -23,7 +24,12 @@ OTHER_TEXTS = {
     # One more would not do.
     "compression.gzip.level": "5",
     "compression.lz4.level": "5",
+    "flush.messages": "5",
+    "flush.ms": "5",
     "log.cleaner.max.compaction.lag.ms": "5",
+    "log.flush.interval.messages": "5",
+    "log.flush.interval.ms": "5",
+    "log.flush.scheduler.interval.ms": "5",
     "log.message.timestamp.before.max.ms": "5",
     "max.compaction.lag.ms": "5",
     "max.connections": "5",
@@ -80,11 +86,53 @@ def test_every_broker_config_that_acts_is_read(config: ConfigDef) -> None:
 )
 def test_every_topic_config_that_acts_is_read(config: ConfigDef) -> None:
     own = {config.name: another_text(config)}
-    assert validate_topic_configs(own) is None
+    assert validate_topic_configs(own, tiered=True) is None
     configs = BrokerConfigs(1)
     before = configs.topic("t")
     configs.update(replace(IMAGE, topic_configs={"t": own}))
     assert configs.topic("t") != before
+
+
+ON_DISK: Final = {"log.dirs": "/data/broker-1"}
+"""What says that logs are kept in files."""
+
+
+@pytest.mark.parametrize(
+    "config",
+    [config for config in broker_configs().values() if config.effect is Effect.ON_DISK],
+    ids=lambda config: config.name,
+)
+def test_every_broker_config_that_acts_on_files_is_read(config: ConfigDef) -> None:
+    static = {config.name: another_text(config)}
+    assert validate_static_configs(static, on_disk=True) is None
+    assert validate_static_configs(static) is not None, "nothing would come of it"
+    assert shown(BrokerConfigs(1, {**ON_DISK, **static})) != shown(BrokerConfigs(1, ON_DISK))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [config for config in topic_configs().values() if config.effect is Effect.ON_DISK],
+    ids=lambda config: config.name,
+)
+def test_every_topic_config_that_acts_on_files_is_read(config: ConfigDef) -> None:
+    own = {config.name: another_text(config)}
+    assert validate_topic_configs(own, on_disk=True) is None
+    assert validate_topic_configs(own) is not None, "nothing would come of it"
+    configs = BrokerConfigs(1, ON_DISK)
+    before = configs.topic("t")
+    configs.update(replace(IMAGE, topic_configs={"t": own}))
+    assert configs.topic("t") != before
+
+
+def test_with_fsync_every_append_is_forced_to_disk_whatever_the_topic_says() -> None:
+    configs = BrokerConfigs(1, ON_DISK, log_template=LogConfig(flush_messages=1))
+    configs.update(replace(IMAGE, topic_configs={"t": {"flush.messages": "1000"}}))
+    assert configs.log_config("t").flush_messages == 1
+
+
+def test_the_log_directory_is_where_the_files_are() -> None:
+    assert BrokerConfigs(1, ON_DISK).log_dir == "/data/broker-1"
+    assert BrokerConfigs(1).log_dir == "/tmp/kafka-logs"
 
 
 def test_defaults_are_kafkas() -> None:

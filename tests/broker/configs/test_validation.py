@@ -61,7 +61,8 @@ def test_defaults_are_accepted_of_what_has_no_effect() -> None:
             {"flush.messages": "1"},
             (
                 "Invalid value 1 for configuration flush.messages: it has no effect in fencepost "
-                "(nothing is ever forced to disk); leave it at its default, 9223372036854775807"
+                "(nothing is ever forced to disk without --data-dir); leave it at its default, "
+                "9223372036854775807"
             ),
         ),
     ],
@@ -170,7 +171,8 @@ def test_a_secret_is_not_repeated() -> None:
             ErrorCode.INVALID_CONFIG,
             (
                 "Invalid value true for configuration log.preallocate: "
-                "it has no effect in fencepost (logs are kept in memory); "
+                "it has no effect in fencepost (logs are kept in memory, or in files that grow "
+                "with what is written); "
                 "leave it at its default, false"
             ),
         ),

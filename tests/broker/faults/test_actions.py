@@ -16,7 +16,7 @@ from fencepost.broker.faults.rules import (
     Throttle,
     When,
 )
-from fencepost.broker.follower import State
+from fencepost.broker.follower_steps import State
 from fencepost.broker.handlers import produce as handler
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import CreateTopicsRequest

@@ -18,7 +18,7 @@ from fencepost.broker.faults.rules import (
     Throttle,
     When,
 )
-from fencepost.broker.follower import State, Step
+from fencepost.broker.follower_steps import State, Step
 from fencepost.broker.network import PATIENCE_MS
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.driver import Driver

@@ -51,6 +51,7 @@ def test_what_a_release_did_not_have_is_not_told_of() -> None:
         "offset_delete",
         "offset_for_leader_epoch",
         "push_telemetry",
+        "update_features",
     }
 
 

@@ -226,3 +226,20 @@ async def test_any_request_at_all(url: str) -> None:
 async def test_what_is_no_request(url: str, call: str, told: str) -> None:
     report = await fails(url, f"- call: {{{call}}}")
     assert report[1].startswith(f"  {told}")
+
+
+async def test_what_a_follower_was_sent(url: str) -> None:
+    await passes(
+        url,
+        """\
+        - hold: {topic: orders, broker: 2}
+        - replicated: {topic: orders, replica: 2}
+          expect: {first_offset: -1, last_offset: -1, bytes: 0, of_bytes: 0, percent: 0.0}
+        - produce: {topic: orders, records: [a0..a4], acks: 1}
+        - produce: {topic: orders, records: [b0..b4], acks: 1}
+        - replicated: {topic: orders, replica: 2}
+          expect: {records: 0, percent: 0.0, of_bytes: {above: 100}}
+        - replicated: {topic: orders, replica: 3}
+          expect: {first_offset: 0, last_offset: 9, records: 10, percent: 100.0}
+        """,
+    )

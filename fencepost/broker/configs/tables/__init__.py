@@ -12,6 +12,7 @@ any of these words, followed by an indented line of documentation:
 ``hidden``                            shown only where it is set
 ``acts``                              it has its effect here
 ``inert:why``, ``fixed:why``          it has none; `effects` has the reasons by key
+``on-disk:why``                       it has its effect where logs are kept in files, else none
 ``also:false``                        a second text that an inert config takes
 ====================================  =======================================================
 
@@ -31,7 +32,12 @@ from fencepost.broker.configs.definitions import (
 
 _INDENT: Final = "    "
 _MODES: Final = {"per-broker": UpdateMode.PER_BROKER, "cluster-wide": UpdateMode.CLUSTER_WIDE}
-_EFFECTS: Final = {"acts": Effect.ACTS, "inert": Effect.INERT, "fixed": Effect.FIXED}
+_EFFECTS: Final = {
+    "acts": Effect.ACTS,
+    "inert": Effect.INERT,
+    "fixed": Effect.FIXED,
+    "on-disk": Effect.ON_DISK,
+}
 
 
 def read(*texts: str) -> Table:

@@ -40,29 +40,29 @@ log.cleanup.policy LIST delete one-of:compact,delete cluster-wide acts
     What becomes of old records: delete, compact, both, or (empty) neither.
 log.dir LIST /tmp/kafka-logs fixed:directories
     Directories of the logs, where log.dirs is not set.
-log.dir.failure.timeout.ms LONG 30000 >=1 inert:disk
+log.dir.failure.timeout.ms LONG 30000 >=1 inert:failures
     How long a failed directory may go unreported before the broker stops, in ms.
 log.dirs LIST - fixed:directories
     Directories of the logs.
-log.flush.interval.messages LONG 9223372036854775807 >=1 cluster-wide inert:flush
+log.flush.interval.messages LONG 9223372036854775807 >=1 cluster-wide on-disk:flush
     Records in a partition before they are forced to disk.
-log.flush.interval.ms LONG - cluster-wide inert:flush
+log.flush.interval.ms LONG - cluster-wide on-disk:flush
     How long a record may wait to be forced to disk, in ms.
-log.flush.offset.checkpoint.interval.ms INT 60000 >=0 inert:disk
+log.flush.offset.checkpoint.interval.ms INT 60000 >=0 on-disk:in_memory
     How often the recovery point is written, in ms.
-log.flush.scheduler.interval.ms LONG 9223372036854775807 inert:flush
+log.flush.scheduler.interval.ms LONG 9223372036854775807 on-disk:flush
     How often it is checked whether a log must be forced to disk, in ms.
-log.flush.start.offset.checkpoint.interval.ms INT 60000 >=0 inert:disk
+log.flush.start.offset.checkpoint.interval.ms INT 60000 >=0 on-disk:in_memory
     How often log start offsets are written, in ms.
-log.index.interval.bytes INT 4096 >=0 cluster-wide inert:index
+log.index.interval.bytes INT 4096 >=0 cluster-wide on-disk:index
     Bytes between two entries of the offset index.
-log.index.size.max.bytes INT 10485760 >=4 cluster-wide inert:index
+log.index.size.max.bytes INT 10485760 >=4 cluster-wide on-disk:index
     Largest offset index, in bytes.
 log.initial.task.delay.ms LONG 30000 >=0 hidden inert:delay
     How long a broker waits before it first looks after its logs, in ms.
-log.local.retention.bytes LONG -2 >=-2 cluster-wide inert:tier
+log.local.retention.bytes LONG -2 >=-2 cluster-wide acts
     Bytes of a tiered partition that stay local; -2 means log.retention.bytes.
-log.local.retention.ms LONG -2 >=-2 cluster-wide inert:tier
+log.local.retention.ms LONG -2 >=-2 cluster-wide acts
     How long a tiered record stays local, in ms; -2 means log.retention.ms.
 log.message.timestamp.after.max.ms LONG 3600000 >=0 cluster-wide acts
     How far ahead of the broker's clock a record's timestamp may be, in ms.
@@ -70,7 +70,7 @@ log.message.timestamp.before.max.ms LONG 9223372036854775807 >=0 cluster-wide ac
     How far behind the broker's clock a record's timestamp may be, in ms.
 log.message.timestamp.type STRING CreateTime one-of:CreateTime,LogAppendTime cluster-wide acts
     Whose clock stamps records: the producer's or, at append time, the broker's.
-log.preallocate BOOLEAN false cluster-wide inert:disk
+log.preallocate BOOLEAN false cluster-wide inert:preallocation
     Whether a segment's file is made at its full size.
 log.retention.bytes LONG -1 cluster-wide acts
     Bytes a partition keeps before old segments are deleted; -1 for no limit.
@@ -92,7 +92,7 @@ log.roll.ms LONG - cluster-wide acts
     Age at which the active segment is closed, in ms.
 log.segment.bytes INT 1073741824 >=1048576 cluster-wide acts
     Size at which the active segment is closed, in bytes.
-log.segment.delete.delay.ms LONG 60000 >=0 cluster-wide inert:disk
+log.segment.delete.delay.ms LONG 60000 >=0 cluster-wide inert:deletion
     How long a deleted segment's file remains, in ms.
 message.max.bytes INT 1048588 >=0 cluster-wide acts
     Largest batch a topic accepts, in bytes.

@@ -32,7 +32,7 @@ controller.quota.window.num INT 11 >=1 inert:quotas
     Samples kept to measure changes of topics.
 controller.quota.window.size.seconds INT 1 >=1 inert:quotas
     Span of one such sample, in seconds.
-cordoned.log.dirs LIST "" per-broker inert:disk
+cordoned.log.dirs LIST "" per-broker inert:one_directory
     Directories that take no new replicas.
 create.topic.policy.class.name CLASS - inert:plugins
     Class that may veto new topics.

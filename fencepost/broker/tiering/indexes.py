@@ -1,0 +1,88 @@
+"""The indexes of segments in the tier, kept for a while once they were read (KIP-405)."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final, TypeVar
+from uuid import UUID
+
+from fencepost.broker.tiering.steps import Steps, get
+from fencepost.storage.formats.offset_index import ENTRY_SIZE as OFFSET_ENTRY_SIZE
+from fencepost.storage.formats.offset_index import OffsetIndex
+from fencepost.storage.formats.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
+from fencepost.storage.formats.time_index import TimeIndex
+from fencepost.storage.tier.copies import CORRUPT, read_offset_index, read_time_index
+from fencepost.storage.tier.objects import ObjectStore, Part, TierError, key_of
+from fencepost.storage.tier.segments import RemoteSegment
+
+I = TypeVar("I", OffsetIndex, TimeIndex)  # noqa: E741
+
+_ENTRY_SIZES: Final = {OffsetIndex: OFFSET_ENTRY_SIZE, TimeIndex: TIME_ENTRY_SIZE}
+_OVERHEAD: Final = 500
+"""About what an index takes besides its entries, in bytes."""
+
+
+class RemoteIndexes:
+    """Those of one broker. What was not used for longest goes first.
+
+    :param limit: The bytes that they may take, asked each time.
+    """
+
+    def __init__(self, limit: Callable[[], int]) -> None:
+        self._limit = limit
+        self._kept: OrderedDict[tuple[UUID, Part], OffsetIndex | TimeIndex] = OrderedDict()
+        self.size_bytes = 0
+        """About what they take now."""
+
+    def offsets(self, objects: ObjectStore, segment: RemoteSegment) -> Steps[OffsetIndex]:
+        """A segment's offset index.
+
+        :raises TierError: When it can't be had.
+        """
+        found = yield from self._find(objects, segment, Part.OFFSET_INDEX, read_offset_index)
+        return found
+
+    def times(self, objects: ObjectStore, segment: RemoteSegment) -> Steps[TimeIndex]:
+        """A segment's time index.
+
+        :raises TierError: When it can't be had.
+        """
+        found = yield from self._find(objects, segment, Part.TIME_INDEX, read_time_index)
+        return found
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._kept.clear()
+        self.size_bytes = 0
+
+    def _find(
+        self,
+        objects: ObjectStore,
+        segment: RemoteSegment,
+        part: Part,
+        read: Callable[[bytes, int], I],
+    ) -> Steps[I]:
+        name = (segment.id, part)
+        kept = self._kept.get(name)
+        if kept is not None:
+            self._kept.move_to_end(name)
+            return kept  # type: ignore[return-value]  # what was kept under this part
+        key = key_of(segment, part)
+        data = yield from get(objects, key)
+        try:
+            index = read(data, segment.start_offset)
+        except CORRUPT as error:
+            raise TierError(key, str(error)) from error
+        self._keep(name, index)
+        return index
+
+    def _keep(self, name: tuple[UUID, Part], index: OffsetIndex | TimeIndex) -> None:
+        if name not in self._kept:  # another read may have brought it meanwhile
+            self._kept[name] = index
+            self.size_bytes += _size(index)
+        while self.size_bytes > self._limit():
+            _, oldest = self._kept.popitem(last=False)
+            self.size_bytes -= _size(oldest)
+
+
+def _size(index: OffsetIndex | TimeIndex) -> int:
+    return len(index) * _ENTRY_SIZES[type(index)] + _OVERHEAD

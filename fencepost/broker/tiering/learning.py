@@ -1,0 +1,76 @@
+"""What the tier has of a partition: its keys are listed, and the metadata read that are new.
+
+Metadata that tell of a finished copy never change but to tell of its deletion, and go with it; so
+what is known of it is not read again.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+
+from fencepost.broker.tiering.steps import Steps, get_each, list_keys
+from fencepost.storage.tier.lineage import RemoteSegments
+from fencepost.storage.tier.objects import ObjectStore, Part, partition_prefix
+from fencepost.storage.tier.segments import (
+    CorruptMetadata,
+    RemoteSegment,
+    TieredPartition,
+    read_uuid,
+)
+
+_NAME: Final = re.compile(r"[0-9]{20}-([A-Za-z0-9_-]{22})(\.[a-z-]+)", re.ASCII)
+
+
+def learn(
+    store: ObjectStore,
+    partition: TieredPartition,
+    segments: RemoteSegments,
+    *,
+    corrupt: Callable[[str, CorruptMetadata], None] | None = None,
+) -> Steps[frozenset[str]]:
+    """Bring what is known of a partition's segments up to date.
+
+    :param segments: What is known so far.
+    :param corrupt: Told of metadata that can't be read, by key: their segments count for nothing.
+    :returns: The keys of objects that have no metadata beside them. Where they have none the next
+        time either, nobody will ever write any.
+    :raises TierError: When the tier does not tell; what was known stays.
+    """
+    keys = yield from list_keys(store, partition_prefix(partition))
+    metadata, others = _sort_out(keys)
+    wanted = [key for segment_id, key in metadata.items() if not _is_settled(segments, segment_id)]
+    found = yield from get_each(store, wanted)
+    for known in list(segments):
+        if known.id not in metadata:
+            segments.drop(known.id)
+    for key, data in zip(wanted, found, strict=True):
+        if data is None:
+            continue
+        try:
+            segments.put(RemoteSegment.from_json(data))
+        except CorruptMetadata as error:
+            if corrupt is not None:
+                corrupt(key, error)
+    return frozenset(key for segment_id, key in others if segment_id not in metadata)
+
+
+def _sort_out(keys: list[str]) -> tuple[dict[UUID, str], list[tuple[UUID, str]]]:
+    """The keys of metadata by the segment's id, and all others; what has no such name is left."""
+    metadata: dict[UUID, str] = {}
+    others: list[tuple[UUID, str]] = []
+    for key in keys:
+        name = _NAME.fullmatch(key.rpartition("/")[2])
+        if name is None:
+            continue
+        segment_id = read_uuid(name[1])
+        if name[2] == Part.METADATA:
+            metadata[segment_id] = key
+        else:
+            others.append((segment_id, key))
+    return metadata, others
+
+
+def _is_settled(segments: RemoteSegments, segment_id: UUID) -> bool:
+    segment = segments.get(segment_id)
+    return segment is not None and segment.is_served

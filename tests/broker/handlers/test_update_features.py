@@ -1,0 +1,198 @@
+"""UpdateFeatures: the levels that are finalized, and what becomes of what they guard."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from fencepost.broker import steering
+from fencepost.broker.cluster import Conformance
+from fencepost.broker.features import METADATA_VERSION, UpgradeType
+from fencepost.broker.fence import Fence
+from fencepost.protocol.apis import BY_NAME
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.api_versions import ApiVersionsRequest
+from fencepost.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from tests.broker.driver import NEWEST, Driver, Message
+
+FAILED: Final = (
+    "The update failed for all features since the following feature had an error: "
+    "Invalid update version {} for feature {}. {}"
+)
+
+
+def update(
+    driver: Driver,
+    *asked: tuple[str, int, int],
+    version: int = NEWEST,
+    validate_only: bool = False,
+    broker_id: int = 1,
+) -> Message:
+    """Ask for levels: name, level and type of each."""
+    request = UpdateFeaturesRequest(
+        feature_updates=tuple(
+            FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
+            for name, level, kind in asked
+        ),
+        validate_only=validate_only,
+    )
+    return driver.ask(broker_id, "update_features", version, request)
+
+
+def lower(driver: Driver, level: int = 28) -> None:
+    asked = (METADATA_VERSION, level, UpgradeType.UNSAFE_DOWNGRADE)
+    assert update(driver, asked).error_code == ErrorCode.NONE
+
+
+def told(driver: Driver, broker_id: int = 1, version: int = 4) -> Message:
+    request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
+    return driver.ask(broker_id, "api_versions", version, request)
+
+
+def level(driver: Driver, broker_id: int = 1) -> int:
+    (finalized,) = told(driver, broker_id).finalized_features
+    assert finalized.name == METADATA_VERSION
+    assert finalized.min_version_level == finalized.max_version_level
+    return int(finalized.max_version_level)
+
+
+def list_offsets(driver: Driver, broker_id: int = 1) -> int:
+    keys = told(driver, broker_id).api_keys
+    return next(int(k.max_version) for k in keys if k.api_key == BY_NAME["list_offsets"].key)
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_what_is_supported_and_finalized_is_told(version: int) -> None:
+    answer = told(Driver(1), version=version)
+    (supported,), (finalized,) = answer.supported_features, answer.finalized_features
+    assert (supported.name, supported.min_version, supported.max_version) == (
+        METADATA_VERSION,
+        7,
+        30,
+    )
+    assert (finalized.name, finalized.min_version_level, finalized.max_version_level) == (
+        METADATA_VERSION,
+        30,
+        30,
+    )
+
+
+def test_every_broker_knows_the_new_level_and_a_newer_epoch() -> None:
+    driver = Driver(2)
+    before = told(driver).finalized_features_epoch
+    lower(driver)
+    assert level(driver, 1) == level(driver, 2) == 28
+    assert told(driver).finalized_features_epoch == told(driver, 2).finalized_features_epoch
+    assert told(driver).finalized_features_epoch > before
+
+
+def test_a_broker_that_heard_nothing_of_it_goes_on_as_before() -> None:
+    driver = Driver(2)
+    steering.isolate(driver.cluster, 2, from_controller=True, fence=Fence.NEVER)
+    lower(driver)
+    assert (level(driver, 2), list_offsets(driver, 2)) == (30, 11)
+    assert update(driver, (METADATA_VERSION, 30, 1), broker_id=2).error_code == (
+        ErrorCode.REQUEST_TIMED_OUT
+    )
+    steering.rejoin(driver.cluster, 2)
+    assert (level(driver, 2), list_offsets(driver, 2)) == (28, 10)
+
+
+def test_list_offsets_goes_as_far_as_the_level_lets_it() -> None:
+    driver = Driver(2)
+    found = []
+    for asked in (29, 28, 7):
+        lower(driver, asked)
+        found.append(list_offsets(driver, 2))
+    assert update(driver, (METADATA_VERSION, 29, 1)).error_code == ErrorCode.NONE
+    assert [*found, list_offsets(driver, 2)] == [11, 10, 10, 11]
+    assert driver.cluster.network.version(2, BY_NAME["list_offsets"]) == 11
+
+
+def test_a_restarted_broker_serves_what_the_level_says() -> None:
+    driver = Driver(2)
+    steering.stop(driver.cluster, 2)
+    lower(driver)
+    steering.start(driver.cluster, 2)
+    assert (level(driver, 2), list_offsets(driver, 2)) == (28, 10)
+
+
+def test_kafka_advertises_its_list_offsets_whatever_the_level() -> None:
+    driver = Driver(1, conformance=Conformance.APACHE)
+    driver.cluster.controller.update_features({METADATA_VERSION: 28})
+    assert (level(driver), list_offsets(driver)) == (28, 11)
+
+
+def test_reset_goes_back_to_the_first_levels() -> None:
+    driver = Driver(1)
+    lower(driver)
+    driver.cluster.reset()
+    assert (level(driver), list_offsets(driver)) == (30, 11)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_a_level_that_is_there_already_is_no_change(version: int) -> None:
+    driver = Driver(1)
+    before = driver.cluster.controller.image
+    answer = update(driver, (METADATA_VERSION, 30, 1), version=version)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
+    results = [(r.feature, r.error_code, r.error_message) for r in answer.results]
+    assert results == ([(METADATA_VERSION, 0, "NONE")] if version < 2 else [])
+    assert driver.cluster.controller.image is before
+
+
+def test_validation_alone_changes_nothing() -> None:
+    driver = Driver(1)
+    good, bad = (METADATA_VERSION, 28, 3), (METADATA_VERSION, 28, 2)
+    assert update(driver, good, validate_only=True).error_code == ErrorCode.NONE
+    assert update(driver, bad, validate_only=True).error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert level(driver) == 30
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_one_that_cannot_be_refuses_them_all(version: int) -> None:
+    driver = Driver(1)
+    for asked in (
+        [(METADATA_VERSION, 28, 3), ("group.version", 1, 1)],
+        [("group.version", 1, 1), (METADATA_VERSION, 28, 3)],
+    ):
+        answer = update(driver, *asked, version=version)
+        assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+        assert "an error: Invalid update version" in answer.error_message
+        assert not answer.results
+    assert level(driver) == 30
+
+
+def test_a_feature_that_nobody_knows_is_refused_in_kafkas_words() -> None:
+    answer = update(Driver(1), ("nope", 1, 1))
+    assert answer.error_message == FAILED.format(
+        1, "nope", "Local controller 1 does not support this feature."
+    )
+
+
+def test_of_one_that_is_named_twice_the_last_counts() -> None:
+    driver = Driver(1)
+    assert update(driver, (METADATA_VERSION, 99, 1), (METADATA_VERSION, 28, 3)).error_code == 0
+    assert level(driver) == 28
+
+
+def test_the_oldest_version_only_raises() -> None:
+    driver = Driver(1)
+    lower(driver)
+    asked = FeatureUpdateKey(feature=METADATA_VERSION, max_version_level=27, allow_downgrade=True)
+    request = UpdateFeaturesRequest(feature_updates=(asked,))
+    answer = driver.ask(1, "update_features", 0, request)
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert update(driver, (METADATA_VERSION, 29, 1), version=0).error_code == ErrorCode.NONE
+    assert level(driver) == 29
+
+
+def test_what_kafka_does_not_lower_is_not_lowered_where_kafka_is_to_be_followed() -> None:
+    driver = Driver(1, conformance=Conformance.APACHE)
+    answer = update(driver, (METADATA_VERSION, 29, UpgradeType.UNSAFE_DOWNGRADE))
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert answer.error_message.endswith(
+        "Unsafe metadata downgrade is not supported in this version."
+    )
+    assert level(driver) == 30

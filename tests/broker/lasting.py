@@ -1,0 +1,74 @@
+"""A cluster in files, without a process: it ends, and another goes on from what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from random import Random
+from typing import Final
+
+from fencepost.broker.cluster import MakeObjects
+from fencepost.broker.data_dir import open_data_dir
+from fencepost.broker.log_dirs import LogDir
+from fencepost.broker.persistence import Persistence
+from fencepost.broker.topic_plans import NewTopic
+from fencepost.storage.files.failing import FailingFiles
+from tests.broker.driver import Driver
+
+DIR: Final = PurePath("/data")
+
+
+class Lasting:
+    """A file system, and the cluster that lives on it now."""
+
+    def __init__(self, brokers: int = 3, *, sync: bool = False, **configs: str) -> None:
+        self.files = FailingFiles()
+        self.brokers = brokers
+        self.sync = sync
+        self.configs: Mapping[str, str] = {k.replace("_", "."): v for k, v in configs.items()}
+        self.driver: Driver = self.begin()
+
+    def begin(self, brokers: int | None = None, topics: Sequence[NewTopic] = ()) -> Driver:
+        """Start on what is there."""
+        brokers = self.brokers if brokers is None else brokers
+        data_dir = open_data_dir(self.files, DIR, brokers=brokers, sync=self.sync)
+        self.driver = Driver(
+            brokers,
+            self.configs,
+            data_dir=data_dir,
+            topics=topics,
+            make_objects=self.make_objects,
+        )
+        return self.driver
+
+    make_objects: MakeObjects | None = None
+    """Makes the remote tier."""
+
+    def stop(self) -> None:
+        """End in order."""
+        self.driver.cluster.close()
+        self.files.end_process()
+
+    def kill(self) -> None:
+        """End as ``kill -9`` does."""
+        self.files.end_process()
+
+    def lose_power(self, seed: int = 0) -> None:
+        """End as the machine does; of what was not synced a part is there."""
+        self.files.crash(Random(seed))
+
+    @property
+    def persistence(self) -> Persistence:
+        assert self.driver.cluster.persistence is not None
+        return self.driver.cluster.persistence
+
+    def log_dir(self, broker_id: int) -> LogDir:
+        return self.persistence.log_dirs[broker_id]
+
+    def names(self, broker_id: int) -> set[str]:
+        """The partitions' directories of a broker."""
+        found = self.files.names(DIR / f"broker-{broker_id}")
+        return {name for name in found if self.files.is_dir(DIR / f"broker-{broker_id}" / name)}
+
+    def path(self, broker_id: int, topic: str, index: int = 0) -> PurePath:
+        return DIR / f"broker-{broker_id}" / f"{topic}-{index}"
