@@ -216,6 +216,7 @@ def test_a_config_value_may_be_empty() -> None:
         ("--fsync", "--fsync: there is no --data-dir to have files that it could force"),
         ("--config flush.ms=1", "flush.ms; the broker config is log.flush.interval.ms"),
         ("--config log.flush.interval.ms=1", "nothing is ever forced to disk without --data-dir"),
+        ("--seed 1 --remote file:///tier", "draws the same topic ids again"),
         ("--remote ftp://x", "is not memory:, file:///FOLDER or s3://BUCKET[/PREFIX]"),
         ("--remote /var/tier", "--remote: '/var/tier' is not memory:, file:///FOLDER"),
         (

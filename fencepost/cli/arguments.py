@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from fencepost.broker.cluster import Conformance
 from fencepost.broker.server.logs import LEVELS
-from fencepost.broker.server.remote_urls import remote_problem
+from fencepost.broker.server.remote_urls import is_in_memory, remote_problem
 from fencepost.broker.server.run import ClockMode, ServeOptions
 from fencepost.broker.topic_plans import NewTopic, topic_name_problem
 from fencepost.cli.ceilings import read_ceiling
@@ -85,6 +85,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOpti
     )
     _check_trace(options)
     _check_fsync(options)
+    _check_seed(options, is_given=bool(found["seed"]))
     _check_ports(options)
     _check_racks(options)
     _check_topics(options)
@@ -223,6 +224,17 @@ def _conformance(given: _Given) -> Conformance:
 
 def _any_seed() -> int:
     return int.from_bytes(os.urandom(4))
+
+
+def _check_seed(options: ServeOptions, *, is_given: bool) -> None:
+    """A second run would draw the ids of the first one's topics, and own their tier."""
+    lasts = options.remote is not None and not is_in_memory(options.remote)
+    if is_given and lasts and options.data_dir is None:
+        raise OptionError(
+            "--seed with a --remote that lasts draws the same topic ids again, and with them what "
+            "an earlier run left there; add --data-dir, which remembers what was drawn, or leave "
+            "--seed out"
+        )
 
 
 def _check_ports(options: ServeOptions) -> None:
