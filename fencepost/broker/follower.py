@@ -292,12 +292,13 @@ class Follower:
     def _fetch(self) -> None:
         self.state = State.FETCHING
         broker, version = self.broker, self._fetch_version
+        registration = broker.epoch
         request = fetch_request(
-            self.replica, broker.configs, broker_epoch=broker.epoch, version=version
+            self.replica, broker.configs, broker_epoch=registration, version=version
         )
-        self.send(FETCH, version, request, self._fetched)
+        self.send(FETCH, version, request, lambda answer: self._fetched(answer, registration))
 
-    def _fetched(self, answer: object) -> int:
+    def _fetched(self, answer: object, registration: int) -> int:
         response = cast(FetchResponse, answer)
         if not response.responses:
             self.rest()
@@ -313,11 +314,14 @@ class Follower:
             self._truncate_to_agreement(diverging.epoch, diverging.end_offset)
             self.go_on(State.FETCHING)
         else:
-            return self._take(partition)
+            return self._take(partition, registration)
         return error_code
 
-    def _take(self, partition: PartitionData) -> int:
-        """Append what was answered; with which error, if it is broken."""
+    def _take(self, partition: PartitionData, registration: int) -> int:
+        """Append what was answered; with which error, if it is broken.
+
+        :param registration: The epoch of the broker's registration when it was asked for.
+        """
         replica = self.replica
         records = partition.records or ()
         if self.hold is not None:
@@ -333,7 +337,8 @@ class Follower:
             start = min(partition.log_start_offset, log.log_end_offset)
             start_moved = log.advance_log_start(start)
         replica.learn_watermark(partition.high_watermark)
-        if records or start_moved:  # the next fetch tells the leader so
+        # The next fetch tells the leader so, or in which registration it has all (KIP-903).
+        if records or start_moved or registration != self.broker.epoch:
             self.go_on(State.FETCHING)
         else:
             self.state = State.IDLE

@@ -184,6 +184,26 @@ SCHEDULES = {
         store done 1
         store done 1
     """,
+    "a follower that has all fetches again in its broker's new registration": """
+        cluster seed=486 brokers=3 partitions=3 replicas=3 min.insync=1 unclean=no fetch=18
+        stop 3
+        settle
+        kill 2 fence=never
+        start 2
+        deliver 2->1
+        deliver 2->1
+        deliver 0->1
+        deliver 2->1
+        deliver 0->2
+        deliver 1->2
+        deliver 0->2
+        deliver 0->1
+        deliver 2->1
+        deliver 1->0
+        deliver 0->2
+        wipe p2 2
+        deliver 0->2
+    """,
 }
 
 
