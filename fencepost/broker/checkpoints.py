@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from fencepost.broker.data_dir import DataDir
-from fencepost.broker.log_dirs import LogDir
+from fencepost.broker.log_dirs import Key, LogDir
+from fencepost.storage.files.failures import StorageFailure
 
 if TYPE_CHECKING:
     from fencepost.broker.broker import Broker
@@ -29,7 +30,7 @@ class Checkpoints:
         )
         self._every(
             lambda: configs.log_flush_offset_checkpoint_interval_ms,
-            self._log_dir.write_recovery_points,
+            self._recovery_points,
         )
         self._every(
             lambda: configs.log_flush_start_offset_checkpoint_interval_ms,
@@ -54,8 +55,16 @@ class Checkpoints:
         if self._data_dir.registry is not None:
             self._data_dir.registry.catch_up()
 
+    def _recovery_points(self) -> None:
+        """Where nothing else is flushed, closed segments are, and need not be recovered."""
+        self._log_dir.write_recovery_points()
+        self._log_dir.sync_closed_segments(self._fail)
+
     def _flush(self) -> None:
         for key, failure in self._log_dir.flush_overdue(self._broker.scheduler.now_ms()):
-            replica = self._broker.replicas.get(key)
-            if replica is not None:
-                self._broker.fail(replica, failure)
+            self._fail(key, failure)
+
+    def _fail(self, key: Key, failure: StorageFailure) -> None:
+        replica = self._broker.replicas.get(key)
+        if replica is not None:
+            self._broker.fail(replica, failure)

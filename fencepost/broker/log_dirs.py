@@ -15,6 +15,7 @@ started within the process goes the same way through the files.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Final
 from uuid import UUID
@@ -28,6 +29,7 @@ from fencepost.storage.files.failures import StorageFailure
 from fencepost.storage.files.io import FileSystem
 from fencepost.storage.files.log import FileLog
 from fencepost.storage.files.opening import open_log
+from fencepost.storage.files.pending import PendingSync
 from fencepost.storage.files.recovery import Recovery
 from fencepost.storage.files.shared import Shared
 from fencepost.storage.formats import names
@@ -45,6 +47,9 @@ from fencepost.storage.log import Log
 Key = tuple[str, int]
 """Topic and partition."""
 Offsets = dict[Key, int]
+Elsewhere = Callable[[Callable[[], None], Callable[[OSError | None], None]], None]
+"""Does what takes long (the first) beside all else, and then says how it went (the second) where
+the core runs."""
 _BROKER_EPOCH: Final = -1
 """In ``.kafka_cleanshutdown``: who registers here need not say when it last did."""
 
@@ -87,8 +92,12 @@ class LogDir:
         self._unique = unique
         self._soon = soon
         self._shared = shared
-        self._falls = False
-        """Whether a recovery point has fallen that is not written yet."""
+        self._has_moved = False
+        """Whether a recovery point has moved that is not written yet."""
+        self._syncing: set[Key] = set()
+        """Logs whose closed segments are being made durable."""
+        self.elsewhere: Elsewhere = at_once
+        """The edge sets what does it on a thread of its own."""
         self._ends_cleanly = True
         """Whether every log could be closed so far."""
         self._stored: dict[Key, PurePath] = {}
@@ -199,7 +208,7 @@ class LogDir:
         log = opened.log
         if opened.recovery:
             self.recoveries.append((log.name, opened.recovery))
-        log.on_truncated = self._fell
+        log.on_truncated = self._moved
         self._open[key] = log
         return log, self._high_watermarks.get(key, 0)
 
@@ -327,14 +336,51 @@ class LogDir:
             self._recovery_points[key] = log.recovery_point
         self._write_quietly(names.RECOVERY_POINTS, self._recovery_points)
 
-    def _fell(self) -> None:
-        """A recovery point has fallen with its log's end: what it says must be there."""
-        if not self._falls:
-            self._falls = True
-            self._soon(self._write_fallen)
+    def sync_closed_segments(self, failed: Callable[[Key, StorageFailure], None]) -> None:
+        """Begin to make the closed segments durable that are not, beside all else.
 
-    def _write_fallen(self) -> None:
-        self._falls = False
+        When a log's are, its recovery point has moved on, and is written.
+
+        :param failed: Told which log failed by it.
+        """
+        for key, log in list(self._open.items()):
+            if key in self._syncing:
+                continue
+            try:
+                pending = log.closed_segments_to_sync()
+            except StorageFailure as failure:
+                failed(key, failure)
+                continue
+            if pending is not None:
+                self._syncing.add(key)
+                self.elsewhere(pending.run, partial(self._synced, key, log, pending, failed))
+
+    def _synced(
+        self,
+        key: Key,
+        log: FileLog,
+        pending: PendingSync,
+        failed: Callable[[Key, StorageFailure], None],
+        error: OSError | None,
+    ) -> None:
+        self._syncing.discard(key)
+        if self._open.get(key) is not log:
+            return
+        try:
+            log.synced(pending, error)
+        except StorageFailure as failure:
+            failed(key, failure)
+        else:
+            self._moved()
+
+    def _moved(self) -> None:
+        """A recovery point has fallen with its log's end, or risen: soon it is written."""
+        if not self._has_moved:
+            self._has_moved = True
+            self._soon(self._write_moved)
+
+    def _write_moved(self) -> None:
+        self._has_moved = False
         self.write_recovery_points()
 
     def write_log_starts(self) -> None:
@@ -438,3 +484,13 @@ class LogDir:
     def _write_topic_id(self, path: PurePath, topic_id: UUID) -> None:
         data = encode_partition_metadata(topic_id)
         self._fs.write_aside(path / names.PARTITION_METADATA, data, sync=self._sync)
+
+
+def at_once(work: Callable[[], None], then: Callable[[OSError | None], None]) -> None:
+    """An `Elsewhere` that is here."""
+    try:
+        work()
+    except OSError as error:
+        then(error)
+    else:
+        then(None)

@@ -436,6 +436,49 @@ def test_records_are_flushed_when_they_have_waited() -> None:
     assert log.recovery_point == 1
 
 
+def test_closed_segments_are_synced_and_need_no_recovery() -> None:
+    lasting = Lasting(1, log_flush_offset_checkpoint_interval_ms="1000")
+    driver = lasting.driver
+    create(driver, "t", [(1,)])
+    for value in (b"a", b"b", b"c"):
+        produce(driver, "t", value)
+        if value != b"c":
+            steering.roll(driver.cluster, "t", 0)
+    first, *others = [each.size_bytes for each in driver.replica(1, "t").log.segments()]
+    driver.advance(1000)
+    path = DIR / "broker-1" / "recovery-point-offset-checkpoint"
+    assert lasting.files.read(path).decode() == "0\n1\nt 0 2\n"
+    lasting.kill()
+    lasting.begin()
+    ((_, recovery),) = lasting.log_dir(1).recoveries
+    assert first > 0
+    assert recovery.checked_bytes == sum(others), "the one before is looked at for its indexes"
+    assert lasting.driver.replica(1, "t").log.log_end_offset == 3
+
+
+def test_what_is_synced_elsewhere_counts_when_it_is_done() -> None:
+    lasting = Lasting(1, log_flush_offset_checkpoint_interval_ms="1000")
+    driver = lasting.driver
+    create(driver, "t", [(1,)])
+    log = driver.replica(1, "t").log
+    assert isinstance(log, FileLog)
+    waiting: list[tuple[Callable[[], None], Callable[[OSError | None], None]]] = []
+    lasting.log_dir(1).elsewhere = lambda work, then: waiting.append((work, then))
+    produce(driver, "t", b"a")
+    steering.roll(driver.cluster, "t", 0)
+    driver.advance(3000)
+    ((work, then),) = waiting  # one at a time
+    work()
+    assert log.recovery_point == 0
+    then(None)
+    assert log.recovery_point == 1
+    produce(driver, "t", b"b")
+    steering.roll(driver.cluster, "t", 0)
+    driver.advance(1000)
+    waiting[1][1](OSError(5, "Input/output error"))
+    assert ("t", 0) in driver.cluster.brokers[1].offline
+
+
 def test_a_recovery_point_that_falls_is_written_at_once() -> None:
     lasting = Lasting(log_flush_offset_checkpoint_interval_ms="1000")
     driver = lasting.driver

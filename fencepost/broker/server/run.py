@@ -187,22 +187,31 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await server.start()
-    spare_the_collector()
-    ready = partial(on_ready, _ready(options, server, control_socket))
-    ready()
-    if cluster.persistence is not None:
-        from fencepost.broker.server import found
+    with _syncing(cluster):
+        await server.start()
+        spare_the_collector()
+        ready = partial(on_ready, _ready(options, server, control_socket))
+        ready()
+        if cluster.persistence is not None:
+            from fencepost.broker.server import found
 
-        found.tell(cluster.persistence)
-    if options.stop_with_stdin:
-        follow_stdin(partial(_reset, server, ready), stop.set)
-    plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
-    await stop.wait()
-    logs.logger().info("stopping")
-    await server.stop()
+            found.tell(cluster.persistence)
+        if options.stop_with_stdin:
+            follow_stdin(partial(_reset, server, ready), stop.set)
+        plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
+        await stop.wait()
+        logs.logger().info("stopping")
+        await server.stop()
     cluster.close()
     await plane
+
+
+def _syncing(cluster: Cluster) -> AbstractContextManager[None]:
+    if cluster.persistence is None:
+        return nullcontext()
+    from fencepost.broker.server.elsewhere import syncing_elsewhere
+
+    return syncing_elsewhere(cluster)
 
 
 async def _reset(server: Server, ready: Callable[[], None]) -> None:
