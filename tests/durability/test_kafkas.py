@@ -33,7 +33,7 @@ def test_a_real_kafkas_directory_is_served(
         assert configs["__consumer_offsets"]["cleanup.policy"] == "compact"
         assert configs["compacted"] == {
             "cleanup.policy": "compact",
-            "index.interval.bytes": "100",
+            "index.interval.bytes": "300",
             "min.cleanable.dirty.ratio": "0.01",
             "segment.ms": "10000",
         }
