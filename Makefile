@@ -36,7 +36,7 @@ imports: $(DEV)
 	$(BIN)/lint-imports --no-logo
 
 pytest: $(DEV) ## The tests alone; ARGS="-k name" picks some
-	$(BIN)/pytest --cov --cov-report=term $(ARGS)
+	$(BIN)/pytest -n auto --maxprocesses=4 --cov --cov-report=term $(ARGS)
 
 bench: $(DEV) ## fencepost and its peers side by side; see docs/performance.md
 	$(BIN)/python -m bench $(ARGS)

@@ -181,7 +181,7 @@ class FileLog(SegmentedLog):
         self._recovery_point = max(self._recovery_point, pending.end)
 
     def _flush(self) -> None:
-        if self._end != self._recovery_point or not self._epochs_synced:
+        if self._sound_end != self._recovery_point or not self._epochs_synced:
             self._sync_all()
 
     def _sync_all(self) -> None:
@@ -191,7 +191,7 @@ class FileLog(SegmentedLog):
         if not self._is_named:
             self._store_of_files.home.files.sync_dir(self.directory.parent)
             self._is_named = True
-        self._recovery_point = self._end
+        self._recovery_point = self._sound_end
 
     def _flush_if_many(self, now_ms: int) -> None:
         if self._end - self._recovery_point >= self.config.flush_messages:
@@ -221,9 +221,14 @@ class FileLog(SegmentedLog):
     def _fell(self) -> None:
         """See that the recovery point is not behind the end."""
         self._truncations += 1
-        if self._recovery_point > self._end:
-            self._recovery_point = self._end
+        if self._recovery_point > self._sound_end:
+            self._recovery_point = self._sound_end
             self.on_truncated()
+
+    @property
+    def _sound_end(self) -> int:
+        """The end, less offsets behind the last batch: files can't tell them from lost ones."""
+        return min(self._end, self.batches_end_offset)
 
     # Leaving.
 
@@ -245,7 +250,7 @@ class FileLog(SegmentedLog):
         if sync:
             self._flush()
             store.sync(self._segments.all, self._end)
-        self._recovery_point = self._end
+        self._recovery_point = self._sound_end
         store.release()
         self._failure = "it is closed"
 
