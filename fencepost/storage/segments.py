@@ -87,11 +87,6 @@ class Segments:
         """Bytes of all."""
         return sum(segment.size for segment in self._segments)
 
-    @property
-    def records(self) -> int:
-        """Records of all."""
-        return sum(segment.records for segment in self._segments)
-
     def index_of(self, offset: int) -> int:
         """Index of the segment in whose range `offset` lies; the first for what lies before."""
         if len(self._bases) == 1:

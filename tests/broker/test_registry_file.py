@@ -209,7 +209,7 @@ class FullFile:
 def test_what_can_not_be_written_is_written_later_and_in_order(tmp_path: Path) -> None:
     told: list[OSError] = []
     file = FullFile()
-    registry = RegistryFile(file, sync=True, complain=told.append)  # type: ignore[arg-type]
+    registry = RegistryFile(file, sync=True, complain=told.append)  # type: ignore[arg-type]  # never read
     registry.note_producer_ids(1000)
     registry.note_producer_ids(2000)
     assert registry.is_behind, "the disk is full"

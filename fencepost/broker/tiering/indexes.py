@@ -14,7 +14,7 @@ from fencepost.storage.tier.copies import CORRUPT, read_offset_index, read_time_
 from fencepost.storage.tier.objects import ObjectStore, Part, TierError, key_of
 from fencepost.storage.tier.segments import RemoteSegment
 
-I = TypeVar("I", OffsetIndex, TimeIndex)  # noqa: E741
+Index = TypeVar("Index", OffsetIndex, TimeIndex)
 
 _ENTRY_SIZES: Final = {OffsetIndex: OFFSET_ENTRY_SIZE, TimeIndex: TIME_ENTRY_SIZE}
 _OVERHEAD: Final = 500
@@ -59,8 +59,8 @@ class RemoteIndexes:
         objects: ObjectStore,
         segment: RemoteSegment,
         part: Part,
-        read: Callable[[bytes, int], I],
-    ) -> Steps[I]:
+        read: Callable[[bytes, int], Index],
+    ) -> Steps[Index]:
         name = (segment.id, part)
         kept = self._kept.get(name)
         if kept is not None:

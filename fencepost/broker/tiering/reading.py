@@ -35,6 +35,10 @@ T = TypeVar("T")
 
 Find: TypeAlias = Callable[[int], TieredRange | None]
 """The part of a segment that holds an offset, None where there is none."""
+Search: TypeAlias = Callable[
+    [ObjectStore, Iterable[TieredRange], int, int], Steps[TimestampAndOffset | None]
+]
+"""Looks for a record that is as late as a timestamp (ms), from an offset on."""
 
 
 class RemoteReader:
@@ -94,14 +98,7 @@ class RemoteReader:
         :param timestamp: In ms.
         :param then: Called now or later; None where there is no such record, errors as of `read`.
         """
-        lineage, start = replica.log.epoch_entries(), replica.log.log_start_offset
-
-        def steps(
-            objects: ObjectStore, segments: RemoteSegments
-        ) -> Steps[TimestampAndOffset | None]:
-            return self._first_of(objects, segments.ranges(lineage), timestamp, start)
-
-        self._run(replica, steps, then)
+        self._look_up(replica, timestamp, self._first_of, then)
 
     def latest(
         self,
@@ -114,12 +111,21 @@ class RemoteReader:
         :param timestamp: In ms.
         :param then: Called now or later; None where there is no such record, errors as of `read`.
         """
+        self._look_up(replica, timestamp, self._latest_of, then)
+
+    def _look_up(
+        self,
+        replica: "Replica",
+        timestamp: int,
+        search: Search,
+        then: Callable[[TimestampAndOffset | ErrorCode | None], None],
+    ) -> None:
         lineage, start = replica.log.epoch_entries(), replica.log.log_start_offset
 
         def steps(
             objects: ObjectStore, segments: RemoteSegments
         ) -> Steps[TimestampAndOffset | None]:
-            return self._latest_of(objects, segments.ranges(lineage), timestamp, start)
+            return search(objects, segments.ranges(lineage), timestamp, start)
 
         self._run(replica, steps, then)
 

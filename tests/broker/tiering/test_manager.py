@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from fencepost.broker.events import Kind
@@ -394,8 +396,12 @@ def test_one_thing_is_done_at_a_time() -> None:
     tier.append(5)
     tier.objects.holds = lambda op, key: op == "put" and key.endswith(".log")
     told: list[tuple[int, TierError | None]] = []
+
+    def tell(number: int, error: TierError | None) -> None:
+        told.append((number, error))
+
     for number in range(3):
-        tier.manager.run_task(tier.leader("t"), lambda e, n=number: told.append((n, e)))  # type: ignore[misc]
+        tier.manager.run_task(tier.leader("t"), partial(tell, number))
         tier.cluster.scheduler.run_due()
     assert len(tier.objects.held) == 1
     assert told == []

@@ -13,7 +13,7 @@ from fencepost.broker.scheduler import Scheduler
 from fencepost.broker.tiering.manager import RemoteLogManager
 from fencepost.protocol.buffers import Buffer
 from fencepost.storage.log import AppendResult
-from fencepost.storage.tier.lineage import TieredRange
+from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
 from fencepost.storage.tier.objects import Done, Got, Listed, MemoryObjects, Part, TierError
 from fencepost.storage.tier.segments import RemoteSegment
 from tests.broker.driver import Driver
@@ -165,9 +165,9 @@ class Tier(Driver):
         """What a replica's broker knows of its lineage."""
         known: list[tuple[TieredRange, ...]] = []
 
-        def take(segments: object) -> None:
+        def take(segments: RemoteSegments | TierError) -> None:
             assert not isinstance(segments, TierError)
-            known.append(segments.ranges(replica.log.epoch_entries()))  # type: ignore[attr-defined]
+            known.append(segments.ranges(replica.log.epoch_entries()))
 
         self.broker(replica.broker_id).tiering.segments(replica, take)
         self.cluster.scheduler.run_due()

@@ -6,6 +6,7 @@ Fifteen records in three leader epochs, two in a segment; all but the last are o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypedDict, Unpack
 
 from tests.harness import batches
@@ -91,11 +92,13 @@ def _wait_until_tiered(asker: Asker, topic: Topic) -> None:
         found: int = answer["Offset"]
         return found
 
-    want = [LAST_TIERED, LAST_TIERED + 1]
+    def has_only_the_last(broker: int) -> bool:
+        return [offset(broker, -5), offset(broker, -4)] == [LAST_TIERED, LAST_TIERED + 1]
+
     for broker in (LEADER, FOLLOWER):
         wait_until(
             f"broker {broker} has only the last segment",
-            lambda broker=broker: [offset(broker, -5), offset(broker, -4)] == want,  # type: ignore[misc]
+            partial(has_only_the_last, broker),
         )
 
 
