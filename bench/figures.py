@@ -11,7 +11,20 @@ import time
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 
-from bench import control, disk, layers, load, process, servers, stats, suite, wire
+from bench import (
+    conditional,
+    control,
+    disk,
+    layers,
+    load,
+    pipeline_audit,
+    pipeline_load,
+    process,
+    servers,
+    stats,
+    suite,
+    wire,
+)
 
 SETTLE_S = 1.0
 """Between the last work and a look at memory, seconds."""
@@ -33,6 +46,8 @@ class Scale:
     used_records: int = 100_000
     calls: int = 200
     file_records: int = 1 << 20
+    audit_records: int = 976_640  # a gigabyte
+    load_records: int = 976_640
 
 
 QUICK = Scale(
@@ -46,6 +61,8 @@ QUICK = Scale(
     used_records=10_000,
     calls=50,
     file_records=1 << 17,
+    audit_records=97_664,
+    load_records=97_664,
 )
 
 
@@ -212,6 +229,21 @@ def layers_cost(kind: servers.Kind, scale: Scale) -> Values:
     return layers.measure(kind, records=scale.records // 2, requests=4 * scale.requests)
 
 
+def conditional_cost(kind: servers.Kind, scale: Scale) -> Values:
+    """Conditional publish: its check, and what it costs those who do not use it."""
+    return conditional.measure(kind, requests=2 * scale.requests)
+
+
+def audit(kind: servers.Kind, scale: Scale) -> Values:
+    """The Spark job that looks at every batch, and at every record."""
+    return pipeline_audit.measure(kind, scale.audit_records)
+
+
+def bulk_load(kind: servers.Kind, scale: Scale) -> Values:
+    """The Spark job that brings files into a topic, beside the Kafka connector's own sink."""
+    return pipeline_load.measure(kind, scale.load_records)
+
+
 def plugin(_kind: servers.Kind, _scale: Scale) -> Values:
     """The pytest plugin: what a fresh cluster costs each of a hundred tests."""
     return {"plugin": suite.overhead(0), "plugin_xdist": suite.overhead(2)}
@@ -239,6 +271,9 @@ FIGURES = (
     Figure(name="plugin", measure=plugin, peers=()),
     Figure(name="files", measure=files, peers=("kafka",)),
     Figure(name="layers", measure=layers_cost, peers=()),
+    Figure(name="conditional", measure=conditional_cost, peers=()),
+    Figure(name="audit", measure=audit, peers=()),
+    Figure(name="bulk-load", measure=bulk_load, peers=()),
 )
 
 

@@ -53,6 +53,54 @@ ROWS: tuple[Row, ...] = (
     Row(key="layers_request", title="layers: a request", unit="us", digits=1),
     Row(key="layers_produce", title="layers: produce throughput", unit="% less", digits=2),
     Row(key="layers_consume", title="layers: consume throughput", unit="% less", digits=2),
+    Row(
+        key="conditional_tcp",
+        title="conditional: produce over TCP, checked over not",
+        unit="x",
+        higher=True,
+        digits=3,
+    ),
+    Row(
+        key="conditional_tcp_small",
+        title="conditional: the same, batches of 16",
+        unit="x",
+        higher=True,
+        digits=3,
+    ),
+    Row(
+        key="conditional_full",
+        title="conditional: produce inside, full batches",
+        unit="x",
+        higher=True,
+        digits=3,
+    ),
+    Row(
+        key="conditional_small",
+        title="conditional: produce inside, batches of 16",
+        unit="x",
+        higher=True,
+        digits=3,
+    ),
+    Row(key="conditional_request", title="conditional: a check", unit="us", digits=1),
+    Row(key="conditional_off", title="conditional: a request, switched off", unit="us", digits=1),
+    Row(
+        key="conditional_off_share",
+        title="conditional: produce, switched off",
+        unit="% less",
+        digits=2,
+    ),
+    Row(key="pipeline_audit_batches", title="audit: headers of 1 GB", unit="MB/s", higher=True),
+    Row(key="pipeline_audit_records", title="audit: records of 1 GB", unit="MB/s", higher=True),
+    Row(key="pipeline_load", title="load: 1 GB, exactly once", unit="MB/s", higher=True),
+    Row(key="pipeline_sink", title="the Kafka connector's sink", unit="MB/s", higher=True),
+    Row(
+        key="pipeline_load_share",
+        title="load over the connector's sink",
+        unit="x",
+        higher=True,
+        digits=2,
+    ),
+    Row(key="pipeline_read_records", title="records of 1 GB as columns", unit="MB/s", higher=True),
 )
 
 
@@ -111,6 +159,12 @@ TARGETS = (
     Target(row="layers_request", limit=5.0),
     Target(row="layers_produce", limit=3.0),
     Target(row="layers_consume", limit=3.0),
+    Target(row="conditional_tcp", limit=0.97, at_least=True),
+    Target(row="conditional_full", limit=0.97, at_least=True),
+    Target(row="conditional_off_share", limit=1.0),
+    Target(row="pipeline_audit_batches", limit=700.0, at_least=True),
+    Target(row="pipeline_audit_records", limit=300.0, at_least=True),
+    Target(row="pipeline_load_share", limit=0.6, at_least=True),
     *(Target(row=f"{verb}_p99", limit=10.0) for verb in VERBS),
 )
 

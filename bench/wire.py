@@ -241,7 +241,7 @@ class Connection:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return cls(connected)
 
-    def ask(self, request: bytes) -> bytes:
+    def ask(self, request: bytes | bytearray) -> bytes:
         """Sends a whole frame and returns the answer without its size.
 
         :raises BadAnswer: When the server closes the connection instead.

@@ -17,11 +17,14 @@ from fencepost.testing import Cluster
 from fencepost.verbs.bodies import FaultAction, TierFaultBody
 from fencepost.verbs.catalogue import CATALOGUE, VERBS
 from tests.four_ways.meeting import TOPIC, Json
-from tests.four_ways.rows import FAULTS, ROWS, TIER, Given, Row
+from tests.four_ways.row import Given, Row
+from tests.four_ways.rows import ROWS
+from tests.four_ways.rows_faults import FAULTS
+from tests.four_ways.rows_tier import TIER
 from tests.four_ways.ways import WAYS, Cast, RefusedSo
 
 VOLATILE: Final = frozenset(
-    "answered_ms connection correlation_id elapsed_us now_ms number time_ms topic_id".split()
+    "answered_ms connection correlation_id elapsed_us newest now_ms number time_ms topic_id".split()
 )
 """What differs each time that the same is done."""
 

@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 
 from docs.generate import ROOT
+from tests.harness.pages import Reader, reader
 from tests.harness.require import tool
-from tests.test_tutorial import Reader, reader
 
 __all__ = ["reader"]
 

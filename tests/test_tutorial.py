@@ -2,127 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import shlex
-import sys
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from docs.generate import ROOT
-from tests.harness.cluster import READY_S
-from tests.harness.dialogue import Dialogue
-from tests.harness.process import Process, start
-from tests.harness.require import tool
+from tests.harness.pages import BLOCK, Reader, is_as_shown, reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
+
+__all__ = ["reader"]
 
 PAGE: Final = (ROOT / "docs" / "tutorial.md").read_text()
-PATIENCE_S: Final = 240.0
-"""For one command; to install takes longest."""
-LEFT_OUT: Final = "..."
-PORTS: Final = ("9092", "9093", "9094")
-_BLOCK: Final = re.compile(r"<!-- (run|serve|file: \S+) -->\n```[a-z]+\n(.*?)```", re.DOTALL)
-_COMMAND: Final = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-_END: Final = "end of what it printed"
-"""What the shell says after a command, with the exit code."""
-
-
-@dataclass(slots=True)
-class Reader:
-    """Somebody who follows the page: a folder, a terminal, and a cluster in another one."""
-
-    folder: Path
-    terminal: Dialogue
-    served: Process | None = None
-    brokers: tuple[str, ...] = ()
-
-    def follow(self, page: str) -> None:
-        """Do all that the page says, in its order."""
-        for kind, text in _BLOCK.findall(page):
-            commands: list[tuple[str, str]] = _COMMAND.findall(text)
-            if kind == "run":
-                for command, shown in commands:
-                    self.type(command, shown)
-            elif kind == "serve":
-                self._serve(*(command for command, _ in commands))
-            else:
-                (self.folder / kind.removeprefix("file: ")).write_text(self._here(text))
-
-    def type(self, command: str, shown: str = "") -> None:
-        """Type a command. :raises AssertionError: When it fails, or prints something else."""
-        if self.brokers:
-            command = command.replace(f"127.0.0.1:{PORTS[0]}", self.brokers[0])
-        self.terminal.say(f"{command}\necho {_END} $?")
-        *printed, end = self.terminal.hear_until(lambda line: line.startswith(_END), PATIENCE_S)
-        text = "\n".join(printed)
-        assert end == f"{_END} 0", f"{command}: {end}\n{text}"
-        assert is_as_shown(text, shown), f"{command} printed\n{text}\nshown is\n{shown}"
-
-    def _serve(self, *commands: str) -> None:
-        """The second terminal. The cluster takes free ports, and the reader is told which."""
-        *before, serve = commands
-        program, *options = shlex.split(serve)
-        command = [str(self._programs(before) / program), *options]
-        if self.served is not None:
-            self.served.stop()
-        free = {"FENCEPOST_PORT": "0", "FENCEPOST_CONTROL_PORT": "0"}
-        self.served = start("tutorial", command, self.folder / "served.log", env=free)
-        ready = json.loads(self.served.first_line(READY_S))
-        self.brokers = tuple(ready["bootstrap"].split(","))
-        self.type(f"export FENCEPOST_CONTROL={ready['control']}")
-
-    def _programs(self, before: list[str]) -> Path:
-        """The folder of programs: that of the environment that is activated before, if one is."""
-        if not before:
-            return Path(sys.executable).parent
-        (activate,) = before
-        activated = self.folder / activate.removeprefix("source ")
-        assert activated.is_file()
-        return activated.parent
-
-    def _here(self, text: str) -> str:
-        """A file of the page, for the ports that there are."""
-        for port, broker in zip(PORTS, self.brokers, strict=True):
-            assert f"127.0.0.1:{port}" in text
-            text = text.replace(f"127.0.0.1:{port}", broker)
-        return text
-
-
-def is_as_shown(printed: str, shown: str) -> bool:
-    """Whether a page tells what was printed, however wide its columns are.
-
-    A line of ``...`` stands for any lines, and at the end of a line for the rest of it. Where
-    nothing is shown, nothing may be printed.
-    """
-    pattern = ""
-    for line in shown.splitlines():
-        if line == LEFT_OUT:
-            pattern += r"(?:.*\n)*"
-            continue
-        words = map(re.escape, line.removesuffix(LEFT_OUT).split())
-        pattern += r" +".join(words) + (r".*\n" if line.endswith(LEFT_OUT) else r" *\n")
-    return re.fullmatch(pattern, f"{printed}\n" if printed else "") is not None
-
-
-@pytest.fixture
-def reader(tmp_path: Path) -> Iterator[Reader]:
-    tool("bash")
-    (tmp_path / "fencepost").symlink_to(ROOT)
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("FENCEPOST_")}
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**kept, "PATH": path, "COLUMNS": "160"}
-    with Dialogue(["bash"], tmp_path / "terminal.log", env=environment) as terminal:
-        made = Reader(folder=tmp_path, terminal=terminal)
-        made.type(f"cd {shlex.quote(str(tmp_path))}")
-        yield made
-    if made.served is not None:
-        made.served.stop()
 
 
 @pytest.mark.timeout(600)
@@ -132,7 +24,7 @@ def test_a_newcomer_who_follows_the_page_sees_what_it_says(reader: Reader) -> No
 
 
 def test_the_page_installs_serves_breaks_and_survives() -> None:
-    kinds = [kind for kind, _ in _BLOCK.findall(PAGE)]
+    kinds = [kind for kind, _ in BLOCK.findall(PAGE)]
     assert kinds[:4] == ["run", "serve", "file: shop.py", "file: count.py"]
     assert PAGE.count("```") == 2 * len(kinds), "a block is not tried"
 

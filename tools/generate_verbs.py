@@ -27,7 +27,6 @@ def render() -> str:
 
 
 def _render() -> str:
-    used = sorted({verb.answers.__name__ for verb in CATALOGUE})
     lines = [
         '"""Every verb as a method, sync and async. Written by tools/generate_verbs.py.',
         "",
@@ -38,9 +37,7 @@ def _render() -> str:
         "from collections.abc import AsyncIterator, Iterator, Mapping, Sequence",
         "from typing import Literal",
         "",
-        "from fencepost.verbs.answers import (",
-        *(f"    {name}," for name in used),
-        ")",
+        *_imports(),
         "from fencepost.verbs.catalogue import VERBS",
         "from fencepost.verbs.remote import Remote",
         "from fencepost.verbs.remote_async import AsyncRemote",
@@ -48,6 +45,15 @@ def _render() -> str:
         *_class("AsyncVerbs", "AsyncRemote", "The verbs of a cluster, for asyncio.", is_async=True),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _imports() -> Iterator[str]:
+    """Of what verbs answer."""
+    used: dict[str, set[str]] = {}
+    for verb in CATALOGUE:
+        used.setdefault(verb.answers.__module__, set()).add(verb.answers.__name__)
+    for module, names in sorted(used.items()):
+        yield f"from {module} import {', '.join(sorted(names))}"
 
 
 def _class(name: str, remote: str, does: str, *, is_async: bool) -> Iterator[str]:

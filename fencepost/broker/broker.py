@@ -4,12 +4,11 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from fencepost.broker.configs.resolve import BrokerConfigs, TopicSettings
-from fencepost.broker.context import Context, Handler
+from fencepost.broker.context import Context
 from fencepost.broker.coordination import Coordination
 from fencepost.broker.disk import Disk
 from fencepost.broker.events import Events, Kind
@@ -18,7 +17,8 @@ from fencepost.broker.features import under
 from fencepost.broker.follower import Follower
 from fencepost.broker.follower_steps import Hold
 from fencepost.broker.groups.coordinator import GroupCoordinator
-from fencepost.broker.image import INTERNAL_TOPICS, ClusterImage, PartitionImage, TopicImage
+from fencepost.broker.handlers import handler_of
+from fencepost.broker.image import ClusterImage, PartitionImage, TopicImage
 from fencepost.broker.isr import InSyncReplicas
 from fencepost.broker.network import CONTROLLER
 from fencepost.broker.producer_ids import ProducerIds
@@ -28,7 +28,6 @@ from fencepost.broker.scheduler import Scheduler
 from fencepost.broker.sessions import FetchSessions
 from fencepost.broker.telemetry import ClientInstances
 from fencepost.broker.tiering.manager import RemoteLogManager
-from fencepost.broker.topic_plans import NewTopic
 from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.config import LogConfig
@@ -180,7 +179,8 @@ class Broker:
             self.ceilings = self._ceilings_of(image)
         if not image.topics:
             self._drop_all(before)
-        for name in changed if image.topics else ():
+        # In order, or a seed would do something else wherever Python hashes otherwise.
+        for name in sorted(changed) if image.topics else ():
             old, new = before.topics.get(name), image.topics.get(name)
             if old is not None and (new is None or new.topic_id != old.topic_id):
                 self._drop(old)
@@ -315,43 +315,6 @@ class Broker:
             follower.hold = None
             follower.poke()
         return held
-
-    def auto_create(self, name: str) -> None:
-        """Create a topic because a client asked for it, as this broker's configs say.
-
-        :raises ControllerError: When it can't be.
-        """
-        if name in INTERNAL_TOPICS:
-            self.create_internal_topic(name)
-            return
-        self.controller.create_topic(
-            NewTopic(
-                name=name,
-                partitions=self.configs.num_partitions,
-                replication_factor=self.configs.default_replication_factor,
-                configs={},
-            )
-        )
-
-    def create_internal_topic(self, name: str) -> None:
-        """Create ``__consumer_offsets`` if it is not there, as this broker's configs say.
-
-        Its replication factor is no larger than the number of brokers: one broker has to do.
-
-        :raises ControllerError: When it can't be.
-        """
-        if name in self.view.topics:
-            return
-        online = sum(not broker.fenced for broker in self.view.brokers.values())
-        factor = min(self.configs.offsets_topic_replication_factor, online)
-        self.controller.create_topic(
-            NewTopic(
-                name=name,
-                partitions=self.configs.offsets_topic_num_partitions,
-                replication_factor=factor,
-                configs=self.configs.offsets_topic_configs,
-            )
-        )
 
     def follower(self, topic: str, index: int) -> Follower | None:
         """The follower of a partition, None where this broker has no replica or leads."""
@@ -502,15 +465,3 @@ def _nothing_more(_answer: None) -> None:
 
 def _nothing_heard() -> None:
     """It is told again when the controller can be reached (`steering.rejoin`)."""
-
-
-_HANDLERS: dict[int, Handler] = {}
-
-
-def handler_of(api: Api) -> Handler:
-    """The module that answers an API; imported on first use, because start-up is a goal."""
-    handler = _HANDLERS.get(api.key)
-    if handler is None:
-        handler = cast(Handler, import_module(f"fencepost.broker.handlers.{api.name}"))
-        _HANDLERS[api.key] = handler
-    return handler

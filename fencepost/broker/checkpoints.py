@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from fencepost.broker.checkpoint_files import Key
 from fencepost.broker.data_dir import DataDir
-from fencepost.broker.log_dirs import Key, LogDir
+from fencepost.broker.log_dirs import LogDir
 from fencepost.storage.files.failures import StorageFailure
 
 if TYPE_CHECKING:

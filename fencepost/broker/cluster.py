@@ -118,6 +118,7 @@ class Cluster:
         self._published = self.controller.image
         self._unheard: dict[int, frozenset[str]] = {}
         """Topics that changed in views that did not reach a broker, by broker."""
+        self._housekeeping: list[Housekeeping] = []
         self.brokers = {
             broker_id: self._make_broker(broker_id, address)
             for broker_id, address in enumerate(options.addresses, start=1)
@@ -143,6 +144,8 @@ class Cluster:
             broker.holds.clear()
             broker.sessions.clear()
             broker.telemetry.clear()
+        for periodic in self._housekeeping:  # what runs when is not to depend on what was before
+            periodic.start()
         self._start()
         self.events.emit(Kind.RESET)
 
@@ -241,7 +244,8 @@ class Cluster:
             offset_value_version=4 if apache else 3,
         )
         self.network.join(broker)
-        Housekeeping(broker).start()
+        self._housekeeping.append(Housekeeping(broker))
+        self._housekeeping[-1].start()
         if persistence is not None:
             persistence.look_after(broker)
         return broker

@@ -10,8 +10,8 @@ from fencepost.broker.scheduler import Scheduler
 from fencepost.broker.waits import Wait
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import Record, iter_headers, iter_records
+from fencepost.storage.appends import AppendOrigin, AppendRejected
 from fencepost.storage.files.failures import StorageFailure
-from fencepost.storage.log import AppendOrigin, AppendRejected
 
 if TYPE_CHECKING:
     from fencepost.broker.broker import Broker

@@ -8,6 +8,7 @@ told by whoever does it. Nothing is made while nobody listens.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from fencepost.broker.image import (
     NO_LEADER,
@@ -23,7 +24,8 @@ class Kind(StrEnum):
     """What may happen. What ``details`` says of it stands in brackets."""
 
     TOPIC_CREATED = "topic_created"
-    """[topic_id, partitions, replication_factor]"""
+    """[topic_id, partitions, replication_factor; in the files of a trace also configs, leaders: of
+    each partition its leader and leader epoch, isrs]"""
     TOPIC_DELETED = "topic_deleted"
     """[topic_id]"""
     PARTITIONS_ADDED = "partitions_added"
@@ -33,7 +35,7 @@ class Kind(StrEnum):
     are different now, null for one that was removed]"""
     LEADER_CHANGED = "leader_changed"
     """An election; ``broker`` is the leader, None where there is none. [leader, previous_leader,
-    leader_epoch]"""
+    leader_epoch; unclean: whether records that were acknowledged may be lost by it]"""
     ISR_CHANGED = "isr_changed"
     """[isr, previous_isr, elr]"""
     REPLICAS_CHANGED = "replicas_changed"
@@ -45,6 +47,7 @@ class Kind(StrEnum):
     """[at]"""
     REPLICA_RELEASED = "replica_released"
     REPLICA_WIPED = "replica_wiped"
+    """[alone: whether no other replica was sure to have what it lost]"""
     REPLICA_FAILED = "replica_failed"
     """A replica's log can't be read or written any more: it is offline until its broker is started
     anew. [error]"""
@@ -81,6 +84,10 @@ class Kind(StrEnum):
     """[id, operation, error, delay_ms, hits]"""
     TIER_FAULT_HIT = "tier_fault_hit"
     """An operation on the tier met a fault. [id, operation, error, delay_ms, key of the object]"""
+    PUBLISH_REFUSED = "publish_refused"
+    """A request was refused whole for the expected offset of a record (KIP-27); one event for each
+    partition with such a record, of its first one. ``broker`` is the leader. [expected, upcoming,
+    last_of_key: null unless keys are compared, client_id]"""
     FAULT_ADDED = "fault_added"
     """[id, api, action; topic, partition and broker are those that it is about]"""
     FAULT_REMOVED = "fault_removed"
@@ -91,6 +98,17 @@ class Kind(StrEnum):
     """[ms]"""
     RESET = "reset"
     """Everything is as it was at the start. Nothing tells what went with it."""
+    TRACE_STARTED = "trace_started"
+    """A run begins. [brokers, conformance, configs,
+    dynamic_configs: by broker, "" of all; features]"""
+    TOPIC_KNOWN = "topic_known"
+    """A topic that was there before the trace. [as of topic_created]"""
+    TRACE_ENDED = "trace_ended"
+    """A run has ended in order: nothing is missing."""
+
+
+IN_FILES_ALONE: Final = frozenset((Kind.TRACE_STARTED, Kind.TOPIC_KNOWN, Kind.TRACE_ENDED))
+"""What no listener is told of: they frame the files of a trace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,15 +240,17 @@ def _registered(broker: BrokerImage, time_ms: int) -> Event:
 
 def _created(topic: TopicImage, time_ms: int) -> Event:
     return Event(
-        kind=Kind.TOPIC_CREATED,
-        time_ms=time_ms,
-        topic=topic.name,
-        details={
-            "topic_id": str(topic.topic_id),
-            "partitions": len(topic.partitions),
-            "replication_factor": len(topic.partitions[0].replicas),
-        },
+        kind=Kind.TOPIC_CREATED, time_ms=time_ms, topic=topic.name, details=topic_details(topic)
     )
+
+
+def topic_details(topic: TopicImage) -> Mapping[str, object]:
+    """What is told of a topic that is new."""
+    return {
+        "topic_id": str(topic.topic_id),
+        "partitions": len(topic.partitions),
+        "replication_factor": len(topic.partitions[0].replicas),
+    }
 
 
 def _topic(old: TopicImage, new: TopicImage, time_ms: int) -> Iterator[Event]:
@@ -265,6 +285,7 @@ def _partition(
                 "leader": now.leader,
                 "previous_leader": was.leader,
                 "leader_epoch": now.leader_epoch,
+                "unclean": now.leader not in (NO_LEADER, *was.isr, *was.elr),
             },
         )
     if set(now.isr) != set(was.isr):

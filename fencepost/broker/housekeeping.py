@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from fencepost.broker.scheduler import Timer
+
 if TYPE_CHECKING:
     from fencepost.broker.broker import Broker
 
@@ -12,9 +14,10 @@ class Housekeeping:
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self._timers: dict[Callable[[], None], Timer] = {}
 
     def start(self) -> None:
-        """Set the first timers."""
+        """Set the first timers; anew where it has been started before."""
         self._after(self._broker.configs.log_retention_check_interval_ms, self._retain)
         self._after(self._broker.configs.log_cleaner_backoff_ms, self._compact)
         self._after(self._broker.configs.replica_lag_time_max_ms // 2, self._drop_laggards)
@@ -36,7 +39,11 @@ class Housekeeping:
 
     def _after(self, delay_ms: int, work: Callable[[], None]) -> None:
         scheduler = self._broker.scheduler
-        scheduler.at(scheduler.now_ms() + max(delay_ms, 1), work)
+        due_ms = scheduler.now_ms() + max(delay_ms, 1)
+        if work in self._timers:
+            self._timers[work].move_to(due_ms)
+        else:
+            self._timers[work] = scheduler.at(due_ms, work)
 
     def _retain(self) -> None:
         now_ms = self._broker.scheduler.now_ms()

@@ -1,4 +1,4 @@
-"""One broker's log directory: its replicas' logs, and the checkpoints beside them.
+"""One broker's log directory: its replicas' logs, and what lies beside them.
 
 It is laid out as Kafka's. What a process finds when it starts is decided here: with
 ``.kafka_cleanshutdown`` every log is as the checkpoints say and opened without a look at its
@@ -20,6 +20,7 @@ from pathlib import PurePath
 from typing import Final
 from uuid import UUID
 
+from fencepost.broker.checkpoint_files import CheckpointFiles, Key
 from fencepost.broker.disk import Discard, dismantled, take_all
 from fencepost.broker.image import ClusterImage, TopicImage
 from fencepost.broker.kafka_metadata import METADATA_LOG
@@ -36,17 +37,12 @@ from fencepost.storage.formats import names
 from fencepost.storage.formats.checkpoints import (
     CorruptCheckpoint,
     decode_epochs,
-    decode_offsets,
     decode_partition_metadata,
     encode_clean_shutdown,
-    encode_offsets,
     encode_partition_metadata,
 )
 from fencepost.storage.log import Log
 
-Key = tuple[str, int]
-"""Topic and partition."""
-Offsets = dict[Key, int]
 Elsewhere = Callable[[Callable[[], None], Callable[[OSError | None], None]], None]
 """Does what takes long (the first) beside all else, and then says how it went (the second) where
 the core runs."""
@@ -106,13 +102,8 @@ class LogDir:
         """The logs that replicas have."""
         self._closed: dict[Key, FileLog] = {}
         """Logs of the broker's last life, to be looked at only."""
-        self._high_watermarks: Offsets = {}
-        self._recovery_points: Offsets = {}
-        self._log_starts: Offsets = {}
-        self._cleaned: Offsets = {}
-        self._written: dict[str, Offsets] = {}
-        """What each checkpoint says, by its name."""
         self._complain: Callable[[str], None] = self.problems.append
+        self._checkpoints = CheckpointFiles(fs, directory, sync=sync, complain=self._complain)
 
     @property
     def syncs(self) -> bool:
@@ -126,7 +117,7 @@ class LogDir:
 
     def complain_to(self, complain: Callable[[str], None]) -> None:
         """Tell what goes wrong from now on, besides with logs, to somebody."""
-        self._complain = complain
+        self._complain = self._checkpoints.complain = complain
 
     # -- a process's beginning and end ----------------------------------------------------------
 
@@ -145,10 +136,7 @@ class LogDir:
                 self._stored[found.topic, found.partition] = path
             elif found.state is names.DirectoryState.DELETED:
                 self.discard(self._removal(path))
-        self._high_watermarks = self._read(names.HIGH_WATERMARKS)
-        self._recovery_points = self._read(names.RECOVERY_POINTS)
-        self._log_starts = self._read(names.LOG_STARTS)
-        self._cleaned = self._read(names.CLEANER_OFFSETS)
+        self._checkpoints.read()
         mark = directory / names.CLEAN_SHUTDOWN
         self.clean, self._ends_cleanly = fs.exists(mark), True
         if self.clean:
@@ -165,8 +153,7 @@ class LogDir:
             return
         try:
             self._fs.sync_all()  # one for all logs: thousands of single ones would take a minute
-            for name, offsets in self._all_checkpoints():
-                self._write(name, offsets, sync=True)
+            self._checkpoints.write_all()
             if self._ends_cleanly:
                 mark = encode_clean_shutdown(_BROKER_EPOCH)
                 self._fs.write_aside(self.directory / names.CLEAN_SHUTDOWN, mark, sync=True)
@@ -199,9 +186,9 @@ class LogDir:
                 now_ms=self._now_ms(),
                 shared=self._shared,
                 clean=self.clean or is_new,
-                recovery_point=self._recovery_points.get(key, 0),
-                log_start_offset=self._log_starts.get(key, 0),
-                cleaned_until=self._cleaned.get(key, 0),
+                recovery_point=self._checkpoints.recovery_points.get(key, 0),
+                log_start_offset=self._checkpoints.log_starts.get(key, 0),
+                cleaned_until=self._checkpoints.cleaned.get(key, 0),
             )
         except OSError as error:
             raise StorageFailure(names.directory_name(*key), str(error)) from error
@@ -210,7 +197,9 @@ class LogDir:
             self.recoveries.append((log.name, opened.recovery))
         log.on_truncated = self._moved
         self._open[key] = log
-        return log, self._high_watermarks.get(key, 0)
+        if log.recovery_point < self._checkpoints.recovery_points.get(key, 0):
+            self._moved()  # what is appended from now on is not durable, whatever the file says
+        return log, self._checkpoints.high_watermarks.get(key, 0)
 
     def put(self, key: Key, replica: Replica, *, crash: bool) -> None:
         """Close a replica's log; after a crash it is only let go of."""
@@ -219,14 +208,14 @@ class LogDir:
         if crash:
             log.abandon()
             return
-        self._high_watermarks[key] = replica.high_watermark
+        self._checkpoints.high_watermarks[key] = replica.high_watermark
         try:
             log.close(sync=False)
         except StorageFailure as failure:
             self._ends_cleanly = False
             self._complain(str(failure))
-        self._recovery_points[key] = log.recovery_point
-        self._note_start(key, log)
+        self._checkpoints.recovery_points[key] = log.recovery_point
+        self._checkpoints.note_start(key, log)
 
     def abandon(self, replica: Replica) -> None:
         """Let go of a log that failed; its files stay as they are, and are looked at next time."""
@@ -234,7 +223,7 @@ class LogDir:
         log = self._open.pop(key, None)
         if log is not None:
             self._ends_cleanly = False
-            self._recovery_points[key] = log.recovery_point
+            self._checkpoints.recovery_points[key] = log.recovery_point
             log.abandon()
 
     def look(self, topic: str, index: int) -> Log | None:
@@ -302,8 +291,7 @@ class LogDir:
 
     def _lose(self, key: Key, log: FileLog | None = None) -> None:
         path = self._stored.pop(key)
-        for offsets in self._kept():
-            offsets.pop(key, None)
+        self._checkpoints.forget(key)
         aside = names.deleted_directory_name(*key, self._unique())
         try:
             if log is not None:
@@ -327,14 +315,14 @@ class LogDir:
     def write_high_watermarks(self, replicas: Mapping[Key, Replica]) -> None:
         """Write ``replication-offset-checkpoint``, if it would say anything new."""
         for key, replica in replicas.items():
-            self._high_watermarks[key] = replica.high_watermark
-        self._write_quietly(names.HIGH_WATERMARKS, self._high_watermarks)
+            self._checkpoints.high_watermarks[key] = replica.high_watermark
+        self._checkpoints.write_high_watermarks()
 
     def write_recovery_points(self) -> None:
         """Write ``recovery-point-offset-checkpoint``, if it would say anything new."""
         for key, log in self._open.items():
-            self._recovery_points[key] = log.recovery_point
-        self._write_quietly(names.RECOVERY_POINTS, self._recovery_points)
+            self._checkpoints.recovery_points[key] = log.recovery_point
+        self._checkpoints.write_recovery_points()
 
     def sync_closed_segments(self, failed: Callable[[Key, StorageFailure], None]) -> None:
         """Begin to make the closed segments durable that are not, beside all else.
@@ -382,13 +370,13 @@ class LogDir:
     def _write_moved(self) -> None:
         self._has_moved = False
         self.write_recovery_points()
+        self.write_log_starts()  # and up to where compaction has been
 
     def write_log_starts(self) -> None:
         """Write ``log-start-offset-checkpoint``, if it would say anything new."""
         for key, log in self._open.items():
-            self._note_start(key, log)
-        self._write_quietly(names.LOG_STARTS, self._log_starts)
-        self._write_quietly(names.CLEANER_OFFSETS, self._cleaned)
+            self._checkpoints.note_start(key, log)
+        self._checkpoints.write_log_starts()
 
     def flush_overdue(self, now_ms: int) -> Iterator[tuple[Key, StorageFailure]]:
         """Flush the logs whose records have waited for flush.ms; tells those that failed."""
@@ -422,46 +410,6 @@ class LogDir:
     def name_topic(self, key: Key, topic_id: UUID) -> None:
         """Say which topic's a log is that did not say so."""
         self._write_topic_id(self._stored[key], topic_id)
-
-    def _note_start(self, key: Key, log: FileLog) -> None:
-        self._cleaned.pop(key, None)
-        if log.config.is_compacted and log.cleaned_until > 0:
-            self._cleaned[key] = log.cleaned_until
-        self._log_starts.pop(key, None)
-        if log.log_start_offset:
-            self._log_starts[key] = log.log_start_offset
-
-    def _kept(self) -> tuple[Offsets, ...]:
-        return self._high_watermarks, self._recovery_points, self._log_starts, self._cleaned
-
-    def _all_checkpoints(self) -> Iterator[tuple[str, Offsets]]:
-        yield names.HIGH_WATERMARKS, self._high_watermarks
-        yield names.RECOVERY_POINTS, self._recovery_points
-        yield names.LOG_STARTS, self._log_starts
-        yield names.CLEANER_OFFSETS, self._cleaned
-
-    def _write_quietly(self, name: str, offsets: Offsets) -> None:
-        try:
-            self._write(name, offsets, sync=self._sync)
-        except OSError as error:
-            self._complain(str(error))
-
-    def _write(self, name: str, offsets: Offsets, *, sync: bool) -> None:
-        if self._written.get(name) != offsets:
-            self._fs.write_aside(self.directory / name, encode_offsets(offsets), sync=sync)
-            self._written[name] = dict(offsets)
-
-    def _read(self, name: str) -> Offsets:
-        self._written.pop(name, None)
-        try:
-            offsets = decode_offsets(self._fs.read(self.directory / name))
-        except FileNotFoundError:
-            return {}
-        except (OSError, CorruptCheckpoint) as error:
-            self._complain(f"{self.directory / name}: {error}")
-            return {}
-        self._written[name] = dict(offsets)
-        return offsets
 
     # -- partitions' directories ----------------------------------------------------------------
 

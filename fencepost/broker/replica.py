@@ -19,10 +19,12 @@ from fencepost.broker.image import NO_LEADER, PartitionImage
 from fencepost.broker.waits import WatchList
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.errors import ErrorCode
+from fencepost.storage.appends import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.epochs import EpochEntry
 from fencepost.storage.files.failures import StorageFailure
-from fencepost.storage.log import AppendOrigin, AppendRejected, AppendResult, Log
+from fencepost.storage.log import Log
 from fencepost.storage.producers import ProducerView
+from fencepost.storage.staging import Staged, Staging
 
 UNKNOWN_OFFSET = -1
 
@@ -141,7 +143,9 @@ class Replica:
         self.proposal_lost = False
         """Whether the proposal, or its answer, did not arrive."""
         self.min_insync_replicas = 1
-        self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
+        # What is not here any more is in the tier, or deleted: both happen below it alone.
+        first = log.local_log_start_offset
+        self.high_watermark = min(max(high_watermark, first), log.log_end_offset)
         self.checkpoint = self.high_watermark
         """The high watermark that a crash leaves behind."""
         self.epoch_start_offset = UNKNOWN_OFFSET
@@ -252,13 +256,42 @@ class Replica:
                 allow_zstd=allow_zstd,
             )
         except StorageFailure as failure:
-            self.fail(self, failure)
-            return AppendRejected(error=ErrorCode.KAFKA_STORAGE_ERROR)
+            return self._failed(failure)
         if isinstance(result, AppendResult) and not result.duplicate:
-            self._raise_watermark()
-            self.end_watch.notify()
-            self._ring_all()
+            self._tell_of_append()
         return result
+
+    def stage(self, *, now_ms: int) -> Staging:
+        """Begin to check what a request brings, before any of it is appended (KIP-27)."""
+        return self.log.stage(now_ms=now_ms)
+
+    def take(
+        self, staging: Staging, records: Buffer, *, allow_zstd: bool
+    ) -> Staged | AppendRejected:
+        """Check what a request has next for this partition: see `Staging.take`."""
+        try:
+            return staging.take(records, allow_zstd=allow_zstd)
+        except StorageFailure as failure:
+            return self._failed(failure)
+
+    def append_staged(self, staged: Staged, *, now_ms: int) -> AppendResult | AppendRejected:
+        """Append as leader what has been checked; nothing was appended meanwhile."""
+        try:
+            result = self.log.append_staged(staged, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        except StorageFailure as failure:
+            return self._failed(failure)
+        if not result.duplicate:
+            self._tell_of_append()
+        return result
+
+    def _failed(self, failure: StorageFailure) -> AppendRejected:
+        self.fail(self, failure)
+        return AppendRejected(error=ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _tell_of_append(self) -> None:
+        self._raise_watermark()
+        self.end_watch.notify()
+        self._ring_all()
 
     def delete_records(self, offset: int) -> None:
         """Leader: move the log start forward, and let the followers know (KIP-107).

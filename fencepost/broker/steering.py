@@ -245,8 +245,15 @@ def wipe(cluster: Cluster, topic: str, index: int, broker_id: int) -> None:
     broker = _assigned(cluster, topic, index, broker_id)
     if broker.running and broker.view is not cluster.controller.image:
         raise ControllerUnreachable(broker_id)
+    partition = cluster.controller.partition(topic, index)
     broker.wipe(topic, index)
-    cluster.events.emit(Kind.REPLICA_WIPED, topic=topic, partition=index, broker=broker_id)
+    cluster.events.emit(
+        Kind.REPLICA_WIPED,
+        topic=topic,
+        partition=index,
+        broker=broker_id,
+        alone={*partition.isr, *partition.elr} <= {broker_id},
+    )
     cluster.controller.lose_replica(topic, index, broker_id)
     cluster.scheduler.run_due()
 

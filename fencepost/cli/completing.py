@@ -13,7 +13,9 @@ import typer
 from fencepost.cli.asking import line_to
 from fencepost.cli.hints import api_names, error_names
 from fencepost.cli.parameters import ALWAYS, Parameter
-from fencepost.verbs.answers import ClusterState, FaultState, TierFaultState, TopicState
+from fencepost.verbs.answers.cluster import ClusterState
+from fencepost.verbs.answers.faults import FaultState, TierFaultState
+from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS, Verb
 from fencepost.verbs.remote import Line, VerbError
 

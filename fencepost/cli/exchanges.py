@@ -7,7 +7,7 @@ from typing import Final
 
 from fencepost.cli.blocks import BAD, GOOD, ODD, QUIET, STRONG, Block, Cell, Text, line
 from fencepost.protocol.errors import ErrorCode
-from fencepost.verbs.answers import ExchangeState
+from fencepost.verbs.answers.seen import ExchangeState
 
 EXCHANGE_HEADERS: Final = ("#", "time", "broker", "client", "request", "answer", "about")
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from fencepost.cli.mistakes import Mistake, suggestion
 from fencepost.cli.parameters import Parameter
-from fencepost.verbs import answers
+from fencepost.verbs.answers.faults import FaultState
+from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import Line, Refused, VerbError
 
@@ -57,7 +58,7 @@ def hint(
             case "UNKNOWN_TOPIC_OR_PARTITION":
                 return _about_topic(error, line, path or given)
             case "RESOURCE_NOT_FOUND" if "id" in path:
-                faults = line.call_list(VERBS["faults"], answers.FaultState, {}, {})
+                faults = line.call_list(VERBS["faults"], FaultState, {}, {})
                 return suggestion("", [str(each.id) for each in faults])
             case _:
                 return ""
@@ -66,7 +67,7 @@ def hint(
 
 
 def _about_topic(error: Refused, line: Line, asked: Mapping[str, object]) -> str:
-    topics = line.call_list(VERBS["topics"], answers.TopicState, {}, {})
+    topics = line.call_list(VERBS["topics"], TopicState, {}, {})
     name = str(asked.get("topic"))
     for topic in topics:
         if topic.name == name:

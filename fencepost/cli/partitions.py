@@ -16,15 +16,9 @@ from fencepost.cli.blocks import (
     line,
     numbers,
 )
-from fencepost.verbs.answers import (
-    CompactionState,
-    PartitionState,
-    RemoteSegmentState,
-    RemoteState,
-    ReplicaState,
-    StepState,
-    TierState,
-)
+from fencepost.verbs.answers.replicas import CompactionState, ReplicaState, StepState
+from fencepost.verbs.answers.tier import RemoteSegmentState, RemoteState, TierState
+from fencepost.verbs.answers.topics import PartitionState
 
 _STATES: Final[Mapping[str, str]] = {
     "leading": GOOD,

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fencepost.cli.mistakes import WRONG_USE, Mistake
+
 if TYPE_CHECKING:
     from fencepost.simulation.report import Tally
     from fencepost.simulation.runner import Outcome
 
 DEFAULT_SEEDS = 1000
 DEFAULT_STEPS = 1000
+DEFAULT_MINUTES = 10.0
 CHUNK = 20
 """Seeds that a process takes at a time."""
-WRONG_USE = 2
 
 
 def register(app: typer.Typer) -> None:
@@ -82,6 +84,37 @@ def simulate(
             help="Play this schedule, as a failing seed prints it, and no seed.",
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="DIR",
+            file_okay=False,
+            envvar="FENCEPOST_RECORD",
+            help="Run one seed with every fault on, and leave in DIR what a served cluster would: "
+            "data, tier and trace.",
+        ),
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes",
+            metavar="M",
+            min=0,
+            envvar="FENCEPOST_MINUTES",
+            help="With --record: how much simulated time.",
+            show_default=f"{DEFAULT_MINUTES:g}",
+        ),
+    ] = None,
+    as_is: Annotated[
+        bool,
+        typer.Option(
+            "--as-is",
+            envvar="FENCEPOST_AS_IS",
+            help="With --record: leave all as it is in the end, as by kill -9, instead of mending "
+            "it and ending in order.",
+        ),
+    ] = False,
 ) -> None:
     """Let seeds drive simulated clusters, and check that the invariants hold at every step.
 
@@ -89,9 +122,17 @@ def simulate(
     printed that breaks it too.
     """
     started = time.perf_counter()
-    if schedule is not None:
+    used = 1
+    if record is not None:
+        if schedule is not None or seeds not in (None, 1):
+            raise Mistake("--record is of one seed: no --seeds, no --schedule")
+        wanted = DEFAULT_MINUTES if minutes is None else minutes
+        total = _record(record, seed or 0, wanted, heals=not as_is)
+    elif minutes is not None or as_is:
+        flag = "--as-is" if minutes is None else "--minutes"
+        raise Mistake(f"{flag}: there is no --record that it could be for")
+    elif schedule is not None:
         total = _play(schedule)
-        used = 1
     else:
         first = seed or 0
         count = seeds or (DEFAULT_SEEDS if seed is None else 1)
@@ -118,6 +159,21 @@ def _play(path: Path) -> "Tally":
     _show_failure(str(path), outcome)
     print(f"trace {outcome.trace:08x}")
     return tally(0, outcome)
+
+
+def _record(directory: Path, seed: int, minutes: float, *, heals: bool) -> "Tally":
+    """Run one seed for long, and leave behind what a served cluster would."""
+    from fencepost.cli.recording import CannotRecord, record
+    from fencepost.simulation.report import tally, told
+
+    try:
+        outcome = record(directory, seed, minutes, heals=heals)
+    except CannotRecord as error:
+        print(f"fencepost: {error}", file=sys.stderr)
+        raise typer.Exit(WRONG_USE) from None
+    if outcome.failure is not None:
+        print(f"seed {seed}, recorded: {told(outcome)}")
+    return tally(seed, outcome)
 
 
 def _run(seeds: range, steps: int, jobs: int) -> "Tally":

@@ -24,23 +24,13 @@ from fencepost.cli.partitions import (
     replica_parts,
     state_style,
 )
-from fencepost.verbs.answers import (
-    Answer,
-    BrokerState,
-    ClockState,
-    ClusterState,
-    CompactionState,
-    Done,
-    EventState,
-    ExchangeState,
-    FaultState,
-    Health,
-    PartitionState,
-    StepState,
-    TierFaultState,
-    TierState,
-    TopicState,
-)
+from fencepost.verbs.answers.base import Answer, Done, Health
+from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
+from fencepost.verbs.answers.faults import FaultState, TierFaultState
+from fencepost.verbs.answers.replicas import CompactionState, StepState
+from fencepost.verbs.answers.seen import EventState, ExchangeState
+from fencepost.verbs.answers.tier import TierState
+from fencepost.verbs.answers.topics import PartitionState, TopicState
 
 
 def one(answer: Answer) -> Sequence[Block]:

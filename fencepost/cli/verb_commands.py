@@ -17,17 +17,15 @@ from fencepost.cli.completing import completer
 from fencepost.cli.given import read
 from fencepost.cli.hints import hint
 from fencepost.cli.parameters import Kind, Parameter, parameters
-from fencepost.verbs.answers import Answer
+from fencepost.verbs.answers.base import Answer
 from fencepost.verbs.catalogue import CATALOGUE, Method, Shape, Verb
 from fencepost.verbs.problems import problems
-from fencepost.verbs.remote import TIMEOUT_S, Refused, Unreachable
+from fencepost.verbs.remote import Refused, Unreachable
 
 Command: TypeAlias = Callable[..., None]
 
 BY_WORDS: Final = MappingProxyType({words: verb for verb in CATALOGUE for words in verb.commands})
 """The verb of each command."""
-_TIMEOUTS_S: Final = MappingProxyType({"healthz": 2.0})
-"""Of verbs that are not to be waited for as long as others."""
 _PANELS: Final = MappingProxyType({Method.GET: "See", Method.POST: "Do", Method.DELETE: "Do"})
 _CONTROL: Final = "control"
 _AS_JSON: Final = "as_json"
@@ -57,7 +55,7 @@ def command(verb: Verb, last_word: str = "") -> Command:
         given = read(verb, known, texts, said)
         url = texts[_CONTROL]
         as_json = bool(texts[_AS_JSON])
-        with line_to(str(url) if url else None, timeout_s=_timeout_s(verb)) as line:
+        with line_to(str(url) if url else None) as line:
             try:
                 if verb.shape is Shape.STREAM:
                     stream = line.call_stream(verb, verb.answers, given.path, given.fields)
@@ -74,10 +72,6 @@ def command(verb: Verb, last_word: str = "") -> Command:
     return carry_out
 
 
-def _timeout_s(verb: Verb) -> float:
-    return _TIMEOUTS_S.get(verb.name, TIMEOUT_S)
-
-
 def print_answer(verb: Verb, content: bytes, *, as_json: bool) -> None:
     """Show what a verb answered.
 
@@ -90,8 +84,8 @@ def print_answer(verb: Verb, content: bytes, *, as_json: bool) -> None:
     try:
         if verb.shape is Shape.LIST:
             kind = verb.answers
-            # A type that is known when it runs is none to the type checker; so below.
-            answers = TypeAdapter(list[kind]).validate_json(content)  # type: ignore[valid-type]
+            adapter = TypeAdapter(list[kind])  # type: ignore[valid-type]  # known when it runs
+            answers = adapter.validate_json(content)
             show([tables.many(kind, answers)])
         else:
             show(tables.one(verb.answers.model_validate_json(content)))
@@ -146,7 +140,8 @@ def _declared(parameter: Parameter, verb: Verb) -> inspect.Parameter:
     kind: object = list[str] if parameter.kind.is_repeated else str
     if parameter.is_required:
         return _keyword(parameter.key, Annotated[kind, info], inspect.Parameter.empty)
-    return _keyword(parameter.key, Annotated[kind | None, info], parameter.default)  # type: ignore[operator]
+    optional = kind | None  # type: ignore[operator]  # it is a type
+    return _keyword(parameter.key, Annotated[optional, info], parameter.default)
 
 
 def _keyword(name: str, annotation: object, default: object) -> inspect.Parameter:

@@ -18,7 +18,8 @@ from fencepost.cli.asking import AsJson, ControlUrl, line_to
 from fencepost.cli.blocks import is_fancy, show
 from fencepost.cli.completing import quietly, topics
 from fencepost.cli.watched import Watched
-from fencepost.verbs.answers import Answer, EventState
+from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers.seen import EventState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import Line, Unreachable, VerbError
 

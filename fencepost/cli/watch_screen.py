@@ -15,7 +15,7 @@ from fencepost.cli.blocks import BAD, ODD, QUIET, STRONG, Cell
 from fencepost.cli.fancy import rich
 from fencepost.cli.partitions import replica_parts
 from fencepost.cli.watched import Watched
-from fencepost.verbs.answers import PartitionState
+from fencepost.verbs.answers.topics import PartitionState
 
 MIN_EVENTS: Final = 4
 """Lines of events that are shown however many partitions there are."""

@@ -5,13 +5,10 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from fencepost.verbs.answers import (
-    ClusterState,
-    EventState,
-    FaultState,
-    PartitionState,
-    TopicState,
-)
+from fencepost.verbs.answers.cluster import ClusterState
+from fencepost.verbs.answers.faults import FaultState
+from fencepost.verbs.answers.seen import EventState
+from fencepost.verbs.answers.topics import PartitionState, TopicState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import Line, Refused
 

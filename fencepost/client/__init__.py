@@ -9,4 +9,146 @@ their codes; `KafkaClientError` is raised where no answer came.
 producer ids), `offsets` (commit, committed) and `groups` (join, sync, heartbeat, leave). What they
 say and are answered is data: `model`, and `batches` for records. `calls` has the types of messages
 for requests that have no function here.
+
+`appending` is for applications: conditional appends (KIP-27), which do retry, and look for leaders,
+until their outcome is known. What is public stands here by its name and in docs/client.md;
+nothing is imported before it is asked for.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from fencepost.client.appending import Appender
+    from fencepost.client.batches import (
+        FetchedRecord,
+        FetchedRecords,
+        NewRecord,
+        Sequenced,
+        encode_records,
+    )
+    from fencepost.client.client import Client
+    from fencepost.client.cluster import init_producer_id, metadata
+    from fencepost.client.connection import Connection, connect
+    from fencepost.client.errors import (
+        Disconnected,
+        KafkaClientError,
+        MalformedAnswer,
+        NoLeader,
+        NotServed,
+        TimedOut,
+        Unreachable,
+    )
+    from fencepost.client.leaders import Leader, find_leader
+    from fencepost.client.model import (
+        EpochEnd,
+        Fetched,
+        FoundOffset,
+        Isolation,
+        OffsetSpec,
+        Partition,
+        Produced,
+    )
+    from fencepost.client.outcomes import (
+        Appended,
+        AppendRefused,
+        ExpectedOffsetMismatch,
+        NotChecked,
+        OutcomeUnknown,
+    )
+    from fencepost.client.partitions import (
+        fetch,
+        list_offsets,
+        offset_for_leader_epoch,
+        produce,
+        produce_set,
+    )
+
+__all__ = [
+    "AppendRefused",
+    "Appended",
+    "Appender",
+    "Client",
+    "Connection",
+    "Disconnected",
+    "EpochEnd",
+    "ExpectedOffsetMismatch",
+    "Fetched",
+    "FetchedRecord",
+    "FetchedRecords",
+    "FoundOffset",
+    "Isolation",
+    "KafkaClientError",
+    "Leader",
+    "MalformedAnswer",
+    "NewRecord",
+    "NoLeader",
+    "NotChecked",
+    "NotServed",
+    "OffsetSpec",
+    "OutcomeUnknown",
+    "Partition",
+    "Produced",
+    "Sequenced",
+    "TimedOut",
+    "Unreachable",
+    "connect",
+    "encode_records",
+    "fetch",
+    "find_leader",
+    "init_producer_id",
+    "list_offsets",
+    "metadata",
+    "offset_for_leader_epoch",
+    "produce",
+    "produce_set",
+]
+
+_HOMES: Final = {
+    "appending": ("Appender",),
+    "batches": ("FetchedRecord", "FetchedRecords", "NewRecord", "Sequenced", "encode_records"),
+    "client": ("Client",),
+    "cluster": ("init_producer_id", "metadata"),
+    "connection": ("Connection", "connect"),
+    "errors": (
+        "Disconnected",
+        "KafkaClientError",
+        "MalformedAnswer",
+        "NoLeader",
+        "NotServed",
+        "TimedOut",
+        "Unreachable",
+    ),
+    "leaders": ("Leader", "find_leader"),
+    "model": (
+        "EpochEnd",
+        "Fetched",
+        "FoundOffset",
+        "Isolation",
+        "OffsetSpec",
+        "Partition",
+        "Produced",
+    ),
+    "outcomes": (
+        "AppendRefused",
+        "Appended",
+        "ExpectedOffsetMismatch",
+        "NotChecked",
+        "OutcomeUnknown",
+    ),
+    "partitions": (
+        "fetch",
+        "list_offsets",
+        "offset_for_leader_epoch",
+        "produce",
+        "produce_set",
+    ),
+}
+"""The module of each public name."""
+_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)

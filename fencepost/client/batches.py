@@ -64,6 +64,8 @@ class FetchedRecords:
     """Behind the last whole batch; None where there is none."""
     corrupt: str | None
     """What is wrong with the first batch that is broken; None where none is."""
+    batches: tuple[BatchHeader, ...] = ()
+    """The headers of the whole batches, in their order, those of control records too."""
 
 
 def encode_records(
@@ -97,17 +99,23 @@ def decode_records(buffers: Sequence[Buffer], start: int) -> FetchedRecords:
     :param start: The fetch offset: the first batch may begin before it.
     """
     found: list[FetchedRecord] = []
-    next_offset: int | None = None
+    headers: list[BatchHeader] = []
+    corrupt: str | None = None
     try:
         for buffer in buffers:
             for at, header in _whole(buffer):
                 records = () if header.is_control else tuple(iter_records(buffer, at))
                 epoch = header.partition_leader_epoch
                 found += (_fetched(each, epoch) for each in records if each.offset >= start)
-                next_offset = header.next_offset
+                headers.append(header)
     except CorruptBatch as error:
-        return FetchedRecords(records=tuple(found), next_offset=next_offset, corrupt=str(error))
-    return FetchedRecords(records=tuple(found), next_offset=next_offset, corrupt=None)
+        corrupt = str(error)
+    return FetchedRecords(
+        records=tuple(found),
+        next_offset=headers[-1].next_offset if headers else None,
+        corrupt=corrupt,
+        batches=tuple(headers),
+    )
 
 
 def _whole(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:

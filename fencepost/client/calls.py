@@ -5,6 +5,10 @@ from typing import Final, Generic, TypeVar
 
 from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from fencepost.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+)
 from fencepost.protocol.messages.fetch import FetchRequest, FetchResponse
 from fencepost.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -43,6 +47,9 @@ PRODUCE: Final[Call[ProduceRequest, ProduceResponse]] = Call(BY_NAME["produce"])
 FETCH: Final[Call[FetchRequest, FetchResponse]] = Call(BY_NAME["fetch"])
 LIST_OFFSETS: Final[Call[ListOffsetsRequest, ListOffsetsResponse]] = Call(BY_NAME["list_offsets"])
 METADATA: Final[Call[MetadataRequest, MetadataResponse]] = Call(BY_NAME["metadata"])
+DESCRIBE_CONFIGS: Final[Call[DescribeConfigsRequest, DescribeConfigsResponse]] = Call(
+    BY_NAME["describe_configs"]
+)
 OFFSET_COMMIT: Final[Call[OffsetCommitRequest, OffsetCommitResponse]] = Call(
     BY_NAME["offset_commit"]
 )

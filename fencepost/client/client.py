@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
@@ -78,6 +79,44 @@ class Client:
             return seen
         raise last
 
+    async def ask_all(
+        self, topic: str, *, timeout_s: float = TIMEOUT_S, linger_s: float = 0.5
+    ) -> list[ClusterMetadata]:
+        """Ask every broker for metadata, as one alone may have been left behind (KAFKA-2334).
+
+        What they say is not remembered: it is up to whoever asks whom to believe.
+
+        :param linger_s: How long to wait for the others once one has answered.
+        :raises KafkaClientError: When none answers; of several reasons any.
+        """
+
+        async def ask(address: Address) -> ClusterMetadata:
+            connection = await self._connection(address, timeout_s)
+            return await metadata(connection, (topic,), timeout_s=timeout_s)
+
+        asked = {asyncio.create_task(ask(address)) for address in self._known()}
+        try:
+            answers, last = await _first_answers(asked, linger_s)
+        finally:
+            for each in asked:
+                each.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+        if not answers:
+            raise last
+        for seen in answers:
+            self._addresses.update(seen.brokers)
+        return answers
+
+    async def anybody(self, *, timeout_s: float = TIMEOUT_S) -> Connection:
+        """The connection to the first broker that accepts.
+
+        :raises Unreachable: When none does.
+        """
+        for address in self._known():
+            with suppress(Unreachable):
+                return await self._connection(address, timeout_s)
+        raise Unreachable("no broker accepts")
+
     async def leader(
         self, topic: str, partition: int, *, timeout_s: float = TIMEOUT_S
     ) -> Connection:
@@ -125,6 +164,29 @@ class Client:
             opened = await connect(*address, self.client_id, timeout_s=timeout_s)
             self._connections[address] = opened
             return opened
+
+
+async def _first_answers(
+    asked: "set[asyncio.Task[ClusterMetadata]]", linger_s: float
+) -> tuple[list[ClusterMetadata], KafkaClientError]:
+    """The answers up to a while after the first, and why another did not come."""
+    answers: list[ClusterMetadata] = []
+    last: KafkaClientError = Unreachable("there is no broker to ask")
+    pending = asked
+    while pending:
+        done, pending = await asyncio.wait(
+            pending,
+            timeout=linger_s if answers else None,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        if not done:
+            break
+        for each in done:
+            try:
+                answers.append(each.result())
+            except KafkaClientError as error:
+                last = error
+    return answers, last
 
 
 def _address(text: str) -> Address:

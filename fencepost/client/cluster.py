@@ -5,9 +5,19 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from fencepost.client.calls import FIND_COORDINATOR, INIT_PRODUCER_ID, METADATA
+from fencepost.client.calls import (
+    DESCRIBE_CONFIGS,
+    FIND_COORDINATOR,
+    INIT_PRODUCER_ID,
+    METADATA,
+)
 from fencepost.client.connection import TIMEOUT_S, Connection
+from fencepost.client.errors import MalformedAnswer
 from fencepost.client.model import Partition
+from fencepost.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from fencepost.protocol.messages.init_producer_id import InitProducerIdRequest
 from fencepost.protocol.messages.metadata import (
@@ -20,6 +30,8 @@ from fencepost.protocol.messages.metadata import (
 _MANY_KEYS: Final = 4
 """From this version of FindCoordinator on, it asks for a list of keys."""
 _GROUP: Final = 0
+_TOPIC: Final = 2
+"""The type of a topic in DescribeConfigs."""
 _NO_ID: Final = UUID(int=0)
 
 
@@ -46,6 +58,15 @@ class TopicMetadata:
     topic_id: UUID | None
     """None before version 10, or where there is no such topic."""
     partitions: dict[int, PartitionMetadata]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfigs:
+    """Configs of a topic."""
+
+    error: int
+    values: dict[str, str | None]
+    """By name; those that the broker does not know are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +128,22 @@ async def metadata(
     request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
     answer = await connection.ask(METADATA, request, version, timeout_s=timeout_s)
     return _read_metadata(answer, version)
+
+
+async def topic_configs(
+    connection: Connection, topic: str, names: Sequence[str], *, timeout_s: float = TIMEOUT_S
+) -> TopicConfigs:
+    """DescribeConfigs (32) of a topic, of some configs."""
+    version = await connection.best_version(DESCRIBE_CONFIGS.api, timeout_s=timeout_s)
+    resource = DescribeConfigsResource(
+        resource_type=_TOPIC, resource_name=topic, configuration_keys=tuple(names)
+    )
+    request = DescribeConfigsRequest(resources=(resource,))
+    answer = await connection.ask(DESCRIBE_CONFIGS, request, version, timeout_s=timeout_s)
+    for found in answer.results:
+        values = {each.name: each.value for each in found.configs}
+        return TopicConfigs(error=found.error_code, values=values)
+    raise MalformedAnswer(f"the answer leaves out topic {topic}")
 
 
 async def id_of(connection: Connection, partition: Partition, timeout_s: float) -> UUID:

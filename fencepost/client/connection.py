@@ -144,6 +144,11 @@ class Connection:
             text = f"no answer to {api.title} within {timeout_s:g} s"
             self._end(Disconnected(f"the connection was closed: {text}"))
             raise TimedOut(text) from None
+        finally:
+            # Nobody waits for it any more, even where it failed before anybody did.
+            answer.cancel()
+            if not answer.cancelled():
+                answer.exception()
 
     async def _write(
         self, api: Api, version: int, request: object, answer: "Future[bytes] | None" = None
@@ -155,12 +160,12 @@ class Connection:
         chunks = encode_request(api, version, correlation_id, self.client_id, request)
         if answer is not None:
             self._waiting[correlation_id] = answer
-        self._writer.writelines(chunks)
         try:
+            self._writer.writelines(chunks)
             await self._writer.drain()
-        except OSError as error:
+        # RuntimeError: so uvloop says that the other side has reset it, and nobody has read so yet.
+        except (OSError, RuntimeError) as error:
             text = f"the connection ended: {error}"
-            self._waiting.pop(correlation_id, None)  # who waits for it is told right here
             self._end(Disconnected(text))
             raise Disconnected(text) from error
 

@@ -4,7 +4,9 @@ Each takes a connection to the broker that is asked, whether that leads or not, 
 partition's part of the answer. A version of None is the highest that both sides know.
 """
 
+from collections.abc import Mapping
 from typing import Final
+from uuid import UUID
 
 from fencepost.client.batches import decode_records
 from fencepost.client.calls import FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH, PRODUCE
@@ -60,23 +62,56 @@ async def produce(
 
     :param wait_ms: How long the broker may wait for other replicas, with acks=-1.
     """
+    answers = await produce_set(
+        connection,
+        {partition: records},
+        acks=acks,
+        wait_ms=wait_ms,
+        version=version,
+        timeout_s=timeout_s,
+    )
+    return None if answers is None else answers[partition]
+
+
+async def produce_set(
+    connection: Connection,
+    records: Mapping[Partition, Buffer],
+    *,
+    acks: int = -1,
+    wait_ms: int = 30_000,
+    version: int | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> dict[Partition, Produced] | None:
+    """Produce (0) to several partitions in one request; otherwise as `produce`.
+
+    :param records: Batches as they are, one behind the other, for each partition.
+    """
     if version is None:
         version = await connection.best_version(PRODUCE.api, timeout_s=timeout_s)
-    data = (PartitionProduceData(index=partition.index, records=records),)
-    if version >= _PRODUCE_TOPIC_IDS:
-        topic_id = await id_of(connection, partition, timeout_s)
-        topic = TopicProduceData(topic_id=topic_id, partition_data=data)
-    else:
-        topic = TopicProduceData(name=partition.topic, partition_data=data)
-    request = ProduceRequest(acks=acks, timeout_ms=wait_ms, topic_data=(topic,))
+    named: dict[Partition, str | UUID] = {
+        partition: await id_of(connection, partition, timeout_s)
+        if version >= _PRODUCE_TOPIC_IDS
+        else partition.topic
+        for partition in records
+    }
+    request = ProduceRequest(acks=acks, timeout_ms=wait_ms, topic_data=_by_topic(records, named))
     if acks == 0:
         await connection.send(PRODUCE, request, version)
         return None
     answer = await connection.ask(PRODUCE, request, version, timeout_s=timeout_s)
-    for answered in answer.responses:
-        for part in answered.partition_responses:
-            return _produced(part, answer.throttle_time_ms, version)
-    raise _left_out(partition)
+    found = {
+        (topic.topic_id if version >= _PRODUCE_TOPIC_IDS else topic.name, part.index): _produced(
+            part, answer.throttle_time_ms, version
+        )
+        for topic in answer.responses
+        for part in topic.partition_responses
+    }
+    answers: dict[Partition, Produced] = {}
+    for partition, name in named.items():
+        if (name, partition.index) not in found:
+            raise _left_out(partition)
+        answers[partition] = found[name, partition.index]
+    return answers
 
 
 async def fetch(
@@ -197,6 +232,21 @@ async def offset_for_leader_epoch(
                 end_offset=each.end_offset,
             )
     raise _left_out(partition)
+
+
+def _by_topic(
+    records: Mapping[Partition, Buffer], named: Mapping[Partition, str | UUID]
+) -> tuple[TopicProduceData, ...]:
+    topics: dict[str | UUID, list[PartitionProduceData]] = {}
+    for partition, batches in records.items():
+        data = PartitionProduceData(index=partition.index, records=batches)
+        topics.setdefault(named[partition], []).append(data)
+    return tuple(
+        TopicProduceData(topic_id=name, partition_data=tuple(data))
+        if isinstance(name, UUID)
+        else TopicProduceData(name=name, partition_data=tuple(data))
+        for name, data in topics.items()
+    )
 
 
 def _produced(part: PartitionProduceResponse, throttle_time_ms: int, version: int) -> Produced:

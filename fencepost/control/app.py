@@ -5,13 +5,12 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
 
 from fencepost.broker.server.server import Server
 from fencepost.control import errors, routes, routes_faults, routes_plain, routes_seen, routes_tier
 from fencepost.control.feed import Feed
 from fencepost.control.routing import router
-from fencepost.verbs import answers, bodies
+from fencepost.verbs.described import models
 
 API_VERSION: Final = "1"
 ROUTES: Final = (routes, routes_faults, routes_plain, routes_seen, routes_tier)
@@ -59,10 +58,10 @@ def _description() -> dict[str, Any]:
         for operation in operations.values():
             content = operation["responses"]["4XX"]["content"]
             content["application/json"] = content.pop(next(iter(content)))
+    made = {model.__name__: model for model in models()}
     for name, schema in document["components"]["schemas"].items():
         if "examples" in schema:
-            model: type[BaseModel] = getattr(answers, name, None) or getattr(bodies, name)
-            schema["examples"] = model.model_json_schema()["examples"]
+            schema["examples"] = made[name].model_json_schema()["examples"]
     return document
 
 

@@ -1,41 +1,63 @@
 """Messages as JSON: Kafka's field names in snake_case, just the fields of their version.
 
-Record data is summarised, other bytes are shown when they are few, and a long message is cut:
-``topics_left_out: 900`` stands beside a ``topics`` that is 900 elements short.
+Record data is summarised, other bytes are shown when they are few, and a long message is cut, but
+not in files: ``topics_left_out: 900`` stands beside a ``topics`` that is 900 elements short.
 """
 
+import sys
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
 from fencepost.broker.server.journal import AnyExchange
+from fencepost.broker.stated import IN_HEADERS
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.codec import MalformedMessage
 from fencepost.protocol.codec.schema import FieldShape, Shape, message_shape
 from fencepost.protocol.compression import Codec
-from fencepost.protocol.records import BatchHeader, CorruptBatch, iter_headers
+from fencepost.protocol.expected_offsets import HEADER, UNSPECIFIED, read_header_value
+from fencepost.protocol.records import (
+    BatchHeader,
+    CorruptBatch,
+    InvalidRecords,
+    iter_headers,
+    iter_records,
+)
 
 Json = dict[str, object]
 
-MAX_ELEMENTS: Final = 1000
-"""Array elements of one message that are shown, all its arrays together."""
-MAX_BATCHES: Final = 100
-"""Record batches of one partition that are listed."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of one message is told."""
+
+    elements: int = sys.maxsize
+    """Array elements, all its arrays together."""
+    batches: int = sys.maxsize
+    """Record batches of one partition."""
+
+
+SHORT: Final = Limits(elements=1000, batches=100)
+"""For somebody who reads it."""
+WHOLE: Final = Limits()
+"""For files, which are to tell all."""
 MAX_BYTES: Final = 1024
 """Of a field of bytes; only the size of a longer one is shown."""
 
 
-def decoded_request(exchange: AnyExchange, topics: set[str]) -> Json:
+def decoded_request(exchange: AnyExchange, topics: set[str], limits: Limits) -> Json:
     """A request as JSON.
 
     :param topics: Receives the names and ids of the topics in it.
     """
     shape = message_shape(exchange.api.name, "request", exchange.version)
-    return _Reading(topics).struct(shape, exchange.request())
+    stated = None if exchange.stated is None else iter(exchange.stated)
+    return _Reading(topics, limits, stated).struct(shape, exchange.request())
 
 
-def decoded_response(exchange: AnyExchange, topics: set[str]) -> Json | None:
+def decoded_response(exchange: AnyExchange, topics: set[str], limits: Limits) -> Json | None:
     """An answer as JSON, None while there is none.
 
     :param topics: Receives the names and ids of the topics in it.
@@ -47,15 +69,22 @@ def decoded_response(exchange: AnyExchange, topics: set[str]) -> Json | None:
     if answer is None:
         return None
     shape = message_shape(exchange.api.name, "response", exchange.version)
-    return _Reading(topics).struct(shape, answer)
+    return _Reading(topics, limits).struct(shape, answer)
 
 
 class _Reading:
     """One message on its way to JSON."""
 
-    def __init__(self, topics: set[str]) -> None:
+    def __init__(
+        self,
+        topics: set[str],
+        limits: Limits,
+        stated: Iterator[tuple[int, ...] | None] | None = None,
+    ) -> None:
         self._topics = topics
-        self._room = MAX_ELEMENTS
+        self._stated = stated
+        self._room = limits.elements
+        self._most_batches = limits.batches
 
     def struct(self, shape: Shape, message: object) -> Json:
         """A struct and all that is in it."""
@@ -75,6 +104,9 @@ class _Reading:
         return made
 
     def _value(self, field: FieldShape, value: Any) -> object:  # noqa: ANN401  # by its kind
+        if field.kind == "records" and self._stated is not None:
+            stated = next(self._stated)  # of a partition without records too
+            return None if value is None else summary([value], self._most_batches, stated)
         if value is None:
             return None
         match field.kind:
@@ -84,9 +116,9 @@ class _Reading:
             case "uuid":
                 return str(value)
             case "records":
-                return summary([value])
+                return summary([value], self._most_batches)
             case "batches":
-                return summary(value)
+                return summary(value, self._most_batches)
             case "bytes":
                 return _few_bytes(value)
             case _:
@@ -109,24 +141,31 @@ def _names_topics(shape: Shape, field: FieldShape) -> bool:
     )
 
 
-def summary(buffers: Sequence[Buffer]) -> Json:
+def summary(buffers: Sequence[Buffer], most: int, stated: tuple[int, ...] | None = None) -> Json:
     """Record data without its records: the header of each batch.
 
     A last batch that is cut off, as Fetch may answer it, is counted in ``bytes`` alone.
+
+    :param most: How many batches are listed.
+    :param stated: What the batches expected, before they were stamped; None where that is not
+        compared.
     """
     batches: list[Json] = []
     made: Json = {"bytes": sum(map(len, buffers)), "batches": batches}
     count = 0
     try:
         for buffer in buffers:
-            for _, header in iter_headers(buffer):
+            for at, header in iter_headers(buffer):
                 count += 1
-                if count <= MAX_BATCHES:
-                    batches.append(_batch(header))
+                if count > most:
+                    continue
+                batches.append(_batch(header))
+                if stated is not None:
+                    batches[-1]["expected_offset"] = _expected(stated, count - 1, buffer, at)
     except CorruptBatch as error:
         made["corrupt"] = str(error)
-    if count > MAX_BATCHES:
-        made["batches_left_out"] = count - MAX_BATCHES
+    if count > most:
+        made["batches_left_out"] = count - most
     return made
 
 
@@ -141,6 +180,7 @@ def _batch(header: BatchHeader) -> Json:
         "count": header.record_count,
         "bytes": header.size,
         "codec": codec,
+        "crc": header.crc,
         "epoch": header.partition_leader_epoch,
         "max_timestamp": header.max_timestamp,
         "producer_id": header.producer_id,
@@ -149,6 +189,24 @@ def _batch(header: BatchHeader) -> Json:
         "transactional": header.is_transactional,
         "control": header.is_control,
     }
+
+
+def _expected(stated: tuple[int, ...], index: int, buffer: Buffer, at: int) -> int | None:
+    """What the first record of a batch expected, None where it said nothing."""
+    if stated == IN_HEADERS:
+        return _in_header(buffer, at)
+    expected = stated[index] if index < len(stated) else UNSPECIFIED
+    return None if expected == UNSPECIFIED else expected
+
+
+def _in_header(buffer: Buffer, at: int) -> int | None:
+    try:
+        first = next(iter_records(buffer, at))
+    except (CorruptBatch, InvalidRecords, StopIteration):
+        return None
+    values = [value for name, value in first.headers if name == HEADER]
+    expected = read_header_value(values[-1]) if values else None
+    return None if expected == UNSPECIFIED else expected
 
 
 def _few_bytes(value: Buffer) -> Json:

@@ -24,7 +24,7 @@ from fencepost.broker.faults.telling import action_told
 from fencepost.broker.refusals import ControllerError
 from fencepost.control.names import find_api, find_error
 from fencepost.protocol.errors import ErrorCode
-from fencepost.verbs.answers import FaultState
+from fencepost.verbs.answers.faults import FaultState
 from fencepost.verbs.bodies import FaultAction, FaultBody
 
 _VERSIONS: Final = re.compile(r"(?P<one>\d{1,5})|(?P<low>\d{0,5})-(?P<high>\d{0,5})", re.ASCII)

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 from fencepost.broker.events import Event, Events
-from fencepost.verbs.answers import EventState
+from fencepost.verbs.answers.seen import EventState
 
 MAX_KEPT: Final = 4096
 """Events that a watcher may be behind."""

@@ -22,7 +22,7 @@ from prometheus_client.exposition import generate_latest
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.cluster import Cluster
-from fencepost.broker.events import Kind
+from fencepost.broker.events import IN_FILES_ALONE, Kind
 from fencepost.broker.image import NO_LEADER, PartitionImage
 from fencepost.broker.replica import Replica
 from fencepost.broker.server.meter import BOUNDS_US, Figures
@@ -271,6 +271,8 @@ def _log_end(broker: Broker, partition: _Partition) -> int:
 
 # -- what happened ------------------------------------------------------------------------------
 
+_COUNTED: Final = tuple(kind for kind in Kind if kind not in IN_FILES_ALONE)
+
 
 def _changes(server: Server) -> Iterator[Metric]:
     changes = server.changes
@@ -283,8 +285,16 @@ def _changes(server: Server) -> Iterator[Metric]:
     for change in ("expand", "shrink", "swap"):
         isr.add_metric((change,), changes.isr[change])
     yield isr
+    refused = CounterMetricFamily(
+        "fencepost_publishes_refused",
+        "Partitions of Produce requests with an expected offset that did not match (KIP-27).",
+        labels=("topic",),
+    )
+    for topic, count in changes.publishes_refused.items():
+        refused.add_metric((topic,), count)
+    yield refused
     events = CounterMetricFamily("fencepost_events", "Changes of state.", labels=("kind",))
-    for kind in Kind:
+    for kind in _COUNTED:
         events.add_metric((kind,), changes.events[kind])
     yield events
 

@@ -17,17 +17,10 @@ from fencepost.control.views import (
     topic_state,
     topic_states,
 )
-from fencepost.verbs.answers import (
-    BrokerState,
-    ClockState,
-    ClusterState,
-    CompactionState,
-    Done,
-    Health,
-    PartitionState,
-    StepState,
-    TopicState,
-)
+from fencepost.verbs.answers.base import Done, Health
+from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
+from fencepost.verbs.answers.replicas import CompactionState, StepState
+from fencepost.verbs.answers.topics import PartitionState, TopicState
 from fencepost.verbs.bodies import (
     AdvanceBody,
     ElectBody,

@@ -9,7 +9,8 @@ from fencepost.control.faults import fault_state, read_rule, wait_for_hits
 from fencepost.control.routing import Served, serves
 from fencepost.control.waiting import within
 from fencepost.protocol.errors import ErrorCode
-from fencepost.verbs.answers import Done, FaultState
+from fencepost.verbs.answers.base import Done
+from fencepost.verbs.answers.faults import FaultState
 from fencepost.verbs.bodies import FaultBody, HitsFilter
 
 

@@ -11,7 +11,7 @@ from fencepost.control.routing import Served, serves
 from fencepost.control.trace import Sieve, next_exchange, read_journal
 from fencepost.control.waiting import within
 from fencepost.protocol.errors import ErrorCode
-from fencepost.verbs.answers import EventState, ExchangeState
+from fencepost.verbs.answers.seen import EventState, ExchangeState
 from fencepost.verbs.bodies import EventFilter, TraceQuery, TraceWait
 
 

@@ -6,7 +6,9 @@ from fencepost.broker.tiering.faults import Operation, TierFault, TierRule
 from fencepost.control import tier as tiers
 from fencepost.control.routing import Served, serves
 from fencepost.protocol.errors import ErrorCode
-from fencepost.verbs.answers import Done, TierFaultState, TierState
+from fencepost.verbs.answers.base import Done
+from fencepost.verbs.answers.faults import TierFaultState
+from fencepost.verbs.answers.tier import TierState
 from fencepost.verbs.bodies import TierBody, TierFaultBody
 
 _SOME_ERROR = "a test lets it fail"

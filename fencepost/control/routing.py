@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, TypeVar
 from fastapi import APIRouter, Depends, Request
 
 from fencepost.broker.server.server import Server
-from fencepost.verbs.answers import ErrorAnswer
+from fencepost.verbs.answers.base import ErrorAnswer
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.described import describe
 

@@ -18,7 +18,7 @@ from fencepost.broker.tiering import steering
 from fencepost.control.views import remote_segment_state, remote_state
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.tier.objects import TierError
-from fencepost.verbs.answers import LocalDeletion, RemoteSegmentState, RemoteState, TierState
+from fencepost.verbs.answers.tier import LocalDeletion, RemoteSegmentState, RemoteState, TierState
 
 T = TypeVar("T")
 Action: TypeAlias = Literal["upload", "delete-local", "expire", "forget", "lose"]

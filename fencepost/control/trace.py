@@ -6,14 +6,15 @@ between which the loop serves its clients.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
+from uuid import UUID
 
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.server.journal import MAX_EXCHANGES, AnyExchange, Exchange, Journal
-from fencepost.control.decode import decoded_request, decoded_response
+from fencepost.control.decode import SHORT, Limits, decoded_request, decoded_response
 from fencepost.control.names import find_api, find_error
-from fencepost.verbs.answers import ExchangeState
+from fencepost.verbs.answers.seen import ExchangeState
 from fencepost.verbs.bodies import TraceFilter, TraceQuery
 
 _PORTION: Final = 8
@@ -96,6 +97,7 @@ class Sieve:
         self._broker = wanted.broker
         self._error = None if wanted.error is None else find_error(wanted.error)
         self._topic = None if wanted.topic is None else _Topic(wanted.topic, cluster)
+        self._controller = cluster.controller
 
     def may_pass(self, exchange: AnyExchange) -> bool:
         """Whether it fits, as far as can be told without decoding."""
@@ -116,10 +118,16 @@ class Sieve:
     def decode(self, exchange: AnyExchange) -> ExchangeState | None:
         """An exchange that may pass, if it does."""
         topics: set[str] = set()
-        state = decoded(exchange, topics)
+        state = decoded(exchange, topics, self._name_of, SHORT)
         if self._topic is not None and topics.isdisjoint(self._topic.texts):
             return None
         return state
+
+    def _name_of(self, text: str) -> str | None:
+        try:
+            return self._controller.image.names.get(UUID(text))
+        except ValueError:  # a name
+            return None
 
     def __str__(self) -> str:
         """What is wanted, for a reader."""
@@ -153,22 +161,33 @@ class _Topic:
         return exchange.may_hold(self._bytes)
 
 
-def decoded(exchange: AnyExchange, topics: set[str]) -> ExchangeState:
+def decoded(
+    exchange: AnyExchange,
+    topics: set[str],
+    name_of: Callable[[str], str | None],
+    limits: Limits,
+) -> ExchangeState:
     """An exchange for a reader.
 
     :param topics: Receives the names and ids of the topics in it.
+    :param name_of: Gives the name that belongs to a topic id, None where it is not known.
     """
+    request = decoded_request(exchange, topics, limits)
+    response = decoded_response(exchange, topics, limits)
+    names = ((text, name_of(text)) for text in sorted(topics))
     return ExchangeState(
         number=exchange.number,
         time_ms=exchange.time_ms,
         answered_ms=exchange.answered_ms,
         elapsed_us=exchange.elapsed_us,
+        newest=exchange.newest,
         broker=exchange.broker_id,
         connection=exchange.connection_id,
         client_id=exchange.client_id,
         api=exchange.api.title,
         version=exchange.version,
         correlation_id=exchange.correlation_id,
-        request=decoded_request(exchange, topics),
-        response=decoded_response(exchange, topics),
+        request=request,
+        response=response,
+        topic_names={text: name for text, name in names if name is not None},
     )

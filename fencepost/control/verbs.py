@@ -12,13 +12,13 @@ from fencepost.broker.refusals import ControllerError
 from fencepost.broker.topic_plans import NewTopic
 from fencepost.control.views import FOLLOWING, partition_state, topic_state
 from fencepost.protocol.errors import ErrorCode, error_name
-from fencepost.verbs.answers import (
+from fencepost.verbs.answers.replicas import (
     CompactionState,
     FetchState,
-    PartitionState,
     ReplicaCompaction,
     StepState,
 )
+from fencepost.verbs.answers.topics import PartitionState
 from fencepost.verbs.bodies import ElectBody, HoldBody, IsolateBody, NewTopicBody, StepBody
 
 

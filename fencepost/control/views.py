@@ -22,20 +22,10 @@ from fencepost.broker.topics import offline_replicas, online_brokers
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.files.failures import StorageFailure
 from fencepost.storage.log import Log
-from fencepost.verbs.answers import (
-    BrokerState,
-    ClockState,
-    ClusterState,
-    EpochStart,
-    Following,
-    GateState,
-    PartitionState,
-    RemoteSegmentState,
-    RemoteState,
-    ReplicaState,
-    SegmentState,
-    TopicState,
-)
+from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
+from fencepost.verbs.answers.replicas import EpochStart, Following, ReplicaState, SegmentState
+from fencepost.verbs.answers.tier import RemoteSegmentState, RemoteState
+from fencepost.verbs.answers.topics import GateState, PartitionState, TopicState
 
 UNKNOWN: Final = -1
 _Doing: TypeAlias = Following | Literal["leading", "held", "offline"]

@@ -420,6 +420,37 @@ def build_batch(
     return batch
 
 
+def build_header(
+    packed: Buffer, *, count: int, base_timestamp: int, max_timestamp: int, codec: int = Codec.NONE
+) -> bytearray:
+    """The header, at base offset 0, of records that are encoded already, in a producer's batch.
+
+    :param packed: All the records, as `codec` has compressed them.
+    :param base_timestamp: What the records' timestamps are deltas of.
+    """
+    header = bytearray(HEADER_SIZE)
+    _HEADER.pack_into(
+        header,
+        0,
+        0,
+        HEADER_SIZE - LOG_OVERHEAD + len(packed),
+        NO_LEADER_EPOCH,
+        MAGIC,
+        0,
+        codec,
+        count - 1,
+        base_timestamp,
+        max_timestamp,
+        NO_PRODUCER_ID,
+        NO_PRODUCER_EPOCH,
+        NO_SEQUENCE,
+        count,
+    )
+    crc = crc32c(packed, crc32c(memoryview(header)[_CHECKSUMMED_AT:]))
+    _CRC.pack_into(header, _CRC_AT, crc)
+    return header
+
+
 def _write_record(out: bytearray, record: Record, base_offset: int, timestamp_delta: int) -> None:
     body = bytearray(1)
     write_varint(body, timestamp_delta)

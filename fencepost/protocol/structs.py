@@ -13,7 +13,7 @@ else:
     from dataclasses import dataclass
 
     # Checkers read the branch above, and so does whoever asks for types.
-    def struct(*, frozen: bool, slots: bool, kw_only: bool):  # noqa: ANN201, D103
+    def struct(*, frozen: bool, slots: bool, kw_only: bool):  # noqa: ANN201, D103  # as just said
         assert frozen
         return dataclass(slots=slots, kw_only=kw_only, unsafe_hash=True)
 

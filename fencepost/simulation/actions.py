@@ -27,7 +27,7 @@ def _serves(world: "World", action: Action) -> bool:
 
 def _produce(world: "World", action: Action) -> None:
     if _serves(world, action):
-        world.clients.produce(action.partition, action.broker, action.how, action.amount)
+        world.producers.produce(action.partition, action.broker, action.how, action.amount)
 
 
 def _consume(world: "World", action: Action) -> None:
@@ -38,6 +38,11 @@ def _consume(world: "World", action: Action) -> None:
 def _list(world: "World", action: Action) -> None:
     if _serves(world, action):
         world.clients.list_latest(action.other, action.partition, action.broker)
+
+
+def _commit(world: "World", action: Action) -> None:
+    if _serves(world, action):
+        world.clients.commit(action.other, action.partition, action.broker)
 
 
 def _delete(world: "World", action: Action) -> None:
@@ -183,6 +188,7 @@ DOES: Final[dict[Verb, _Does]] = {
     Verb.PRODUCE: _produce,
     Verb.CONSUME: _consume,
     Verb.LIST: _list,
+    Verb.COMMIT: _commit,
     Verb.DELETE: _delete,
     Verb.ELECT: _elect,
     Verb.PREFER: _prefer,

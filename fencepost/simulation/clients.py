@@ -1,4 +1,4 @@
-"""Clients inside the core: they speak messages to brokers' handlers, and hold them to the answers.
+"""Consumers and others that ask: they speak messages to handlers, and hold them to the answers.
 
 A client minds leader epochs as KIP-320 has it: it asks under the newest epoch that any broker's
 metadata told it, refuses to know an older one, and asks for metadata again when it is refused.
@@ -7,7 +7,7 @@ log parts from theirs; where Fetch can't say so (below v12) they ask OffsetForLe
 """
 
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.cluster import Cluster
@@ -16,13 +16,15 @@ from fencepost.broker.waits import Wait
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchResponse
-from fencepost.protocol.messages.produce import ProduceResponse
-from fencepost.protocol.records import Record, build_batch, iter_headers, read_header
+from fencepost.protocol.messages.offset_commit import OffsetCommitResponse
+from fencepost.protocol.records import iter_headers
 from fencepost.simulation import asking
 from fencepost.simulation import invariants as must
+from fencepost.simulation.asking import Asking
 from fencepost.simulation.history import Batches
 from fencepost.simulation.invariants import demand
-from fencepost.simulation.schedule import ACKS_ALL, Setup
+from fencepost.simulation.schedule import Setup
+from fencepost.simulation.stage import Ask
 from fencepost.simulation.watch import Watch
 
 FIRST_FETCH_WITH_DIVERGENCE: Final = 12
@@ -37,8 +39,6 @@ _ASK_ANEW: Final = frozenset(
 )
 BEGINS_AGAIN: Final = 3
 """A client that reads everything again and again."""
-_PRODUCERS: Final = 5
-_TIMESTAMP: Final = 1_700_000_000_000
 
 
 @dataclass(slots=True)
@@ -46,6 +46,7 @@ class Reader:
     """A consumer of one partition."""
 
     who: str
+    asking: Asking
     epoch: int = -1
     """Of the leader, as far as metadata told."""
     validated: int = -1
@@ -63,6 +64,7 @@ class Asker:
     """A client that asks for the latest offset of one partition again and again."""
 
     who: str
+    asking: Asking
     epoch: int = -1
     latest: int = -1
 
@@ -70,65 +72,17 @@ class Asker:
 class Clients:
     """All clients of one cluster."""
 
-    def __init__(self, cluster: Cluster, watch: Watch, setup: Setup) -> None:
+    def __init__(self, cluster: Cluster, watch: Watch, setup: Setup, ask: Ask) -> None:
         self._cluster = cluster
         self._watch = watch
+        self._ask = ask
+        self._admin = Asking(ask, "admin")
         self._fetch_version = _fetch_version(setup.fetch_version)
         self._is_gated = not setup.unclean
-        self._has_producers = setup.is_tiered
         self._readers: dict[tuple[int, int], Reader] = {}
         self._askers: dict[tuple[int, int], Asker] = {}
-        self._acknowledged: list[tuple[int, int, int, int]] = []
-        """Broker, partition, base offset and checksum of what acks=all was answered for."""
-        self._produced = 0
-        self.refused: ErrorCode = ErrorCode.NONE
-        """Of the last answer to a producer."""
-
-    # -- producing ------------------------------------------------------------------------------
-
-    def produce(self, index: int, broker_id: int, acks: str, count: int) -> None:
-        """Send so many batches of one to three records, one request each."""
-        for _ in range(count):
-            self._produced += 1
-            self._produce(index, self._cluster.brokers[broker_id], acks)
-
-    def _produce(self, index: int, broker: Broker, acks: str) -> None:
-        number = self._produced
-        value = b"%d" % number
-        records = [Record(i, _TIMESTAMP, None, value) for i in range(number % 3 + 1)]
-        batch = self._batch(records, number)
-        crc = read_header(batch).crc
-
-        def answered(answer: object) -> None:
-            partition = cast(ProduceResponse, answer).responses[0].partition_responses[0]
-            self.refused = ErrorCode(partition.error_code)
-            if acks == ACKS_ALL and not partition.error_code:
-                found = (broker.broker_id, index, partition.base_offset, crc)
-                self._acknowledged.append(found)
-
-        answer = asking.produce(broker, index, batch, acks=-1 if acks == ACKS_ALL else 1)
-        if isinstance(answer, Wait):
-            self.refused = ErrorCode.REQUEST_TIMED_OUT
-            answer.then(answered)
-        else:
-            answered(answer)
-
-    def _batch(self, records: list[Record], number: int) -> bytearray:
-        """With a tier producers take turns, each time in a new epoch, where any sequence may begin.
-
-        Without one nobody asks what is known of them.
-        """
-        if not self._has_producers:
-            return build_batch(records)
-        epoch, producer_id = divmod(number, _PRODUCERS)
-        return build_batch(records, producer_id=producer_id, producer_epoch=epoch, base_sequence=0)
-
-    def check_acknowledged(self) -> None:
-        """Hold the cluster to the answers of acks=all that came since; the logs are looked at."""
-        if self._acknowledged:
-            for acknowledged in self._acknowledged:
-                self._watch.see_acknowledged(*acknowledged)
-            self._acknowledged.clear()
+        self._coordinators: dict[str, int] = {}
+        """Of each group, as far as a broker told."""
 
     # -- consuming ------------------------------------------------------------------------------
 
@@ -138,10 +92,12 @@ class Clients:
         reader = self._readers.get((client, index))
         if reader is None:
             reader = self._readers[client, index] = Reader(
-                f"c{client} of p{index}", begins_again=client == BEGINS_AGAIN
+                f"c{client} of p{index}",
+                Asking(self._ask, f"consumer-{client}"),
+                begins_again=client == BEGINS_AGAIN,
             )
         if reader.epoch < 0:
-            reader.epoch = self._epoch_at(broker, index, reader.epoch)
+            self._renew(reader, broker, index)
         if not self._is_sound(reader, broker, index):
             return
         answer = self._fetch(reader, broker, index)
@@ -161,7 +117,7 @@ class Clients:
     ) -> None:
         answer = response.responses[0].partitions[0]
         if answer.error_code in _ASK_ANEW:
-            reader.epoch = self._epoch_at(broker, index, reader.epoch)
+            self._renew(reader, broker, index)
         elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._reset(reader, broker, index)
         elif answer.diverging_epoch.epoch >= 0:
@@ -177,7 +133,7 @@ class Clients:
         reader.asked += 1
         tip = reader.read.tip
         knows_last = self._fetch_version >= FIRST_FETCH_WITH_DIVERGENCE
-        return asking.fetch(
+        return reader.asking.fetch(
             broker,
             index,
             self._fetch_version,
@@ -225,9 +181,9 @@ class Clients:
         """Ask where the epoch of the last batch read ends, and whether that may be relied on."""
         tip = reader.read.tip
         if tip is not None:
-            end = asking.epoch_end(broker, index, epoch=reader.epoch, asked=tip.epoch)
+            end = reader.asking.epoch_end(broker, index, epoch=reader.epoch, asked=tip.epoch)
             if end.error_code in _ASK_ANEW:
-                reader.epoch = self._epoch_at(broker, index, reader.epoch)
+                self._renew(reader, broker, index)
             if end.error_code or end.end_offset < 0:
                 return False
             self._go_back(reader, end.leader_epoch, end.end_offset)
@@ -244,9 +200,41 @@ class Clients:
 
     def _reset(self, reader: Reader, broker: Broker, index: int) -> None:
         """Begin anew at the log start, as ``auto.offset.reset=earliest`` has it."""
-        found = asking.list_offset(broker, index, asking.EARLIEST, epoch=reader.epoch)
+        found = reader.asking.list_offset(broker, index, asking.EARLIEST, epoch=reader.epoch)
         if not found.error_code:
             reader.read.begin_at(found.offset)
+
+    # -- committing -----------------------------------------------------------------------------
+
+    def commit(self, client: int, index: int, broker_id: int) -> None:
+        """Commit how far a consumer has come, and ask what is committed.
+
+        :param broker_id: Who is asked for the coordinator, where it is not known.
+        """
+        reader, group = self._readers.get((client, index)), f"group-{client}"
+        if reader is None:
+            return
+        node = self._coordinators.get(group)
+        if node is None:
+            node = reader.asking.coordinator(self._cluster.brokers[broker_id], group)
+        coordinator = self._cluster.brokers.get(node)
+        if coordinator is None or not coordinator.running:
+            self._coordinators.pop(group, None)
+            return
+        self._coordinators[group] = node
+
+        def answered(response: OffsetCommitResponse | None) -> None:
+            if response is None or response.topics[0].partitions[0].error_code:
+                self._coordinators.pop(group, None)
+
+        tip, end = reader.read.tip, reader.read.end
+        epoch = asking.NO_EPOCH if tip is None else tip.epoch
+        reader.asking.committed(coordinator, group, index)
+        answer = reader.asking.commit(coordinator, group, index, offset=end, epoch=epoch)
+        if isinstance(answer, Wait):
+            answer.then(answered)
+        else:
+            answered(answer)
 
     # -- offsets --------------------------------------------------------------------------------
 
@@ -255,12 +243,14 @@ class Clients:
         broker = self._cluster.brokers[broker_id]
         asker = self._askers.get((client, index))
         if asker is None:
-            asker = self._askers[client, index] = Asker(f"c{client} of p{index}")
+            asker = self._askers[client, index] = Asker(
+                f"c{client} of p{index}", Asking(self._ask, f"asker-{client}")
+            )
         if asker.epoch < 0:
-            asker.epoch = self._epoch_at(broker, index, asker.epoch)
-        found = asking.list_offset(broker, index, asking.LATEST, epoch=asker.epoch)
+            self._renew(asker, broker, index)
+        found = asker.asking.list_offset(broker, index, asking.LATEST, epoch=asker.epoch)
         if found.error_code in _ASK_ANEW:
-            asker.epoch = self._epoch_at(broker, index, asker.epoch)
+            self._renew(asker, broker, index)
         elif not found.error_code:
             if self._is_gated and not self._watch.partitions[index].tainted:
                 demand(must.latest_offsets_never_go_back, asker.who, asker.latest, found.offset)
@@ -269,7 +259,7 @@ class Clients:
 
     def delete(self, index: int, broker_id: int) -> None:
         """Delete all records below the high watermark."""
-        asking.delete_records(self._cluster.brokers[broker_id], index)
+        self._admin.delete_records(self._cluster.brokers[broker_id], index)
 
     def reassign(self, index: int, target: tuple[int, ...] | None) -> None:
         """Give a partition other replicas, or None: those that it had; by any broker that can."""
@@ -279,13 +269,13 @@ class Clients:
         )
         broker = next(able, None)
         if broker is not None:
-            asking.reassign(broker, index, target)
+            self._admin.reassign(broker, index, target)
 
     # -- metadata -------------------------------------------------------------------------------
 
-    def _epoch_at(self, broker: Broker, index: int, known: int) -> int:
-        """The leader epoch of a broker's metadata, unless an older one than is known."""
-        return max(known, asking.leader_epoch(broker, index))
+    def _renew(self, client: Reader | Asker, broker: Broker, index: int) -> None:
+        """Take over the leader epoch of a broker's metadata, unless an older one than is known."""
+        client.epoch = max(client.epoch, client.asking.leader_epoch(broker, index))
 
 
 def _fetch_version(ceiling: int) -> int:

@@ -64,6 +64,8 @@ _FIRST_FETCH_WITH_TIER: Final = 14
 _FAULTY: Final = (0, 0, 0, 2, 6)
 """How often followers meet faults."""
 _REPAIRS: Final = {Verb.START: 6, Verb.REJOIN: 5, Verb.RELEASE: 4}
+_CHECKS: Final = 0.3
+"""Share of the topics that check expected offsets."""
 _RISKY_SHARE: Final = 0.3
 """Of seeds that may lose data: by unclean elections, or disks."""
 
@@ -81,7 +83,9 @@ def draw_setup(seed: int, rng: random.Random) -> Setup:
         unclean=rng.random() < 0.08,
         fetch_version=rng.choice(FETCH_CEILINGS),
     )
-    # From chances of its own: seeds without a tier do what they did before there was any.
+    # From chances of their own: seeds without them do what they did before there were any.
+    if random.Random(f"checks {seed}").random() < _CHECKS:
+        setup = replace(setup, checks_offsets=True)
     tier = random.Random(f"tiers {seed}").choice(_TIERS)
     if tier == NO_TIER:
         return setup
@@ -299,6 +303,7 @@ _MAKES: Final[dict[Verb, Callable[[Dice, Verb], Action]]] = {
     Verb.PRODUCE: _produce,
     Verb.CONSUME: _of_client,
     Verb.LIST: _of_client,
+    Verb.COMMIT: _of_client,
     Verb.DELETE: _at_leader,
     Verb.ELECT: _elect,
     Verb.PREFER: _of_partition,

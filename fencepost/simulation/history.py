@@ -115,9 +115,11 @@ class History:
         "batches",
         "committed",
         "deleted",
+        "expected",
         "index",
         "leaders",
         "lost_until",
+        "refused",
         "tainted",
         "thinned",
     )
@@ -141,6 +143,11 @@ class History:
         """Whether a replica has lost its disk, or has gone in a reassignment."""
         self.lost_until = 0
         """Exclusive end of what the tier has lost: nobody knows what it still has before."""
+
+        self.expected: dict[int, int] = {}
+        """The base offset that a producer states for a batch, by the batch's checksum."""
+        self.refused: set[int] = set()
+        """Checksums of the batches that no log may have: their producer was told so."""
 
     def taint(self, reason: str) -> None:
         """From now on records may be lost."""

@@ -122,6 +122,21 @@ def offsets_are_contiguous(where: str, end: int, base_offset: int, copied: bool)
     return f"{where}: a batch from {base_offset} in a log that ends at {end}"
 
 
+def records_lie_where_they_are_expected(history: History, base_offset: int, crc: int) -> Problem:
+    """A batch whose producer states an offset is appended there or nowhere (KIP-27)."""
+    expected = history.expected.get(crc, base_offset)
+    if expected == base_offset:
+        return None
+    return f"p{history.index}: a batch at {base_offset} that was expected at {expected}"
+
+
+def refused_publishes_leave_nothing(history: History, base_offset: int, crc: int) -> Problem:
+    """Nothing is appended of a request that is refused for its expected offsets (KIP-27)."""
+    if crc not in history.refused:
+        return None
+    return f"p{history.index}: a batch at {base_offset} whose producer was told that it was refused"
+
+
 def epochs_in_a_log_only_rise(where: str, log: Batches, epoch: int) -> Problem:
     """No batch in a log is of an older leader epoch than the one before it."""
     if not log.all or log.all[-1].epoch <= epoch:
@@ -352,16 +367,24 @@ def followers_know_the_producers_of_the_tier(
 ) -> Problem:
     """A follower that begins behind the tier knows the producers as its leader did there.
 
+    What was deleted need not be known, nor be right: the leader can't tell a follower where their
+    logs parted before its own log start, so that the follower keeps what it has of that.
+
     :param known: Epoch and last offset of each producer.
     :param expected: Each producer's last batch.
-    :param first: Of producers whose last batch lies before, nothing need be known.
+    :param first: The log start, in the follower's log or in the leader's.
     """
     for producer_id, batch in expected.items():
         assert batch.producer is not None
         wanted = (batch.producer[1], batch.next_offset - 1)
-        if known.get(producer_id, wanted if batch.next_offset <= first else None) != wanted:
-            return f"{where}: of producer {producer_id} known is {known.get(producer_id)}: {batch}"
-    strangers = known.keys() - expected.keys()
+        found = known.get(producer_id)
+        if found != wanted and max(wanted[1], found[1] if found else 0) >= first:
+            return f"{where}: of producer {producer_id} known is {found}: {batch}"
+    strangers = [
+        producer_id
+        for producer_id, (_, last) in known.items()
+        if producer_id not in expected and last >= first
+    ]
     return f"{where}: nobody knows producers {sorted(strangers)}" if strangers else None
 
 
@@ -426,6 +449,8 @@ INVARIANTS: Final[tuple[Callable[..., Problem], ...]] = (
     acknowledged_records_are_not_lost,
     leaders_never_truncate,
     offsets_are_contiguous,
+    records_lie_where_they_are_expected,
+    refused_publishes_leave_nothing,
     epochs_in_a_log_only_rise,
     followers_copy_what_leaders_wrote,
     truncated_logs_are_prefixes,

@@ -58,15 +58,7 @@ def describe(outcome: Outcome, smallest: Outcome) -> str:
         return "every invariant held"
     long, short = len(outcome.schedule.actions), len(smallest.schedule.actions)
     lines = [
-        f"{failure.invariant} broke at step {long}",
-        f"  must hold: {meaning(failure.invariant)}",
-        *textwrap.wrap(
-            f"seen:      {failure.seen}",
-            _WIDTH,
-            initial_indent="  ",
-            subsequent_indent=" " * 13,
-            break_on_hyphens=False,
-        ),
+        *_told(failure, long),
         f"  a minimal schedule, {short} of {long} actions, after which was seen:",
         *textwrap.wrap(
             small.seen,
@@ -78,6 +70,27 @@ def describe(outcome: Outcome, smallest: Outcome) -> str:
         textwrap.indent(str(smallest.schedule), "    "),
     ]
     return "\n".join(lines)
+
+
+def told(outcome: Outcome) -> str:
+    """An invariant that broke: what must hold, and what was seen."""
+    if outcome.failure is None:
+        return "every invariant held"
+    return "\n".join(_told(outcome.failure, len(outcome.schedule.actions)))
+
+
+def _told(failure: Failure, step: int) -> list[str]:
+    return [
+        f"{failure.invariant} broke at step {step}",
+        f"  must hold: {meaning(failure.invariant)}",
+        *textwrap.wrap(
+            f"seen:      {failure.seen}",
+            _WIDTH,
+            initial_indent="  ",
+            subsequent_indent=" " * 13,
+            break_on_hyphens=False,
+        ),
+    ]
 
 
 def meaning(invariant: str) -> str:

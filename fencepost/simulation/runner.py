@@ -49,22 +49,27 @@ def run_seed(seed: int, steps: int = DEFAULT_STEPS) -> Outcome:
     """Let a seed decide everything."""
     rng = random.Random(seed)
     world = World(draw_setup(seed, rng))
-    return _play(world, Dice(rng, world).throw(steps))
+    return play(world, Dice(rng, world).throw(steps))
 
 
 def replay(schedule: Schedule) -> Outcome:
     """Do what a schedule says; what makes no sense in its place does nothing."""
-    return _play(World(schedule.setup), schedule.actions)
+    return play(World(schedule.setup), schedule.actions)
 
 
-def _play(world: World, actions: Iterable[Action]) -> Outcome:
+def play(world: World, actions: Iterable[Action], *, heals: bool = True) -> Outcome:
+    """Perform actions as they come.
+
+    :param heals: Whether all is mended in the end, and has to be as good as new then.
+    """
     done: list[Action] = []
     failure = None
     try:
         for action in actions:
             done.append(action)
             world.perform(action)
-        world.heal()
+        if heals:
+            world.heal()
     except Broken as broken:
         failure = Failure(invariant=broken.invariant, seen=broken.seen)
     except Exception as bug:  # noqa: BLE001 - whatever fails is what the run is for

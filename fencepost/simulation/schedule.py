@@ -49,6 +49,8 @@ class Verb(StrEnum):
     """A consumer fetches where it is, under the leader epoch that it knows."""
     LIST = "list"
     """A client asks for the latest offset, under the leader epoch that it knows."""
+    COMMIT = "commit"
+    """A consumer commits where it is, and asks what was committed before."""
     DELETE = "delete"
     """A client deletes records up to the high watermark."""
     ELECT = "elect"
@@ -110,6 +112,7 @@ FORMS: Final[dict[Verb, str]] = {
     Verb.PRODUCE: "p{partition} to {broker} acks={how} x{amount}",
     Verb.CONSUME: "c{other} p{partition} from {broker}",
     Verb.LIST: "c{other} p{partition} from {broker}",
+    Verb.COMMIT: "c{other} p{partition} from {broker}",
     Verb.DELETE: "p{partition} at {broker}",
     Verb.ELECT: "p{partition} {broker} {how}",
     Verb.PREFER: "p{partition}",
@@ -177,6 +180,9 @@ class Setup:
     tier: str = NO_TIER
     """Whether the topic is tiered, and where new followers start then; see `TIERS`."""
 
+    checks_offsets: bool = False
+    """``check.expected.offsets``: producers state where they believe the log to end (KIP-27)."""
+
     @property
     def is_tiered(self) -> bool:
         """Whether the topic has a remote tier."""
@@ -192,12 +198,14 @@ class Setup:
             unclean="yes" if self.unclean else "no",
             fetch_version=self.fetch_version,
             tier=f" tier={self.tier}" if self.is_tiered else "",
+            check=_CHECK if self.checks_offsets else "",
         )
 
 
+_CHECK: Final = " check=yes"
 _SETUP: Final = (
     "cluster seed={seed} brokers={brokers} partitions={partitions} replicas={replication_factor}"
-    " min.insync={min_insync_replicas} unclean={unclean} fetch={fetch_version}{tier}"
+    " min.insync={min_insync_replicas} unclean={unclean} fetch={fetch_version}{tier}{check}"
 )
 
 
@@ -239,8 +247,9 @@ def parse_setup(line: str) -> Setup:
     tier = (fields.pop("tier") or f" tier={NO_TIER}").removeprefix(" tier=")
     if tier not in TIERS:
         raise ScheduleError(f"tier is one of {', '.join(TIERS)}: {line!r}")
+    checks = fields.pop("check") is not None
     numbers = {name: int(text) for name, text in fields.items()}
-    return Setup(**numbers, unclean=unclean == "yes", tier=tier)
+    return Setup(**numbers, unclean=unclean == "yes", tier=tier, checks_offsets=checks)
 
 
 def parse_action(line: str) -> Action:
@@ -280,5 +289,6 @@ def _as_shown(verb: Verb) -> str:
 
 _PATTERNS: Final = {verb: _pattern(form) for verb, form in FORMS.items()}
 _PATTERN_OF_SETUP: Final = re.compile(
-    _pattern(_SETUP.removesuffix("{tier}")).pattern + r"(?P<tier> tier=\S+)?"
+    _pattern(_SETUP.removesuffix("{tier}{check}")).pattern
+    + rf"(?P<tier> tier=\S+)?(?P<check>{_CHECK})?"
 )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from fencepost.broker.broker import Broker
 from fencepost.broker.cluster import Cluster
+from fencepost.broker.events import Kind
 from fencepost.broker.replica import Replica
 from fencepost.protocol.records import iter_headers
 from fencepost.simulation import invariants as must
@@ -103,6 +104,7 @@ class TierWatch:
                 segment = RemoteSegment.from_json(self._objects.objects[key])
                 history.lost_until = max(history.lost_until, segment.end_offset + 1)
         self._objects.lose(sorted(keys))
+        self._cluster.events.emit(Kind.TIER_LOST, topic=TOPIC, partition=index, objects=len(keys))
 
     def _see_object(self, key: str) -> None:
         stem, _, suffix = key.rpartition(".")

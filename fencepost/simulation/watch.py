@@ -97,7 +97,9 @@ class Watch:
     def _look_closely(self, broker: Broker, history: History, seen: Seen, replica: Replica) -> None:
         if replica.log is not seen.log:
             seen.log = replica.log
-            seen.model.begin_at(replica.log.local_log_start_offset)
+            # In files a crash may forget where the log starts: what was deleted may be there again.
+            known = min(seen.model.start, replica.log.log_end_offset)
+            seen.model.begin_at(max(replica.log.local_log_start_offset, known))
             seen.end = seen.model.end
         seen.model.forget_before(replica.log.local_log_start_offset)
         led_before = seen.replica is replica and seen.epoch == replica.leader_epoch
@@ -168,6 +170,8 @@ class Watch:
 
         batch = history.batches.get((epoch, base_offset))
         if batch is None and replica.is_leader and epoch == replica.leader_epoch:
+            demand(must.refused_publishes_leave_nothing, history, base_offset, crc)
+            demand(must.records_lie_where_they_are_expected, history, base_offset, crc)
             producer = (header.producer_id, header.producer_epoch)
             batch = history.record(epoch, base_offset, header.next_offset, crc, model, producer)
         demand(must.followers_copy_what_leaders_wrote, where, batch, epoch, base_offset, crc)
@@ -335,7 +339,8 @@ class Watch:
                 self._look_through(self._seen[broker_id][index], replica.log)
 
     def _look_through(self, seen: Seen, log: Log) -> None:
-        start, end, held = log.local_log_start_offset, log.log_end_offset, []
+        end, held = log.log_end_offset, []
+        start = max(log.local_log_start_offset, seen.model.start)
         at = start
         while at < end:
             found = log.read(at, max_bytes=_ALL_AT_ONCE, upper_bound=end, min_one_batch=True)

@@ -14,6 +14,7 @@ from fencepost.simulation.actions import BY_CLIENTS, DOES
 from fencepost.simulation.clients import Clients
 from fencepost.simulation.invariants import demand
 from fencepost.simulation.links import Links
+from fencepost.simulation.producing import Producers
 from fencepost.simulation.schedule import (
     ACKS_ALL,
     DONE,
@@ -24,6 +25,7 @@ from fencepost.simulation.schedule import (
     Setup,
     Verb,
 )
+from fencepost.simulation.stage import IN_MEMORY, Stage
 from fencepost.simulation.tier import SimulatedObjects
 from fencepost.simulation.watch import Watch
 
@@ -39,6 +41,7 @@ _TIERED_TOPIC: Final = {
     "local.retention.bytes": "700",
 }
 """Some thirty batches, and some ten of them in the local log."""
+_CHECKING_TOPIC: Final = {"check.expected.offsets": "true"}
 _TIERED: Final = {
     "remote.log.storage.system.enable": "true",
     "remote.log.manager.task.interval.ms": "20000",
@@ -49,7 +52,7 @@ _CONFIGS: Final = {"log.cleaner.enable": "false", "log.cleaner.backoff.ms": "864
 class World:
     """One cluster, with what watches it. Actions that make no sense in its state do nothing."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, stage: Stage = IN_MEMORY) -> None:
         self.setup = setup
         self.clock = ManualClock()
         self.links = Links()
@@ -57,11 +60,14 @@ class World:
         """How many have arrived."""
         self.objects = SimulatedObjects()
         self.cluster: Cluster = Cluster(
-            _options(setup),
+            _options(setup, stage),
             self.clock,
             self.links.carry,
+            data_dir=stage.data_dir,
             make_objects=lambda _scheduler: self.objects,
         )
+        if stage.follow is not None:
+            stage.follow(self.cluster)
         while (link := self.links.first()) is not None:
             self.links.deliver(link)
             self.cluster.scheduler.run_due()
@@ -74,7 +80,8 @@ class World:
         self.watch.may_be_unclean = setup.unclean
         self.links.controller_speaks = self.watch.look_at_controller
         self.watch.look_at_all()
-        self.clients = Clients(self.cluster, self.watch, setup)
+        self.clients = Clients(self.cluster, self.watch, setup, stage.ask)
+        self.producers = Producers(self.cluster, self.watch, setup, stage)
 
     def perform(self, action: Action) -> None:
         """Take one step, and look at what came of it.
@@ -89,7 +96,7 @@ class World:
         self.cluster.scheduler.run_due()
         if action.verb in BY_CLIENTS:
             self.watch.look_at(action.broker)
-            self.clients.check_acknowledged()
+            self.producers.check_acknowledged()
         else:
             self.look()
 
@@ -107,10 +114,10 @@ class World:
         self.settle()
         self.watch.look_at_the_end()
         for index, partition in enumerate(self.cluster.controller.image.topics[TOPIC].partitions):
-            self.clients.produce(index, partition.leader, ACKS_ALL, 1)
+            self.producers.produce(index, partition.leader, ACKS_ALL, 1)
             self.look()
             self.settle()
-            refused = self.clients.refused
+            refused = self.producers.refused
             demand(must.healed_partitions_take_records, index, refused.name if refused else None)
 
     # -- steps ----------------------------------------------------------------------------------
@@ -122,7 +129,7 @@ class World:
             self.messages += 1
             self.cluster.scheduler.run_due()
             self.watch.look(link)
-            self.clients.check_acknowledged()
+            self.producers.check_acknowledged()
         self.watch.via = None
 
     def settle(self) -> None:
@@ -144,7 +151,7 @@ class World:
     def look(self) -> None:
         """See what has changed, and whether all of it is right."""
         self.watch.look_at_all()
-        self.clients.check_acknowledged()
+        self.producers.check_acknowledged()
 
     def runs(self, broker_id: int) -> bool:
         """Whether there is such a broker, and it runs."""
@@ -152,9 +159,9 @@ class World:
         return broker is not None and broker.running
 
 
-def _options(setup: Setup) -> ClusterOptions:
+def _options(setup: Setup, stage: Stage) -> ClusterOptions:
     count = setup.brokers
-    configs = dict(_CONFIGS)
+    configs = {**_CONFIGS, **stage.configs}
     if setup.unclean:
         configs["unclean.leader.election.enable"] = "true"
     if setup.is_tiered:
@@ -170,6 +177,8 @@ def _options(setup: Setup) -> ClusterOptions:
         configs={
             "min.insync.replicas": str(setup.min_insync_replicas),
             **(_TIERED_TOPIC if setup.is_tiered else {}),
+            **(_CHECKING_TOPIC if setup.checks_offsets else {}),
+            **stage.topic_configs,
         },
     )
     return ClusterOptions(

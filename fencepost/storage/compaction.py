@@ -13,6 +13,7 @@ kept it; the batch says until when in its base timestamp (KIP-534). Transaction 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.records import (
@@ -42,9 +43,22 @@ class Cleanable:
     end: int
 
 
+class Cleaned(NamedTuple):
+    """What a round makes.
+
+    :ivar segments: They take the place of the cleanable ones.
+    :ivar expired: Keys that nothing is left of, and the offset of the tombstone that was their
+        last record.
+    """
+
+    segments: list[LogSegment]
+    expired: dict[bytes, int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Round:
     latest: Mapping[bytes, int]
+    expired: dict[bytes, int]
     keep_headers_of: Container[int]
     now_ms: int
     delete_retention_ms: int
@@ -105,8 +119,8 @@ def clean(
     now_ms: int,
     producer_offsets: Mapping[int, int],
     create: Callable[[LogSegment], LogSegment],
-) -> list[LogSegment]:
-    """The segments that take the place of the cleanable ones.
+) -> Cleaned:
+    """Make the segments that take the place of the cleanable ones.
 
     :param producer_offsets: Per active producer the offset of its last record.
     :param create: Makes an empty segment that begins where the given one does.
@@ -114,6 +128,7 @@ def clean(
     segments = cleanable.segments
     this_round = _Round(
         latest=_latest_offsets(segments[cleanable.dirty :]),
+        expired={},
         keep_headers_of={*producer_offsets.values(), _last_offset(segments)},
         now_ms=now_ms,
         delete_retention_ms=config.delete_retention_ms,
@@ -122,7 +137,8 @@ def clean(
         _clean_group(group, this_round, create) for group in _groups(segments, config.segment_bytes)
     ]
     # The first stays without a batch too: the log begins with it.
-    return cleaned[:1] + [segment for segment in cleaned[1:] if not segment.is_empty]
+    left = cleaned[:1] + [segment for segment in cleaned[1:] if not segment.is_empty]
+    return Cleaned(left, this_round.expired)
 
 
 def _last_offset(segments: Sequence[LogSegment]) -> int:
@@ -186,7 +202,7 @@ def _clean_batch(buffer: Buffer, header: BatchHeader, this_round: _Round) -> Buf
         return buffer
     horizon = header.delete_horizon_ms
     tombstones_expired = horizon is not None and this_round.now_ms >= horizon
-    kept = [r for r in records if _stays(r, this_round.latest, tombstones_expired)]
+    kept = [r for r in records if _stays(r, this_round, tombstones_expired=tombstones_expired)]
     if not kept:
         return _bare(header) if header.last_offset in this_round.keep_headers_of else None
     if horizon is None and any(record.value is None for record in kept):
@@ -196,10 +212,13 @@ def _clean_batch(buffer: Buffer, header: BatchHeader, this_round: _Round) -> Buf
     return _rebuilt(header, kept, horizon)
 
 
-def _stays(record: Record, latest: Mapping[bytes, int], tombstones_expired: bool) -> bool:
-    if record.key is None or record.offset < latest.get(record.key, -1):
+def _stays(record: Record, this_round: _Round, *, tombstones_expired: bool) -> bool:
+    if record.key is None or record.offset < this_round.latest.get(record.key, -1):
         return False
-    return record.value is not None or not tombstones_expired
+    if record.value is None and tombstones_expired:
+        this_round.expired[record.key] = record.offset
+        return False
+    return True
 
 
 def _rebuilt(header: BatchHeader, records: Sequence[Record], horizon: int | None) -> bytearray:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from fencepost.protocol.errors import ErrorCode
+
 MAX_LONG: Final = 2**63 - 1
 HOUR_MS: Final = 3_600_000
 INHERITED: Final = -2
@@ -16,6 +18,24 @@ class TimestampType(StrEnum):
 
     CREATE_TIME = "CreateTime"
     LOG_APPEND_TIME = "LogAppendTime"
+
+
+class ExpectedOffsetsSource(StrEnum):
+    """Values of ``check.expected.offsets.source``: where a record's expected offset stands."""
+
+    BATCH = "batch"
+    """Base offset and offset delta, as KIP-27 has it."""
+    HEADER = "header"
+    """The record header ``expected-offset``, which every client can send."""
+
+
+class ExpectedOffsetsScope(StrEnum):
+    """Values of ``check.expected.offsets.scope``: what an expected offset is compared with."""
+
+    PARTITION = "partition"
+    """It has to be the upcoming offset of the partition."""
+    KEY = "key"
+    """It has to be beyond the last offset of the record's key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +68,10 @@ class LogConfig:
     delete_retention_ms: int = DAY_MS
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = MAX_LONG
+    check_expected_offsets: bool = False
+    check_expected_offsets_source: ExpectedOffsetsSource = ExpectedOffsetsSource.BATCH
+    check_expected_offsets_scope: ExpectedOffsetsScope = ExpectedOffsetsScope.PARTITION
+    check_expected_offsets_error_code: int = ErrorCode.EXPECTED_OFFSET_MISMATCH
     remote_storage_enable: bool = False
     remote_log_copy_disable: bool = False
     remote_log_delete_on_disable: bool = False
@@ -61,6 +85,21 @@ class LogConfig:
     producer_id_expiration_ms: int = DAY_MS
     require_zero_base_offset: bool = False
     validate_records: bool = False
+
+    @property
+    def checks_keys(self) -> bool:
+        """Whether appends are compared with the last offset of their key (KIP-27)."""
+        is_key = self.check_expected_offsets_scope is ExpectedOffsetsScope.KEY
+        return self.check_expected_offsets and is_key
+
+    @property
+    def refuses_base_offsets(self) -> bool:
+        """Whether a produced batch has to have the base offset 0, as it says nothing."""
+        says_something = (
+            self.check_expected_offsets
+            and self.check_expected_offsets_source is ExpectedOffsetsSource.BATCH
+        )
+        return self.require_zero_base_offset and not says_something
 
     @property
     def is_copied(self) -> bool:

@@ -16,8 +16,8 @@ from fencepost.protocol.records import (
     read_header,
     stamp_timestamps,
 )
+from fencepost.storage.appends import AppendOrigin, AppendRejected
 from fencepost.storage.config import LogConfig
-from fencepost.storage.log import AppendOrigin, AppendRejected
 from fencepost.storage.validation import (
     check_client_batch,
     check_records,
@@ -45,7 +45,7 @@ def prepare(
     allow_zstd: bool,
     log_start_offset: int,
 ) -> Ready | AppendRejected:
-    """Check one batch against a log's config and bring it into the form that the log keeps.
+    """Check the one batch of a request against a log's config, and make it what the log keeps.
 
     :param name: Topic and partition, for messages.
     :param log_start_offset: For the answers that state it.
@@ -57,6 +57,28 @@ def prepare(
     rejected = check_size_and_crc(batch, header, config, log_start_offset)
     if rejected is not None:
         return rejected
+    return make_ready(
+        batch,
+        header,
+        config,
+        name=name,
+        now_ms=now_ms,
+        origin=origin,
+        log_start_offset=log_start_offset,
+    )
+
+
+def make_ready(
+    batch: Buffer,
+    header: BatchHeader,
+    config: LogConfig,
+    *,
+    name: str,
+    now_ms: int,
+    origin: AppendOrigin,
+    log_start_offset: int,
+) -> Ready | AppendRejected:
+    """What `prepare` does with a batch that is whole, small enough and undamaged."""
     parsed = (
         _checked_records(batch, header, config, name, now_ms, log_start_offset)
         if origin is AppendOrigin.CLIENT

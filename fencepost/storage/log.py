@@ -1,62 +1,21 @@
 """What a replica asks of its log, and the values that it answers with.
 
 A log answers a protocol error as a value (`AppendRejected`); `OffsetOutOfRange` is an exception
-because a read has nothing else to say. The values on the way of every append and read are named
-tuples: a frozen dataclass costs four times as much to make.
+because a read has nothing else to say. The values on the way of every append (`storage.appends`)
+and read are named tuples: a frozen dataclass costs four times as much to make.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
 from fencepost.protocol.buffers import Buffer
-from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.records import BatchHeader
+from fencepost.storage.appends import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.config import LogConfig
 from fencepost.storage.epochs import EpochEndOffset, EpochEntry
-from fencepost.storage.producers import BatchMetadata, ProducerView
+from fencepost.storage.producers import ProducerView
 from fencepost.storage.segment import SegmentView
-
-
-class AppendOrigin(Enum):
-    """Who appends as leader, which decides how much is checked."""
-
-    CLIENT = auto()
-    """A produce request: everything is checked."""
-    COORDINATOR = auto()
-    """A group or transaction coordinator: it numbers no sequences and may write markers."""
-
-
-class AppendResult(NamedTuple):
-    """What was appended; offsets are inclusive, times in ms.
-
-    With `duplicate` nothing was: the offsets are those of the batch that the log holds already,
-    and `log_append_time_ms` is its max timestamp whatever the timestamp type, as Kafka answers.
-    """
-
-    first_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    log_start_offset: int
-    duplicate: bool
-    records_count: int
-    max_timestamp: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendRejected:
-    """Why nothing was appended.
-
-    :ivar message: For the answer's ErrorMessage; None where Kafka leaves it to the error code.
-    :ivar record_errors: Index in the batch and message of each record at fault (v8+).
-    :ivar log_start_offset: For the answer; -1 where the batch was refused before the log looked.
-    """
-
-    error: ErrorCode
-    message: str | None = None
-    record_errors: tuple[tuple[int, str], ...] = ()
-    log_start_offset: int = -1
+from fencepost.storage.staging import Staged, Staging
 
 
 class ReadResult(NamedTuple):
@@ -164,11 +123,14 @@ class Log(Protocol):
         :param allow_zstd: Whether the request's version may carry zstd (Produce v7+).
         """
 
-    def find_duplicate(self, header: BatchHeader) -> BatchMetadata | None:
-        """The batch held that a client's batch repeats, None where it repeats none.
+    def stage(self, *, now_ms: int) -> Staging:
+        """Begin to check what a client's request has for this log (KIP-27).
 
-        Conditional publish asks before it compares offsets (KIP-27).
+        It is of use until anything else is appended or truncated.
         """
+
+    def append_staged(self, staged: Staged, *, leader_epoch: int, now_ms: int) -> AppendResult:
+        """Append as leader what `stage` has checked, in the order in which it was taken."""
 
     def append_as_follower(self, records: Sequence[Buffer], *, now_ms: int) -> AppendResult:
         """Keep batches as their leader sent them; a partial one at an end is left out.

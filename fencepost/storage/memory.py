@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import final
 
 from fencepost.storage.config import LogConfig
+from fencepost.storage.contents import LogContents
 from fencepost.storage.memory_segment import MemorySegment
 from fencepost.storage.producers import ProducerView
 from fencepost.storage.segment import LogSegment
-from fencepost.storage.segmented import LogContents, SegmentedLog
+from fencepost.storage.segmented import SegmentedLog
 
 
 class MemorySegments:

@@ -98,12 +98,17 @@ class ProducerStates:
                 return batch
         return None
 
-    def refusal(self, header: BatchHeader, *, check_sequence: bool) -> ErrorCode | None:
+    def refusal(
+        self, header: BatchHeader, *, check_sequence: bool, after: BatchHeader | None = None
+    ) -> ErrorCode | None:
         """Why the batch, which is no duplicate, may not be appended next; None where it may.
 
         :param check_sequence: Whether its sequence must follow on the last one. Coordinators
             number nothing; of theirs only the epoch is checked.
+        :param after: A batch of the same producer that was not refused and comes before it.
         """
+        if after is not None:
+            return _refusal_after(after, header)
         producer = self._producers.get(header.producer_id)
         if producer is None:
             return None
@@ -224,3 +229,11 @@ def _follows(producer: _Producer, header: BatchHeader) -> bool:
         return first == 0
     last = producer.batches[-1].last_sequence if producer.batches else NO_SEQUENCE
     return first == last + 1 or (first == 0 and last == MAX_SEQUENCE)
+
+
+def _refusal_after(before: BatchHeader, header: BatchHeader) -> ErrorCode | None:
+    if header.producer_epoch < before.producer_epoch:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    is_same = header.producer_epoch == before.producer_epoch
+    follows = increment_sequence(before.last_sequence, 1) if is_same else 0
+    return None if header.base_sequence == follows else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

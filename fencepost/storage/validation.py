@@ -6,6 +6,7 @@ where one of them may be at fault: keys on a compacted topic, timestamps out of 
 `LogConfig.validate_records`.
 """
 
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from fencepost.protocol.buffers import Buffer
@@ -25,15 +26,19 @@ from fencepost.protocol.records import (
     iter_records,
     read_header,
 )
+from fencepost.storage.appends import AppendRejected
 from fencepost.storage.config import MAX_LONG, LogConfig
-from fencepost.storage.log import AppendRejected
 
 _SHOWN: Final = 3
 
 _Fault: TypeAlias = tuple[ErrorCode, str]
 
 
-def open_batch(records: Buffer, *, allow_zstd: bool) -> tuple[Buffer, BatchHeader] | AppendRejected:
+Opened: TypeAlias = tuple[Buffer, BatchHeader]
+"""A batch that is whole, and its header."""
+
+
+def open_batch(records: Buffer, *, allow_zstd: bool) -> Opened | AppendRejected:
     """The one batch that a request holds for a partition, and its header.
 
     Bytes behind it that begin no further batch are cut off, as Kafka does.
@@ -56,6 +61,26 @@ def open_batch(records: Buffer, *, allow_zstd: bool) -> tuple[Buffer, BatchHeade
     return memoryview(records)[:size], header
 
 
+def open_batches(records: Buffer, *, allow_zstd: bool) -> list[Opened] | AppendRejected:
+    """All batches that a request holds for a partition, one at least, and nothing else (KIP-27)."""
+    found: list[Opened] = []
+    at = 0
+    view = memoryview(records)
+    while True:
+        try:
+            header = read_header(view, at)
+        except CorruptBatch:
+            return _refuse_first(view[at:])
+        if not allow_zstd and header.codec == Codec.ZSTD:
+            return AppendRejected(error=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        if header.size == len(records):
+            return [(records, header)]
+        found.append((view[at : at + header.size], header))
+        at += header.size
+        if at == len(records):
+            return found
+
+
 def _refuse_first(records: Buffer) -> AppendRejected:
     """Why the bytes do not begin with a batch of format v2."""
     try:
@@ -73,7 +98,7 @@ def check_size_and_crc(
     records: Buffer, header: BatchHeader, config: LogConfig, log_start_offset: int
 ) -> AppendRejected | None:
     """The checks that come before the log is looked at."""
-    if header.base_offset != 0 and config.require_zero_base_offset:
+    if header.base_offset != 0 and config.refuses_base_offsets:
         return _invalid(log_start_offset)
     if header.batch_length + LOG_OVERHEAD > config.max_message_bytes:
         return AppendRejected(error=ErrorCode.MESSAGE_TOO_LARGE)
@@ -173,23 +198,27 @@ def _fault_of(
 
 
 def _rejected_records(errors: list[tuple[int, _Fault]], log_start_offset: int) -> AppendRejected:
-    record_errors = tuple((index, text) for index, (_, text) in errors)
+    record_errors = [(index, text) for index, (_, text) in errors]
     if any(code is ErrorCode.INVALID_TIMESTAMP for _, (code, _) in errors):
         return AppendRejected(
             error=ErrorCode.INVALID_TIMESTAMP,
             message="One or more records have been rejected due to invalid timestamp",
-            record_errors=record_errors,
+            record_errors=tuple(record_errors),
             log_start_offset=log_start_offset,
         )
+    return invalid_records(record_errors, log_start_offset)
+
+
+def invalid_records(errors: Sequence[tuple[int, str]], log_start_offset: int) -> AppendRejected:
+    """Kafka's answer where records are at fault: their indexes, and why."""
     shown = ", ".join(
-        f"RecordError(batchIndex={index}, message='{text}')"
-        for index, text in record_errors[:_SHOWN]
+        f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:_SHOWN]
     )
     return AppendRejected(
         error=ErrorCode.INVALID_RECORD,
         message=f"One or more records have been rejected due to {len(errors)} record errors in "
         f"total, and only showing the first three errors at most: [{shown}]",
-        record_errors=record_errors,
+        record_errors=tuple(errors),
         log_start_offset=log_start_offset,
     )
 

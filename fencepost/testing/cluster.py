@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final, NoReturn, TypeVar
 
-from fencepost.verbs.answers import PartitionState
+from fencepost.verbs.answers.topics import PartitionState
 from fencepost.verbs.bodies import DEFAULT_TIMEOUT_MS
 from fencepost.verbs.methods import AsyncVerbs, Verbs
 from fencepost.verbs.remote import Remote

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fencepost.testing.servers import Server
-from fencepost.verbs.answers import ExchangeState
+from fencepost.verbs.answers.seen import ExchangeState
 from fencepost.verbs.remote import VerbError
 
 MAX_EXCHANGES: Final = 50

@@ -13,17 +13,22 @@ from functools import cache
 
 from pydantic import BaseModel
 
-from fencepost.verbs.answers import Answer
+from fencepost.verbs.answers.base import Answer
 from fencepost.verbs.bodies import Body
+
+
+def models() -> list[type[BaseModel]]:
+    """What verbs take and answer, as far as it is made by now."""
+    return [*_made_from(Body), *_made_from(Answer)]
 
 
 @cache
 def describe() -> None:
     """Describe the fields of all models that are made by now; the second call does nothing."""
-    models = [*_made_from(Body), *_made_from(Answer)]
-    for model in models:
+    made = models()
+    for model in made:
         _describe(model)
-    for model in models:
+    for model in made:
         # Its schema may have been built without them. FastAPI wants it at once: only while it makes
         # a route does it silence what pydantic has to say of parameters.
         model.model_config["defer_build"] = False

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
-from fencepost.verbs.answers import Answer
+from fencepost.verbs.answers.base import Answer
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import Method, Shape, Verb
 from fencepost.verbs.problems import problems
@@ -189,8 +189,8 @@ class Line:
         """See `Remote.call_list`."""
         content = self.ask(verb, path, check(verb, given))
         with self._reading(verb):
-            # A type that is known when it runs is none to the type checker.
-            return TypeAdapter(list[answers]).validate_json(content)  # type: ignore[valid-type]
+            adapter = TypeAdapter(list[answers])  # type: ignore[valid-type]  # known when it runs
+            return adapter.validate_json(content)
 
     def call_stream(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from fencepost.verbs.answers import Answer
+from fencepost.verbs.answers.base import Answer
 from fencepost.verbs.catalogue import Verb
 from fencepost.verbs.remote import TIMEOUT_S, Line, VerbError
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from random import Random
 from typing import Final
+
+import pytest
 
 from fencepost.broker.cluster import MakeObjects
 from fencepost.broker.data_dir import open_data_dir
@@ -14,6 +16,7 @@ from fencepost.broker.persistence import Persistence
 from fencepost.broker.topic_plans import NewTopic
 from fencepost.storage.files.failing import FailingFiles
 from tests.broker.driver import Driver
+from tests.broker.talk import fetch, values
 
 DIR: Final = PurePath("/data")
 
@@ -72,3 +75,14 @@ class Lasting:
 
     def path(self, broker_id: int, topic: str, index: int = 0) -> PurePath:
         return DIR / f"broker-{broker_id}" / f"{topic}-{index}"
+
+
+End = Callable[[Lasting], None]
+ENDS: Final = pytest.mark.parametrize("end", [Lasting.stop, Lasting.kill])
+"""Of the process."""
+
+
+def content(driver: Driver, topic: str = "t", index: int = 0) -> list[bytes | None]:
+    """The values of a partition's records."""
+    start = driver.leader(topic, index).log.log_start_offset
+    return values(fetch(driver, topic, start, index=index))

@@ -14,6 +14,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import Record, build_batch
 from tests.broker.driver import Driver
 from tests.broker.talk import (
+    batch,
     create,
     fetch,
     fetch_request,
@@ -104,6 +105,20 @@ def test_a_reset_cluster_replicates_as_a_new_one_does() -> None:
     create(driver, "t", [(3, 1, 2)])
     assert produce(driver, "t", b"new").base_offset == 0
     assert [driver.replica(n, "t").high_watermark for n in (1, 2, 3)] == [1, 1, 1]
+
+
+def test_what_a_broker_does_from_time_to_time_begins_anew_with_a_reset() -> None:
+    driver = Driver(1)
+    interval_ms = 300_000
+    driver.advance(interval_ms - 1)
+    driver.cluster.reset()
+    create(driver, "t", [(1,)])
+    old = batch(b"old", timestamp=1)
+    assert not produced(driver.ask(1, "produce", 12, produce_request(("t", 0, old)))).error_code
+    driver.advance(interval_ms - 1)
+    assert driver.replica(1, "t").log.log_start_offset == 0
+    driver.advance(1)
+    assert driver.replica(1, "t").log.log_start_offset == 1
 
 
 def test_a_broker_that_missed_a_deletion_does_not_mistake_the_successor_for_the_topic() -> None:

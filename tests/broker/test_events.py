@@ -35,9 +35,13 @@ def told(
     return [(event.kind, event.partition, event.broker, event.details) for event in found]
 
 
+def _election(leader: int, *, unclean: bool = False) -> dict[str, object]:
+    return {"leader": leader, "previous_leader": 1, "leader_epoch": 1, "unclean": unclean}
+
+
 def with_partition(index: int, **changed: object) -> ClusterImage:
     partitions = list(TOPIC.partitions)
-    partitions[index] = replace(PARTITION, **changed)  # type: ignore[arg-type]
+    partitions[index] = replace(PARTITION, **changed)  # type: ignore[arg-type]  # each field's own
     return replace(IMAGE, topics={"t": replace(TOPIC, partitions=tuple(partitions))})
 
 
@@ -69,11 +73,11 @@ def test_nothing_is_told_of_what_stays_as_it_is() -> None:
     [
         (
             {"leader": 2, "leader_epoch": 1},
-            (Kind.LEADER_CHANGED, 1, 2, {"leader": 2, "previous_leader": 1, "leader_epoch": 1}),
+            (Kind.LEADER_CHANGED, 1, 2, _election(2)),
         ),
         (
             {"leader_epoch": 1},
-            (Kind.LEADER_CHANGED, 1, 1, {"leader": 1, "previous_leader": 1, "leader_epoch": 1}),
+            (Kind.LEADER_CHANGED, 1, 1, _election(1)),
         ),
         (
             {"leader": -1, "leader_epoch": 1},
@@ -81,8 +85,12 @@ def test_nothing_is_told_of_what_stays_as_it_is() -> None:
                 Kind.LEADER_CHANGED,
                 1,
                 None,
-                {"leader": -1, "previous_leader": 1, "leader_epoch": 1},
+                _election(-1),
             ),
+        ),
+        (
+            {"leader": 3, "leader_epoch": 1},
+            (Kind.LEADER_CHANGED, 1, 3, _election(3, unclean=True)),
         ),
         (
             {"isr": (1,), "elr": (2,)},
@@ -98,7 +106,7 @@ def test_nothing_is_told_of_what_stays_as_it_is() -> None:
             ),
         ),
     ],
-    ids=["leader", "the same leader anew", "no leader", "ISR", "reassignment"],
+    ids=["leader", "the same leader anew", "no leader", "unclean", "ISR", "reassignment"],
 )
 def test_a_partition_changes(
     changed: dict[str, object], event: tuple[Kind, int, int | None, object]
@@ -115,7 +123,7 @@ def test_partitions_are_added() -> None:
 
 def test_a_broker_registers_and_is_fenced() -> None:
     def of(**changed: object) -> ClusterImage:
-        broker = replace(IMAGE.brokers[2], **changed)  # type: ignore[arg-type]
+        broker = replace(IMAGE.brokers[2], **changed)  # type: ignore[arg-type]  # as above
         return replace(IMAGE, brokers={**IMAGE.brokers, 2: broker})
 
     fenced = (Kind.BROKER_CHANGED, None, 2, {"state": "fenced", "epoch": 1})

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from fencepost.broker.image import PartitionImage
 from fencepost.broker.replica import Replica
 from fencepost.broker.waits import Wait, WatchList
+from fencepost.storage.appends import AppendResult
 from fencepost.storage.config import LogConfig
 from fencepost.storage.epochs import EpochEntry
-from fencepost.storage.log import AppendResult
 from fencepost.storage.memory import MemoryLog
 from tests.broker.talk import TIMESTAMP, batch
 

@@ -475,3 +475,24 @@ def test_whoever_listens_hears_of_every_change_in_order() -> None:
     assert (cut.topic, cut.partition, cut.details) == ("t", 0, {"offset": 1, "previous_offset": 2})
     assert (heard[-1].kind, heard[-1].broker) == (Kind.BROKER_CHANGED, 3)
     assert heard[-1].details["state"] == "stopped"
+
+
+def test_a_wiped_disk_says_whether_another_has_what_it_lost() -> None:
+    driver = start(2)
+    heard: list[Event] = []
+    driver.cluster.events.listeners.append(heard.append)
+    steering.wipe(driver.cluster, "t", 0, 1)  # 2 has all
+    steering.hold(driver.cluster, "t", 0, 1, leave_isr=True)
+    steering.stop(driver.cluster, 2)
+    assert driver.partition("t").elr == (2,)
+    steering.wipe(driver.cluster, "t", 0, 1)  # likewise, though it is down
+    steering.wipe(driver.cluster, "t", 0, 2)
+    assert (driver.partition("t").isr, driver.partition("t").elr) == ((), ())
+    steering.wipe(driver.cluster, "t", 0, 1)  # nobody has
+    wiped = [event for event in heard if event.kind is Kind.REPLICA_WIPED]
+    assert [(event.broker, event.details["alone"]) for event in wiped] == [
+        (1, False),
+        (1, False),
+        (2, True),
+        (1, True),
+    ]

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from fencepost.cli.blocks import GOOD, Table, Text, line, lines
-from fencepost.verbs.answers import FaultState
+from fencepost.verbs.answers.faults import FaultState
 from tests.cli.shell import Shell, Stub, produce
 from tests.cli.terminal import shown, without_escapes
 

@@ -130,7 +130,7 @@ def test_events_are_printed_as_they_happen(fresh: str, shell: Shell) -> None:
         assert watching.stdout is not None
         assert re.fullmatch(
             rf"1 {START.pattern} leader_changed t-0 broker 1 leader=1 previous_leader=1"
-            r" leader_epoch=1\n",
+            r" leader_epoch=1 unclean=False\n",
             watching.stdout.readline(),
         )
         shell.json("hold t 0 3 --leave-isr")

@@ -7,12 +7,10 @@ from typing import Final
 
 import pytest
 
-from fencepost.verbs.answers import (
-    CompactionState,
-    PartitionState,
-    TierFaultState,
-    TierState,
-)
+from fencepost.verbs.answers.faults import TierFaultState
+from fencepost.verbs.answers.replicas import CompactionState
+from fencepost.verbs.answers.tier import TierState
+from fencepost.verbs.answers.topics import PartitionState
 from tests.cli.shell import Shell, Stub
 
 (_TIERED,) = TierState.model_json_schema()["examples"]

@@ -9,7 +9,7 @@ import pytest
 from fencepost.cli import watched as watched_module
 from fencepost.cli.asking import line_to
 from fencepost.cli.watched import Name, Watched
-from fencepost.verbs.answers import EventState
+from fencepost.verbs.answers.seen import EventState
 from tests.cli.shell import Shell, produce
 
 T0 = Name("t", 0)

@@ -4,12 +4,15 @@ import asyncio
 
 import pytest
 
+from fencepost.broker import steering
+from fencepost.broker.faults.rules import Delay, Rule
 from fencepost.broker.fence import Fence
 from fencepost.broker.server.server import Server
 from fencepost.client.client import Client
 from fencepost.client.errors import Disconnected, KafkaClientError, NoLeader, Unreachable
 from fencepost.client.model import Partition
 from fencepost.client.partitions import list_offsets
+from fencepost.protocol.apis import BY_NAME
 from tests.control.served import HOST, sockets
 
 ORDERS = Partition(topic="orders", index=0)
@@ -77,3 +80,35 @@ async def test_nobody_of_a_whole_list_answers() -> None:
     async with Client(bootstrap) as client:
         with pytest.raises(KafkaClientError):
             await client.refresh()
+
+
+async def test_everybody_is_asked_and_says_what_it_believes(client: Client, server: Server) -> None:
+    await server.kill_broker(3, Fence.NOW)
+    steering.isolate(server.cluster, 2, from_controller=True, fence=Fence.NEVER)
+    steering.elect(server.cluster, "orders", 0, 2)
+    believed = [each.partition("orders", 0) for each in await client.ask_all("orders")]
+    found = {(each.leader, each.leader_epoch) for each in believed if each is not None}
+    assert found == {(1, 0), (2, 1)}
+
+
+async def test_whoever_hangs_is_not_waited_for_once_another_has_answered(
+    client: Client, server: Server
+) -> None:
+    await client.refresh("orders")
+    delay = Rule(api=BY_NAME["metadata"], action=Delay(5000), broker=2)
+    server.cluster.faults.add(delay)
+    async with asyncio.timeout(2):
+        answers = await client.ask_all("orders", linger_s=0.05)
+    assert len(answers) == 2
+
+
+async def test_anybody_who_accepts(client: Client, server: Server, bootstrap: str) -> None:
+    await server.kill_broker(1, Fence.NOW)
+    assert (await client.anybody()).is_open
+    for broker in (2, 3):
+        await server.kill_broker(broker, Fence.NOW)
+    async with Client(bootstrap) as late:
+        with pytest.raises(Unreachable):
+            await late.anybody()
+        with pytest.raises(Unreachable):
+            await late.ask_all("orders")

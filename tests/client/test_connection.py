@@ -20,7 +20,11 @@ from fencepost.client.errors import (
 )
 from fencepost.protocol.apis import BY_KEY, BY_NAME, Api
 from fencepost.protocol.codec import encode_response
-from fencepost.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from fencepost.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from fencepost.protocol.messages.produce import ProduceRequest
 from tests.control.served import HOST, sockets
@@ -226,3 +230,22 @@ async def test_a_broker_that_knows_only_old_api_versions(tells_versions: bool) -
 
     async with broker(behave) as connection:
         assert await connection.versions() == {BY_NAME["fetch"].key: (0, 4)}
+
+
+async def test_uvloop_tells_in_its_own_way_that_the_broker_is_gone() -> None:
+    async def quiet(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        """No answer comes."""
+
+    class Gone:
+        def __init__(self, writer: asyncio.StreamWriter) -> None:
+            self.close = writer.close
+            self.wait_closed = writer.wait_closed
+
+        def writelines(self, chunks: object) -> None:
+            raise RuntimeError("unable to perform operation; the handler is closed")
+
+    async with broker(quiet) as connection:
+        connection._writer = Gone(connection._writer)  # type: ignore[assignment]  # as much of one as is used
+        with pytest.raises(Disconnected, match="handler is closed"):
+            await connection.ask(API_VERSIONS, ApiVersionsRequest(), 0)
+        assert not connection.is_open

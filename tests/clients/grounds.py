@@ -160,9 +160,9 @@ def append(cluster: Cluster, topic: str, value: str) -> None:
     assert answer["Responses"][0]["PartitionResponses"][0]["ErrorCode"] == 0
 
 
-def stored(cluster: Cluster, topic: str) -> str:
-    """The values of partition 0 in order, with spaces."""
-    data = cluster.stored(topic) if cluster.end_offset(topic) else b""
+def stored(cluster: Cluster, topic: str, partition: int = 0) -> str:
+    """The values of a partition in order, with spaces."""
+    data = cluster.stored(topic, partition) if cluster.end_offset(topic, partition) else b""
     batches = [at for at, _ in iter_headers(data)]
     values = [record.value for at in batches for record in iter_records(data, at)]
     return " ".join(bytes(value or b"").decode() for value in values)

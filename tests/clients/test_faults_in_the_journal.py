@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
-from fencepost.verbs.answers import ExchangeState
+from fencepost.verbs.answers.seen import ExchangeState
 from fencepost.verbs.methods import Verbs
 from tests.clients.faults import CLIENTS
 from tests.clients.grounds import Fencepost, Stand, append, stored
@@ -36,9 +37,9 @@ class Scene:
 
     def fault(self, api: str, **given: object) -> dict[str, int]:
         """A fault for each; their ids."""
+        add = partial(self.verbs.add_fault, api, **given)  # type: ignore[arg-type]  # each's own type
         return {
-            client: self.verbs.add_fault(api, client_id=client_id, **given).id  # type: ignore[arg-type]
-            for client, client_id in self.client_ids.items()
+            client: add(client_id=client_id).id for client, client_id in self.client_ids.items()
         }
 
     def asked(self, client: str, api: str, since: int = 0) -> list[ExchangeState]:

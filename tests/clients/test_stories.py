@@ -27,7 +27,9 @@ def test_clients_get_over_stale_metadata(fresh: Stage, client: str) -> None:
     fresh.play("stale")
     with fresh.client(client, bootstrap=fresh.address(3)) as reader:
         assert [reader.ask("read 10")] == prints("stale")
-        assert _codes(fresh, "Fetch", client, broker=1) == {FENCED_LEADER_EPOCH}
+        fenced = _codes(fresh, "Fetch", client, broker=1)
+        # librdkafka asks for metadata once more when it connects, maybe before it fetches.
+        assert fenced == {FENCED_LEADER_EPOCH} or (client, fenced) == ("confluent", set())
         fresh.play("stale-leader")
         reader.say("read 5")
         wait_until(

@@ -18,6 +18,11 @@ from fencepost.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from fencepost.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from fencepost.protocol.records import Record, build_batch
 
 
@@ -53,36 +58,37 @@ def test_long_arrays_are_cut_and_say_so() -> None:
             "metadata", 1, request=MetadataRequest(), response=MetadataResponse(topics=topics)
         ),
         set(),
+        decode.SHORT,
     )
     assert found is not None
     shown = json.dumps(found).count("partition_index")
-    assert shown <= decode.MAX_ELEMENTS
+    assert shown <= decode.SHORT.elements
     assert len(found["topics"]) == 100  # type: ignore[arg-type]  # of JSON
     counts = [
         len(topic["partitions"]) + topic.get("partitions_left_out", 0)
         for topic in found["topics"]  # type: ignore[attr-defined]  # of JSON
     ]
     assert counts == [100] * 100
-    assert shown == decode.MAX_ELEMENTS - 100
+    assert shown == decode.SHORT.elements - 100
 
 
 @pytest.mark.parametrize(("size", "base64"), [(2, "QUE="), (0, ""), (decode.MAX_BYTES + 1, None)])
 def test_bytes_are_shown_while_they_are_few(size: int, base64: str | None) -> None:
     protocol = JoinGroupRequestProtocol(name="range", metadata=b"A" * size)
     request = JoinGroupRequest(group_id="g", protocols=(protocol,))
-    found = decode.decoded_request(exchange("join_group", 5, request=request), set())
+    found = decode.decoded_request(exchange("join_group", 5, request=request), set(), decode.SHORT)
     assert found["protocols"] == [{"name": "range", "metadata": {"bytes": size, "base64": base64}}]
 
 
 def test_topics_are_noted_and_other_names_are_not() -> None:
     topics: set[str] = set()
     deletion = DeleteTopicsRequest(topic_names=("a", "b"), timeout_ms=1)
-    decode.decoded_request(exchange("delete_topics", 1, request=deletion), topics)
+    decode.decoded_request(exchange("delete_topics", 1, request=deletion), topics, decode.SHORT)
     assert topics == {"a", "b"}
     topics.clear()
     protocol = JoinGroupRequestProtocol(name="range", metadata=b"")
     join = JoinGroupRequest(group_id="g", protocols=(protocol,))
-    decode.decoded_request(exchange("join_group", 5, request=join), topics)
+    decode.decoded_request(exchange("join_group", 5, request=join), topics, decode.SHORT)
     assert topics == set()
 
 
@@ -91,22 +97,50 @@ def batch(count: int = 1) -> bytearray:
 
 
 def test_a_summary_lists_only_the_first_batches() -> None:
-    found = decode.summary([b"".join([batch()] * 250)])
-    assert len(found["batches"]) == decode.MAX_BATCHES  # type: ignore[arg-type]  # of JSON
-    assert found["batches_left_out"] == 250 - decode.MAX_BATCHES
+    found = decode.summary([b"".join([batch()] * 250)], decode.SHORT.batches)
+    assert len(found["batches"]) == decode.SHORT.batches  # type: ignore[arg-type]  # of JSON
+    assert found["batches_left_out"] == 250 - decode.SHORT.batches
     assert found["bytes"] == 250 * len(batch())
+
+
+def test_files_are_told_all_elements_and_batches() -> None:
+    data = tuple(
+        PartitionProduceData(index=index, records=b"".join([batch()] * (250 if not index else 1)))
+        for index in range(1200)
+    )
+    request = ProduceRequest(topic_data=(TopicProduceData(name="t", partition_data=data),))
+    asked = exchange("produce", 9, request=request)
+    found = json.dumps(decode.decoded_request(asked, set(), decode.WHOLE))
+    assert found.count('"index"') == 1200
+    assert found.count('"base_offset"') == 250 + 1199
+    assert "left_out" not in found
+
+
+def test_what_is_stated_belongs_to_its_partition_also_behind_one_without_records() -> None:
+    data = (
+        PartitionProduceData(index=0, records=None),
+        PartitionProduceData(index=1, records=batch()),
+        PartitionProduceData(index=2, records=batch()),
+    )
+    request = ProduceRequest(topic_data=(TopicProduceData(name="t", partition_data=data),))
+    asked = exchange("produce", 9, request=request)
+    asked.stated = (None, (7,), (8,))
+    found = json.loads(json.dumps(decode.decoded_request(asked, set(), decode.SHORT)))
+    none, *others = (each["records"] for each in found["topic_data"][0]["partition_data"])
+    assert none is None
+    assert [each["batches"][0]["expected_offset"] for each in others] == [7, 8]
 
 
 def test_a_batch_that_is_cut_off_counts_in_bytes_alone() -> None:
     data = bytes(batch(2)) + bytes(batch())[:-1]
-    found = decode.summary([data])
+    found = decode.summary([data], decode.SHORT.batches)
     assert [b["count"] for b in found["batches"]] == [2]  # type: ignore[attr-defined]  # of JSON
     assert found["bytes"] == len(data)
     assert "corrupt" not in found
 
 
 def test_data_that_is_no_batch_is_called_corrupt() -> None:
-    found = decode.summary([bytes(batch()), b"\x00" * 100])
+    found = decode.summary([bytes(batch()), b"\x00" * 100], decode.SHORT.batches)
     assert len(found["batches"]) == 1  # type: ignore[arg-type]  # of JSON
     assert "less than the minimum record overhead" in str(found["corrupt"])
 
@@ -114,6 +148,6 @@ def test_data_that_is_no_batch_is_called_corrupt() -> None:
 def test_an_answer_that_does_not_decode_is_called_malformed() -> None:
     broken = exchange("metadata", 1, request=MetadataRequest(), response=MetadataResponse())
     broken.chunks = [bytes(9)]
-    found = decode.decoded_response(broken, set())
+    found = decode.decoded_response(broken, set(), decode.SHORT)
     assert found is not None
     assert "not a Metadata v1 response" in str(found["malformed"])

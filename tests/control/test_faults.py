@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -34,7 +34,7 @@ async def topic(control: httpx.AsyncClient) -> None:
     await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1, 2, 3]]})
 
 
-async def add(control: httpx.AsyncClient, api: str | int, action: Json, **more: Any) -> Json:  # noqa: ANN401
+async def add(control: httpx.AsyncClient, api: str | int, action: Json, **more: Json) -> Json:
     return await ok(control, "POST", FAULTS, {"api": api, "action": action, **more})
 
 

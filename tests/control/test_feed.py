@@ -71,7 +71,8 @@ async def test_an_event_has_its_name_its_id_and_all_there_is_to_say(
     assert second[:2] == ["id: 2", "event: leader_changed"]
     data = json.loads(second[2].removeprefix("data: "))
     assert (data["topic"], data["partition"], data["broker"]) == ("t", 0, 2)
-    assert data["details"] == {"leader": 2, "previous_leader": 1, "leader_epoch": 1}
+    election = {"leader": 2, "previous_leader": 1, "leader_epoch": 1, "unclean": False}
+    assert data["details"] == election
 
 
 async def test_every_verb_is_told_of(server: Server, control: httpx.AsyncClient) -> None:

@@ -6,9 +6,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.broker.server.tracefile import TraceFile
+from fencepost.broker.server.tracefile import Describe, Happened, Item, TraceFile
 from fencepost.control.plane import lines_of_trace
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
+from fencepost.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from fencepost.protocol.records import Record, build_batch
 from tests.control.served import Json, kafka, ok, produce
 from tests.harness.cluster import serve
 
@@ -42,10 +48,60 @@ async def test_lines_are_what_the_api_shows(
     assert sorted(exchanges, key=lambda each: each["number"])[: len(shown)] == shown
     events = [line["event"] for line in lines if "event" in line]
     assert [(event["number"], event["kind"]) for event in events] == [
+        (0, "trace_started"),
         (1, "topic_created"),
         (2, "leader_changed"),
+        (0, "trace_ended"),
     ]
-    assert events[1]["details"]["leader"] == 2
+    assert events[1]["details"]["leaders"] == [[1, 0]]
+    assert events[2]["details"]["leader"] == 2
+    assert not events[2]["details"]["unclean"]
+    assert lines[-1]["newest"] == max(each["number"] for each in exchanges)
+
+
+async def test_a_line_lists_all_batches_where_the_api_lists_some(
+    server: Server, control: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    configs = {"check.expected.offsets": "true"}
+    new = {"name": "t", "assignments": [[1]], "configs": configs}
+    await ok(control, "POST", "/v1/topics", new)
+    records = [Record(0, 5, None, b"v")]
+    batches = b"".join(build_batch(records, base_offset=offset) for offset in range(101))
+    data = PartitionProduceData(index=0, records=batches)
+    topic = TopicProduceData(name="t", partition_data=(data,))
+    with TraceFile(tmp_path, lines_of_trace) as trace:
+        trace.follow(server)
+        async with kafka(server, 1) as client:
+            await client.ask("produce", 9, ProduceRequest(acks=-1, topic_data=(topic,)))
+        (shown,) = await ok(control, "GET", "/v1/trace?api=Produce")
+    (line,) = (each for each in written(tmp_path) if each.get("api") == "Produce")
+    (short, whole) = (
+        each["request"]["topic_data"][0]["partition_data"][0]["records"] for each in (shown, line)
+    )
+    assert [each["base_offset"] for each in whole["batches"]] == list(range(101))
+    assert "batches_left_out" not in whole
+    assert short["batches"] == whole["batches"][:100]
+    assert short["batches_left_out"] == 1
+
+
+async def test_a_trace_that_lacks_a_line_does_not_say_that_it_is_whole(
+    server: Server, tmp_path: Path
+) -> None:
+    def lines_but_one() -> Describe:
+        describe = lines_of_trace()
+
+        def picky(item: Item) -> bytes:
+            if not isinstance(item, Happened):
+                raise ZeroDivisionError
+            return describe(item)
+
+        return picky
+
+    with TraceFile(tmp_path, lines_but_one) as trace:
+        trace.follow(server)
+        async with kafka(server, 2) as client:
+            await client.ask("api_versions", 0, ApiVersionsRequest())
+    assert [line["event"]["kind"] for line in written(tmp_path)] == ["trace_started"]
 
 
 def test_all_is_written_when_the_cluster_has_stopped(tmp_path: Path) -> None:

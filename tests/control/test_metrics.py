@@ -41,6 +41,12 @@ class Scrape:
         assert len(found) <= 1
         return found[0] if found else None
 
+    def number(self, name: str, **labels: object) -> float:
+        """A sample's value; there is one."""
+        value = self(name, **labels)
+        assert value is not None
+        return value
+
     def count(self, name: str) -> int:
         return sum(
             sample.name == f"fencepost_{name}"
@@ -80,10 +86,10 @@ async def test_requests_are_counted_by_broker_and_api(
     for broker in (1, 2):
         labels = {"broker": broker, "api": "ListOffsets", "source": "clients"}
         assert found("requests_total", **labels) == 2
-        assert found("request_bytes_total", **labels) > 2 * 30  # type: ignore[operator]
-        assert found("response_bytes_total", **labels) > 2 * 30  # type: ignore[operator]
+        assert found.number("request_bytes_total", **labels) > 2 * 30
+        assert found.number("response_bytes_total", **labels) > 2 * 30
         assert found("request_seconds_count", **labels) == 2
-        assert 0 < found("request_seconds_sum", **labels) < 10  # type: ignore[operator]
+        assert 0 < found.number("request_seconds_sum", **labels) < 10
         assert found("request_seconds_bucket", le="30.0", **labels) == 2
         assert found("request_seconds_bucket", le="+Inf", **labels) == 2
     error = {"api": "ListOffsets", "source": "clients", "error": "NOT_LEADER_OR_FOLLOWER"}
@@ -99,8 +105,8 @@ async def test_requests_between_brokers_are_told_apart(
     before = await scrape(control)
     await produce(server, "t", values=[b"x" * 1000])
     after = await scrape(control)
-    assert after("requests_total", **labels) > before("requests_total", **labels)  # type: ignore[operator]
-    assert after("response_bytes_total", **labels) > 2000  # type: ignore[operator]
+    assert after.number("requests_total", **labels) > before.number("requests_total", **labels)
+    assert after.number("response_bytes_total", **labels) > 2000
     assert after("requests_total", broker=1, api="Fetch", source="clients") is None
 
 
@@ -158,8 +164,28 @@ async def test_what_happened_is_counted(server: Server, control: httpx.AsyncClie
     assert found("isr_changes_total", change="expand") == 1
     assert found("isr_changes_total", change="swap") == 0
     assert found("events_total", kind="replica_held") == 1
+    assert found("events_total", kind="topic_deleted") == 0
+    assert found("events_total", kind="trace_started") is None, "only files have it"
     await ok(control, "POST", "/v1/reset")
     assert (await scrape(control))("elections_total") == 1, "counters only rise"
+
+
+async def test_what_is_refused_for_its_expected_offset_is_counted(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    configs = {"check.expected.offsets": "true"}
+    body = {"name": "t", "assignments": [[1], [1]], "configs": configs}
+    await ok(control, "POST", "/v1/topics", body)
+    await produce(server, "t", 0)
+    await produce(server, "t", 1)
+    for index in (0, 0, 1):
+        with pytest.raises(AssertionError, match="error_code=2701"):
+            await produce(server, "t", index)  # its base offset is 0
+    found = await scrape(control)
+    assert found("publishes_refused_total", topic="t") == 3
+    assert found("events_total", kind="publish_refused") == 3
+    labels = {"broker": 1, "api": "Produce", "source": "clients"}
+    assert found("errors_total", error="EXPECTED_OFFSET_MISMATCH", **labels) == 3
 
 
 async def test_faults_and_their_hits(server: Server, control: httpx.AsyncClient) -> None:
@@ -183,7 +209,7 @@ async def test_connections_and_the_journal(server: Server, control: httpx.AsyncC
         found = await scrape(control)
     assert [found("connections", broker=b) for b in (1, 2, 3)] == [2, 1, 0]
     assert found("journal_exchanges") == 1
-    assert found("journal_bytes") > 20  # type: ignore[operator]
+    assert found.number("journal_bytes") > 20
     await ok(control, "POST", "/v1/reset")
     assert (await scrape(control))("journal_exchanges") == 0
 

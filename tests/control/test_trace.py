@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 import pytest
 
@@ -12,12 +11,6 @@ from fencepost.control.names import find_api
 from fencepost.control.trace import read_journal
 from fencepost.protocol.apis import APIS
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
-from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from fencepost.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from fencepost.protocol.messages.produce import (
     PartitionProduceData,
@@ -25,38 +18,13 @@ from fencepost.protocol.messages.produce import (
     TopicProduceData,
 )
 from fencepost.verbs.bodies import TraceQuery
-from tests.control.served import Json, eventually, kafka, ok, produce, refused
+from tests.control.served import kafka, ok, produce, refused
+from tests.control.traces import fetch, list_offsets, replicated, topic, trace
 
 if TYPE_CHECKING:
     import httpx
 
     from fencepost.broker.server.server import Server
-
-
-def list_offsets(topic: str) -> ListOffsetsRequest:
-    asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
-    return ListOffsetsRequest(
-        replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),)
-    )
-
-
-def fetch(topic_id: UUID, *, max_wait_ms: int = 0, offset: int = 0) -> FetchRequest:
-    asked = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=50 << 20)
-    return FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=1,
-        topics=(FetchTopic(topic_id=topic_id, partitions=(asked,)),),
-    )
-
-
-async def topic(control: httpx.AsyncClient, name: str) -> UUID:
-    made = await ok(control, "POST", "/v1/topics", {"name": name, "assignments": [[1]]})
-    return UUID(made["topic_id"])
-
-
-async def trace(control: httpx.AsyncClient, **filters: object) -> Json:
-    query = "&".join(f"{name}={value}" for name, value in filters.items())
-    return await ok(control, "GET", f"/v1/trace?{query}")
 
 
 async def test_an_exchange_has_just_the_fields_of_its_version(
@@ -235,13 +203,24 @@ def test_every_api_is_found_by_its_key_and_its_name() -> None:
         assert {find_api(x) for x in (str(api.key), api.name, api.title)} == {api}
 
 
+async def test_it_tells_what_was_asked_after_an_answer(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    topic_id = await topic(control, "t")
+    async with kafka(server, 1, "waiting") as waiting, kafka(server, 1, "other") as other:
+        await waiting.send("fetch", 13, fetch(topic_id, max_wait_ms=60_000))
+        await other.ask("list_offsets", 1, list_offsets("t"))
+        await produce(server, "t")
+        await waiting.answer("fetch", 13)
+        await other.ask("list_offsets", 1, list_offsets("t"))
+    fetched, first, _, last = sorted(await trace(control), key=lambda each: each["number"])
+    assert fetched["number"] < first["number"] <= first["newest"] < fetched["newest"]
+    assert fetched["newest"] < last["number"], "it was asked when the fetch had its answer"
+    assert fetched["topic_names"] == {str(topic_id): "t"}
+    assert last["topic_names"] == {}
+
+
 # -- between brokers ------------------------------------------------------------------------------
-
-
-async def replicated(control: httpx.AsyncClient) -> None:
-    """Topic t on all three brokers, led by broker 1; broker 3 fetches when it is told."""
-    await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1, 2, 3]]})
-    await ok(control, "POST", "/v1/topics/t/partitions/0/replicas/3/hold", {"leave_isr": True})
 
 
 async def test_requests_between_brokers_are_shown_when_they_are_wanted(
@@ -340,102 +319,3 @@ async def test_what_there_is_not_is_refused(
     status, code, message = await refused(control, "GET", f"{path}?{query}")
     assert (status, code) == (400, "INVALID_REQUEST")
     assert problem in message
-
-
-# -- waiting --------------------------------------------------------------------------------------
-
-
-async def wait_for(control: httpx.AsyncClient, **filters: object) -> Json:
-    query = "&".join(f"{name}={value}" for name, value in filters.items())
-    return await ok(control, "GET", f"/v1/trace/wait?{query}")
-
-
-async def test_a_wait_ends_with_the_answer_to_a_request_that_fits(
-    server: Server, control: httpx.AsyncClient
-) -> None:
-    waits = [
-        asyncio.ensure_future(wait_for(control, **filters))
-        for filters in (
-            {"topic": "t", "api": "Fetch"},
-            {"client_id": "late"},
-            {"api": "list_offsets", "error": "UNKNOWN_TOPIC_OR_PARTITION"},
-        )
-    ]
-    await eventually(lambda: len(server.journal.listeners) == 3)
-    topic_id = await topic(control, "t")  # a wait may be for what is not there yet
-    async with kafka(server, 1, "early") as early, kafka(server, 1, "late") as late:
-        await early.ask("list_offsets", 5, list_offsets("t"))
-        await early.send("fetch", 13, fetch(topic_id, max_wait_ms=30_000))
-        await late.ask("list_offsets", 5, list_offsets("gone"))
-        by_client, by_error = [await wait for wait in waits[1:]]
-        assert not waits[0].done()
-        await produce(server, "t")
-        await early.answer("fetch", 13)
-    by_topic = await waits[0]
-    assert (by_topic["api"], by_topic["client_id"]) == ("Fetch", "early")
-    assert by_topic["response"]["responses"] != []
-    assert by_client == by_error
-    assert by_client["response"]["topics"][0]["name"] == "gone"
-    await eventually(lambda: server.journal.listeners == [])
-
-
-async def test_a_wait_takes_the_oldest_that_is_there_already(
-    server: Server, control: httpx.AsyncClient
-) -> None:
-    await topic(control, "t")
-    async with kafka(server, 1) as client:
-        for _ in range(20):
-            await client.ask("list_offsets", 5, list_offsets("t"))
-    everything = await trace(control)
-    assert await wait_for(control, topic="t") == everything[0]
-    assert await wait_for(control, topic="t", timeout_ms=0) == everything[0]
-    assert await wait_for(control, topic="t", since=everything[0]["number"]) == everything[1]
-
-
-async def test_a_wait_for_what_does_not_come_is_told_so(
-    server: Server, control: httpx.AsyncClient
-) -> None:
-    await topic(control, "t")
-    async with kafka(server, 1) as client:
-        await client.ask("list_offsets", 5, list_offsets("t"))
-    query = "api=Fetch&client_id=me&topic=t&timeout_ms=1"
-    status, code, message = await refused(control, "GET", f"/v1/trace/wait?{query}")
-    assert (status, code) == (409, "REQUEST_TIMED_OUT")
-    assert message == (
-        "no Fetch by client me about topic t was answered within 1 ms; "
-        "of other requests 0 came meanwhile"
-    )
-    assert server.journal.listeners == []
-
-
-async def test_a_wait_may_be_for_a_request_between_brokers(
-    server: Server, control: httpx.AsyncClient
-) -> None:
-    await replicated(control)
-    number = (await trace(control, source="all"))[-1]["number"]
-    waiting = asyncio.ensure_future(wait_for(control, client_id="broker-3-fetcher-0", since=number))
-    await eventually(lambda: len(server.journal.listeners) == 1)
-    await ok(control, "POST", "/v1/topics/t/partitions/0/replicas/3/step")
-    found = await waiting
-    assert (found["api"], found["broker"]) == ("Fetch", 1)
-
-
-async def test_a_request_whose_client_has_gone_is_over(
-    server: Server, control: httpx.AsyncClient
-) -> None:
-    topic_id = await topic(control, "t")
-    waiting = asyncio.ensure_future(wait_for(control, api="Fetch"))
-    await eventually(lambda: len(server.journal.listeners) == 1)
-    async with kafka(server, 1) as client:
-        await client.send("fetch", 13, fetch(topic_id, max_wait_ms=30_000))
-    found = await waiting
-    assert (found["response"], found["answered_ms"], found["elapsed_us"]) == (None, None, None)
-
-
-async def test_nobody_waits_on_for_an_asker_who_has_gone(
-    server: Server, control: httpx.AsyncClient
-) -> None:
-    waiting = asyncio.ensure_future(wait_for(control, timeout_ms=60_000))
-    await eventually(lambda: len(server.journal.listeners) == 1)
-    waiting.cancel()
-    await eventually(lambda: server.journal.listeners == [])

@@ -29,6 +29,8 @@ class Served:
     log: Path
     brokers: int = 3
     options: Sequence[str] = ()
+    program: Sequence[str] = ("fencepost",)
+    """The module that takes ``serve``, and what stands before it."""
     process: Process | None = None
     starts: int = 0
     ready: dict[str, Any] = field(default_factory=dict)
@@ -50,7 +52,8 @@ class Served:
     def start(self) -> None:
         """Start a process, and wait until every port accepts."""
         self.starts += 1
-        command = [sys.executable, "-m", "fencepost", "serve", "--brokers", str(self.brokers)]
+        command = [sys.executable, "-m", *self.program, "serve"]
+        command += ["--brokers", str(self.brokers)]
         command += ["--port", str(self._port), "--control-port", "0", "--stop-with-stdin"]
         command += ["--data-dir", str(self.directory), *self.options]
         self.process = start(f"start {self.starts}", command, self._log_of(self.starts))

@@ -20,12 +20,30 @@ TOPIC: Final = "t"
 LATE_MS: Final = 120
 """A delay that is seen, and not much more."""
 _NOW_MS: Final = time.time_ns() // 10**6
-_PATIENCE_S: Final = 0.4
-"""How long an answer is waited for that may not come."""
+_PATIENCE_S: Final = 30.0
+_IN_VAIN_S: Final = 0.4
+"""How long an answer is waited for that does not come."""
 
 
-def connect(address: tuple[str, int], timeout_s: float = 30) -> Connection:
+def connect(address: tuple[str, int], timeout_s: float = _PATIENCE_S) -> Connection:
     return Connection(address, timeout=timeout_s, client_id=CLIENT_ID)
+
+
+def produce_in_vain(address: tuple[str, int]) -> Json:
+    """As `produce`, by somebody who counts on no answer."""
+    return produce(address, patience_s=_IN_VAIN_S)
+
+
+def late(meeting: Meeting) -> Meeting:
+    """The same, and whether it took as long as a delay takes."""
+    # Asked only where there is a delay: a busy machine may be as slow without.
+
+    def timed(address: tuple[str, int]) -> Json:
+        begun = time.monotonic()
+        met = meeting(address)
+        return {**met, "late": (time.monotonic() - begun) * 1000 >= LATE_MS}
+
+    return timed
 
 
 def produce_key(address: tuple[str, int]) -> Json:
@@ -33,7 +51,9 @@ def produce_key(address: tuple[str, int]) -> Json:
     return produce(address, b"k")
 
 
-def produce(address: tuple[str, int], key: bytes | None = None) -> Json:
+def produce(
+    address: tuple[str, int], key: bytes | None = None, *, patience_s: float = _PATIENCE_S
+) -> Json:
     """One record to partition 0, acknowledged by its leader."""
     partition = {"Index": 0, "Records": build([(_NOW_MS, key, b"a")])}
     data = [{"Name": TOPIC, "PartitionData": [partition]}]
@@ -43,7 +63,7 @@ def produce(address: tuple[str, int], key: bytes | None = None) -> Json:
         error = answer["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
         return ErrorCode(error).name
 
-    return _meet(address, "Produce", 9, body, told)
+    return _meet(address, "Produce", 9, body, told, patience_s)
 
 
 def list_offsets(address: tuple[str, int]) -> Json:
@@ -87,20 +107,19 @@ def metadata(address: tuple[str, int]) -> Json:
 
 
 def _meet(
-    address: tuple[str, int], api: str, version: int, body: Body, told: Callable[[Body], str]
+    address: tuple[str, int],
+    api: str,
+    version: int,
+    body: Body,
+    told: Callable[[Body], str],
+    patience_s: float = _PATIENCE_S,
 ) -> Json:
-    """What was told, whether it came late, and for how long it throttles."""
-    with connect(address, _PATIENCE_S) as connection:
-        begun = time.monotonic()
+    """What was told, and for how long it throttles."""
+    with connect(address, patience_s) as connection:
         try:
             answer = connection.call(api, version, body)
         except TimeoutError:
             return {"told": "nothing"}
         except ConnectionError:
             return {"told": "goodbye"}
-        elapsed_ms = (time.monotonic() - begun) * 1000
-        return {
-            "told": told(answer),
-            "late": elapsed_ms >= LATE_MS,
-            "throttled": answer["ThrottleTimeMs"],
-        }
+        return {"told": told(answer), "throttled": answer["ThrottleTimeMs"]}

@@ -24,7 +24,7 @@ from fencepost.testing import Cluster
 from fencepost.verbs.catalogue import VERBS, Method, Shape
 from fencepost.verbs.remote import Refused
 from tests.four_ways.meeting import CLIENT_ID, TOPIC, Json, list_offsets, produce, produce_key
-from tests.four_ways.rows import FAULT_ID, SINCE, WATCH, Given, Row, Step
+from tests.four_ways.row import FAULT_ID, SINCE, WATCH, Given, Row, Step
 
 _CLIENT: Final = {"topic": TOPIC, "client": CLIENT_ID}
 _ACTIONS: Final[dict[str, Given]] = {

@@ -27,7 +27,7 @@ def test_they_are_as_the_generator_writes_them() -> None:
 if TYPE_CHECKING:
     # Messages are not frozen at run time, which would make them dear; the type checker sees to it
     # that nobody changes one. Were it to let this pass, it would call the ignore unused.
-    FetchPartition().fetch_offset = 1  # type: ignore[misc]
+    FetchPartition().fetch_offset = 1  # type: ignore[misc]  # see above
 
 
 @pytest.mark.parametrize("case", EVERY, ids=title)

@@ -20,7 +20,7 @@ from tests.harness.require import under_ci
 from tests.harness.wire import Body, Connection
 from tests.robustness.messages import TOPIC, random_request, resized, spoiled
 
-SECONDS: Final = float(os.environ.get("FENCEPOST_FUZZ_SECONDS") or (60 if under_ci() else 5))
+SECONDS: Final = float(os.environ.get("FENCEPOST_FUZZ_SECONDS") or (20 if under_ci() else 5))
 SEED: Final = int(os.environ.get("FENCEPOST_FUZZ_SEED") or random.SystemRandom().getrandbits(32))
 CONNECTIONS: Final = 16
 MOST_UNANSWERED: Final = 20

@@ -11,20 +11,29 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from fencepost.broker import elections, features, follower_restart, follower_start, ladder, steering
+from fencepost.broker import (
+    elections,
+    features,
+    follower_restart,
+    follower_start,
+    ladder,
+    producing,
+    steering,
+)
 from fencepost.broker.configs.own import ListOffsetsGate
 from fencepost.broker.controller import Controller
 from fencepost.broker.coordination import ReplicaLog
 from fencepost.broker.faults import door
 from fencepost.broker.faults.held import Throttled
 from fencepost.broker.groups import offsets
-from fencepost.broker.handlers import fetch, list_offsets, offset_for_leader_epoch, produce
+from fencepost.broker.handlers import fetch, list_offsets, offset_for_leader_epoch
 from fencepost.broker.isr import InSyncReplicas
 from fencepost.broker.replica import Replica
 from fencepost.broker.tiering.auxiliary import Auxiliary
 from fencepost.cli import main
 from fencepost.protocol.errors import ErrorCode
-from fencepost.storage import validation
+from fencepost.protocol.expected_offsets import UNSPECIFIED
+from fencepost.storage import expected, validation
 from fencepost.storage.producers import ProducerStates
 from fencepost.storage.segmented import SegmentedLog
 
@@ -44,9 +53,11 @@ if TYPE_CHECKING:
         OffsetForLeaderPartition,
     )
     from fencepost.protocol.records import BatchHeader, Record
+    from fencepost.storage.appends import AppendRejected, AppendResult
+    from fencepost.storage.config import LogConfig
     from fencepost.storage.epochs import EpochEntry
-    from fencepost.storage.log import AppendResult
     from fencepost.storage.producers import ProducerView
+    from fencepost.storage.staging import Staging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +163,8 @@ def _throttled_clients_are_read_from() -> None:
 
 
 def _acks_all_waits_for_nobody() -> None:
-    _set(produce._Appended, "settled", property(lambda _self: True))
-    _set(produce._Appended, "error", property(lambda _self: ErrorCode.NONE))
+    _set(producing.Appended, "settled", property(lambda _self: True))
+    _set(producing.Appended, "error", property(lambda _self: ErrorCode.NONE))
 
 
 def _no_checksum_is_checked() -> None:
@@ -266,7 +277,74 @@ def _producers_are_left_in_the_tier() -> None:
     _set(Replica, "start_from_tier", wrong)
 
 
+def _only_the_first_batch_is_compared() -> None:
+    add = expected.Comparison.add
+
+    def wrong(
+        self: expected.Comparison, batch: Buffer, header: BatchHeader, *, upcoming: int, index: int
+    ) -> AppendRejected | None:
+        if index > 0:
+            return None
+        return add(self, batch, header, upcoming=upcoming, index=index)
+
+    _set(expected.Comparison, "add", wrong)
+
+
+def _compared_with_what_is_replicated() -> None:
+    stage = Replica.stage
+
+    def wrong(self: Replica, *, now_ms: int) -> Staging:
+        staging = stage(self, now_ms=now_ms)
+        staging._end = min(staging._end, self.high_watermark)
+        return staging
+
+    _set(Replica, "stage", wrong)
+
+
+def _no_header_is_looked_at() -> None:
+    def wrong(_self: expected.Comparison, _record: Record, _index: int) -> int:
+        return UNSPECIFIED
+
+    _set(expected.Comparison, "_stated", wrong)
+
+
+def _keys_make_no_difference() -> None:
+    init = expected.Comparison.__init__
+
+    def wrong(
+        self: expected.Comparison,
+        config: LogConfig,
+        *,
+        log_start_offset: int,
+        last_of_key: expected.LastOfKey,
+    ) -> None:
+        init(self, config, log_start_offset=log_start_offset, last_of_key=last_of_key)
+        self._by_key = False
+
+    _set(expected.Comparison, "__init__", wrong)
+
+
 MUTANTS: Final[dict[str, Mutant]] = {
+    "kip-27-competing-writers": Mutant(
+        does="Of several batches in a request the first one has to match, and the others need not.",
+        noticed="Here its first batch would fit, and its second one expects",
+        apply=_only_the_first_batch_is_compared,
+    ),
+    "kip-27-bulk-load": Mutant(
+        does="What is expected is compared with the high watermark, not with the end of the log.",
+        noticed="So it sends the same five lines.",
+        apply=_compared_with_what_is_replicated,
+    ),
+    "kip-27-unmodified-client": Mutant(
+        does="Nobody looks at headers.",
+        noticed="The same client once more, with the same header.",
+        apply=_no_header_is_looked_at,
+    ),
+    "kip-27-per-key": Mutant(
+        does="A record with a key has to be where it is expected, as any other has to be.",
+        noticed="But it writes about Bob, where it is up to date.",
+        apply=_keys_make_no_difference,
+    ),
     "kip-207-going-back": Mutant(
         does="The gate of KIP-207 is there, although the config says that it is not.",
         noticed="The end of the log has gone back from 20 to 10.",

@@ -46,7 +46,8 @@ def test_there_is_one_for_everything_that_is_promised() -> None:
         *("kip-405-still-local", "kip-405-below-log-start", "kip-405-moved-to-tier"),
         *("kip-1023-bootstrap", "kip-1023-disabled", "kip-1023-nothing-tiered"),
         *("kip-1023-leader-does-not-know", "kip-1023-stale-tier", "kip-1023-worked-example"),
-        "kip-1023-metadata-version",
+        *("kip-27-competing-writers", "kip-27-bulk-load", "kip-27-unmodified-client"),
+        *("kip-27-per-key", "kip-1023-metadata-version"),
     }
 
 

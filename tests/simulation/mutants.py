@@ -13,23 +13,38 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker import controller, elections, follower, isr, ladder, replica
+from fencepost.broker import (
+    conditional,
+    controller,
+    elections,
+    follower,
+    isr,
+    ladder,
+    producing,
+    replica,
+)
 from fencepost.broker.broker import Broker
 from fencepost.broker.configs.own import ListOffsetsGate
+from fencepost.broker.context import Context
 from fencepost.broker.follower_steps import State
-from fencepost.broker.handlers import fetch, list_offsets, produce
+from fencepost.broker.handlers import fetch, list_offsets
 from fencepost.broker.image import PartitionImage
+from fencepost.broker.producing import Outcome, Target
 from fencepost.broker.tiering import auxiliary, expiry, uploading
 from fencepost.broker.waits import Wait
 from fencepost.protocol.errors import ErrorCode
-from fencepost.storage import retention
+from fencepost.protocol.records import batch_size
+from fencepost.storage import expected, retention
+from fencepost.storage.appends import AppendRejected
 from fencepost.storage.config import LogConfig
 from fencepost.storage.epochs import EpochEntry
 from fencepost.storage.log import SegmentCopy
 from fencepost.storage.segmented import SegmentedLog
+from fencepost.storage.staging import Staged
 from fencepost.storage.tier.copies import epochs_within
 from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
 
+_NOW_MS: Final = 1_700_000_000_000
 Inject = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -129,8 +144,8 @@ def minimum_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def acknowledged_at_once(patch: pytest.MonkeyPatch) -> None:
     """acks=all is answered as acks=1 is."""
-    patch.setattr(produce._Appended, "settled", property(lambda _self: True))
-    patch.setattr(produce._Appended, "error", property(lambda _self: ErrorCode.NONE))
+    patch.setattr(producing.Appended, "settled", property(lambda _self: True))
+    patch.setattr(producing.Appended, "error", property(lambda _self: ErrorCode.NONE))
 
 
 def anybody_elected(patch: pytest.MonkeyPatch) -> None:
@@ -211,6 +226,30 @@ def epochs_not_built(patch: pytest.MonkeyPatch) -> None:
 def producers_not_built(patch: pytest.MonkeyPatch) -> None:
     """A follower that starts behind the tier knows no producers."""
     patch.setattr(auxiliary, "_snapshot", lambda _segment, _data: ())
+
+
+def expected_offsets_unchecked(patch: pytest.MonkeyPatch) -> None:
+    """Whatever offset is expected, records go to the log's end (before KIP-27)."""
+    patch.setattr(expected.Comparison, "rejected", lambda _self, _name: None)
+
+
+def appended_and_refused(patch: pytest.MonkeyPatch) -> None:
+    """Of what does not match, everything up to there is appended nevertheless."""
+    whole = conditional._refuse
+
+    def refuse(
+        ctx: Context,
+        checked: tuple[Target, Staged | AppendRejected],
+        refusal: AppendRejected,
+        acks: int,
+    ) -> Outcome:
+        target, _ = checked
+        records = target.records
+        if len(records) > batch_size(records):  # a set of batches
+            target.replica.append(bytearray(records[: batch_size(records)]), now_ms=_NOW_MS)
+        return whole(ctx, checked, refusal, acks)
+
+    patch.setattr(conditional, "_refuse", refuse)
 
 
 _LOST: Final = frozenset(
@@ -338,5 +377,15 @@ MUTANTS: Final = (
         name="the producers of a follower that starts behind the tier",
         inject=producers_not_built,
         breaks=frozenset({"followers_know_the_producers_of_the_tier"}),
+    ),
+    Mutant(
+        name="the expected offsets",
+        inject=expected_offsets_unchecked,
+        breaks=frozenset({"records_lie_where_they_are_expected"}),
+    ),
+    Mutant(
+        name="all or nothing of a request",
+        inject=appended_and_refused,
+        breaks=frozenset({"refused_publishes_leave_nothing"}),
     ),
 )

@@ -79,3 +79,18 @@ def test_a_file_that_is_no_schedule_is_refused(
     path.write_text(f"{Setup()}\nexplode\n")
     assert main(["simulate", "--schedule", str(path)]) == 2
     assert "there is no action 'explode'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [["--minutes", "10"], ["--as-is"]])
+@pytest.mark.parametrize("played", [False, True])
+def test_what_only_a_recorded_run_heeds_is_refused_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str], played: bool
+) -> None:
+    path = tmp_path / "schedule.txt"
+    path.write_text(GOOD)
+    others = ["--schedule", str(path)] if played else ["--seed", "5", "--steps", "5"]
+    assert main(["simulate", *others, *given]) == 2
+    assert capsys.readouterr() == (
+        "",
+        f"fencepost simulate: {given[0]}: there is no --record that it could be for\n",
+    )

@@ -257,7 +257,9 @@ def test_what_a_follower_knows_that_begins_behind_the_tier(leader: Batches) -> N
     assert knows("here", {7: (1, 1), 8: (0, 3)}, expected, 0) is None
     assert knows("here", {8: (0, 3)}, expected, 0)
     assert knows("here", {8: (0, 3)}, expected, 2) is None, "what the other wrote is deleted"
-    assert knows("here", {7: (0, 1), 8: (0, 3)}, expected, 2)
+    assert knows("here", {7: (0, 1), 8: (0, 3)}, expected, 2) is None, "nor need it be right"
+    assert knows("here", {7: (0, 2), 8: (0, 3)}, expected, 2)
+    assert knows("here", {8: (0, 3), 9: (0, 1)}, expected, 2) is None
     assert knows("here", {7: (1, 1), 8: (0, 1)}, expected, 0)
     assert knows("here", {7: (1, 1), 8: (0, 3), 9: (0, 3)}, expected, 0)
 

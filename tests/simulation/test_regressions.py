@@ -204,6 +204,195 @@ SCHEDULES = {
         wipe p2 2
         deliver 0->2
     """,
+    "a new leader hears of a deletion that another began and did not finish": """
+        cluster seed=9 brokers=2 partitions=1 replicas=2 min.insync=2 unclean=no fetch=18 tier=local
+        produce p0 to 1 acks=all x3
+        settle
+        stop 1
+        deliver 0->2
+        roll p0
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        delete-local p0
+        deliver 0->1
+        kill 2 fence=never
+        start 1
+        deliver 0->1
+        start 2
+        deliver 0->1
+        delete p0 at 1
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        deliver 0->1
+        wipe p0 1
+    """,
+    "what a deposed leader has uploaded meanwhile is known to be tiered": """
+        cluster seed=6 brokers=4 partitions=1 replicas=4 min.insync=1 unclean=no fetch=18 tier=last
+        produce p0 to 1 acks=1 x1
+        settle
+        produce p0 to 1 acks=all x1
+        deliver 1->3
+        deliver 3->1
+        deliver 1->2
+        deliver 2->1
+        deliver 1->4
+        deliver 1->2
+        deliver 2->1
+        roll p0
+        deliver 4->1
+        deliver 1->4
+        deliver 1->3
+        prefer p0
+        deliver 0->2
+        deliver 0->1
+        deliver 2->1
+        deliver 3->1
+        store done 0
+        deliver 0->4
+        deliver 0->3
+        deliver 4->1
+        store done 1
+        deliver 4->1
+        deliver 3->1
+        store done 0
+        store done 2
+        forget p0
+        produce p0 to 1 acks=all x1
+        produce p0 to 1 acks=all x3
+        produce p0 to 1 acks=all x2
+        deliver 1->3
+        deliver 1->3
+        reassign p0 to 1,2,3
+        store done 0
+        produce p0 to 1 acks=all x1
+        deliver 0->1
+        deliver 0->2
+        deliver 0->4
+        store done 2
+        deliver 1->3
+        store done 2
+        deliver 0->3
+        deliver 1->3
+        store done 0
+        deliver 1->3
+        store done 2
+        store done 3
+        deliver 1->3
+        store done 0
+        deliver 1->3
+        deliver 1->3
+        produce p0 to 1 acks=1 x1
+        deliver 1->3
+        deliver 1->3
+        store done 1
+        store fails 1
+        isolate 2 fence=timeout
+        produce p0 to 1 acks=all x2
+        deliver 1->3
+        reassign p0 to 1,3,4,2
+        deliver 0->3
+        deliver 1->3
+        deliver 1->3
+        deliver 3->1
+        deliver 1->3
+        deliver 1->3
+        isolate 1 fence=now
+        deliver 0->4
+        deliver 0->3
+        store fails 2
+        upload p0
+        produce p0 to 3 acks=all x3
+        expire p0
+        roll p0
+        produce p0 to 3 acks=1 x3
+        produce p0 to 3 acks=all x1
+        produce p0 to 3 acks=1 x3
+        expire p0
+        settle
+    """,
+    "a copy whose records were lost while it was made counts for nothing": """
+        cluster seed=8 brokers=4 partitions=3 replicas=4 min.insync=1 unclean=no fetch=18 tier=local
+        wipe p0 3
+        produce p0 to 1 acks=all x3
+        deliver 0->2
+        stop 4
+        deliver 0->2
+        stop 2
+        start 2
+        store done 2
+        stop 1
+        store done 1
+        start 1
+        store done 1
+        store done 2
+        store done 1
+        deliver 0->2
+        deliver 0->2
+        store done 0
+        store done 0
+        deliver 0->2
+        store done 0
+        deliver 0->1
+        store done 0
+        store done 0
+        store done 1
+        roll p0
+        store done 1
+        store done 0
+        deliver 0->1
+        store done 3
+        store done 0
+        deliver 0->1
+        deliver 0->1
+        store done 1
+        store done 0
+        deliver 0->1
+        store done 0
+        deliver 0->1
+        store done 0
+        store done 0
+        store done 1
+        store done 0
+        store done 2
+        store done 1
+        store done 1
+        stop 3
+        store done 1
+        lose p0
+        delete-local p0
+        store done 2
+        store done 1
+        store done 1
+    """,
+    "what the tier has lost and the log still has is copied once more": """
+        cluster seed=8 brokers=2 partitions=1 replicas=2 min.insync=1 unclean=no fetch=18 tier=last
+        wipe p0 1
+        deliver 0->2
+        produce p0 to 2 acks=all x1
+        delete p0 at 2
+        produce p0 to 2 acks=1 x2
+        roll p0
+        store done 0
+        store done 1
+        store done 0
+        store done 1
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        store done 0
+        lose p0
+    """,
 }
 
 

@@ -62,6 +62,7 @@ SETUPS = st.builds(
     unclean=st.booleans(),
     fetch_version=st.integers(4, 18),
     tier=st.sampled_from(TIERS),
+    checks_offsets=st.booleans(),
 )
 
 

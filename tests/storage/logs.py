@@ -9,11 +9,12 @@ from typing import Final, TypeVar
 
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import Record, build_batch, iter_headers, iter_records
+from fencepost.storage.appends import AppendResult
 from fencepost.storage.config import LogConfig
 from fencepost.storage.files.failing import FailingFiles
 from fencepost.storage.files.opening import open_log
 from fencepost.storage.files.shared import Shared
-from fencepost.storage.log import AppendResult, ReadResult
+from fencepost.storage.log import ReadResult
 from fencepost.storage.memory import MemoryLog
 from fencepost.storage.segmented import SegmentedLog
 

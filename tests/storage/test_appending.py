@@ -16,8 +16,8 @@ from fencepost.protocol.records import (
     iter_records,
     read_header,
 )
+from fencepost.storage.appends import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.config import MAX_LONG, LogConfig, TimestampType
-from fencepost.storage.log import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.segmented import SegmentedLog
 from tests.storage.logs import NOW, Kind, T, append, batch, new_log, only, read_all, records_of
 
@@ -459,16 +459,6 @@ def test_a_refused_batch_leaves_no_trace_of_its_producer() -> None:
     log = new_log(COMPACTED)
     refused(batch((T, None, b"v"), pid=4, epoch=0, seq=0), log=log)
     assert log.producers() == ()
-
-
-def test_a_duplicate_is_found_before_offsets_are_compared() -> None:
-    log = new_log()
-    append(log, batch(pid=4, epoch=0, seq=0))
-    found = log.find_duplicate(read_header(batch(pid=4, epoch=0, seq=0)))
-    assert found is not None
-    assert found.first_offset == 0
-    assert log.find_duplicate(read_header(batch(pid=4, epoch=0, seq=1))) is None
-    assert log.find_duplicate(read_header(batch())) is None
 
 
 def test_silent_producers_expire() -> None:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import BatchHeader, Record, build_batch, iter_headers
+from fencepost.storage.appends import AppendOrigin
 from fencepost.storage.config import LogConfig, TimestampType
-from fencepost.storage.log import AppendOrigin
 from fencepost.storage.segmented import SegmentedLog
 from tests.storage.logs import (
     NOW,

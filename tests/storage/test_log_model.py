@@ -9,11 +9,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import Record, build_batch, iter_headers, iter_records
+from fencepost.storage.appends import AppendResult
 from fencepost.storage.config import LogConfig
 from fencepost.storage.epochs import EpochEntry
 from fencepost.storage.files.failing import FailingFiles
 from fencepost.storage.files.opening import open_log
-from fencepost.storage.log import AppendResult, Log, OffsetOutOfRange
+from fencepost.storage.log import Log, OffsetOutOfRange
 from fencepost.storage.memory import MemoryLog
 from tests.storage.logs import FORGETFUL
 

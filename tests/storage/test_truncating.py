@@ -1,8 +1,8 @@
 import pytest
 
 from fencepost.protocol.records import NO_SEQUENCE
+from fencepost.storage.appends import AppendRejected
 from fencepost.storage.config import LogConfig
-from fencepost.storage.log import AppendRejected
 from fencepost.storage.segmented import SegmentedLog
 from tests.storage.logs import NOW, T, append, batch, new_log, read_all, records_of
 

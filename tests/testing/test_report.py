@@ -11,7 +11,7 @@ from fencepost.testing import Cluster
 from fencepost.testing.options import read
 from fencepost.testing.report import MAX_MESSAGE, Watched, lines, watch, watch_fresh
 from fencepost.testing.servers import Servers
-from fencepost.verbs.answers import ExchangeState
+from fencepost.verbs.answers.seen import ExchangeState
 from tests.harness.wire import Connection
 from tests.testing.runs import UNDER_XDIST, pytest_run
 

@@ -13,10 +13,11 @@ from pydantic import BaseModel
 
 from fencepost.control.app import ROUTES
 from fencepost.control.routing import router
-from fencepost.verbs import answers, bodies
+from fencepost.verbs import bodies
+from fencepost.verbs.answers.base import Answer, Health
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE, PATH_TYPES, VERBS, Method, Shape, Verb
-from fencepost.verbs.described import describe
+from fencepost.verbs.described import describe, models
 
 PARTITION: Final = "/v1/topics/{t}/partitions/{p}"
 REPLICA: Final = f"{PARTITION}/replicas/{{b}}"
@@ -184,12 +185,7 @@ def test_every_field_is_explained_where_its_name_is_not_enough(verb: Verb) -> No
     assert unexplained <= plain
 
 
-MODELS: Final = [
-    model
-    for module in (answers, bodies)
-    for _, model in inspect.getmembers(module, inspect.isclass)
-    if issubclass(model, BaseModel) and model.__module__ == module.__name__
-]
+MODELS: Final = [model for model in models() if model.__module__.startswith("fencepost.verbs.")]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=[model.__name__ for model in MODELS])
@@ -198,7 +194,7 @@ def test_every_example_is_what_it_is_an_example_of(model: type[BaseModel]) -> No
     for example in model.model_json_schema().get("examples", ()):
         made = model.model_validate_json(json.dumps(example))
         # An answer says everything, a body what is not the default.
-        is_whole = issubclass(model, answers.Answer)
+        is_whole = issubclass(model, Answer)
         assert made.model_dump(mode="json", by_alias=True, exclude_unset=not is_whole) == example
 
 
@@ -207,7 +203,7 @@ def test_what_cannot_be_guessed_has_an_example(verb: Verb) -> None:
     """A query's fields may all be left out, and what says nothing needs no example."""
     shown = [verb.answers, *([verb.takes] if verb.takes and verb.method is Method.POST else [])]
     for model in shown:
-        if model.model_fields and model is not answers.Health:
+        if model.model_fields and model is not Health:
             assert model.model_json_schema().get("examples"), model.__name__
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 
 from fencepost.control.app import _description
-from fencepost.verbs.answers import PartitionState, ReplicaState
+from fencepost.verbs.answers.replicas import ReplicaState
+from fencepost.verbs.answers.topics import PartitionState
 from fencepost.verbs.bodies import FaultBody, TraceQuery, TraceWait
 from fencepost.verbs.described import describe
 from tests.harness.run import run

@@ -10,7 +10,9 @@ from typing import Final
 
 import pytest
 
-from fencepost.verbs.answers import Done, EventState, TopicState
+from fencepost.verbs.answers.base import Done
+from fencepost.verbs.answers.seen import EventState
+from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Refused, Remote, Unreachable, VerbError, default_url
@@ -97,7 +99,7 @@ def test_a_control_api_may_stand_below_a_path(stub: Stub) -> None:
 
 def test_what_is_wrong_is_refused_without_asking(stub: Stub, verbs: Verbs) -> None:
     with pytest.raises(Refused) as wrong:
-        verbs.elect("t", 0, leader="2")  # type: ignore[arg-type]
+        verbs.elect("t", 0, leader="2")  # type: ignore[arg-type]  # that is it
     assert wrong.value.code == "INVALID_REQUEST"
     assert str(wrong.value) == "leader: input should be a valid integer (INVALID_REQUEST)"
     assert stub.asked == []

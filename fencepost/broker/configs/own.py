@@ -8,16 +8,39 @@ from enum import StrEnum
 from typing import Final
 
 BROKER: Final = """\
+check.expected.offsets BOOLEAN false cluster-wide acts
+    Whether a produce is refused where a record's expected offset does not match (KIP-27).
+check.expected.offsets.error.code SHORT 2701 1..32767|-1 cluster-wide acts
+    Error code of such a refusal, for clients that know only Kafka's.
+check.expected.offsets.scope STRING partition one-of:partition,key cluster-wide acts
+    What is compared: the partition's upcoming offset, or the last offset of the record's key.
+check.expected.offsets.source STRING batch one-of:batch,header cluster-wide acts
+    Where an expected offset stands: base offset and delta, or the header expected-offset.
 list.offsets.gate STRING kip one-of:kip,kafka,off cluster-wide acts
     Which ListOffsets lookups wait until a new leader's high watermark has caught up (KIP-207).
 """
 TOPIC: Final = """\
+check.expected.offsets BOOLEAN false acts
+    Whether a produce is refused where a record's expected offset does not match (KIP-27).
+check.expected.offsets.error.code SHORT 2701 1..32767|-1 acts
+    Error code of such a refusal, for clients that know only Kafka's.
+check.expected.offsets.scope STRING partition one-of:partition,key acts
+    What is compared: the partition's upcoming offset, or the last offset of the record's key.
+check.expected.offsets.source STRING batch one-of:batch,header acts
+    Where an expected offset stands: base offset and delta, or the header expected-offset.
 list.offsets.gate STRING kip one-of:kip,kafka,off acts
     Which ListOffsets lookups wait until a new leader's high watermark has caught up (KIP-207).
 message.format.version STRING 4.3 format-version acts
     Release whose message format the topic has; before 0.11 it has no leader epochs (KIP-320).
 """
-SYNONYMS: Final[dict[str, str]] = {"list.offsets.gate": "list.offsets.gate"}
+_SAME_ON_BROKERS: Final = (
+    "check.expected.offsets",
+    "check.expected.offsets.error.code",
+    "check.expected.offsets.scope",
+    "check.expected.offsets.source",
+    "list.offsets.gate",
+)
+SYNONYMS: Final[dict[str, str]] = {name: name for name in _SAME_ON_BROKERS}
 """The broker config that a topic config takes its default from."""
 
 

@@ -13,8 +13,14 @@ from fencepost.broker.configs.layers import NOTHING, Layers
 from fencepost.broker.configs.own import ListOffsetsGate, has_leader_epochs
 from fencepost.broker.configs.typed import Typed
 from fencepost.broker.image import ClusterImage
-from fencepost.storage.config import LogConfig, TimestampType
+from fencepost.storage.config import (
+    ExpectedOffsetsScope,
+    ExpectedOffsetsSource,
+    LogConfig,
+    TimestampType,
+)
 
+_CHECKS: Final = "check.expected.offsets"
 _REMEMBERED: Final = 1024
 """Different sets of topic configs that are kept parsed."""
 
@@ -104,11 +110,16 @@ class BrokerConfigs:
         self._seen: Mapping[int | None, Mapping[str, str]] = {}
         self._topic_configs: Mapping[str, Mapping[str, str]] = {}
         self._topics: dict[tuple[tuple[str, str], ...], TopicSettings] = {}
+        self._by_name: dict[str, TopicSettings] = {}
+        self._may_check_offsets: bool | None = None
         self._read()
 
     def update(self, image: ClusterImage) -> None:
         """Follow the broker's view: its dynamic configs are now those of this image."""
-        self._topic_configs = image.topic_configs
+        if image.topic_configs is not self._topic_configs:
+            self._topic_configs = image.topic_configs
+            self._by_name.clear()
+            self._may_check_offsets = None
         if image.broker_configs is self._seen:
             return
         self._seen = image.broker_configs
@@ -123,14 +134,32 @@ class BrokerConfigs:
 
         Topics with the same configs share one object.
         """
-        configs = self._topic_configs.get(name)
+        found = self._by_name.get(name)
+        if found is None:
+            configs = self._topic_configs.get(name, NOTHING)
+            found = self._shared(configs)
+            if configs:  # or whoever asks for topics that there are not would fill it
+                self._by_name[name] = found
+        return found
+
+    def _shared(self, configs: Mapping[str, str]) -> TopicSettings:
         key = tuple(sorted(configs.items())) if configs else ()
         found = self._topics.get(key)
         if found is None:
             if len(self._topics) >= _REMEMBERED:
                 self._topics.clear()
-            found = self._topics[key] = self._topic_settings(configs or NOTHING)
+            found = self._topics[key] = self._topic_settings(configs)
         return found
+
+    @property
+    def may_check_expected_offsets(self) -> bool:
+        """Whether any topic may check them: where none does, a produce is spared the question."""
+        known = self._may_check_offsets
+        if known is None:
+            known = self._may_check_offsets = self._checks_offsets or any(
+                _CHECKS in configs for configs in self._topic_configs.values()
+            )
+        return known
 
     def log_config(self, topic: str) -> LogConfig:
         """What the logs of a topic act on."""
@@ -151,8 +180,11 @@ class BrokerConfigs:
 
     def _read(self) -> None:
         self._topics.clear()
+        self._by_name.clear()
         typed = Typed(self.layers.value)
         flag, number = typed.flag, typed.number
+        self._checks_offsets = flag(_CHECKS)
+        self._may_check_offsets = None
         self.auto_create_topics_enable = flag("auto.create.topics.enable")
         self.broker_rack = typed.optional_text("broker.rack")
         self.broker_session_timeout_ms = number("broker.session.timeout.ms")
@@ -285,6 +317,14 @@ def _log_config(values: Mapping[str, Value], template: LogConfig) -> LogConfig:
     internal = typed.optional_number("internal.segment.bytes")
     return replace(
         template,
+        check_expected_offsets=typed.flag("check.expected.offsets"),
+        check_expected_offsets_error_code=number("check.expected.offsets.error.code"),
+        check_expected_offsets_scope=ExpectedOffsetsScope(
+            typed.text("check.expected.offsets.scope")
+        ),
+        check_expected_offsets_source=ExpectedOffsetsSource(
+            typed.text("check.expected.offsets.source")
+        ),
         cleanup_policy=frozenset(typed.entries("cleanup.policy")),
         compression_gzip_level=number("compression.gzip.level"),
         compression_lz4_level=number("compression.lz4.level"),

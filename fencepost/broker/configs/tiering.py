@@ -51,6 +51,11 @@ def require_tierable(values: Mapping[str, Value], *, tiered: bool) -> None:
         raise InvalidConfig(
             "Remote log storage needs leader epochs, which message.format.version has from 0.11 on"
         )
+    if values["check.expected.offsets"] and values["check.expected.offsets.scope"] == "key":
+        raise InvalidConfig(
+            "check.expected.offsets.scope=key does not go with remote.storage.enable=true: the "
+            "keys of records that are only in the tier are not known"
+        )
     for total, local in _PAIRS:
         require_within(local, values[local], total, values[total])
     if values["remote.log.copy.disable"]:

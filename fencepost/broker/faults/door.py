@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, assert_never, cast
 
-from fencepost.broker.broker import handler_of
 from fencepost.broker.context import HANG_UP, Context, HangUp
 from fencepost.broker.faults.held import Held, Throttled
 from fencepost.broker.faults.registry import Fault
@@ -23,6 +22,7 @@ from fencepost.broker.faults.rules import (
     Throttle,
     When,
 )
+from fencepost.broker.handlers import handler_of
 from fencepost.broker.waits import Wait
 from fencepost.protocol.errors import ErrorCode
 

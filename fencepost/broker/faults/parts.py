@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
-from fencepost.broker.broker import handler_of
 from fencepost.broker.context import Context
 from fencepost.broker.faults.rules import Refuse, Rule
 from fencepost.broker.faults.scopes import (
@@ -20,6 +19,7 @@ from fencepost.broker.faults.shapes import (
     FieldName,
     TopicsShape,
 )
+from fencepost.broker.handlers import handler_of
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_delete import OffsetDeleteRequest
 

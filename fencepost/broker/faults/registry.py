@@ -72,7 +72,7 @@ class Faults:
         """
         # Imports are late: few clusters ever see a fault, and all start. What takes part when a
         # request is hit comes now, so that no request waits for it.
-        from fencepost.broker.faults import corruption, door, parts, stale  # noqa: F401
+        from fencepost.broker.faults import corruption, door, parts, stale  # noqa: F401  # as just said
         from fencepost.broker.faults.checks import require_sense
         from fencepost.broker.faults.scopes import fits_of
 

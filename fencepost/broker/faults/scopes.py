@@ -52,7 +52,7 @@ def name_of(shape: TopicsShape, ctx: Context, topic: object) -> str | None:
     if isinstance(topic, str):
         return topic
     # Only some kinds of topics have this field, as their shape says.
-    if shape.resources and getattr(topic, "resource_type") != OF_TOPIC:  # noqa: B009
+    if shape.resources and getattr(topic, "resource_type") != OF_TOPIC:  # noqa: B009  # as above
         return None
     name: str | None = getattr(topic, shape.name)
     topic_id: UUID | None = getattr(topic, "topic_id", None)
@@ -95,7 +95,7 @@ def _names_key(
 def keys_of(shape: KeysShape, request: object) -> tuple[str, ...]:
     """The groups (or transactional ids) that a request names."""
     # Only FindCoordinator has this field, as its shape says.
-    if shape.kind is not None and getattr(request, "key_type") != shape.kind:  # noqa: B009
+    if shape.kind is not None and getattr(request, "key_type") != shape.kind:  # noqa: B009  # as above
         return ()
     one = () if shape.one is None else (getattr(request, shape.one),)
     many = () if shape.many is None else getattr(request, shape.many)

@@ -15,6 +15,7 @@ Missing: the transaction coordinator.
 
 from typing import Final
 
+from fencepost.broker.auto_topics import create_internal_topic
 from fencepost.broker.context import Context
 from fencepost.broker.groups.coordinator import OFFSETS_TOPIC, partition_of
 from fencepost.broker.image import BrokerImage
@@ -83,7 +84,7 @@ def _leader(ctx: Context, group_id: str) -> BrokerImage | None:
     """The broker that leads the group's partition, None where there is none (yet)."""
     if OFFSETS_TOPIC not in ctx.broker.view.topics:
         try:
-            ctx.broker.create_internal_topic(OFFSETS_TOPIC)
+            create_internal_topic(ctx.broker, OFFSETS_TOPIC)
         except ControllerError:
             return None
     view = ctx.broker.view

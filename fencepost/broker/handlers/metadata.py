@@ -19,6 +19,7 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.broker import authorized
+from fencepost.broker.auto_topics import auto_create
 from fencepost.broker.context import Context
 from fencepost.broker.image import TopicImage
 from fencepost.broker.ladder import NO_EPOCH
@@ -109,7 +110,7 @@ def _answer(
 
 def _create(ctx: Context, request: MetadataRequest, name: str) -> MetadataResponseTopic:
     try:
-        ctx.broker.auto_create(name)
+        auto_create(ctx.broker, name)
     except ControllerError as error:
         return _error(name, error.code)
     topic = ctx.broker.view.topics.get(name)

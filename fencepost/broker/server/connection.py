@@ -13,12 +13,13 @@ import sys
 from collections import deque
 from typing import TYPE_CHECKING, Final, cast
 
-from fencepost.broker.broker import handler_of
 from fencepost.broker.context import HANG_UP, Context, HangUp, Peer
 from fencepost.broker.faults.held import Held, Throttled
+from fencepost.broker.handlers import handler_of
 from fencepost.broker.server import logs
 from fencepost.broker.server.answers import KEPT_API, Key
 from fencepost.broker.server.journal import Exchange
+from fencepost.broker.stated import stated_offsets
 from fencepost.broker.waits import Wait
 from fencepost.protocol.apis import BY_KEY, BY_NAME, Api
 from fencepost.protocol.buffers import Buffer
@@ -32,6 +33,7 @@ from fencepost.protocol.frames import (
     read_header,
     skip_tags,
 )
+from fencepost.protocol.messages.produce import ProduceRequest
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -43,6 +45,7 @@ MAX_IN_FLIGHT: Final = 256
 _SCRATCH: Final = memoryview(bytearray(256 << 10))
 """Where all connections receive: a loop reads one at a time, and uses up what it read."""
 _API_VERSIONS: Final = BY_NAME["api_versions"]
+_PRODUCE: Final = BY_NAME["produce"]
 _RESET: Final = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 """SO_LINGER with no time at all: what is not sent is forgotten, and the peer sees a reset."""
 
@@ -202,6 +205,8 @@ class Connection(asyncio.BufferedProtocol):
             self._broker, exchange.version, exchange.client_id, self.peer, exchange.time_ms
         )
         api = exchange.api
+        if api is _PRODUCE and self._broker.configs.may_check_expected_offsets:
+            exchange.stated = stated_offsets(self._broker, cast(ProduceRequest, request))
         try:
             answer = self._broker.handle(api, ctx, request)
         except Exception:  # noqa: BLE001  # a bug costs one answer, never the broker

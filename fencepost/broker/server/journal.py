@@ -19,6 +19,7 @@ from typing import Final, TypeAlias, cast
 
 from fencepost.broker.context import Context
 from fencepost.broker.server.meter import Meter
+from fencepost.broker.stated import Stated
 from fencepost.broker.waits import Wait
 from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.buffers import Buffer
@@ -73,6 +74,10 @@ class Exchange:
     """What its answer is to come from."""
     counted: int = 0
     """Bytes that the journal counts for it; -1 when it is no longer in the journal."""
+    newest: int = 0
+    """Once it is done, the number of the last request that was taken up before."""
+    stated: Stated | None = None
+    """What a produce request expects; None where no topic checks that."""
 
     def settle(self, errors_in: Finder) -> int:
         """Take from the answer what is counted: its errors, and how many bytes it has."""
@@ -131,6 +136,9 @@ class BrokerExchange:
     """They need none."""
     bytes_in: int = 0
     """They have none."""
+    newest: int = 0
+    stated: Stated | None = None
+    """Brokers produce nothing."""
 
     def settle(self, errors_in: Finder) -> int:
         """Take from the answer what is counted: its errors, and how many bytes its records have."""
@@ -296,6 +304,7 @@ class Journal:
     def _over(self, row: _Row, exchange: AnyExchange, now_ms: int | None) -> None:
         """It is answered now, or (None) never will be."""
         exchange.done = True
+        exchange.newest = self.newest
         if now_ms is not None:
             exchange.answered_ms = now_ms
             exchange.elapsed_us = (perf_counter_ns() - exchange.begun_ns) // 1000

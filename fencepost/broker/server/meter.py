@@ -83,7 +83,7 @@ class Meter:
 class Changes:
     """Counts changes of the cluster as they are told."""
 
-    __slots__ = ("events", "fault_hits", "isr")
+    __slots__ = ("events", "fault_hits", "isr", "publishes_refused")
 
     def __init__(self) -> None:
         self.events: Counter[Kind] = Counter()
@@ -92,6 +92,8 @@ class Changes:
         """
         self.fault_hits: Counter[tuple[str, str]] = Counter()
         """By API and action."""
+        self.publishes_refused: Counter[str] = Counter()
+        """For an expected offset, by topic."""
 
     def note(self, event: Event) -> None:
         """Count an event."""
@@ -102,6 +104,9 @@ class Changes:
             api, action = event.details["api"], event.details["action"]
             assert isinstance(action, dict)
             self.fault_hits[str(api), next(iter(action))] += 1
+        elif event.kind is Kind.PUBLISH_REFUSED:
+            assert event.topic is not None
+            self.publishes_refused[event.topic] += 1
 
 
 def _change_of_isr(event: Event) -> str:

@@ -199,6 +199,7 @@ async def _serve(
         if options.stop_with_stdin:
             follow_stdin(partial(_reset, server, ready), stop.set)
         plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
+        plane.add_done_callback(lambda _: stop.set())  # if it fails, that is said at once
         await stop.wait()
         logs.logger().info("stopping")
         await server.stop()

@@ -9,31 +9,56 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, BinaryIO, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
-from fencepost.broker.events import Event
+from fencepost.broker.events import Event, Kind
 from fencepost.broker.server import logs
 from fencepost.broker.server.journal import AnyExchange
+from fencepost.broker.server.parts import Parts
 
 if TYPE_CHECKING:
+    from fencepost.broker.cluster import Cluster
+    from fencepost.broker.server.journal import Journal
     from fencepost.broker.server.server import Server
 
-MAX_FILE_BYTES: Final = 64 << 20
-"""A file ends with the line that takes it there."""
 MAX_BEHIND: Final = 4096
 """Lines that the thread may be behind."""
 _LOOK_EVERY_S: Final = 0.05
 _SWITCH_INTERVAL_S: Final = 0.0005
 """While the thread describes something, the loop would wait for Python's 5 ms to serve a client."""
 
-Item: TypeAlias = AnyExchange | Event
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """An event among the requests."""
+
+    event: Event
+    newest: int
+    """Number of the last request that was taken up before."""
+
+
+Item: TypeAlias = AnyExchange | Happened
 Describe: TypeAlias = Callable[[Item], bytes]
 """Makes a line of what happened, without its end."""
 MakeDescribe: TypeAlias = Callable[[], Describe]
 """Called in the thread when there is something to describe."""
+
+
+def follow(cluster: "Cluster", journal: "Journal", add: Callable[[Item], None]) -> None:
+    """Hand over what there is, and what happens from now on."""
+    from fencepost.broker.server.beginning import found, in_full  # few write a trace
+
+    def happened(event: Event) -> None:
+        add(Happened(in_full(cluster, event), journal.newest))
+
+    for event in found(cluster):
+        happened(event)
+    journal.listeners.append(add)
+    cluster.events.listeners.append(happened)
 
 
 class TraceUnavailable(OSError):
@@ -53,15 +78,9 @@ class TraceFile:
     ) -> None:
         self._make_describe = make_describe
         self._describe: Describe | None = None
-        self._keep = keep
-        self._paths: list[Path] = []
-        self._written = 0
-        """Bytes in the present file."""
         start = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        self._name = str(directory / f"trace-{start}-{os.getpid()}")
         try:
-            directory.mkdir(parents=True, exist_ok=True)
-            self._file = self._next_file()
+            self._parts = Parts(directory, f"trace-{start}-{os.getpid()}", keep=keep)
         except OSError as error:
             is_file = isinstance(error, FileExistsError)
             reason = "not a directory" if is_file else (error.strerror or str(error)).lower()
@@ -72,12 +91,14 @@ class TraceFile:
         self._done = 0
         self._room = threading.Event()
         self._has_failed = False
+        self._lacks_lines = False
+        self._server: Server | None = None
         self._thread = threading.Thread(target=self._run, name="trace", daemon=True)
 
     def follow(self, server: "Server") -> None:
-        """Write down what happens from now on."""
-        server.journal.listeners.append(self.add)
-        server.cluster.events.listeners.append(self.add)
+        """Write down what there is, and what happens from now on."""
+        self._server = server
+        follow(server.cluster, server.journal, self.add)
 
     def add(self, item: Item) -> None:
         """Hand something over; it waits while the thread is too far behind."""
@@ -91,11 +112,18 @@ class TraceFile:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Write all that is left."""
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Write all that is left, and that there is no more, unless something is missing."""
         self._items.put(None)
         self._thread.join()
-        self._file.close()
+        server = self._server
+        if server is not None and kind is None and not (self._has_failed or self._lacks_lines):
+            ended = Event(kind=Kind.TRACE_ENDED, time_ms=server.clock.now_ms())
+            self._write(Happened(ended, server.journal.newest))
+        try:
+            self._parts.close()
+        except OSError as error:  # also of a disk that failed before: it has a few bytes left
+            self._fail(error)
 
     def _wait_for_room(self) -> None:
         while self._taken - self._done > MAX_BEHIND // 2:
@@ -118,25 +146,17 @@ class TraceFile:
                 self._describe = self._make_describe()
             line = self._describe(item)
         except Exception:  # noqa: BLE001  # a bug costs one line, never those behind it
+            self._lacks_lines = True
             logs.logger(part="trace").exception("line_failed")
             return
         try:
-            self._file.write(line + b"\n")
-            self._written += len(line) + 1
-            if self._written >= MAX_FILE_BYTES:
-                self._file.close()
-                self._file = self._next_file()
-            elif self._items.empty():
-                self._file.flush()
+            self._parts.write(line)
+            if self._items.empty():
+                self._parts.flush()
         except OSError as error:
+            self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        if not self._has_failed:
             self._has_failed = True
             logs.logger(part="trace").error("trace_ended", detail=str(error))
-
-    def _next_file(self) -> BinaryIO:
-        path = Path(f"{self._name}-{len(self._paths) + 1:04}.jsonl")
-        file = path.open("xb")
-        self._paths.append(path)
-        self._written = 0
-        if self._keep is not None and len(self._paths) > self._keep:
-            self._paths[-self._keep - 1].unlink(missing_ok=True)
-        return file

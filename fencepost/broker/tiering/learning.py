@@ -1,11 +1,15 @@
 """What the tier has of a partition: its keys are listed, and the metadata read that are new.
 
 Metadata that tell of a finished copy never change but to tell of its deletion, and go with it; so
-what is known of it is not read again.
+as long as one leads, what it knows of such a copy is not read again. A new leader reads all:
+another may have begun a deletion that it did not live to finish.
+
+A finished copy whose records are not there is lost: the tier may have lost them while the copy was
+made, and then got the metadata that tell of its end.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 from uuid import UUID
 
@@ -27,11 +31,13 @@ def learn(
     partition: TieredPartition,
     segments: RemoteSegments,
     *,
+    anew: bool = False,
     corrupt: Callable[[str, CorruptMetadata], None] | None = None,
 ) -> Steps[frozenset[str]]:
     """Bring what is known of a partition's segments up to date.
 
     :param segments: What is known so far.
+    :param anew: Whether metadata that are known to tell of a finished copy are read again.
     :param corrupt: Told of metadata that can't be read, by key: their segments count for nothing.
     :returns: The keys of objects that have no metadata beside them. Where they have none the next
         time either, nobody will ever write any.
@@ -39,19 +45,26 @@ def learn(
     """
     keys = yield from list_keys(store, partition_prefix(partition))
     metadata, others = _sort_out(keys)
-    wanted = [key for segment_id, key in metadata.items() if not _is_settled(segments, segment_id)]
+    wanted = [
+        key for segment_id, key in metadata.items() if anew or not _is_settled(segments, segment_id)
+    ]
     found = yield from get_each(store, wanted)
+    with_records = {segment_id for segment_id, key in others if key.endswith(Part.LOG)}
     for known in list(segments):
-        if known.id not in metadata:
+        if known.id not in metadata or _is_lost(known, with_records):
             segments.drop(known.id)
     for key, data in zip(wanted, found, strict=True):
         if data is None:
             continue
         try:
-            segments.put(RemoteSegment.from_json(data))
+            segment = RemoteSegment.from_json(data)
         except CorruptMetadata as error:
             if corrupt is not None:
                 corrupt(key, error)
+            continue
+        # One that was finished since the keys were listed is not lost, but known the next time.
+        if not _is_lost(segment, with_records):
+            segments.put(segment)
     return frozenset(key for segment_id, key in others if segment_id not in metadata)
 
 
@@ -74,3 +87,7 @@ def _sort_out(keys: list[str]) -> tuple[dict[UUID, str], list[tuple[UUID, str]]]
 def _is_settled(segments: RemoteSegments, segment_id: UUID) -> bool:
     segment = segments.get(segment_id)
     return segment is not None and segment.is_served
+
+
+def _is_lost(segment: RemoteSegment, with_records: Collection[UUID]) -> bool:
+    return segment.is_served and segment.id not in with_records

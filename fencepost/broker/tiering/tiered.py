@@ -158,12 +158,25 @@ class TieredReplica:
 
         :raises TierError: When it does not tell.
         """
+        before = {each.id for each in self.segments if each.is_served}
         strays = yield from learn(
-            self._store, self.partition, self.segments, corrupt=self._tell_corrupt
+            self._store,
+            self.partition,
+            self.segments,
+            anew=not self.is_loaded,
+            corrupt=self._tell_corrupt,
         )
         self.is_loaded = True
         if not self.is_leader:
             return
+        if self.highest is not None:
+            found = self._find_highest()
+            if before.issubset(each.id for each in self.segments):
+                # Who was deposed while it uploaded may have gone on.
+                self.highest = max(self.highest, found)
+            else:
+                # The tier has lost what it had. What is here of it is to be copied once more.
+                self.highest = found
         known, self._strays = self._strays & strays, strays
         if known:
             yield from delete(self._store, sorted(known))

@@ -4,7 +4,7 @@ Offsets named ``end`` or ``next`` and high watermarks are exclusive, all others 
 milliseconds.
 """
 
-from fencepost.verbs.answers import Answer
+from fencepost.verbs.answers.base import Answer
 
 
 class ActionAnswer(Answer):
@@ -31,7 +31,9 @@ class RecordError(Answer):
 
 
 class ProduceAnswer(ActionAnswer):
-    """Of several batches the last one's answer."""
+    """Of several requests the last one's answer; of several partitions the first one's with an
+    error, or the first one's.
+    """
 
     message: str | None
     base_offset: int
@@ -39,12 +41,29 @@ class ProduceAnswer(ActionAnswer):
     log_start_offset: int
     record_errors: tuple[RecordError, ...]
     leader: "LeaderAnswer | None"
+    partitions: "tuple[PartitionProduced, ...]"
+    """Of the last answer, in the order in which they were sent."""
     sent: int
     """Batches, each counted once."""
     acknowledged: int
     """Batches."""
     attempts: int
     """Requests."""
+
+
+class PartitionProduced(Answer):
+    """What is answered for one partition."""
+
+    topic: str
+    partition: int
+    error: str
+    """Kafka's name of the error, ``NONE`` for none."""
+    message: str | None
+    base_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    record_errors: tuple[RecordError, ...]
+    leader: "LeaderAnswer | None"
 
 
 class LeaderAnswer(Answer):

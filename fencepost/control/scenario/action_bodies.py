@@ -1,6 +1,6 @@
 """What the actions of a scenario's clients take, as data. Times are milliseconds."""
 
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import (
     BeforeValidator,
@@ -8,6 +8,7 @@ from pydantic import (
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
+    model_validator,
 )
 
 from fencepost.control.scenario.ranges import spread
@@ -83,11 +84,31 @@ def _as_target(given: object, check: ValidatorFunctionWrapHandler) -> object:
 Target = Annotated[_TargetName | int, WrapValidator(_as_target)]
 
 
-class ProduceBody(PartitionBody):
-    """Records to a partition."""
+_Records = Annotated[Listed[RecordBody], Field(min_length=1), BeforeValidator(_as_records)]
 
-    records: Annotated[Listed[RecordBody], Field(min_length=1), BeforeValidator(_as_records)]
+
+class BatchBody(Body):
+    """One of the batches of a request."""
+
+    topic: str | None = None
+    """Left out: the action's. All are sent to who leads the first one's partition."""
+    partition: _Index | None = None
+    """Left out: the action's."""
+    records: _Records
+    sequence: Annotated[int, Field(ge=0)] | None = None
+    """As in the action."""
+    base_offset: int = 0
+    """As in the action."""
+
+
+class ProduceBody(PartitionBody):
+    """Records to a partition, or to several."""
+
+    records: _Records = ()
     """Texts, or more of each; ``a0..a9`` stands for a0 to a9."""
+    batches: Annotated[Listed[BatchBody], Field(min_length=1)] = ()
+    """In place of ``records``: batches that are sent in one request, to one partition or to
+    several, in this order."""
     acks: Literal["all", 1, 0] = "all"
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
     producer: str | None = None
@@ -96,7 +117,8 @@ class ProduceBody(PartitionBody):
     """Of the first record, with a producer. Left out: the one after all that it has sent; the same
     again is a retry."""
     base_offset: int = 0
-    """In the batch: the offset that is expected under KIP-27."""
+    """In the batch: the offset that is expected under KIP-27, -1 for any. Where ``every_ms`` makes
+    each record a batch, those of later records follow, if this is given and not -1."""
     wait_ms: _Ms = TIMEOUT_MS
     """How long the broker may wait for other replicas, with acks=all."""
     every_ms: _Ms | None = None
@@ -105,6 +127,22 @@ class ProduceBody(PartitionBody):
     retry_ms: _Ms = 0
     """For so long a batch is sent again to the leader that metadata names, after errors that may
     pass and connections that are lost."""
+
+    @model_validator(mode="after")
+    def _says_what_to_send(self) -> Self:
+        if not self.batches:
+            if not self.records:
+                raise ValueError("records is left out (or batches, where there are several)")
+            return self
+        for name in _OF_ONE_BATCH:
+            if name in self.model_fields_set:
+                raise ValueError(f"batches are given, which have their own {name}")
+        if self.every_ms is not None:
+            raise ValueError("batches are sent at once, and every_ms is for records")
+        return self
+
+
+_OF_ONE_BATCH: Final = ("records", "sequence", "base_offset")
 
 
 class FetchBody(PartitionBody):

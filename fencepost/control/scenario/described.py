@@ -8,7 +8,7 @@ from fencepost.control.scenario.document import Data
 from fencepost.control.scenario.model import Await, DoAction, DoVerb, Step, Together
 from fencepost.control.scenario.ranges import gathered
 from fencepost.protocol.errors import ErrorCode, error_name
-from fencepost.verbs.answers import ExchangeState
+from fencepost.verbs.answers.seen import ExchangeState
 
 MAX_TEXT: Final = 1000
 """Characters of a value that are shown."""

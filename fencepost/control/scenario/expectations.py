@@ -16,7 +16,8 @@ from fencepost.control.scenario.model import (
     TraceExpectation,
 )
 from fencepost.protocol.errors import ErrorCode
-from fencepost.verbs.answers import ExchangeState, PartitionState
+from fencepost.verbs.answers.seen import ExchangeState
+from fencepost.verbs.answers.topics import PartitionState
 from fencepost.verbs.bodies import TraceFilter
 
 _NAMES: Final = ("refused", "pending")

@@ -10,7 +10,7 @@ from fencepost.control.scenario.messages import find_api, to_request
 from fencepost.protocol.apis import BY_KEY, BY_NAME
 from fencepost.protocol.messages.describe_configs import DescribeConfigsResponse
 from fencepost.protocol.releases import NOT_SERVED, find_release, release_ceilings
-from fencepost.verbs.answers import ClusterState
+from fencepost.verbs.answers.cluster import ClusterState
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.remote_async import AsyncRemote
 from fencepost.verbs.serving import ClusterBody

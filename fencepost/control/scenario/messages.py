@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
 
-from fencepost.control.decode import summary
+from fencepost.control.decode import SHORT, summary
 from fencepost.control.scenario.asked import CannotAct
 from fencepost.control.scenario.document import Data
 from fencepost.protocol.apis import APIS, BY_KEY, Api
@@ -123,8 +123,9 @@ def _plain_field(field: FieldShape, value: Any) -> Data:  # noqa: ANN401  # by i
     if value is None:
         return None
     if field.kind in RECORDS:
+        buffers = value if field.kind == "batches" else [value]
         # What it tells is plain data, in a type of its own.
-        return summary(value if field.kind == "batches" else [value])  # type: ignore[return-value]
+        return summary(buffers, SHORT.batches)  # type: ignore[return-value]  # see above
     if field.array:
         return [_plain_value(field, each) for each in value]
     return _plain_value(field, value)

@@ -6,7 +6,7 @@ from typing import Protocol
 from fencepost.control.scenario.compare import Mismatch
 from fencepost.control.scenario.document import Data
 from fencepost.control.scenario.model import Scenario, Step
-from fencepost.verbs.answers import ExchangeState
+from fencepost.verbs.answers.seen import ExchangeState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from fencepost.control.scenario.outcome import Listener, ScenarioOutcome, StepOu
 from fencepost.control.scenario.references import Unresolved, resolve
 from fencepost.control.scenario.truth import Truth
 from fencepost.control.scenario.witness import Witness, asks_for_events
-from fencepost.verbs.answers import ExchangeState
+from fencepost.verbs.answers.seen import ExchangeState
 from fencepost.verbs.catalogue import Shape
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.remote import Refused, VerbError

@@ -1,7 +1,7 @@
 """Produce, as the producers of a scenario do it: idempotent or not, once or for a while."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -10,29 +10,19 @@ from fencepost.client.cluster import init_producer_id
 from fencepost.client.connection import Connection
 from fencepost.client.errors import RETRIABLE, KafkaClientError
 from fencepost.client.model import Partition, Produced
-from fencepost.client.partitions import produce
-from fencepost.control.scenario.action_answers import LeaderAnswer, ProduceAnswer, RecordError
-from fencepost.control.scenario.action_bodies import ProduceBody, RecordBody
+from fencepost.client.partitions import produce_set
+from fencepost.control.scenario.action_answers import ProduceAnswer
+from fencepost.control.scenario.action_bodies import BatchBody, ProduceBody, RecordBody
 from fencepost.control.scenario.asked import Asked, Session
+from fencepost.control.scenario.produced import produce_answer
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.expected_offsets import UNSPECIFIED
 
 _ACKS: Final = {"all": -1, 1: 1, 0: 0}
 _PAUSE_S: Final = 0.02
 """Between two attempts."""
-_NOT_ANSWERED: Final = Produced(
-    version=-1,
-    throttle_time_ms=0,
-    error=ErrorCode.NONE,
-    message=None,
-    base_offset=-1,
-    log_append_time_ms=-1,
-    log_start_offset=-1,
-    record_errors=(),
-    leader=None,
-)
-"""What is known with acks=0."""
 
 
 @dataclass(slots=True)
@@ -54,6 +44,15 @@ class _Producer:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """A batch, and which partition it is for."""
+
+    topic: str
+    partition: int
+    said: BatchBody
+
+
 @dataclass(slots=True)
 class _Tally:
     sent: int = 0
@@ -69,63 +68,58 @@ class Producing:
         self._producers: dict[str, asyncio.Future[_Producer]] = {}
 
     async def produce(self, asked: Asked, body: ProduceBody) -> ProduceAnswer:
-        """Send the records, as one batch or as many.
+        """Send the records: all in one request, or each in one.
 
         :raises KafkaClientError: When no answer came to the last one that was sent.
         """
-        records = await self._records(body)
-        parts = [records] if body.every_ms is None else [[each] for each in records]
         tally = _Tally()
-        produced = _NOT_ANSWERED
-        for at, part in enumerate(parts):
+        produced: dict[Partition, Produced] = {}
+        for at, batches in enumerate(_requests(body)):
             if at and body.every_ms:
                 await asyncio.sleep(body.every_ms / 1000)
-            stated = None if body.sequence is None else body.sequence + at
-            tally.sent += 1
-            produced = await self._send(asked, body, part, stated, tally)
-            if produced.error != ErrorCode.NONE:
+            tally.sent += len(batches)
+            produced = await self._send(asked, body, batches, tally)
+            if any(each.error != ErrorCode.NONE for each in produced.values()):
                 break
-            tally.acknowledged += body.acks != 0
-        return _answer(asked, produced, tally)
+            tally.acknowledged += len(batches) if body.acks != 0 else 0
+        return produce_answer(
+            asked,
+            produced,
+            sent=tally.sent,
+            acknowledged=tally.acknowledged,
+            attempts=tally.attempts,
+        )
 
     async def _send(
-        self,
-        asked: Asked,
-        body: ProduceBody,
-        records: Sequence[NewRecord],
-        stated: int | None,
-        tally: _Tally,
-    ) -> Produced:
-        """One batch, sent again for as long as the action says."""
-        connection, partition = await self._whom(asked, body)
-        sequenced = await self._sequenced(connection, asked, body, partition, len(records), stated)
-        batch = encode_records(
-            records,
-            base_offset=body.base_offset,
-            codec=Codec[body.compression.upper()],
-            sequenced=sequenced,
-        )
+        self, asked: Asked, body: ProduceBody, batches: Sequence[_Batch], tally: _Tally
+    ) -> dict[Partition, Produced]:
+        """One request, and again what is refused of it for as long as the action says."""
+        asks = {"topic": batches[0].topic, "partition": batches[0].partition}
+        first = body.model_copy(update=asks)
+        connection = await self._whom(asked, first)
+        records = await self._encoded(connection, asked, body, batches)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + body.retry_ms / 1000
+        done: dict[Partition, Produced] = {}
         while True:
             tally.attempts += 1
             try:
-                produced = await self._attempt(connection, partition, batch, asked, body)
-                if produced.error == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-                    return _acknowledged(produced)
-                if produced.error not in RETRIABLE or loop.time() >= deadline:
-                    return produced
+                done |= await self._attempt(connection, records, asked, body)
+                again = [each for each, came in done.items() if came.error in RETRIABLE]
+                if not again or loop.time() >= deadline:
+                    return done
+                records = {each: records[each] for each in again}
             except KafkaClientError:
                 if loop.time() >= deadline:
                     raise
-            connection = await self._next(asked, body, deadline)
+            connection = await self._next(asked, first, deadline)
 
-    async def _whom(self, asked: Asked, body: ProduceBody) -> tuple[Connection, Partition]:
+    async def _whom(self, asked: Asked, body: ProduceBody) -> Connection:
         if not body.retry_ms:
-            return await self._session.partition(asked, body)
-        led = await self._session.truth.led(body.topic, body.partition)
+            connection, _ = await self._session.partition(asked, body)
+            return connection
         deadline = asyncio.get_running_loop().time() + body.retry_ms / 1000
-        return await self._led(asked, body, deadline), led.partition
+        return await self._led(asked, body, deadline)
 
     async def _next(self, asked: Asked, body: ProduceBody, deadline: float) -> Connection:
         """Whom to ask now, after a while."""
@@ -152,49 +146,84 @@ class Producing:
     async def _attempt(
         self,
         connection: Connection,
-        partition: Partition,
-        batch: Buffer,
+        records: Mapping[Partition, Buffer],
         asked: Asked,
         body: ProduceBody,
-    ) -> Produced:
-        answer = await produce(
+    ) -> dict[Partition, Produced]:
+        """What is answered for each partition; nothing with acks=0."""
+        answers = await produce_set(
             connection,
-            partition,
-            batch,
+            records,
             acks=_ACKS[body.acks],
             wait_ms=body.wait_ms,
             version=body.version,
             timeout_s=asked.timeout_s,
         )
-        return _NOT_ANSWERED if answer is None else answer
+        return {each: _acknowledged(came) for each, came in (answers or {}).items()}
 
     # -- who produces what ----------------------------------------------------------------------
 
-    async def _sequenced(
-        self,
-        connection: Connection,
-        asked: Asked,
-        body: ProduceBody,
-        partition: Partition,
-        count: int,
-        stated: int | None,
-    ) -> Sequenced:
+    async def _encoded(
+        self, connection: Connection, asked: Asked, body: ProduceBody, batches: Sequence[_Batch]
+    ) -> dict[Partition, bytearray]:
+        """The batches of each partition, one behind the other."""
+        now_ms = await self._session.truth.now_ms()
+        producer = await self._producer(connection, asked, body)
+        found: dict[Partition, bytearray] = {}
+        for each in batches:
+            led = await self._session.truth.led(each.topic, each.partition)
+            said, sequenced = each.said, NOT_SEQUENCED
+            if producer is not None:
+                sequenced = producer.take(led.partition, len(said.records), said.sequence)
+            found.setdefault(led.partition, bytearray()).extend(
+                encode_records(
+                    [_new_record(record, now_ms) for record in said.records],
+                    base_offset=said.base_offset,
+                    codec=Codec[body.compression.upper()],
+                    sequenced=sequenced,
+                )
+            )
+        return found
+
+    async def _producer(
+        self, connection: Connection, asked: Asked, body: ProduceBody
+    ) -> _Producer | None:
+        """The idempotent producer that is named, None where none is."""
         if body.producer is None:
-            return NOT_SEQUENCED
+            return None
         waiting = self._producers.get(body.producer)
         if waiting is None:
             waiting = asyncio.ensure_future(_identified(connection, asked.timeout_s))
             self._producers[body.producer] = waiting
         try:
-            producer = await waiting
+            return await waiting
         except KafkaClientError:
             del self._producers[body.producer]
             raise
-        return producer.take(partition, count, stated)
 
-    async def _records(self, body: ProduceBody) -> list[NewRecord]:
-        now_ms = await self._session.truth.now_ms()
-        return [_new_record(each, now_ms) for each in body.records]
+
+def _requests(body: ProduceBody) -> Iterator[Sequence[_Batch]]:
+    """The batches of each request."""
+    if body.batches:
+        yield [_placed(each, body) for each in body.batches]
+        return
+    is_stated = "base_offset" in body.model_fields_set and body.base_offset != UNSPECIFIED
+    parts = [body.records] if body.every_ms is None else [(each,) for each in body.records]
+    for at, records in enumerate(parts):
+        batch = BatchBody(
+            records=records,
+            sequence=None if body.sequence is None else body.sequence + at,
+            base_offset=body.base_offset + at if is_stated else body.base_offset,
+        )
+        yield [_placed(batch, body)]
+
+
+def _placed(batch: BatchBody, body: ProduceBody) -> _Batch:
+    return _Batch(
+        topic=body.topic if batch.topic is None else batch.topic,
+        partition=body.partition if batch.partition is None else batch.partition,
+        said=batch,
+    )
 
 
 async def _identified(connection: Connection, timeout_s: float) -> _Producer:
@@ -215,22 +244,6 @@ def _new_record(given: RecordBody, now_ms: int) -> NewRecord:
 
 def _acknowledged(produced: Produced) -> Produced:
     """A batch that is in the log already: its producer takes it for written."""
-    return replace(produced, error=ErrorCode.NONE)
-
-
-def _answer(asked: Asked, produced: Produced, tally: _Tally) -> ProduceAnswer:
-    leader = produced.leader
-    return ProduceAnswer(
-        **asked.answered(produced.error, produced),
-        message=produced.message,
-        base_offset=produced.base_offset,
-        log_append_time_ms=produced.log_append_time_ms,
-        log_start_offset=produced.log_start_offset,
-        record_errors=tuple(
-            RecordError(index=index, message=message) for index, message in produced.record_errors
-        ),
-        leader=None if leader is None else LeaderAnswer(id=leader[0], epoch=leader[1]),
-        sent=tally.sent,
-        acknowledged=tally.acknowledged,
-        attempts=tally.attempts,
-    )
+    if produced.error == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+        return replace(produced, error=ErrorCode.NONE)
+    return produced

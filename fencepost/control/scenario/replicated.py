@@ -6,7 +6,7 @@ from typing import Final, cast
 from fencepost.control.scenario.action_answers import ReplicatedAnswer
 from fencepost.control.scenario.action_bodies import ReplicatedBody
 from fencepost.control.scenario.asked import Asked
-from fencepost.verbs.answers import PartitionState
+from fencepost.verbs.answers.topics import PartitionState
 from fencepost.verbs.methods import AsyncVerbs
 
 _MOST: Final = 1000

@@ -7,7 +7,7 @@ from typing import Final
 
 from fencepost.control.scenario.document import Data
 from fencepost.control.scenario.model import DoVerb, Step, Together
-from fencepost.verbs.answers import EventState
+from fencepost.verbs.answers.seen import EventState
 from fencepost.verbs.catalogue import Shape
 from fencepost.verbs.methods import AsyncVerbs
 

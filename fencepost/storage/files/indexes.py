@@ -47,6 +47,11 @@ class SegmentIndexes:
             or len(self.times) >= max_bytes // TIME_ENTRY - 1
         )
 
+    def close(self, end: "End") -> None:
+        """Add the time entry of the segment's end, unless it has one."""
+        if end.max_timestamp > self.times.last.timestamp:
+            self.times.append(end.max_timestamp, end.max_timestamp_at)
+
 
 class End:
     """What a segment knows of its batches without looking at them.

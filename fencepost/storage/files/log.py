@@ -6,24 +6,27 @@ process loses nothing of it. What a crash of the machine may not lose is synced,
 opens the log after an unclean end validates everything from there on.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
 from pathlib import PurePath
 from typing import Concatenate, ParamSpec, TypeVar, final
 
 from fencepost.protocol.buffers import Buffer
+from fencepost.storage.appends import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.config import LogConfig
+from fencepost.storage.contents import LogContents
 from fencepost.storage.epochs import EpochEntry
 from fencepost.storage.files.failures import StorageFailure
 from fencepost.storage.files.pending import PendingSync
 from fencepost.storage.files.store import FileSegments
 from fencepost.storage.formats.checkpoints import encode_epochs
 from fencepost.storage.formats.names import LEADER_EPOCHS
-from fencepost.storage.log import AppendOrigin, AppendRejected, AppendResult
+from fencepost.storage.keys import LastOffsets
 from fencepost.storage.producers import ProducerView
 from fencepost.storage.segment import LogSegment, SegmentView
-from fencepost.storage.segmented import LogContents, SegmentedLog
+from fencepost.storage.segmented import SegmentedLog
+from fencepost.storage.staging import Staged
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -247,6 +250,8 @@ class FileLog(SegmentedLog):
             # Where a batch that lay across an offset was cut off, the log is opened as ending here.
             end = self._segments.active.next_offset
             store.snapshots.write(end, self._producers.snapshot(), sync=sync)
+        if self._keys is not None:
+            store.keys.write(self._keys, self._start, self._epochs, sync=sync)
         if sync:
             self._flush()
             store.sync(self._segments.all, self._end)
@@ -310,6 +315,13 @@ class FileLog(SegmentedLog):
         return result
 
     @_guarded
+    def append_staged(self, staged: Staged, *, leader_epoch: int, now_ms: int) -> AppendResult:
+        """Append as leader what `stage` has checked, in the order in which it was taken."""
+        result = super().append_staged(staged, leader_epoch=leader_epoch, now_ms=now_ms)
+        self._flush_if_many(now_ms)
+        return result
+
+    @_guarded
     def append_as_follower(self, records: Sequence[Buffer], *, now_ms: int) -> AppendResult:
         """Keep batches as their leader sent them; a partial one at an end is left out."""
         result = super().append_as_follower(records, now_ms=now_ms)
@@ -359,7 +371,6 @@ class FileLog(SegmentedLog):
         """Clean the closed segments below the high watermark, if they are dirty enough."""
         return super().compact(now_ms, high_watermark, at_once=at_once)
 
-    find_duplicate = _guarded(SegmentedLog.find_duplicate)
     read = _guarded(SegmentedLog.read)
     size_between = _guarded(SegmentedLog.size_between)
     assign_epoch_start = _guarded(SegmentedLog.assign_epoch_start)
@@ -382,8 +393,29 @@ class FileLog(SegmentedLog):
         return number()
 
     def _roll(self, now_ms: int, base_offset: int) -> LogSegment:
-        self._store_of_files.home.config = self.config
-        return super()._roll(now_ms, base_offset)
+        store = self._store_of_files
+        store.home.config = self.config
+        segment = super()._roll(now_ms, base_offset)
+        if self._keys is not None:
+            store.keys.write_if_grown(self._keys, self._start, self._epochs)
+        return segment
+
+    @_guarded
+    def _last_offsets(self) -> LastOffsets:
+        return super()._last_offsets()
+
+    def _first_last_offsets(self) -> LastOffsets:
+        known = self._store_of_files.keys.read(self._start)
+        return super()._first_last_offsets() if known is None else known
+
+    def _before_cut(self, offset: int) -> None:
+        super()._before_cut(offset)
+        self._store_of_files.keys.cut(offset)
+
+    def _before_swap(self, expired: Mapping[bytes, int]) -> None:
+        super()._before_swap(expired)
+        if expired:
+            self._store_of_files.keys.cut(min(expired.values()))
 
 
 def _unnoticed() -> None:

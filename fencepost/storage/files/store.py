@@ -12,9 +12,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from fencepost.storage.config import LogConfig
+from fencepost.storage.files.home import Home
 from fencepost.storage.files.io import File, FileSystem
+from fencepost.storage.files.keys import KeyCheckpoint
 from fencepost.storage.files.recovery import replay
-from fencepost.storage.files.segment import FileSegment, Home
+from fencepost.storage.files.segment import FileSegment
 from fencepost.storage.files.shared import Shared
 from fencepost.storage.files.snapshots import Snapshots
 from fencepost.storage.formats.names import FileKind, FileState
@@ -27,9 +29,10 @@ class FileSegments:
 
     :ivar home: What its segments have in common.
     :ivar snapshots: Its producer snapshots.
+    :ivar keys: The last offsets of its keys.
     """
 
-    __slots__ = ("_cleaning", "_live", "_names_changed", "home", "snapshots")
+    __slots__ = ("_cleaning", "_live", "_names_changed", "home", "keys", "snapshots")
 
     def __init__(
         self, files: FileSystem, directory: PurePath, config: LogConfig, shared: Shared
@@ -43,6 +46,7 @@ class FileSegments:
             producers_at=self.producers_at,
         )
         self.snapshots = Snapshots(files, directory)
+        self.keys = KeyCheckpoint(files, directory)
         self._live: dict[int, FileSegment] = {}
         self._cleaning: dict[int, FileSegment] = {}
         self._names_changed = False
@@ -151,7 +155,7 @@ class FileSegments:
         paths = [directory / name for name in others]
         for segment in self._held(segments):
             if not segment.is_synced:
-                paths += segment.paths()
+                paths += segment.files.paths
         return [files.open(path) for path in paths if files.exists(path)]
 
     def note_synced(self, segments: Sequence[LogSegment]) -> None:

@@ -37,6 +37,14 @@ def headers(read: Read, start: int, end: int) -> Iterator[tuple[int, BatchHeader
         position += at
 
 
+def count_records(read: Read, start: int, end: int) -> int:
+    """How many records the batches from `start`, where one begins, to `end` hold.
+
+    :raises DamagedSegment: Where a batch is none, or goes on behind `end`.
+    """
+    return sum(header.record_count for _, header in headers(read, start, end))
+
+
 def batches(read: Read, start: int, end: int) -> Iterator[tuple[int, memoryview, BatchHeader]]:
     """Position, bytes and header of each batch from `start`, where one begins, to `end`.
 

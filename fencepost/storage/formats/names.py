@@ -14,6 +14,7 @@ from uuid import UUID
 
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+KEY_OFFSETS: Final = "key-offset-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 META_PROPERTIES: Final = "meta.properties"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"

@@ -111,8 +111,16 @@ class OffsetIndex:
 
         The batch that holds `offset` begins there at the latest.
         """
+        return self.around(offset)[1]
+
+    def around(self, offset: int) -> tuple[int, int | None]:
+        """What `lookup` and `position_after` answer, for the price of one."""
+        positions = self._positions
         after = bisect_right(self._offsets, offset - self.base_offset)
-        return self._positions[after] if after < len(self._positions) else None
+        return (
+            positions[after - 1] if after else 0,
+            positions[after] if after < len(positions) else None,
+        )
 
     def truncate(self, offset: int) -> bool:
         """Drop the entries of batches that hold `offset` or lie behind it; whether any went."""

@@ -16,7 +16,7 @@ another replica, elected uncleanly, may know better.
 
 from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from fencepost.storage.epochs import EpochEntry
@@ -33,7 +33,19 @@ class TieredRange(NamedTuple):
     segment: RemoteSegment
 
 
-def valid_end(segment: RemoteSegment, lineage: Sequence[EpochEntry]) -> int | None:
+class HasEpochs(Protocol):
+    """A segment, as far as its lineage goes."""
+
+    @property
+    def end_offset(self) -> int:
+        """Inclusive."""
+
+    @property
+    def epochs(self) -> Sequence[tuple[int, int]]:
+        """Leader epochs and where they begin in it, oldest first."""
+
+
+def valid_end(segment: HasEpochs, lineage: Sequence[EpochEntry]) -> int | None:
     """The last offset (inclusive) of a segment that belongs to a lineage; None where none does.
 
     :param lineage: Oldest first. It may begin later than the segment: what is before the log

@@ -79,6 +79,65 @@ def test_the_format_is_a_topics_affair() -> None:
     assert error.message.startswith("Unknown config name: message.format.version")
 
 
+CHECKED = {
+    "check.expected.offsets": "true",
+    "check.expected.offsets.source": "header",
+    "check.expected.offsets.scope": "key",
+    "check.expected.offsets.error.code": "87",
+}
+
+
+@pytest.mark.parametrize("of_topic", [False, True])
+def test_expected_offsets_are_checked_as_broker_or_topic_say(of_topic: bool) -> None:
+    assert validate_static_configs(CHECKED) is None
+    assert validate_dynamic_configs(CHECKED, per_broker=False) is None
+    assert validate_topic_configs(CHECKED) is None
+    configs = BrokerConfigs(1, {} if of_topic else CHECKED)
+    if of_topic:
+        configs.update(replace(IMAGE, topic_configs={"t": CHECKED}))
+    log = configs.log_config("t")
+    assert log.check_expected_offsets
+    assert log.check_expected_offsets_source == "header"
+    assert log.check_expected_offsets_scope == "key"
+    assert log.check_expected_offsets_error_code == 87
+
+
+def test_a_topic_need_not_check_what_its_broker_does() -> None:
+    configs = BrokerConfigs(1, CHECKED)
+    configs.update(replace(IMAGE, topic_configs={"t": {"check.expected.offsets": "false"}}))
+    assert not configs.log_config("t").check_expected_offsets
+
+
+def test_expected_offsets_are_not_checked_by_default() -> None:
+    log = BrokerConfigs(1).log_config("t")
+    assert not log.check_expected_offsets
+    assert (log.check_expected_offsets_source, log.check_expected_offsets_scope) == (
+        "batch",
+        "partition",
+    )
+    assert log.check_expected_offsets_error_code == 2701
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("check.expected.offsets", "maybe", "Expected value to be either true or false"),
+        ("check.expected.offsets.source", "key", "String must be one of: batch, header"),
+        ("check.expected.offsets.scope", "topic", "String must be one of: partition, key"),
+        (
+            "check.expected.offsets.error.code",
+            "0",
+            "Value must be between 1 and 32767 or equal to -1",
+        ),
+        ("check.expected.offsets.error.code", "32768", "Not a number of type SHORT"),
+    ],
+)
+def test_nothing_else_is_taken_for_expected_offsets(name: str, text: str, problem: str) -> None:
+    for error in (validate_static_configs({name: text}), validate_topic_configs({name: text})):
+        assert error is not None
+        assert error.message == f"Invalid value {text} for configuration {name}: {problem}"
+
+
 @pytest.mark.parametrize("gate", ["kip", "kafka", "off"])
 def test_the_gate_has_three_breadths_for_brokers_and_topics(gate: str) -> None:
     assert validate_static_configs({GATE: gate}) is None

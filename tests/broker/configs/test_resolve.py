@@ -49,6 +49,8 @@ OTHER_TEXTS = {
     "message.timestamp.type": "LogAppendTime",
     "log.message.timestamp.type": "LogAppendTime",
     "list.offsets.gate": "off",
+    "check.expected.offsets.scope": "key",
+    "check.expected.offsets.source": "header",
     "message.format.version": "0.10.2",
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 }

@@ -37,6 +37,8 @@ POLICY = (
         {"remote.log.copy.disable": "true"},
         {"remote.log.copy.disable": "true", "local.retention.ms": "5", "retention.ms": "5"},
         {"message.format.version": "0.11.0"},
+        {"check.expected.offsets": "true"},
+        {"check.expected.offsets.scope": "key"},
     ],
 )
 def test_a_topic_may_be_tiered(configs: dict[str, str]) -> None:
@@ -48,6 +50,13 @@ def test_a_topic_may_be_tiered(configs: dict[str, str]) -> None:
     [
         ({"cleanup.policy": "compact"}, POLICY),
         ({"cleanup.policy": "compact,delete"}, POLICY),
+        (
+            {"check.expected.offsets": "true", "check.expected.offsets.scope": "key"},
+            (
+                "check.expected.offsets.scope=key does not go with remote.storage.enable=true: the "
+                "keys of records that are only in the tier are not known"
+            ),
+        ),
         (
             {"local.retention.ms": "604800001"},
             (

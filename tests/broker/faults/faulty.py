@@ -15,11 +15,16 @@ CODE: Final = ErrorCode.KAFKA_STORAGE_ERROR
 """No handler answers it on its own."""
 
 
-def rule(api_name: str, action: Action, **selectors: Any) -> Rule:  # noqa: ANN401
+def rule(api_name: str, action: Action, **selectors: Any) -> Rule:  # noqa: ANN401  # a rule's fields
     return Rule(api=BY_NAME[api_name], action=action, **selectors)
 
 
-def set_fault(driver: Driver, api_name: str, action: Action, **selectors: Any) -> Fault:  # noqa: ANN401
+def set_fault(
+    driver: Driver,
+    api_name: str,
+    action: Action,
+    **selectors: Any,  # noqa: ANN401  # as above
+) -> Fault:
     return driver.cluster.faults.add(rule(api_name, action, **selectors))
 
 

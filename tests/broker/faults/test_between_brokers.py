@@ -36,7 +36,7 @@ def driver() -> Driver:
     return driver
 
 
-def on_follower(driver: Driver, action: Action, **selectors: Any) -> Fault:  # noqa: ANN401
+def on_follower(driver: Driver, action: Action, **selectors: Any) -> Fault:  # noqa: ANN401  # a rule's
     return set_fault(driver, "fetch", action, client_id="broker-2-fetcher-0", **selectors)
 
 

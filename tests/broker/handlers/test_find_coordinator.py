@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from fencepost.broker.broker import Broker
 from fencepost.broker.groups.coordinator import OFFSETS_TOPIC, partition_of
+from fencepost.broker.handlers import find_coordinator
 from fencepost.broker.image import NO_LEADER, ClusterImage
 from fencepost.broker.refusals import ControllerError
 from fencepost.protocol.errors import ErrorCode
@@ -76,11 +78,11 @@ def test_a_topic_that_does_not_come_has_no_coordinator(
 ) -> None:
     driver = Driver(1)
 
-    def create(name: str) -> None:
+    def create(_broker: Broker, name: str) -> None:
         if fails:
             raise ControllerError(ErrorCode.INVALID_REPLICATION_FACTOR, name)
 
-    monkeypatch.setattr(driver.broker(1), "create_internal_topic", create)
+    monkeypatch.setattr(find_coordinator, "create_internal_topic", create)
     assert find(driver, "g")[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 

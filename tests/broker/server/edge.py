@@ -114,10 +114,9 @@ class Edge:
         self.cluster.scheduler.run_due()
         self.server = Server(self.cluster, self.clock, [])
         self.flushes: list[Connection] = []
-        # There is no loop to flush at the end of a turn.
-        self.server.flush_soon = self.flushes.append  # type: ignore[method-assign, assignment]
-        # It is never started, and so needs no socket.
-        self.listener = Listener(self.server, self.cluster.brokers[1], None)  # type: ignore[arg-type]
+        self.server.flush_soon = self.flushes.append  # type: ignore[method-assign, assignment]  # no loop
+        broker = self.cluster.brokers[1]
+        self.listener = Listener(self.server, broker, None)  # type: ignore[arg-type]  # never started
 
     def connect(self, address: tuple[str, int] = ADDRESS) -> Client:
         return Client(self.listener, address)

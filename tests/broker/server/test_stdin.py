@@ -104,7 +104,7 @@ def feeds(monkeypatch: pytest.MonkeyPatch) -> Iterator[IO[bytes]]:
     """The other end of standard input."""
     reading, writing = os.pipe()
     monkeypatch.setattr(stdin, "_STDIN", reading)
-    with open(reading, "rb"), open(writing, "wb", buffering=0) as file:  # noqa: PTH123
+    with open(reading, "rb"), open(writing, "wb", buffering=0) as file:  # noqa: PTH123  # no paths
         yield file
 
 

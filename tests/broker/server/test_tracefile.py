@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from fencepost.broker.events import Event, Kind
+from fencepost.broker.server import parts
 from fencepost.broker.server import tracefile as module
-from fencepost.broker.server.tracefile import Item, TraceFile, TraceUnavailable
+from fencepost.broker.server.tracefile import Happened, Item, TraceFile, TraceUnavailable
 
 PATIENCE_S: Final = 10
 
@@ -26,16 +31,25 @@ def switch_interval() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def event(number: int) -> Event:
-    return Event(kind=Kind.RESET, time_ms=number)
+def event(number: int) -> Happened:
+    return Happened(Event(kind=Kind.RESET, time_ms=number), 0)
 
 
 def describe(item: Item) -> bytes:
-    return b'{"at":%d}' % item.time_ms
+    assert isinstance(item, Happened)
+    return b'{"at":%d}' % item.event.time_ms
 
 
 def make_describe() -> Callable[[Item], bytes]:
     return describe
+
+
+class FullDisk(io.RawIOBase):
+    def writable(self) -> bool:
+        return True
+
+    def write(self, _data: object, /) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def lines(directory: Path) -> list[int]:
@@ -45,6 +59,10 @@ def lines(directory: Path) -> list[int]:
         for path in sorted(directory.iterdir())
         for line in path.read_text().splitlines()
     ]
+
+
+def ends_with(directory: Path, number: int) -> bool:
+    return lines(directory)[-1:] == [number]
 
 
 def eventually(condition: Callable[[], bool]) -> None:
@@ -64,7 +82,7 @@ def test_lines_are_in_the_file_when_there_is_nothing_more_to_write(tmp_path: Pat
     with TraceFile(tmp_path, make_describe) as trace:
         for number in (1, 2):
             trace.add(event(number))
-            eventually(lambda end=number: lines(tmp_path)[-1:] == [end])  # type: ignore[misc]
+            eventually(partial(ends_with, tmp_path, number))
 
 
 def test_another_run_writes_files_of_its_own(tmp_path: Path) -> None:
@@ -77,7 +95,7 @@ def test_another_run_writes_files_of_its_own(tmp_path: Path) -> None:
 def test_files_end_with_a_whole_line_and_all_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_FILE_BYTES", 100)
+    monkeypatch.setattr(parts, "MAX_FILE_BYTES", 100)
     with TraceFile(tmp_path, make_describe) as trace:
         for number in range(100, 200):
             trace.add(event(number))
@@ -91,7 +109,7 @@ def test_only_the_newest_files_are_kept_where_there_is_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "trace-of-somebody-else.jsonl").touch()
-    monkeypatch.setattr(module, "MAX_FILE_BYTES", 100)
+    monkeypatch.setattr(parts, "MAX_FILE_BYTES", 100)
     with TraceFile(tmp_path, make_describe, keep=2) as trace:
         for number in range(100, 200):
             trace.add(event(number))
@@ -130,7 +148,7 @@ def test_who_is_too_fast_waits_and_nothing_is_lost(
 
 def test_a_bug_costs_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def picky(item: Item) -> bytes:
-        if item.time_ms == 2:
+        if item == event(2):
             raise ZeroDivisionError
         return describe(item)
 
@@ -145,13 +163,25 @@ def test_a_disk_that_fails_ends_the_trace_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(module, "MAX_BEHIND", 10)
-    monkeypatch.setattr(module, "MAX_FILE_BYTES", 1)
+    monkeypatch.setattr(parts, "MAX_FILE_BYTES", 1)
     directory = tmp_path / "gone"
     with TraceFile(directory, make_describe) as trace:
         next(directory.iterdir()).unlink()
         directory.rmdir()
         for number in range(100):
             trace.add(event(number))
+    logged = capsys.readouterr().err.splitlines()
+    assert len(logged) == 1
+    assert "trace_ended" in logged[0]
+
+
+def test_a_disk_that_is_full_is_said_once_and_ends_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What could not be written is tried again when the file is closed."""
+    monkeypatch.setattr(Path, "open", lambda *_: io.BufferedWriter(FullDisk()))
+    with TraceFile(tmp_path, make_describe) as trace:
+        trace.add(event(1))
     logged = capsys.readouterr().err.splitlines()
     assert len(logged) == 1
     assert "trace_ended" in logged[0]

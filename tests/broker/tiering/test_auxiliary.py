@@ -10,10 +10,10 @@ import pytest
 from fencepost.broker.scheduler import ManualClock, Scheduler
 from fencepost.broker.tiering.auxiliary import Auxiliary, build
 from fencepost.broker.tiering.steps import Job
+from fencepost.storage.appends import AppendResult
 from fencepost.storage.config import LogConfig
 from fencepost.storage.epochs import EpochEntry
 from fencepost.storage.formats.producer_snapshot import encode_snapshot
-from fencepost.storage.log import AppendResult
 from fencepost.storage.memory import MemoryLog
 from fencepost.storage.tier.copies import IndexedRecords, epochs_within, small_objects
 from fencepost.storage.tier.objects import MemoryObjects, Part, TierError, key_of

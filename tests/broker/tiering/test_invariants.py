@@ -20,7 +20,7 @@ from fencepost.broker.tiering.faults import Operation, TierRule
 from fencepost.protocol.buffers import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import iter_headers, iter_records
-from fencepost.storage.log import AppendResult
+from fencepost.storage.appends import AppendResult
 from fencepost.storage.tier.lineage import RemoteSegments
 from fencepost.storage.tier.objects import Part, key_of
 from fencepost.storage.tier.segments import RemoteSegment

@@ -8,7 +8,7 @@ import pytest
 
 from fencepost.broker.scheduler import Scheduler
 from fencepost.broker.tiering.expiry import ABANDONED_AFTER_MS
-from fencepost.storage.log import AppendResult
+from fencepost.storage.appends import AppendResult
 from fencepost.storage.tier.objects import ObjectStore
 from tests.broker.lasting import Lasting
 from tests.broker.talk import create

@@ -31,18 +31,19 @@ class Reader(MemoryObjects):
         else:
             super().get(key, start, end, done)
 
-    def put_metadata(self, *segments: RemoteSegment) -> None:
+    def put_segments(self, *segments: RemoteSegment) -> None:
         for each in segments:
             self.objects[key_of(each, Part.METADATA)] = each.to_json()
+            self.objects[key_of(each, Part.LOG)] = b""
 
-    def learn(self, known: RemoteSegments) -> frozenset[str] | TierError:
+    def learn(self, known: RemoteSegments, *, anew: bool = False) -> frozenset[str] | TierError:
         told: list[frozenset[str] | TierError] = []
         self.read.clear()
 
         def note(key: str, _error: CorruptMetadata) -> None:
             self.corrupt.append(key)
 
-        Job(learn(self, PARTITION, known, corrupt=note), told.append).start()
+        Job(learn(self, PARTITION, known, anew=anew, corrupt=note), told.append).start()
         while self.turns:
             self.turns.popleft()()
         (answer,) = told
@@ -53,12 +54,12 @@ def test_what_is_new_and_what_was_not_finished_is_read() -> None:
     tier, known = Reader(), RemoteSegments()
     done = segment(0, 9)
     going = segment(10, 19, state=RemoteState.COPY_SEGMENT_STARTED)
-    tier.put_metadata(done, going)
+    tier.put_segments(done, going)
     assert tier.learn(known) == frozenset()
     assert list(known) == [done, going]
     finished = going.become(RemoteState.COPY_SEGMENT_FINISHED, broker_id=1, now_ms=1)
     more = segment(20, 29)
-    tier.put_metadata(finished, more)
+    tier.put_segments(finished, more)
     tier.learn(known)
     assert list(known) == [done, finished, more]
     assert tier.read == [key_of(each, Part.METADATA) for each in (finished, more)]
@@ -66,19 +67,43 @@ def test_what_is_new_and_what_was_not_finished_is_read() -> None:
 
 def test_what_is_gone_is_forgotten() -> None:
     tier, known = Reader(), RemoteSegments()
-    tier.put_metadata(segment(0, 9), segment(10, 19))
+    tier.put_segments(segment(0, 9), segment(10, 19))
     tier.learn(known)
     del tier.objects[key_of(segment(0, 9), Part.METADATA)]
     tier.learn(known)
     assert list(known) == [segment(10, 19)]
 
 
+def test_a_deletion_that_another_began_is_seen_by_who_reads_anew() -> None:
+    tier, known = Reader(), RemoteSegments()
+    done = segment(0, 9)
+    tier.put_segments(done)
+    tier.learn(known)
+    going = done.become(RemoteState.DELETE_SEGMENT_STARTED, broker_id=2, now_ms=1)
+    tier.put_segments(going)
+    tier.learn(known)
+    assert (list(known), tier.read) == ([done], [])
+    tier.learn(known, anew=True)
+    assert list(known) == [going]
+
+
+def test_a_copy_whose_records_are_lost_counts_for_nothing() -> None:
+    tier, known = Reader(), RemoteSegments()
+    tier.put_segments(segment(0, 9), segment(10, 19))
+    del tier.objects[key_of(segment(0, 9), Part.LOG)]
+    tier.learn(known)
+    assert list(known) == [segment(10, 19)]
+    del tier.objects[key_of(segment(10, 19), Part.LOG)]
+    tier.learn(known)
+    assert list(known) == []
+
+
 def test_what_can_not_be_read_changes_nothing() -> None:
     tier, known = Reader(), RemoteSegments()
-    tier.put_metadata(segment(0, 9), segment(20, 29))
+    tier.put_segments(segment(0, 9), segment(20, 29))
     tier.learn(known)
     del tier.objects[key_of(segment(0, 9), Part.METADATA)]
-    tier.put_metadata(segment(30, 39))
+    tier.put_segments(segment(30, 39))
     tier.fails = True
     assert isinstance(tier.learn(known), TierError)
     assert list(known) == [segment(0, 9), segment(20, 29)]
@@ -86,8 +111,7 @@ def test_what_can_not_be_read_changes_nothing() -> None:
 
 def test_objects_without_metadata_are_named() -> None:
     tier, known = Reader(), RemoteSegments()
-    tier.put_metadata(segment(0, 9))
-    tier.objects[key_of(segment(0, 9), Part.LOG)] = b""
+    tier.put_segments(segment(0, 9))
     stray = key_of(segment(10, 19), Part.TIME_INDEX)
     tier.objects[stray] = b""
     assert tier.learn(known) == frozenset({stray})
@@ -106,7 +130,7 @@ def test_other_objects_and_other_partitions_are_left_alone() -> None:
 
 def test_metadata_that_are_none_count_for_nothing() -> None:
     tier, known = Reader(), RemoteSegments()
-    tier.put_metadata(segment(0, 9))
+    tier.put_segments(segment(0, 9))
     key = key_of(segment(10, 19, number=UUID(int=99).int), Part.METADATA)
     tier.objects[key] = b"nothing"
     assert tier.learn(known) == frozenset()

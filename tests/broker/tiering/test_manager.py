@@ -326,10 +326,20 @@ def test_where_the_tier_lost_all_the_log_begins_here_and_goes_up_again() -> None
     assert tier.run() is None
     log = tier.leader("t").log
     assert (log.log_start_offset, log.local_log_start_offset) == (4, 4)
-    assert tier.highest() == 3
+    assert tier.highest() == -1, "a follower is not sent there"
     tier.append(2)
     tier.run()
     assert tier.tiered() == [(4, 5)]
+
+
+def test_what_the_tier_lost_goes_up_again_where_it_is_here_still() -> None:
+    tier = Tier()
+    tier.append(5)
+    tier.run()
+    copied = tier.tiered()
+    tier.objects.objects.clear()
+    tier.run()
+    assert tier.tiered() == copied
 
 
 def test_where_the_tier_lost_a_beginning_the_log_begins_behind_it() -> None:

@@ -12,7 +12,7 @@ from fencepost.broker.replica import Replica
 from fencepost.broker.scheduler import Scheduler
 from fencepost.broker.tiering.manager import RemoteLogManager
 from fencepost.protocol.buffers import Buffer
-from fencepost.storage.log import AppendResult
+from fencepost.storage.appends import AppendResult
 from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
 from fencepost.storage.tier.objects import Done, Got, Listed, MemoryObjects, Part, TierError
 from fencepost.storage.tier.segments import RemoteSegment

@@ -116,6 +116,159 @@ async def test_a_retry_of_an_idempotent_producer_is_stored_once(url: str) -> Non
     )
 
 
+CHECKED = "configs: {check.expected.offsets: true}"
+
+
+async def test_batches_of_one_request_to_one_partition(url: str) -> None:
+    await passes(
+        url,
+        f"""\
+        - create_topic: {{name: checked, assignments: [[1]], {CHECKED}}}
+        - produce:
+            topic: checked
+            batches: [{{records: [a0..a2], base_offset: 0}}, {{records: [a3], base_offset: 3}}]
+          expect: {{base_offset: 0, sent: 2, acknowledged: 2, attempts: 1, partitions: {{size: 1}}}}
+        - produce:
+            topic: checked
+            batches:
+              - {{records: [b], base_offset: -1}}
+              - {{records: [{{value: c}}, d], base_offset: 7}}
+          expect:
+            error: EXPECTED_OFFSET_MISMATCH
+            base_offset: -1
+            record_errors: [{{index: 1, message: "Expected offset 7, upcoming offset 5"}}]
+            sent: 2
+            acknowledged: 0
+        - fetch: {{topic: checked}}
+          expect: {{values: [a0..a3]}}
+        """,
+    )
+
+
+async def test_batches_of_one_request_to_several_partitions(url: str) -> None:
+    await passes(
+        url,
+        f"""\
+        - create_topic: {{name: checked, assignments: [[2], [2]], {CHECKED}}}
+        - create_topic: {{name: plain, assignments: [[2], [1]]}}
+        - produce:
+            topic: checked
+            batches:
+              - {{records: [a]}}
+              - {{partition: 1, records: [b]}}
+              - {{topic: plain, records: [c]}}
+              - {{topic: plain, partition: 1, records: [d]}}
+          expect:
+            broker: 2
+            error: NOT_LEADER_OR_FOLLOWER
+            partitions:
+              - {{topic: checked, partition: 0, error: NONE, base_offset: 0}}
+              - {{topic: checked, partition: 1, error: NONE}}
+              - {{topic: plain, partition: 0, error: NONE}}
+              - {{topic: plain, partition: 1, error: NOT_LEADER_OR_FOLLOWER, base_offset: -1}}
+        - produce:
+            topic: checked
+            partition: 1
+            batches:
+              - {{records: [e], base_offset: 1}}
+              - {{partition: 0, records: [f], base_offset: 3}}
+          expect:
+            error: EXPECTED_OFFSET_MISMATCH
+            partitions:
+              - {{partition: 1, record_errors: [], message: {{contains: checked-0}}}}
+              - {{partition: 0, record_errors: {{size: 1}}}}
+            message: {{contains: in the same request}}
+        - fetch: {{topic: checked, partition: 1}}
+          expect: {{values: [b]}}
+        """,
+    )
+
+
+async def test_a_refusal_is_an_event_of_each_partition_that_does_not_match(url: str) -> None:
+    await passes(
+        url,
+        f"""\
+        - create_topic: {{name: checked, assignments: [[2], [2], [2]], {CHECKED}}}
+        - produce:
+            topic: checked
+            client: writer
+            batches:
+              - {{partition: 0, records: [a], base_offset: 7}}
+              - {{partition: 0, records: [b], base_offset: 9}}
+              - {{partition: 1, records: [c]}}
+              - {{partition: 2, records: [d], base_offset: 3}}
+          expect: {{error: EXPECTED_OFFSET_MISMATCH}}
+        - events: {{since: 0}}
+          until: {{contains: {{kind: publish_refused, partition: 2, details: {{expected: 3}}}}}}
+        - expect:
+            contains:
+              kind: publish_refused
+              topic: checked
+              partition: 0
+              broker: 2
+              details: {{expected: 7, upcoming: 0, last_of_key: null, client_id: writer}}
+        - expect: {{not: {{contains: {{kind: publish_refused, partition: 1}}}}}}
+        """,
+    )
+
+
+async def test_a_request_of_several_batches_is_a_retry_batch_by_batch(url: str) -> None:
+    await passes(
+        url,
+        f"""\
+        - create_topic: {{name: checked, assignments: [[1]], {CHECKED}}}
+        - produce: {{topic: checked, producer: p, records: [a, b], base_offset: 0}}
+        - produce:
+            topic: checked
+            producer: p
+            batches:
+              - {{records: [a, b], base_offset: 0, sequence: 0}}
+              - {{records: [c], base_offset: 2}}
+          expect: {{error: NONE, base_offset: 0}}
+        - fetch: {{topic: checked}}
+          expect: {{values: [a, b, c]}}
+        """,
+    )
+
+
+async def test_a_writer_says_for_each_record_where_it_expects_it(url: str) -> None:
+    await passes(
+        url,
+        f"""\
+        - create_topic: {{name: checked, assignments: [[1]], {CHECKED}}}
+        - produce: {{topic: checked, records: [a0..a9], base_offset: 0, every_ms: 0}}
+          expect: {{acknowledged: 10, attempts: 10, base_offset: 9}}
+        - produce: {{topic: checked, records: [b0..b9], base_offset: 7, every_ms: 0}}
+          expect: {{error: EXPECTED_OFFSET_MISMATCH, sent: 1, acknowledged: 0}}
+        - produce: {{topic: checked, records: [b0, b1], base_offset: -1, every_ms: 0}}
+          expect: {{base_offset: 11}}
+        """,
+    )
+
+
+async def test_only_what_is_refused_for_a_while_is_sent_again(url: str) -> None:
+    await passes(
+        url,
+        """\
+        - create_topic: {name: plain, assignments: [[1], [1]]}
+        - add_fault:
+            api: Produce
+            topic: plain
+            partition: 1
+            action: {error: NOT_ENOUGH_REPLICAS}
+        - produce:
+            topic: plain
+            retry_ms: 10000
+            batches: [{records: [a]}, {partition: 1, records: [b]}]
+          expect: {error: NONE, attempts: 2}
+        - fetch: {topic: plain}
+          expect: {values: [a]}
+        - fetch: {topic: plain, partition: 1}
+          expect: {values: [b]}
+        """,
+    )
+
+
 async def test_a_producer_that_retries_lives_through_elections(url: str) -> None:
     await passes(
         url,

@@ -110,7 +110,28 @@ def test_mistakes_around_the_steps(text: str, told: str) -> None:
         ("hold: {topic: orders, broker: 2, att: 3}", "f:3:38: there is no 'att'; did you mean at?"),
         ("hold: {topic: orders, broker: 2, at: -3}", "f:3:42: at: input should be greater than"),
         ("add_fault: {api: Fetch, action: {dela: 3}}", "f:3:37: action: there is no field 'dela'"),
-        ("produce: {topic: orders}", "f:3:5: records is left out"),
+        ("produce: {topic: orders}", "f:3:14: records is left out (or batches,"),
+        ("produce: {topic: orders, batches: []}", "f:3:39: batches: array should have at least 1"),
+        (
+            "produce: {topic: orders, batches: [{records: [a]}, {partition: 1}]}",
+            "f:3:56: batches.1.records is left out",
+        ),
+        (
+            "produce: {topic: orders, batches: [{records: [a], base: 3}]}",
+            "f:3:40: batches[0]: there is no field 'base'; there are topic, partition, records,",
+        ),
+        (
+            "produce: {topic: orders, records: [a], batches: [{records: [a]}]}",
+            "f:3:14: batches are given, which have their own records",
+        ),
+        (
+            "produce: {topic: orders, base_offset: 3, batches: [{records: [a]}]}",
+            "f:3:14: batches are given, which have their own base_offset",
+        ),
+        (
+            "produce: {topic: orders, every_ms: 3, batches: [{records: [a]}]}",
+            "f:3:14: batches are sent at once, and every_ms is for records",
+        ),
         ("produce: {topic: orders, records: []}", "f:3:39: records: array should have at least 1"),
         ("produce: {topic: orders, records: [1]}", "f:3:39: records: a record is text, or"),
         ("produce: {topic: orders, records: [a], acks: 2}", "f:3:50: acks: input should be 'all'"),

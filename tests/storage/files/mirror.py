@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 from fencepost.protocol.records import Record, iter_records
 from fencepost.storage.config import LogConfig
+from fencepost.storage.contents import LogContents
 from fencepost.storage.epochs import LeaderEpochCache
 from fencepost.storage.files.failing import FailingFiles
 from fencepost.storage.files.log import FileLog
@@ -14,7 +15,7 @@ from fencepost.storage.files.shared import Shared
 from fencepost.storage.memory import MemorySegments
 from fencepost.storage.memory_segment import MemorySegment
 from fencepost.storage.producers import ProducerStates, ProducerView
-from fencepost.storage.segmented import LogContents, SegmentedLog
+from fencepost.storage.segmented import SegmentedLog
 
 DIRECTORY = PurePath("/data/t-0")
 

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from fencepost.storage.appends import AppendResult
 from fencepost.storage.config import LogConfig
 from fencepost.storage.files.failing import FailingFiles
 from fencepost.storage.files.failures import StorageFailure
@@ -14,19 +15,10 @@ from fencepost.storage.files.log import FileLog
 from fencepost.storage.files.machine import Operation
 from fencepost.storage.files.segment import FileSegment
 from fencepost.storage.files.shared import Shared
-from fencepost.storage.log import AppendResult
 from tests.storage.files.mirror import DIRECTORY, all_records, reopen
 from tests.storage.logs import NOW, T, append, batch, records_of
 
 CONFIG = LogConfig(index_interval_bytes=100)
-
-
-@pytest.fixture
-def files() -> FailingFiles:
-    files = FailingFiles()
-    files.make_dirs(DIRECTORY.parent)
-    files.settle()
-    return files
 
 
 def new(files: FailingFiles, config: LogConfig = CONFIG, shared: Shared | None = None) -> FileLog:
@@ -147,6 +139,18 @@ def test_closed_segments_can_be_synced_by_another_thread(files: FailingFiles) ->
     log, recovery = reopen(files, CONFIG, clean=False, now_ms=NOW, recovery_point=1)
     assert (log.log_end_offset, log.epoch_entries()) == (1, ((1, 0),))
     assert not recovery.rebuilt
+
+
+def test_indexes_of_what_was_truncated_do_not_stay(files: FailingFiles) -> None:
+    log = new(files)
+    append(log)
+    log.close(sync=False)
+    assert any(name.endswith(".timeindex") for name in files.names(DIRECTORY))
+    log = again(files, log)
+    log.truncate_to(0)
+    assert not any(name.endswith("index") for name in files.names(DIRECTORY))
+    log.close(sync=False)
+    assert not any(name.endswith("index") for name in files.names(DIRECTORY))
 
 
 def test_what_was_truncated_meanwhile_is_not_taken_for_synced(files: FailingFiles) -> None:

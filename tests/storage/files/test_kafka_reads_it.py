@@ -12,13 +12,13 @@ import pytest
 
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import iter_headers
+from fencepost.storage.appends import AppendResult
 from fencepost.storage.config import LogConfig
 from fencepost.storage.files.io import RealFiles
 from fencepost.storage.files.log import FileLog
 from fencepost.storage.files.opening import open_log
 from fencepost.storage.files.shared import Shared
-from fencepost.storage.formats.names import LOCK, FileKind, parse_segment_file_name
-from fencepost.storage.log import AppendResult
+from fencepost.storage.formats.names import KEY_OFFSETS, LOCK, FileKind, parse_segment_file_name
 from tests.harness.cluster import wait_until
 from tests.harness.java import java
 from tests.harness.kafka_writes import KafkaWrites, stored
@@ -220,22 +220,27 @@ def test_a_broker_goes_on_with_it(kafka_wrote: KafkaWrites) -> None:
     """From Kafka to a log of ours, and back."""
     kafka, before = kafka_wrote.kafka, kafka_wrote.stopped.partitions["plain", 0]
     end = before.log_end_offset
-    log = opened(kafka.folders[1] / "logs" / "plain-0", clean=True)
+    directory = kafka.folders[1] / "logs" / "plain-0"
+    log = opened(directory, clean=True)
     assert log.log_end_offset == end
     assert log.latest_epoch is not None
     fill(log, first=end, epoch=log.latest_epoch)
     ours = batches_of(log)
     assert ours.startswith(before.batches)
+    assert len(log._last_offsets()) >= 20
     log.close()
+    assert (directory / KEY_OFFSETS).exists()
     kafka.start(1)
     kafka.wait()
     wait_until("it is led", lambda: kafka.cluster.end_offset("plain") == end + COUNT)
     assert stored(kafka.cluster, "plain", 0, 0, end + COUNT) == ours
     with pytest.raises(BlockingIOError):
         RealFiles().lock(kafka.folders[1] / "logs" / LOCK)
-    # The log was taken for one that was shut down cleanly, and nothing of it mended.
+    # The log was taken for one that was shut down cleanly, and nothing of it mended: nor does it
+    # mind the file that is not Kafka's.
     log_text = next(iter(kafka.processes.values())).log_since(0)
     assert "plain-0" not in log_text, log_text
+    assert (directory / KEY_OFFSETS).exists()
 
 
 def batches_of(log: FileLog) -> bytes:

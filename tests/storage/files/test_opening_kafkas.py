@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from fencepost.protocol.records import Record, iter_headers, iter_records, read_header
+from fencepost.storage.appends import AppendResult
 from fencepost.storage.config import LogConfig
 from fencepost.storage.files.io import RealFiles
 from fencepost.storage.files.opening import Opened, open_log
@@ -20,7 +21,7 @@ from fencepost.storage.formats.names import (
     directory_name,
 )
 from fencepost.storage.formats.producer_snapshot import decode_snapshot
-from fencepost.storage.log import AppendResult, Log
+from fencepost.storage.log import Log
 from tests.harness.kafka_writes import STEP_MS, KafkaWrites, KafkaWrote
 from tests.storage.logs import batch
 

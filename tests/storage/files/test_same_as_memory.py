@@ -19,7 +19,6 @@ from fencepost.protocol.records import (
     Record,
     build_batch,
     iter_headers,
-    read_header,
 )
 from fencepost.storage.config import LogConfig
 from fencepost.storage.epochs import EpochEntry
@@ -139,7 +138,6 @@ class BothLogs(RuleBasedStateMachine):
                 base_sequence=sequence,
                 transactional=transactional and producer == 3,
             )
-        self.both(lambda log: log.find_duplicate(read_header(data)))
         self.both(
             lambda log: log.append_as_leader(
                 bytearray(data), leader_epoch=self.epoch, now_ms=self.now

@@ -1,0 +1,99 @@
+"""The cluster: its brokers and its time."""
+
+from typing import Literal
+
+from pydantic import ConfigDict
+
+from fencepost.verbs.answers.base import Answer
+
+
+class BrokerState(Answer):
+    """One broker."""
+
+    id: int
+    host: str
+    """As advertised to clients; the address that you reached where none is."""
+    port: int
+    """It stays the broker's while the broker is down, and refuses connections."""
+    state: Literal["running", "stopped", "killed"]
+    """Of its process."""
+    fenced: bool
+    """Whether the controller takes it for offline: then it leads nothing and is in no ISR."""
+    epoch: int
+    """Of its registration; rises each time that it registers (KIP-903)."""
+    isolated_from: tuple[int | Literal["controller"], ...]
+    """Whom it does not reach, because a test has cut the links."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": 2,
+                    "host": "127.0.0.1",
+                    "port": 9093,
+                    "state": "running",
+                    "fenced": False,
+                    "epoch": 2,
+                    "isolated_from": [1],
+                }
+            ]
+        }
+    )
+
+
+class ClockState(Answer):
+    """The cluster's time."""
+
+    mode: Literal["real", "manual"]
+    """A manual one stands still until it is advanced."""
+    now_ms: int
+    """Since 1970-01-01 UTC."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"mode": "manual", "now_ms": 1764000030000}]}
+    )
+
+
+class ClusterState(Answer):
+    """Brokers, controller, features and time."""
+
+    cluster_id: str
+    brokers: tuple[BrokerState, ...]
+    controller: int
+    """Broker id."""
+    features: dict[str, int]
+    """Finalized feature levels, as ApiVersions answers them: none."""
+    clock: ClockState
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "cluster_id": "4L6g3nShT-eMCtK--X86sw",
+                    "brokers": [
+                        {
+                            "id": 1,
+                            "host": "127.0.0.1",
+                            "port": 9092,
+                            "state": "running",
+                            "fenced": False,
+                            "epoch": 1,
+                            "isolated_from": [],
+                        },
+                        {
+                            "id": 2,
+                            "host": "127.0.0.1",
+                            "port": 9093,
+                            "state": "running",
+                            "fenced": True,
+                            "epoch": 2,
+                            "isolated_from": ["controller", 1],
+                        },
+                    ],
+                    "controller": 1,
+                    "features": {"metadata.version": 30},
+                    "clock": {"mode": "real", "now_ms": 1764000000000},
+                }
+            ]
+        }
+    )

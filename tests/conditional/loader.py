@@ -1,0 +1,44 @@
+"""The bulk load of examples/ as processes of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+class Ended:
+    """How a process ended, and what it said."""
+
+    def __init__(self, code: int, out: bytes, err: bytes) -> None:
+        self.code = code
+        self.out = out.decode()
+        self.err = err.decode()
+
+    def __repr__(self) -> str:
+        return f"{self.code}: {self.out}{self.err}"
+
+
+async def start(bootstrap: str, topic: str, file: Path, *options: str) -> Process:
+    """Start a loader."""
+    where = ("--bootstrap", bootstrap, "--topic", topic)
+    command: Sequence[str] = (sys.executable, "-m", "examples.bulk_load", *where, *options)
+    return await asyncio.create_subprocess_exec(
+        *command, str(file), stdout=PIPE, stderr=PIPE, cwd=ROOT
+    )
+
+
+async def ended(process: Process) -> Ended:
+    """What comes of it."""
+    out, err = await process.communicate()
+    assert process.returncode is not None
+    return Ended(process.returncode, out, err)
+
+
+async def run(bootstrap: str, topic: str, file: Path, *options: str) -> Ended:
+    """Start one, and wait for its end."""
+    return await ended(await start(bootstrap, topic, file, *options))

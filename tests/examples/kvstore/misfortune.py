@@ -1,0 +1,128 @@
+"""What befalls a cluster and two leaders of a shard, drawn from a seed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from fencepost.broker import steering
+from fencepost.broker.faults.rules import Action, Delay, Disconnect, Drop, Refuse, Rule, When
+from fencepost.broker.fence import Fence
+from fencepost.broker.refusals import ControllerError
+from fencepost.protocol.apis import BY_NAME
+from fencepost.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from tests.examples.kvstore.contest import Contest
+
+Step: TypeAlias = Callable[["Contest"], Awaitable[None]]
+BROKERS: Final = (1, 2, 3)
+RULES_A_LEADER: Final = 8
+WITHIN: Final = 40
+"""Requests of a leader, among which its faults are spread."""
+
+
+def rules(rng: random.Random, client_id: str, topic: str) -> Iterator[Rule]:
+    """Faults that a leader's requests meet, each once."""
+    for _ in range(RULES_A_LEADER):
+        api = rng.choice(("produce", "produce", "produce", "fetch"))
+        yield Rule(
+            api=BY_NAME[api],
+            action=_action(rng, api),
+            client_id=client_id,
+            topic=topic if api == "produce" else None,
+            after=rng.randrange(WITHIN),
+        )
+
+
+def _action(rng: random.Random, api: str) -> Action:
+    anything: list[Action] = [
+        Delay(rng.randint(1, 15)),
+        Disconnect(When.BEFORE),
+        Disconnect(When.AFTER),
+        Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ]
+    if api == "produce":
+        # Both are carried out.
+        anything += [Disconnect(When.AFTER), Refuse(ErrorCode.REQUEST_TIMED_OUT), Drop()]
+    return rng.choice(anything)
+
+
+async def strike(contest: Contest) -> None:
+    """Let one thing after the other happen, until the clients are done."""
+    while not contest.is_over:
+        step = contest.rng.choice(STEPS)
+        # Two that do not go together: no broker left that is in sync, or none to kill.
+        with suppress(ControllerError):
+            await step(contest)
+        await contest.a_while()
+
+
+async def heal(contest: Contest) -> None:
+    """Nothing stands in anybody's way any more."""
+    cluster = contest.server.cluster
+    cluster.faults.remove_all()
+    for broker_id, broker in cluster.brokers.items():
+        for topic, index in list(broker.holds):
+            steering.release(cluster, topic, index, broker_id)
+        steering.rejoin(cluster, broker_id)
+        if not broker.running:
+            await contest.server.start_broker(broker_id)
+
+
+# -- the steps ----------------------------------------------------------------------------------
+
+
+async def elect(contest: Contest) -> None:
+    """Another leader, who has everything that is acknowledged."""
+    steering.elect(contest.server.cluster, contest.topic, 0, contest.rng.choice(BROKERS))
+
+
+async def hold(contest: Contest) -> None:
+    """A follower fetches nothing, so that appends are not acknowledged; then it goes on."""
+    cluster, broker_id = contest.server.cluster, contest.rng.choice(BROKERS)
+    steering.hold(cluster, contest.topic, 0, broker_id)
+    await contest.a_while()
+    steering.release(cluster, contest.topic, 0, broker_id)
+
+
+async def truncate(contest: Contest) -> None:
+    """A follower that has not the newest becomes the leader: what was not acknowledged is lost."""
+    cluster, broker_id = contest.server.cluster, contest.rng.choice(BROKERS)
+    steering.hold(cluster, contest.topic, 0, broker_id)
+    await contest.a_while()
+    try:
+        steering.elect(cluster, contest.topic, 0, broker_id)
+    finally:
+        steering.release(cluster, contest.topic, 0, broker_id)
+
+
+async def kill(contest: Contest) -> None:
+    """A broker ends, and starts again."""
+    broker_id = contest.rng.choice(BROKERS)
+    await contest.server.kill_broker(broker_id, Fence.NOW)
+    await contest.a_while()
+    await contest.server.start_broker(broker_id)
+
+
+async def zombie(contest: Contest) -> None:
+    """A broker loses touch with the controller, and goes on as if nothing had happened."""
+    cluster, broker_id = contest.server.cluster, contest.rng.choice(BROKERS)
+    steering.isolate(cluster, broker_id, from_controller=True)
+    await contest.a_while()
+    steering.rejoin(cluster, broker_id)
+
+
+async def crash(contest: Contest) -> None:
+    """A leader of the shard ends, and another takes its place who has nothing but the log."""
+    await contest.rng.choice(contest.contenders).restart()
+
+
+async def nothing(_contest: Contest) -> None:
+    await asyncio.sleep(0)
+
+
+STEPS: Final[tuple[Step, ...]] = (elect, hold, truncate, truncate, kill, zombie, crash, nothing)
