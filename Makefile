@@ -53,8 +53,9 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 
 # One resolution for all of them, so that they can be installed together.
 lock: ## Lock the newest versions that pyproject.toml allows (needs uv)
-	$(LOCK) --upgrade pyproject.toml --group dev --output-file requirements/all.in
+	$(LOCK) --upgrade pyproject.toml --extra spark --group dev --output-file requirements/all.in
 	$(LOCK) --constraint requirements/all.in pyproject.toml --output-file requirements/run.txt
+	$(LOCK) --constraint requirements/all.in pyproject.toml --extra spark --output-file requirements/spark.txt
 	for group in build lint test; do \
 		$(LOCK) --constraint requirements/all.in --group $$group --output-file requirements/$$group.txt || exit; \
 	done
@@ -78,7 +79,7 @@ $(RUN): requirements/run.txt requirements/build.txt pyproject.toml | $(BIN)/pyth
 	@touch $@
 
 $(DEV): $(wildcard requirements/*.txt) pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --require-hashes $(patsubst %,-r requirements/%.txt,run build lint test)
+	$(PIP) install --quiet --require-hashes $(patsubst %,-r requirements/%.txt,run spark build lint test)
 	$(INSTALL_PROJECT)
 	@touch $(RUN) $@
 

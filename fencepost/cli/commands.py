@@ -16,7 +16,7 @@ from fencepost.cli.mistakes import WRONG_USE, Mistake, UsageError, explain
 from fencepost.cli.options import SERVE_OPTIONS, Option
 from fencepost.cli.tables import many
 from fencepost.cli.verb_commands import BY_WORDS, add_verb
-from fencepost.verbs.answers import BrokerState, ClusterState
+from fencepost.verbs.answers.cluster import BrokerState, ClusterState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import VerbError
 
@@ -29,6 +29,10 @@ MODULES: Final = MappingProxyType(
         "watch": "fencepost.cli.watch",
         "scenario": "fencepost.cli.scenario",
         "simulate": "fencepost.cli.simulate",
+        "audit": "fencepost.cli.audit",
+        "load": "fencepost.cli.load",
+        "stream": "fencepost.cli.stream",
+        "spark": "fencepost.cli.spark",
     }
 )
 """Commands with a module of their own, whose ``register`` adds them."""

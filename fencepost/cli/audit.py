@@ -1,0 +1,245 @@
+"""``fencepost audit``: whether a cluster and its clients kept the rules, by what they left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from fencepost.cli.blocks import BAD, GOOD, ODD, QUIET, Block, Cell, Table, Text, line, show
+from fencepost.cli.declared import option
+from fencepost.cli.jobs import CANNOT_RUN, Master, reason, running
+from fencepost.cli.mistakes import Mistake, suggestion
+
+if TYPE_CHECKING:
+    from fencepost.pipeline.audit.audit import Case, Findings
+    from fencepost.pipeline.audit.tally import Row, RuleTally
+
+FOUND: Final = 1
+"""The exit code where something is not as it should be."""
+MAX_SHOWN: Final = 20
+"""Findings that are printed."""
+FILE: Final = "violations.parquet"
+"""What is written to the directory of ``--out``."""
+
+
+class Closely(StrEnum):
+    """How closely segments are looked at: as `Level`, whose module would import Arrow for help."""
+
+    BATCHES = "batches"
+    RECORDS = "records"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the others."""
+    app.command()(audit)
+
+
+def audit(
+    directory: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="What serve --data-dir wrote, a log directory of Kafka, or a folder of such.",
+        ),
+    ],
+    trace: Annotated[
+        Path | None,
+        option(
+            "trace",
+            "DIR",
+            "What serve --trace wrote: what clients asked and were answered.",
+            unset="none, and rules that need it are not followed",
+        ),
+    ] = None,
+    remote: Annotated[
+        str | None,
+        option("remote", "URL", "The remote tier, as serve --remote.", unset="none"),
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        option("topic", "NAME", "Look at this topic only. May be repeated.", unset="all"),
+    ] = None,
+    rule: Annotated[
+        list[str] | None,
+        option("rule", "NAME", "Follow this rule only. May be repeated.", unset="all"),
+    ] = None,
+    level: Annotated[
+        Closely,
+        option(
+            "level", None, "Look at every record, or only at the headers and checksums of batches."
+        ),
+    ] = Closely.RECORDS,
+    report: Annotated[
+        Path | None,
+        option(
+            "report", "FILE.html", "Write a page with plots there.", dir_okay=False, unset="none"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        option(
+            "out", "DIR", f"Write {FILE} there, a row a finding.", file_okay=False, unset="none"
+        ),
+    ] = None,
+    master: Master = None,
+) -> None:
+    """Look for what a cluster did wrong, in its logs, its tier and its trace.
+
+    Exits with 0 when nothing was found, with 1 when something was, with 2 when the audit could not
+    be run. What is explained, such as a loss behind an unclean election, is told and is no reason
+    for 1.
+    """
+    with running():
+        from fencepost.pipeline.needs import need_packages
+
+        need_packages()
+        from fencepost.pipeline.audit.audit import Case
+        from fencepost.pipeline.reading.schemas import Level
+
+        case = Case(
+            directory=str(directory.absolute()),
+            trace=None if trace is None else str(trace.absolute()),
+            remote=remote,
+            topics=tuple(topic or ()),
+            level=Level(level.value),
+            rules=_known(rule or ()),
+            with_histories=report is not None,
+        )
+        findings = _run(case, master, report, out)
+    show(_summary(findings, report, out))
+    raise typer.Exit(exit_code(findings))
+
+
+def exit_code(findings: Findings) -> int:
+    """What is found is found, even where some rule could not be followed to its end."""
+    if findings.count:
+        return FOUND
+    return CANNOT_RUN if findings.failures else 0
+
+
+def _known(names: Sequence[str]) -> tuple[str, ...]:
+    from fencepost.pipeline.audit.rules import RULES
+
+    for name in names:
+        if name not in RULES:
+            raise Mistake(f"there is no rule {name}{suggestion(name, tuple(RULES))}")
+    return tuple(names)
+
+
+def _run(case: Case, master: str | None, report: Path | None, out: Path | None) -> Findings:
+    """Run the job, and write what is to be written.
+
+    :raises CannotRunError: When one of it is not possible; what is wrong with the paths is said
+        before the job.
+    """
+    from fencepost.pipeline.audit.audit import audit as run
+    from fencepost.pipeline.audit.audit import find_ground
+    from fencepost.pipeline.session import session
+
+    _look_ahead(report, out)
+    ground = find_ground(case)
+    with session("fencepost audit", master=master) as spark:
+        findings = run(spark, case, ground)
+    if out is not None:
+        with _writing(out / FILE):
+            findings.write(out / FILE)
+    if report is not None:
+        from fencepost.pipeline.audit.report.page import write_report
+
+        with _writing(report):
+            write_report(report, findings)
+    return findings
+
+
+def _look_ahead(report: Path | None, out: Path | None) -> None:
+    """Refuse before a long job what could not be written after it.
+
+    :raises CannotRunError: When one can't be.
+    """
+    from fencepost.pipeline.needs import CannotRunError
+
+    if out is not None:
+        with _writing(out):
+            out.mkdir(parents=True, exist_ok=True)
+    for path in _files(report, out):
+        target = path if path.exists() else path.absolute().parent
+        if path.is_dir() or not os.access(target, os.W_OK):
+            raise CannotRunError(f"can't write to {target}")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """:raises CannotRunError: When it can't be written."""
+    from fencepost.pipeline.needs import CannotRunError
+
+    try:
+        yield
+    except OSError as error:
+        raise CannotRunError(f"can't write to {error.filename or path}: {reason(error)}") from error
+
+
+def _files(report: Path | None, out: Path | None) -> list[Path]:
+    """What is written."""
+    files = (report, None if out is None else out / FILE)
+    return [path for path in files if path is not None]
+
+
+def _summary(findings: Findings, report: Path | None, out: Path | None) -> Iterator[Block]:
+    from fencepost.pipeline.audit.tally import chosen, tallies, totals
+
+    yield line(totals(findings))
+    yield line()
+    rows = tuple(_rule_row(each) for each in tallies(findings))
+    yield Table(("rule", "", "violations", "explained", "partitions"), rows)
+    yield line()
+    shown = chosen(findings.violations.to_pylist(), MAX_SHOWN)
+    for row in shown:
+        yield _finding(row)
+    total = findings.count + findings.explained
+    if len(shown) < total:
+        yield line(Text(f"{total - len(shown):,} more; --out and --report tell them", QUIET))
+    for failure in findings.failures[:MAX_SHOWN]:
+        where = f"{failure.topic}-{failure.partition}"
+        yield line(Text("failed", ODD), f"  {failure.rule}  {where}: {failure.last}")
+    if shown or findings.failures:
+        yield line()
+    for path in _files(report, out):
+        yield line(Text(f"written: {path}", QUIET))
+    yield line(_verdict(findings))
+
+
+def _rule_row(tally: RuleTally) -> tuple[Cell, ...]:
+    if not tally.followed:
+        return (tally.rule.name, Text("needs --trace", QUIET), "", "", "")
+    if tally.violations:
+        word = Text("broken", BAD)
+    elif tally.failed:
+        word = Text("failed", ODD)
+    else:
+        word = Text("holds", GOOD)
+    counts = (tally.violations, tally.explained, tally.partitions)
+    return (tally.rule.name, word, *(f"{each:,}" for each in counts))
+
+
+def _finding(row: Row) -> Block:
+    explanation = row["explanation"]
+    word = Text("violation", BAD) if explanation is None else Text("explained", QUIET)
+    because = "" if explanation is None else f" ({explanation})"
+    where = f"{row['topic']}-{row['partition']}"
+    return line(word, f"  {row['rule']}  {where}: {row['message']}{because}")
+
+
+def _verdict(findings: Findings) -> Cell:
+    from fencepost.pipeline.audit.tally import many
+
+    if findings.count:
+        return Text(many(findings.count, "violation"), BAD)
+    if findings.failures:
+        return Text("not complete: some rule could not be followed to its end", ODD)
+    return Text("nothing found", GOOD)

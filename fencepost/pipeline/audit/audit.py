@@ -1,0 +1,240 @@
+"""The audit: one Spark job that shows every rule all that is known of each partition.
+
+Rows go to one of a few buckets by their partition, events of no partition to all of them. A bucket
+is one call of Python, in which its partitions are told apart (`examine`): that costs less than a
+group for each of hundreds of partitions, and needs no second look at the trace for the events that
+concern all. What comes back is small: what was found, and an account of each partition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from fencepost.pipeline.audit import violations
+from fencepost.pipeline.audit.account import Account, Failure, from_json
+from fencepost.pipeline.audit.bucket import ACCOUNT, OUT, examine_bucket
+from fencepost.pipeline.audit.evidence import PartitionGround
+from fencepost.pipeline.audit.examine import OF_NONE, Examined, Key, examine
+from fencepost.pipeline.audit.ground import gather
+from fencepost.pipeline.audit.rules import RULES, Rule
+from fencepost.pipeline.needs import CannotRunError
+from fencepost.pipeline.reading.places import Unreadable
+from fencepost.pipeline.reading.schemas import BATCHES, TRACES, Level
+from fencepost.pipeline.reading.trace_files import NoTrace, find_traces
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+MAX_BUCKETS: Final = 256
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_OWN_ERROR: Final = re.compile(r"fencepost\.[\w.]+: ")
+_BUCKET: Final = "bucket"
+_Bucket: TypeAlias = Callable[[pa.Table], pa.Table]
+_Buckets: TypeAlias = Callable[[pa.Table, pa.Table], pa.Table]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What is to be looked at, and how closely."""
+
+    directory: str
+    """Of log directories: as executors see it."""
+    trace: str | None = None
+    """Of ``serve --trace``."""
+    remote: str | None = None
+    """The URL of the tier."""
+    topics: tuple[str, ...] = ()
+    """Names; none: all."""
+    level: Level = Level.RECORDS
+    """`Level.RECORDS` also parses the records, `Level.BATCHES` only the headers of batches."""
+    rules: tuple[str, ...] = ()
+    """Names of `RULES`; none: all."""
+    with_histories: bool = False
+    """Whether accounts tell how it went over time, which a report draws."""
+
+    @property
+    def followed(self) -> tuple[Rule, ...]:
+        """The rules that can be followed."""
+        return tuple(rule for rule in self.chosen if self._can(rule))
+
+    @property
+    def chosen(self) -> tuple[Rule, ...]:
+        """The rules that are asked for."""
+        return tuple(rule for name, rule in RULES.items() if not self.rules or name in self.rules)
+
+    def _can(self, rule: Rule) -> bool:
+        return self.trace is not None or not rule.needs_trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What came of an audit."""
+
+    case: Case
+    violations: pa.Table
+    """`violations.SCHEMA`, by topic, partition and rule."""
+    accounts: tuple[Account, ...]
+    """Of each partition, by topic and partition."""
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Rules that could not be followed to their end, so that nothing is known of them."""
+        return tuple(failure for account in self.accounts for failure in account.failures)
+
+    @property
+    def count(self) -> int:
+        """Findings that nothing explains, those included that are not told one by one."""
+        return sum(account.violations for account in self.accounts)
+
+    @property
+    def explained(self) -> int:
+        """Findings that are nobody's fault."""
+        return sum(count.explained for account in self.accounts for count in account.counts)
+
+    def write(self, path: Path) -> None:
+        """Write the findings as Parquet.
+
+        :raises OSError: When the file can't be written.
+        """
+        parquet.write_table(self.violations, path)
+
+
+def find_ground(case: Case) -> Mapping[Key, PartitionGround]:
+    """What there is to be looked at: quick, and no work for Spark.
+
+    :raises CannotRunError: When there is nothing, or it can't be read.
+    """
+    try:
+        if case.trace is not None:
+            find_traces(case.trace)
+        ground = gather(case.directory, remote=case.remote, topics=case.topics)
+    except (Unreadable, NoTrace) as error:
+        raise CannotRunError(str(error)) from error
+    if not ground:
+        which = f" of {', '.join(case.topics)}" if case.topics else ""
+        raise CannotRunError(f"there is no log{which} in {case.directory}")
+    return ground
+
+
+def audit(
+    spark: SparkSession, case: Case, ground: Mapping[Key, PartitionGround] | None = None
+) -> Findings:
+    """Look at a cluster's logs, its tier and its trace.
+
+    :param ground: What `find_ground` found, where it was asked already.
+    :raises CannotRunError: When there is nothing to look at, or it can't be read.
+    """
+    ground = find_ground(case) if ground is None else ground
+    answered = _run(spark, case, ground)
+    is_account = pc.is_valid(answered[ACCOUNT])
+    accounts = [from_json(each.as_py()) for each in answered.filter(is_account)[ACCOUNT]]
+    found = answered.filter(pc.invert(is_account)).drop_columns([ACCOUNT])
+    rest = _unseen(ground, accounts, case)
+    accounts += [each.account for each in rest]
+    found = pa.concat_tables(
+        (
+            found.cast(violations.SCHEMA),
+            violations.table([v for each in rest for v in each.violations]),
+        )
+    )
+    return Findings(
+        case=case,
+        violations=found.sort_by([(name, "ascending") for name in ("topic", "partition")]),
+        accounts=tuple(sorted(accounts, key=lambda account: account.key)),
+    )
+
+
+def _unseen(
+    ground: Mapping[Key, PartitionGround], accounts: Iterable[Account], case: Case
+) -> list[Examined]:
+    """Partitions of which no row came: their logs are empty, or not there at all."""
+    seen = {account.key for account in accounts}
+    left = {key: known for key, known in ground.items() if key not in seen}
+    traces = None if case.trace is None else TRACES.empty_table()
+    return list(examine(BATCHES.empty_table(), traces, left, rules=case.rules))
+
+
+def _run(spark: SparkSession, case: Case, ground: Mapping[Key, PartitionGround]) -> pa.Table:
+    """The job: rows of `OUT`.
+
+    :raises CannotRunError: When it fails.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    buckets = min(len(ground), MAX_BUCKETS)
+    schema = from_arrow_schema(OUT)
+    one, both = _functions(ground, case)
+    try:
+        batches = _batches(spark, case, buckets).groupBy(_BUCKET)
+        if case.trace is None:
+            job = batches.applyInArrow(one, schema)
+        else:
+            traces = _traces(spark, case, case.trace, buckets).groupBy(_BUCKET)
+            # The left side is planned first, and a trace must not be newer than the logs.
+            job = traces.cogroup(batches).applyInArrow(both, schema)
+        return job.toArrow()
+    except PySparkException as error:
+        raise CannotRunError(f"the job failed: {_why(error)}") from error
+
+
+def _functions(ground: Mapping[Key, PartitionGround], case: Case) -> tuple[_Bucket, _Buckets]:
+    """What Spark calls with a bucket: its batches, or these and its traces."""
+    rules, with_history = case.rules, case.with_histories
+
+    def both(traces: pa.Table, batches: pa.Table) -> pa.Table:
+        return examine_bucket(batches, traces, ground, rules, with_history=with_history)
+
+    def one(batches: pa.Table) -> pa.Table:
+        return examine_bucket(batches, None, ground, rules, with_history=with_history)
+
+    return one, both
+
+
+def _batches(spark: SparkSession, case: Case, buckets: int) -> DataFrame:
+    from pyspark.sql.functions import hash as murmur
+    from pyspark.sql.functions import lit, pmod
+
+    reader = spark.read.format("fencepost").option("level", Level.BATCHES.value)
+    reader = reader.option("checks", case.level.value)
+    if case.remote is not None:
+        reader = reader.option("remote", case.remote)
+    if case.topics:
+        reader = reader.option("topics", ",".join(case.topics))
+    rows = reader.load(case.directory)
+    return rows.withColumn(_BUCKET, pmod(murmur("topic", "partition"), lit(buckets)))
+
+
+def _traces(spark: SparkSession, case: Case, trace: str, buckets: int) -> DataFrame:
+    """What can concern a partition: its own rows, and all events."""
+    from pyspark.sql.functions import array, col, explode, expr, lit, pmod, sequence, when
+    from pyspark.sql.functions import hash as murmur
+
+    reader = spark.read.format("fencepost").option("level", Level.TRACES.value)
+    if case.topics:
+        reader = reader.option("topics", ",".join(case.topics))
+    rows = reader.load(trace)
+    of_one = col("partition").isNotNull()
+    own: Column = array(pmod(murmur("topic", "partition"), lit(buckets)))
+    all_of_them = sequence(lit(0), lit(buckets - 1))
+    return rows.where(of_one | expr(OF_NONE)).withColumn(
+        _BUCKET, explode(when(of_one, own).otherwise(all_of_them))
+    )
+
+
+def _why(error: Exception) -> str:
+    """The line of an error from Spark that tells a person something."""
+    lines = [line for line in str(error).splitlines() if line and not line.startswith(" ")]
+    traced = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
+    # Behind a traceback, whose lines are indented, comes what Python raised.
+    told = lines[traced[0] + 1 :] if traced else lines
+    # An error of ours says what is wrong without its name.
+    return _OWN_ERROR.sub("", (told or lines or [type(error).__name__])[0], count=1)

@@ -1,0 +1,84 @@
+"""What the rules look at: all that is known of one partition.
+
+An audit is one job. Batches and traces come from everywhere, are grouped by partition, and each
+group is handed to every rule as Arrow tables. What is small (checkpoints, the tier's metadata) is
+read once, where the audit is started, and goes along as `PartitionGround`.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.pipeline.reading.schemas import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaGround:
+    """What a broker's directory says of its replica besides the segments."""
+
+    broker: int
+    clean: bool
+    """Whether the broker ended in order."""
+    segments: tuple[int, ...]
+    """Base offsets, by the names of the files, in order. The last is the active one."""
+    epochs: tuple[tuple[int, int], ...] | None
+    """Epochs and their start offsets, from ``leader-epoch-checkpoint``; None without the file."""
+    high_watermark: int | None = None
+    """Checkpointed: the replica had at least this one (exclusive)."""
+    recovery_point: int | None = None
+    log_start: int | None = None
+    topic_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierSegment:
+    """What the tier's metadata says of a segment."""
+
+    id: str
+    start_offset: int
+    end_offset: int
+    """Inclusive."""
+    epochs: tuple[tuple[int, int], ...]
+    """Epochs and their start offsets within the segment."""
+    bytes: int
+    finished: bool
+    """Whether its copy was completed and its deletion not begun: who reads it may rely on it."""
+    topic_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionGround:
+    """The checkpoints and metadata of one partition."""
+
+    replicas: tuple[ReplicaGround, ...] = ()
+    tier: tuple[TierSegment, ...] = ()
+    with_tier: bool = False
+    """Whether the tier was looked at; else nobody knows what is there."""
+    compacted: bool = False
+    """Whether offsets may be missing because of ``cleanup.policy=compact``."""
+    unreadable: tuple[str, ...] = ()
+    """Metadata in the tier that make no sense: which, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """All that is known of one partition."""
+
+    topic: str
+    partition: int
+    ground: PartitionGround
+    batches: pa.Table
+    """`BATCHES`, by place, broker, segment and position."""
+    traces: pa.Table | None
+    """`TRACES` of this partition and of no partition at all, by line; None without a trace."""
+
+    def of(self, place: Place, broker: int | None = None) -> pa.Table:
+        """The rows of one replica, or of the tier, in order.
+
+        :param broker: Whose replica; None for those of all, and for the tier.
+        """
+        wanted = pc.equal(self.batches["place"], place)
+        if broker is not None:
+            wanted = pc.and_(wanted, pc.equal(self.batches["broker"], broker))
+        return self.batches.filter(wanted)

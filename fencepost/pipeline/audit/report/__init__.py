@@ -1,0 +1,1 @@
+"""What an audit found as one HTML file, to be kept, sent and read anywhere."""

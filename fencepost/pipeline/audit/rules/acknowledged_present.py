@@ -1,0 +1,215 @@
+"""No record that was acknowledged to acks=all is missing.
+
+Each is looked for where the last leader has it, by its offset and its checksum; below that log in
+the tier. What lies before a log start that anybody was told of has been deleted. Of a compacted
+topic only the end is looked at. What a producer sent again, or what was converted, has another
+checksum: it is enough that there is something at its offset.
+
+acks=1 and acks=0 promise nothing of the kind.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.excuses import crash
+from fencepost.pipeline.audit.lineage import copies_of
+from fencepost.pipeline.audit.logs import (
+    NOWHERE,
+    Batches,
+    Family,
+    Flags,
+    Log,
+    family_of,
+)
+from fencepost.pipeline.audit.timeline import Life, last_life
+from fencepost.pipeline.audit.traced_batches import NONE, TracedBatches, batches_of
+from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.reading.schemas import Place
+
+NAME: Final = "acknowledged-present"
+_ALL: Final = -1
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """What was acknowledged and is gone, neighbours together."""
+    life = last_life(evidence)
+    if life is None:
+        return
+    family = family_of(evidence, life.topic_id)
+    if not family.logs:
+        return
+    rows = life.answered("Produce")
+    rows = rows.filter(pc.equal(rows["acks"], _ALL))
+    acknowledged = _placed(batches_of(rows)) if rows.num_rows else None
+    if acknowledged is None or not len(acknowledged):
+        return
+    log = _of_leader(life, family)
+    held = log.batches.by_offset()
+    search = _Search(evidence=evidence, life=life, family=family, log=log, held=held)
+    yield from search.report(rows, acknowledged)
+
+
+def _of_leader(life: Life, family: Family) -> Log:
+    """The log of the last leader; where it is not there, of who knows the newest epoch."""
+    leader = life.reigns[-1].leader if life.reigns else NONE
+    known = [log for log in family.logs if log.broker == leader]
+    return known[0] if known else max(family.logs, key=lambda log: (_newest_epoch(log), log.end))
+
+
+def _newest_epoch(log: Log) -> int:
+    return max((epoch for epoch, _ in log.epochs), default=log.last_epoch_before(log.end))
+
+
+def _placed(batches: TracedBatches) -> TracedBatches:
+    """Those that are known to lie somewhere, in the order of their offsets, each once."""
+    stamped = batches.is_stamped
+    known = stamped | (batches.is_first & (batches.answered >= 0))
+    placed = batches.pick(known)
+    kept = stamped[known]
+    base = np.where(kept, placed.base, placed.answered)
+    placed = TracedBatches(
+        row=placed.row,
+        is_first=placed.is_first,
+        base=base,
+        last=np.where(kept, placed.last, base + placed.count - 1),
+        count=placed.count,
+        epoch=np.where(kept, placed.epoch, NONE),
+        crc=np.where(kept, placed.crc, NONE),
+        producer_id=placed.producer_id,
+        expected=placed.expected,
+        answered=placed.answered,
+    )
+    return placed.pick(np.lexsort((placed.row, placed.base)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """Looks for acknowledged batches."""
+
+    evidence: Evidence
+    life: Life
+    family: Family
+    log: Log
+    """Where they must be."""
+    held: Batches
+    """The batches of that log, by offset."""
+
+    def report(self, rows: pa.Table, batches: TracedBatches) -> Iterator[Violation]:
+        """Violations for what is missing, neighbours of one epoch together.
+
+        :param rows: The exchanges that the batches are of.
+        """
+        missing = self._is_missing(batches)
+        changes = (np.diff(missing) != 0) | (np.diff(batches.epoch) != 0)
+        edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(batches)]
+        for start, end in pairwise(edges):
+            if missing[start]:
+                yield self._violation(rows, batches.pick(np.arange(start, end)))
+
+    def _is_missing(self, batches: TracedBatches) -> Flags:
+        log_start = self._log_start()
+        if self.evidence.ground.compacted or self._was_compacted():
+            gone: Flags = (batches.last >= self.log.end) & (batches.base >= log_start)
+            return gone
+        missing: Flags = (batches.base >= log_start) & ~_is_in(self.held, batches)
+        below = np.flatnonzero(missing & (batches.base < self._local_start))
+        missing[below] = self._is_missing_in_tier(batches.pick(below))
+        return missing
+
+    @property
+    def _local_start(self) -> int:
+        return int(self.held.base[0]) if len(self.held) else self.log.active
+
+    def _log_start(self) -> int:
+        """The highest that a log tells, or that anybody was told."""
+        told: int | None = pc.max(self.life.rows["log_start_offset"]).as_py()
+        return max(self.family.log_start, told or 0)
+
+    def _was_compacted(self) -> bool:
+        values = {
+            value
+            for name in ("cleanup.policy", "log.cleanup.policy")
+            for value in self.life.configs.ever(name)
+        }
+        return any("compact" in value for value in values)
+
+    def _is_missing_in_tier(self, batches: TracedBatches) -> Flags:
+        """Of each whether the tier says that it has its offsets, and has it in none of its copies.
+
+        :param batches: By offset.
+        """
+        told, found = np.zeros((2, len(batches)), bool)
+        for copy in copies_of(self.evidence, self.family.tier):
+            start, end = copy.segment.start_offset, copy.segment.end_offset + 1
+            numbers = np.arange(*np.searchsorted(batches.base, (start, end)))
+            numbers = numbers[batches.last[numbers] < end]
+            told[numbers] = True
+            found[numbers] |= _is_in(copy.batches, batches.pick(numbers))
+        missing: Flags = told & ~found
+        return missing
+
+    def _violation(self, rows: pa.Table, gone: TracedBatches) -> Violation:
+        start, end, epoch = int(gone.base[0]), int(gone.last.max()) + 1, int(gone.epoch[0])
+        row = rows.slice(int(gone.row[0]), 1).to_pylist()[0]
+        count = f"{len(gone)} batches, of offsets" if len(gone) > 1 else "a batch, of offsets"
+        return Violation(
+            rule=NAME,
+            topic=self.evidence.topic,
+            partition=self.evidence.partition,
+            message=f"{count} {start} to {end - 1}, acknowledged to acks=all by broker "
+            f"{row['broker']}: {self._instead(start)}",
+            explanation=self._explanation(gone, row["number"]),
+            broker=self.log.broker,
+            place=Place.LOG,
+            offset=start,
+            end_offset=end,
+            epoch=epoch if epoch >= 0 else None,
+            number=row["number"],
+            time_ms=row["answered_ms"],
+        )
+
+    def _instead(self, offset: int) -> str:
+        where = f"the log of broker {self.log.broker}, which led last,"
+        if offset >= self.log.end:
+            return f"{where} ends at {self.log.end}"
+        if offset < self._local_start:
+            return "the tier, which should have it, does not"
+        (number,) = self.held.holding(np.array([offset]))
+        if number == NOWHERE:
+            return f"{where} has nothing there"
+        return f"{where} has other records there, of epoch {self.held.epoch[number]}"
+
+    def _explanation(self, gone: TracedBatches, number: int) -> str | None:
+        epoch = int(gone.epoch[0])
+        known = epoch if epoch >= 0 else None
+        until = max(_newest_epoch(log) for log in self.family.logs)
+        loss = self.life.loss(epoch=known, number=number, until=until)
+        if loss is not None:
+            return loss
+        others = (log for log in self.family.logs if log is not self.log)
+        if any(_is_in(log.batches.by_offset(), gone).all() for log in others):
+            return crash(self.log, int(gone.base[0]))
+        return None
+
+
+def _is_in(held: Batches, batches: TracedBatches) -> Flags:
+    """Of each whether it is there: the very same, or anything where its checksum is not known."""
+    numbers = held.holding(batches.base)
+    found: Flags = numbers != NOWHERE
+    if not len(held):
+        return found
+    same = (
+        (held.base[numbers] == batches.base)
+        & (held.last[numbers] == batches.last)
+        & (held.crc[numbers] == batches.crc)
+    )
+    behind = held.holding(batches.last) != NOWHERE
+    found &= np.where(batches.crc == NONE, behind, same)
+    return found

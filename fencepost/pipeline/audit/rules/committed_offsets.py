@@ -1,0 +1,131 @@
+"""Committed offsets, and their leader epochs (KIP-320), fit the log and what was committed.
+
+- A group that asks is told what it has committed last. Of commits and questions at the same time
+  either may have been first.
+- No offset is committed beyond the end of the log.
+- The epoch of a commit is one that a leader was elected in, and not older than that of the record
+  before the offset: a consumer commits the epoch of what it has consumed, or a newer one that its
+  leader told it.
+
+What expires, is deleted, or is lost with a coordinator's log is gone honestly. A coordinator that
+has not heard yet that it is none any more answers what it knew.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.logs import NOWHERE, Batches, Log, family_of
+from fencepost.pipeline.audit.register import Register, Written, registers
+from fencepost.pipeline.audit.timeline import Life, last_life, lives
+from fencepost.pipeline.audit.violations import Violation
+
+NAME: Final = "committed-offsets"
+_NO_EPOCH: Final = -1
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """What was told wrongly, and what can't have been consumed."""
+    last = last_life(evidence)
+    for life in lives(evidence):
+        groups = tuple(registers(evidence, life))
+        for register in groups:
+            yield from _told_wrongly(life, register)
+        if life is last:
+            yield from _not_in_the_log(evidence, life, groups)
+
+
+# -- what was told ------------------------------------------------------------------------------
+
+
+def _told_wrongly(life: Life, register: Register) -> Iterator[Violation]:
+    for told, last in register.wrong():
+        if told.offset is None:
+            message = f"group {register.group} is told that it has committed nothing"
+        else:
+            message = f"group {register.group} is told offset {told.offset} of epoch {told.epoch}"
+        yield Violation(
+            rule=NAME,
+            topic=life.topic,
+            partition=life.partition,
+            message=f"{message} by broker {told.broker}, and had committed {last.offset} of epoch "
+            f"{last.epoch} at broker {last.broker} before",
+            explanation=register.explanation(told, last),
+            broker=told.broker,
+            offset=told.offset,
+            epoch=told.epoch if told.epoch != _NO_EPOCH else None,
+            number=told.number,
+            time_ms=told.time_ms,
+        )
+
+
+# -- what was committed -------------------------------------------------------------------------
+
+
+def _not_in_the_log(
+    evidence: Evidence, life: Life, groups: Iterable[Register]
+) -> Iterator[Violation]:
+    logs = family_of(evidence, life.topic_id).logs
+    if not logs:
+        return
+    longest = max(logs, key=lambda log: (log.last_epoch_before(log.end), log.end))
+    held = None if evidence.ground.compacted else longest.batches.by_offset()
+    told_start: int | None = pc.max(life.rows["log_start_offset"]).as_py()
+    log_start = max(told_start or 0, longest.local_start)
+    newest = max((reign.epoch for reign in life.reigns), default=None)
+    for register in groups:
+        for commit in register.commits:
+            if not commit.is_certain:
+                continue
+            message = _misfit(commit, longest, held, log_start, newest)
+            if message is not None:
+                yield _misfits(life, register, commit, longest, message)
+
+
+def _misfit(
+    commit: Written, log: Log, held: Batches | None, log_start: int, newest: int | None
+) -> str | None:
+    """What is wrong with a commit, None where nothing is.
+
+    :param held: The log's batches by offset; None where offsets may be missing among them.
+    :param newest: The newest epoch of a leader; None where the trace tells of none.
+    """
+    offset, epoch = commit.offset, commit.epoch
+    if offset is None:
+        return None
+    if offset > max(log.end, log_start):
+        return f"and the log of broker {log.broker} ends at {log.end}"
+    if epoch == _NO_EPOCH:
+        return None
+    if newest is not None and epoch > newest:
+        return f"and the newest epoch that there was is {newest}"
+    before = None if held is None or offset <= log_start else _epoch_at(held, offset - 1)
+    if before is not None and before > epoch:
+        return f"and the record before it is of epoch {before}"
+    return None
+
+
+def _epoch_at(held: Batches, offset: int) -> int | None:
+    (number,) = held.holding(np.array([offset]))
+    return None if number == NOWHERE else int(held.epoch[number])
+
+
+def _misfits(life: Life, register: Register, commit: Written, log: Log, message: str) -> Violation:
+    known = None if commit.epoch == _NO_EPOCH else commit.epoch
+    until = log.last_epoch_before(log.end)
+    return Violation(
+        rule=NAME,
+        topic=life.topic,
+        partition=life.partition,
+        message=f"group {register.group} has committed offset {commit.offset} of epoch "
+        f"{commit.epoch}, {message}",
+        explanation=life.loss(epoch=known, number=commit.number, until=until),
+        broker=commit.broker,
+        offset=commit.offset,
+        epoch=known,
+        number=commit.number,
+        time_ms=commit.time_ms,
+    )

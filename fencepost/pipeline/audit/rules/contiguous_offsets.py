@@ -1,0 +1,99 @@
+"""Within a log every offset follows on the one before it, from its first batch to its last.
+
+Compaction leaves gaps, and it alone. Nothing leaves an offset twice, or a batch in the wrong
+segment.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.logs import (
+    DOUBTFUL,
+    Batches,
+    Flags,
+    batches_of,
+    by_segment_id,
+    logs_of,
+    may_be_compacted,
+)
+from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.reading.schemas import Place
+
+NAME: Final = "contiguous-offsets"
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """Gaps, repetitions, and batches that lie in a segment that begins behind them."""
+    compacted = may_be_compacted(evidence)
+    for log in logs_of(evidence):
+        yield from _in_order(
+            evidence, log.broker, log.batches, _damaged(log.rows), compacted=compacted
+        )
+    for rows in by_segment_id(evidence.of(Place.TIER)).values():
+        yield from _in_order(evidence, None, batches_of(rows), _damaged(rows), compacted=compacted)
+
+
+def _damaged(rows: pa.Table) -> list[tuple[int, int]]:
+    """Segments and positions of what is no batch, or none to be believed: offsets hide there."""
+    damaged = rows.filter(
+        pc.and_(pc.is_in(rows["problem"], pa.array(DOUBTFUL)), pc.is_valid(rows["position"]))
+    )
+    return list(zip(damaged["segment"].to_pylist(), damaged["position"].to_pylist(), strict=True))
+
+
+def _in_order(
+    evidence: Evidence,
+    broker: int | None,
+    batches: Batches,
+    damaged: list[tuple[int, int]],
+    *,
+    compacted: bool,
+) -> Iterator[Violation]:
+    if not len(batches):
+        return
+    # What a batch is to begin with: where the one before it ended, or its segment begins.
+    begins = np.append(True, batches.segment[1:] != batches.segment[:-1])
+    ended = np.append(batches.segment[0], batches.last[:-1] + 1)
+    expected = np.maximum(ended, batches.segment)
+    back = batches.base < expected
+    gap = batches.base > ended
+    missing = gap & ~_behind(batches, damaged)
+    for number in np.flatnonzero(back | (missing & (not compacted))).tolist():
+        base, end = int(batches.base[number]), int(ended[number])
+        segment = int(batches.segment[number])
+        if begins[number] and base < segment:
+            message = f"a batch from offset {base} on lies in the segment from {segment} on"
+        elif base > end:
+            message = f"offsets {end} to {base - 1} are missing"
+        else:
+            message = f"a batch from offset {base} on follows one that ends at {end - 1}"
+        yield Violation(
+            rule=NAME,
+            topic=evidence.topic,
+            partition=evidence.partition,
+            message=message,
+            broker=broker,
+            place=Place.TIER if broker is None else Place.LOG,
+            segment=segment,
+            position=int(batches.position[number]),
+            offset=min(base, end),
+            end_offset=max(base, end),
+            epoch=int(batches.epoch[number]),
+        )
+
+
+def _behind(batches: Batches, damaged: list[tuple[int, int]]) -> Flags:
+    """Of each batch whether something damaged lies between it and the one before it."""
+    found = np.zeros(len(batches), bool)
+    for segment, position in damaged:
+        later = (batches.segment > segment) | (
+            (batches.segment == segment) & (batches.position > position)
+        )
+        if later.any():
+            found[int(np.argmax(later))] = True
+    return found

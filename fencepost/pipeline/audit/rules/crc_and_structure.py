@@ -1,0 +1,85 @@
+"""Every byte of a log and of the tier is part of a batch, and every batch is what it was.
+
+Of a broker that did not end in order the last batches may be damaged: its recovery cuts them.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.excuses import may_be_gone, torn
+from fencepost.pipeline.audit.logs import DOUBTFUL, Family, Log, families
+from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.reading.schemas import Place, Problem
+
+NAME: Final = "crc-and-structure"
+_PROBLEMS: Final = (*DOUBTFUL, Problem.RECORDS)
+_LOG_FILE: Final = re.compile(r"\.log\b")
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """What fails its checksum, is no batch, or has records that are none."""
+    for family in families(evidence):
+        for log in family.logs:
+            for row in _damages(log.rows):
+                offset = _offset_of(log, row)
+                yield _violation(evidence, row, offset, _excuse(log, family, row, offset))
+    for row in _damages(evidence.of(Place.TIER)):
+        # That an object is gone is between the tier and the logs.
+        if row["problem"] != Problem.MISSING:
+            yield _violation(evidence, row, row["base_offset"], None)
+
+
+def is_of_log(row: dict[str, Any]) -> bool:
+    """Whether a `Problem.MISSING` is about the records, and not about an index."""
+    return _LOG_FILE.search(row["message"] or "") is not None
+
+
+def _damages(rows: pa.Table) -> Iterator[dict[str, Any]]:
+    wanted = pc.is_in(rows["problem"], pa.array((*_PROBLEMS, Problem.MISSING)))
+    for row in rows.filter(wanted).to_pylist():
+        if row["problem"] != Problem.MISSING or is_of_log(row):
+            yield row
+
+
+def _offset_of(log: Log, row: dict[str, Any]) -> int:
+    """Where the batches before it end, if its own header may be wrong."""
+    if row["problem"] == Problem.RECORDS:
+        return int(row["base_offset"])
+    batches = log.batches
+    before = (batches.segment == row["segment"]) & (batches.position < (row["position"] or 0))
+    ends = batches.last[before]
+    return int(ends.max()) + 1 if len(ends) else int(row["segment"])
+
+
+def _excuse(log: Log, family: Family, row: dict[str, Any], offset: int) -> str | None:
+    """A crash damages the end; what sound batches follow was not written last."""
+    if row["problem"] == Problem.MISSING:
+        return may_be_gone(log, row["segment"])
+    if (log.batches.base >= offset).any():
+        return None
+    return torn(log, family, offset)
+
+
+def _violation(
+    evidence: Evidence, row: dict[str, Any], offset: int | None, explanation: str | None
+) -> Violation:
+    last = row["last_offset"] if row["problem"] == Problem.RECORDS else None
+    return Violation(
+        rule=NAME,
+        topic=evidence.topic,
+        partition=evidence.partition,
+        message=row["message"] or row["problem"],
+        explanation=explanation,
+        broker=row["broker"],
+        place=row["place"],
+        segment=row["segment"],
+        position=row["position"],
+        offset=offset,
+        end_offset=None if last is None else last + 1,
+        epoch=row["epoch"],
+    )

@@ -1,0 +1,139 @@
+"""Conditional publishes lie where they were expected, or nowhere (KIP-27).
+
+- A batch that was appended and stated an offset has got that very one.
+- Of a request that was refused for its expected offsets nothing is in the log. That can be told
+  only of a topic whose whole life is in the trace: the same batch may have been sent again.
+
+What an idempotent producer sends again is answered with its first offset whatever it states. Where
+keys are compared (``check.expected.offsets.scope=key``) there is no one right offset.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.broker.events import Kind
+from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.logs import Batches, Log, family_of
+from fencepost.pipeline.audit.timeline import Life, last_life, lives
+from fencepost.pipeline.audit.traced_batches import NONE, TracedBatches, batches_of
+from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.reading.schemas import Place
+from fencepost.protocol.errors import ErrorCode
+
+NAME: Final = "expected-offsets"
+_ERROR_CODE: Final = "check.expected.offsets.error.code"
+_APPENDED: Final = (
+    ErrorCode.NONE,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+)
+"""What is answered for a batch that was, or may have been, appended."""
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """Batches that lie elsewhere, and batches that should not be there at all."""
+    for life in lives(evidence):
+        rows = life.of("Produce")
+        error = pc.cast(rows["error"], pa.int64())
+        appended = pc.or_(pc.is_null(error), pc.is_in(error, pa.array(_APPENDED, pa.int64())))
+        yield from _elsewhere(life, rows.filter(appended))
+    last = last_life(evidence)
+    if last is not None and _is_whole(last):
+        yield from _left_behind(last, family_of(evidence, last.topic_id).logs)
+
+
+# -- what was appended --------------------------------------------------------------------------
+
+
+def _elsewhere(life: Life, rows: pa.Table) -> Iterator[Violation]:
+    batches = batches_of(rows)
+    offset = _offsets(batches, rows)
+    wrong = (batches.expected >= 0) & (offset >= 0) & (offset != batches.expected)
+    for index in np.flatnonzero(wrong).tolist():
+        row = rows.slice(int(batches.row[index]), 1).to_pylist()[0]
+        at, expected = int(offset[index]), int(batches.expected[index])
+        yield Violation(
+            rule=NAME,
+            topic=life.topic,
+            partition=life.partition,
+            message=f"broker {row['broker']} appended at offset {at} a batch that was expected at "
+            f"{expected}",
+            broker=row["broker"],
+            offset=at,
+            end_offset=at + int(batches.count[index]),
+            epoch=int(batches.epoch[index]) if batches.epoch[index] >= 0 else None,
+            number=row["number"],
+            time_ms=row["time_ms"],
+        )
+
+
+def _offsets(
+    batches: TracedBatches, rows: pa.Table
+) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Where each was appended by its request; `NONE` where that is not known.
+
+    Without a producer id nothing is a repetition, and the answer tells of what was converted.
+    """
+    succeeded = pc.fill_null(pc.equal(rows["error"], ErrorCode.NONE), fill_value=False)
+    told = batches.is_first & succeeded.to_numpy()[batches.row] & (batches.producer_id < 0)
+    converted = np.where(told, batches.answered, NONE)
+    found: np.ndarray[tuple[int], np.dtype[np.int64]] = np.where(
+        batches.is_stamped, batches.base, converted
+    )
+    return found
+
+
+# -- what was refused ---------------------------------------------------------------------------
+
+
+def _is_whole(life: Life) -> bool:
+    """Whether the trace has everything that was ever produced, and no server was killed since."""
+    ended = bool(life.events) and life.events[-1].kind == Kind.TRACE_ENDED
+    created = (each.line for each in life.events if each.kind == Kind.TOPIC_CREATED)
+    first = next(created, 0)
+    return life.from_start and ended and all(g < first for g in life.gaps)
+
+
+def _left_behind(life: Life, logs: Iterable[Log]) -> Iterator[Violation]:
+    rows = life.of("Produce")
+    is_refused = pc.fill_null(_is_refused(life, rows), fill_value=False)
+    refused = batches_of(rows.filter(is_refused))
+    if not len(refused):
+        return
+    sent = batches_of(rows.filter(pc.invert(is_refused)))
+    stamped = sent.pick(sent.epoch >= 0)
+    claimed = set(zip(stamped.base.tolist(), stamped.crc.tolist(), strict=True))
+    for log in logs:
+        held = log.batches.pick(np.isin(log.batches.crc, refused.crc))
+        pairs = zip(held.base.tolist(), held.crc.tolist(), strict=True)
+        for index, pair in enumerate(pairs):
+            if pair not in claimed:
+                yield _found(life, log, held, index)
+
+
+def _found(life: Life, log: Log, held: Batches, index: int) -> Violation:
+    base = int(held.base[index])
+    return Violation(
+        rule=NAME,
+        topic=life.topic,
+        partition=life.partition,
+        message=f"broker {log.broker} holds at offset {base} a batch whose producer was told "
+        "that it was refused for its expected offset",
+        broker=log.broker,
+        place=Place.LOG,
+        segment=int(held.segment[index]),
+        position=int(held.position[index]),
+        offset=base,
+        end_offset=int(held.last[index]) + 1,
+        epoch=int(held.epoch[index]),
+    )
+
+
+def _is_refused(life: Life, rows: pa.Table) -> pa.ChunkedArray:
+    configured = {int(text) for text in life.configs.ever(_ERROR_CODE)}
+    codes = pa.array([ErrorCode.EXPECTED_OFFSET_MISMATCH, *sorted(configured)], pa.int64())
+    return pc.is_in(pc.cast(rows["error"], pa.int64()), codes)

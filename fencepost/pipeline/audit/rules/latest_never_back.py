@@ -1,0 +1,120 @@
+"""The latest offset never goes back (KIP-207).
+
+Of two answers to clients of which one was given before the other was asked for, the later is not
+smaller. Answers of different isolation levels are not compared, nor those to brokers or debuggers.
+
+Nobody can help it where a leader was elected uncleanly, or may be; nor where the later answer is of
+a leader that had not heard yet that it is none any more: a client that minds leader epochs
+(KIP-320) is not answered by it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.timeline import Life, lives
+from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.reading.exchanges import CLIENT
+
+NAME: Final = "latest-never-back"
+LATEST: Final = -1
+"""The timestamp that ListOffsets is asked for."""
+_BELOW_ALL: Final = -2
+"""No offset is told that is less than -1."""
+_UNCLEAN: Final = "unclean.leader.election.enable"
+_COLUMNS: Final = ("number", "newest", "line", "time_ms", "offset", "epoch", "broker")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """A latest offset as a client was told it."""
+
+    number: int
+    newest: int
+    line: int
+    time_ms: int
+    offset: int
+    epoch: int | None
+    """None where the version has no epochs (below v4), or the topic none."""
+    broker: int
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """Every answer that is below an earlier one."""
+    for life in lives(evidence):
+        rows = life.answered("ListOffsets")
+        is_latest = pc.equal(rows["timestamp"], LATEST)
+        rows = rows.filter(pc.and_(is_latest, pc.equal(rows["replica_id"], CLIENT)))
+        for level in pc.unique(rows["isolation_level"]).to_pylist():
+            yield from _of_level(life, rows.filter(pc.equal(rows["isolation_level"], level)))
+
+
+def _of_level(life: Life, rows: pa.Table) -> Iterator[Violation]:
+    offsets = rows["offset"].to_numpy()
+    numbers, newest = rows["number"].to_numpy(), rows["newest"].to_numpy()
+    # Line by line: an answer came before a question where its `newest` is below that number.
+    order = np.argsort(newest, kind="stable")
+    highest = np.maximum.accumulate(offsets[order])
+    rises = np.diff(highest, prepend=_BELOW_ALL) > 0
+    first_of = np.maximum.accumulate(np.where(rises, np.arange(len(order)), 0))
+    before = np.searchsorted(newest[order], numbers, side="left")
+    has_before = np.flatnonzero(before > 0)
+    back = has_before[offsets[has_before] < highest[before[has_before] - 1]]
+    for index in back.tolist():
+        most = order[first_of[before[index] - 1]]
+        yield _violation(life, _answer(rows, int(most)), _answer(rows, index))
+
+
+def _answer(rows: pa.Table, index: int) -> _Answer:
+    row: dict[str, Any] = rows.select(_COLUMNS).slice(index, 1).to_pylist()[0]
+    epoch = row.pop("epoch")
+    return _Answer(**row, epoch=None if epoch is None or epoch < 0 else epoch)
+
+
+def _violation(life: Life, first: _Answer, second: _Answer) -> Violation:
+    return Violation(
+        rule=NAME,
+        topic=life.topic,
+        partition=life.partition,
+        message=f"latest is {second.offset} by broker {second.broker}{_of_epoch(second)}, and was "
+        f"{first.offset} by broker {first.broker}{_of_epoch(first)} before",
+        explanation=_explanation(life, first, second),
+        broker=second.broker,
+        offset=second.offset,
+        end_offset=first.offset,
+        epoch=second.epoch,
+        number=second.number,
+        time_ms=second.time_ms,
+    )
+
+
+def _of_epoch(answer: _Answer) -> str:
+    return "" if answer.epoch is None else f" in epoch {answer.epoch}"
+
+
+def _explanation(life: Life, first: _Answer, second: _Answer) -> str | None:
+    stale = _stale(life, first, second)
+    if stale is not None:
+        return stale
+    unclean = "true" in life.configs.ever(_UNCLEAN, since=first.line, until=second.line)
+    if unclean and not life.configs.is_apache:
+        return f"{_UNCLEAN} is true, and so no leader waits for its high watermark"
+    until = -1 if second.epoch is None else second.epoch
+    return life.loss(epoch=first.epoch, number=first.number, until=until, before=second.line)
+
+
+def _stale(life: Life, first: _Answer, second: _Answer) -> str | None:
+    """That the later answer is of who was no leader any more."""
+    if first.epoch is not None and second.epoch is not None:
+        if second.epoch >= first.epoch:
+            return None
+        return f"broker {second.broker} had not heard yet of epoch {first.epoch}"
+    reign = next((r for r in reversed(life.reigns) if r.line < second.line), None)
+    if reign is None or reign.leader == second.broker:
+        return None
+    return f"broker {second.broker} was no leader any more, and had not heard of it yet"

@@ -1,0 +1,141 @@
+"""No request succeeds under a leader epoch that is not the broker's (KIP-320).
+
+Fetch, ListOffsets and OffsetForLeaderEpoch say in which epoch their client believes the leader to
+be. What a broker knows is seen from its answers alone, since nobody can tell when an election
+reached it: by one that was given before the question, or by this very answer.
+"""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.broker.events import Kind
+from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.logs import Longs
+from fencepost.pipeline.audit.rules.latest_never_back import LATEST
+from fencepost.pipeline.audit.timeline import Life, lives
+from fencepost.pipeline.audit.traced_batches import batches_of
+from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.reading.exchanges import CLIENT
+
+NAME: Final = "no-stale-epoch"
+_CHECKED: Final = ("Fetch", "ListOffsets", "OffsetForLeaderEpoch")
+_NONE: Final = -1
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """Every success under an epoch that the broker knew to be another."""
+    for life in lives(evidence):
+        rows = life.answered("Produce", *_CHECKED)
+        if not rows.num_rows:
+            continue
+        asked, shown = _asked(rows), _shown(rows)
+        yield from _by_itself(life, rows, asked, shown)
+        yield from _by_others(life, rows, asked, np.maximum(asked, shown))
+
+
+def _asked(rows: pa.Table) -> Longs:
+    """The epoch that each was asked under; what a fetch session has is not said again."""
+    asked = pc.fill_null(rows["current_leader_epoch"], _NONE).to_numpy().copy()
+    is_silent = pc.and_(pc.is_null(rows["fetch_offset"]), pc.equal(rows["api"], "Fetch"))
+    sessions = list(zip(rows["broker"].to_pylist(), rows["session_id"].to_pylist(), strict=True))
+    said: dict[tuple[int, int], int] = {}
+    silent = is_silent.to_numpy()
+    fetches = np.flatnonzero(pc.is_valid(rows["session_id"]).to_numpy())
+    numbers = rows["number"].to_numpy()
+    for index in fetches[np.argsort(numbers[fetches], kind="stable")].tolist():
+        if silent[index]:
+            asked[index] = said.get(sessions[index], _NONE)
+        else:
+            said[sessions[index]] = int(asked[index])
+    found: Longs = asked
+    return found
+
+
+def _shown(rows: pa.Table) -> Longs:
+    """The epoch that the broker had at least, as its answer shows; `_NONE` where it shows none."""
+    shown = np.full(rows.num_rows, _NONE, np.int64)
+    batches = batches_of(rows)
+    is_produced = pc.equal(rows["api"], "Produce").to_numpy()[batches.row]
+    epochs = np.where(is_produced & ~batches.is_stamped, _NONE, batches.epoch)
+    np.maximum.at(shown, batches.row, epochs)
+    epoch = pc.fill_null(rows["epoch"].cast(pa.int64()), _NONE).to_numpy()
+    tells = pc.is_in(rows["api"], pa.array(["ListOffsets", "OffsetForLeaderEpoch"])).to_numpy()
+    found: Longs = np.maximum(shown, np.where(tells, epoch, _NONE))
+    return found
+
+
+def _by_itself(life: Life, rows: pa.Table, asked: Longs, shown: Longs) -> Iterator[Violation]:
+    """Answers that show another epoch than they were asked under.
+
+    Latest is answered to clients in the leader's own epoch, which is neither older nor newer.
+    """
+    is_latest = pc.and_(
+        pc.and_(pc.equal(rows["api"], "ListOffsets"), pc.equal(rows["replica_id"], CLIENT)),
+        pc.equal(rows["timestamp"], LATEST),
+    )
+    exact = pc.fill_null(is_latest, fill_value=False).to_numpy() & (shown >= 0)
+    wrong = (asked >= 0) & ((shown > asked) | (exact & (shown != asked)))
+    for index in np.flatnonzero(wrong).tolist():
+        found = f"and shows that it is in epoch {shown[index]}"
+        yield _violation(life, rows, index, int(asked[index]), found)
+
+
+def _by_others(life: Life, rows: pa.Table, asked: Longs, known: Longs) -> Iterator[Violation]:
+    """Answers under an epoch older than one that the broker had answered in before."""
+    brokers = rows["broker"].to_numpy()
+    starts = _starts(life, rows)
+    order = np.lexsort((rows["newest"].to_numpy(), starts, brokers))
+    keys = list(zip(brokers[order].tolist(), starts[order].tolist(), strict=True))
+    for _, group in groupby(range(len(order)), key=lambda at: keys[at]):
+        indexes = order[list(group)]
+        yield from _of_one_start(life, rows, indexes, asked, known)
+
+
+def _of_one_start(
+    life: Life, rows: pa.Table, indexes: Longs, asked: Longs, known: Longs
+) -> Iterator[Violation]:
+    """What one broker answered between two of its starts.
+
+    :param indexes: Of its answers, by `newest`.
+    """
+    newest, numbers = rows["newest"].to_numpy()[indexes], rows["number"].to_numpy()[indexes]
+    highest = np.maximum.accumulate(known[indexes])
+    before = np.searchsorted(newest, numbers, side="left")
+    epochs = np.where(before > 0, highest[np.maximum(before - 1, 0)], _NONE)
+    stale = (asked[indexes] >= 0) & (asked[indexes] < epochs)
+    for at in np.flatnonzero(stale).tolist():
+        found = f"and was in epoch {epochs[at]} before"
+        yield _violation(life, rows, int(indexes[at]), int(asked[indexes[at]]), found)
+
+
+def _starts(life: Life, rows: pa.Table) -> Longs:
+    """How often its broker had been started when each was answered: it may know less then."""
+    starts = np.zeros(rows.num_rows, np.int64)
+    lines, brokers = rows["line"].to_numpy(), rows["broker"].to_numpy()
+    for event in life.events:
+        if event.kind == Kind.TRACE_STARTED:
+            starts += lines > event.line
+        elif event.kind == Kind.BROKER_CHANGED and event.details.get("state") == "running":
+            starts += (lines > event.line) & (brokers == event.broker)
+    return starts
+
+
+def _violation(life: Life, rows: pa.Table, index: int, asked: int, found: str) -> Violation:
+    row = rows.slice(index, 1).to_pylist()[0]
+    return Violation(
+        rule=NAME,
+        topic=life.topic,
+        partition=life.partition,
+        message=f"broker {row['broker']} answers {row['api']} without an error under leader epoch "
+        f"{asked}, {found}",
+        broker=row["broker"],
+        offset=row["offset"] if row["fetch_offset"] is None else row["fetch_offset"],
+        epoch=asked,
+        number=row["number"],
+        time_ms=row["time_ms"],
+    )

@@ -1,0 +1,78 @@
+"""All replicas have the same batches where they must.
+
+- A leader epoch has one leader: what two logs hold of it at the same offset is the same, committed
+  or not.
+- Two logs that agree on an offset and its epoch agree on all before it (KIP-101): one that was
+  never truncated where it parted shows.
+- Below the high watermarks of both they agree, unless an unclean election has lost what was
+  committed.
+
+What lies before a log start is not compared; nor what a replica has above its own high watermark,
+which may go when it hears of its leader again.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Final
+
+from fencepost.pipeline.audit.comparing import Difference, differences
+from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.excuses import honest_loss
+from fencepost.pipeline.audit.logs import Log, families, may_be_compacted
+from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.reading.schemas import Place
+
+NAME: Final = "replicas-agree"
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """Where two replicas have different batches, each pair by itself."""
+    compacted = may_be_compacted(evidence)
+    for family in families(evidence):
+        ordered = [(log, log.batches.by_offset()) for log in family.logs]
+        for (one, batches), (other, others) in combinations(ordered, 2):
+            found = differences(
+                batches,
+                others,
+                family.log_start,
+                min(one.end, other.end),
+                compacted=compacted,
+            )
+            for difference in found:
+                yield from _judged(evidence, one, other, difference)
+
+
+def _judged(
+    evidence: Evidence, one: Log, other: Log, difference: Difference
+) -> Iterator[Violation]:
+    start, epoch, other_epoch = difference.start, difference.epoch, difference.other_epoch
+    committed = min(one.ground.high_watermark or 0, other.ground.high_watermark or 0)
+    explanation = None
+    where = f"at offset {start} brokers {one.broker} and {other.broker} have"
+    if epoch == other_epoch >= 0:
+        message = f"{where} different batches of leader epoch {epoch}"
+    elif difference.agree_again is not None and min(epoch, other_epoch) >= 0:
+        message = (
+            f"{where} batches of leader epochs {epoch} and {other_epoch}, and from offset "
+            f"{difference.agree_again} on they agree"
+        )
+    elif start < committed:
+        message = (
+            f"{where} batches of leader epochs {epoch} and {other_epoch}, below both high "
+            f"watermarks ({one.ground.high_watermark} and {other.ground.high_watermark})"
+        )
+        explanation = honest_loss(evidence.traces, min(epoch, other_epoch), max(epoch, other_epoch))
+    else:
+        return
+    yield Violation(
+        rule=NAME,
+        topic=evidence.topic,
+        partition=evidence.partition,
+        message=message,
+        explanation=explanation,
+        broker=one.broker,
+        place=Place.LOG,
+        offset=start,
+        end_offset=difference.end,
+        epoch=epoch,
+    )

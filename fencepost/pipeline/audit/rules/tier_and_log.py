@@ -1,0 +1,200 @@
+"""The tier and the logs together have every record from the log start on, of one lineage.
+
+- An object of the tier holds what its metadata say: offsets, bytes, leader epochs.
+- What a replica does not hold itself any more, from the log start on, the tier holds of its
+  lineage (KIP-405, KIP-1023): no gap.
+- Where both have the same offsets of a lineage they have the same batches.
+- What the tier has was committed, and so is of the lineage of whoever leads, unless an unclean
+  election has lost it.
+
+Copies that are not finished, or on their way out, count for nothing. Several leaders may have
+copied the same records.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from fencepost.pipeline.audit.comparing import differences
+from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.excuses import honest_loss, tier_lost
+from fencepost.pipeline.audit.lineage import Copy, copies_of
+from fencepost.pipeline.audit.logs import Family, Log, families, gaps, is_held, may_be_compacted
+from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.reading.schemas import Place
+
+NAME: Final = "tier-and-log"
+
+_Finding: TypeAlias = partial[Violation]
+"""Makes a violation of what is peculiar to it."""
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """What the tier lacks, has besides, or has otherwise."""
+    find = partial(
+        Violation,
+        rule=NAME,
+        topic=evidence.topic,
+        partition=evidence.partition,
+        place=Place.TIER,
+    )
+    for why in evidence.ground.unreadable:
+        yield find(message=why)
+    if not evidence.ground.with_tier:
+        return
+    for family in families(evidence):
+        copies = copies_of(evidence, family.tier)
+        for copy in copies:
+            if copy.segment.end_offset >= family.log_start:
+                yield from _as_told(find, copy, copies, family)
+        there = [copy for copy in copies if len(copy.batches)]
+        for log in family.logs:
+            if log.epochs:
+                yield from _gaps(find, evidence, log, family, there)
+                yield from _otherwise(find, evidence, log, family, there)
+        yield from _foreign(find, evidence, family, there)
+
+
+# An object by itself.
+
+
+def _as_told(
+    find: _Finding, copy: Copy, copies: Sequence[Copy], family: Family
+) -> Iterator[Violation]:
+    segment, batches = copy.segment, copy.batches
+    told = partial(
+        find,
+        segment=segment.start_offset,
+        offset=segment.start_offset,
+        end_offset=segment.end_offset + 1,
+    )
+    if copy.is_lost:
+        yield told(
+            message=f"segment {segment.id} is finished, and its records are not there",
+            explanation=_others_serve(copy, copies, family),
+        )
+    if not len(batches):
+        return
+    first, last = int(batches.base.min()), int(batches.last.max())
+    if (first, last) != (segment.start_offset, segment.end_offset):
+        yield told(
+            message=f"segment {segment.id} holds offsets {first} to {last}, its metadata say "
+            f"{segment.start_offset} to {segment.end_offset}"
+        )
+    elif not copy.has() and int(batches.size.sum()) != segment.bytes:
+        yield told(
+            message=f"segment {segment.id} holds {int(batches.size.sum())} bytes, its metadata "
+            f"say {segment.bytes}"
+        )
+    yield from _epochs_as_told(told, copy, family.log_start)
+
+
+def _others_serve(copy: Copy, copies: Sequence[Copy], family: Family) -> str | None:
+    """That nobody has to read it: other copies have it, and the logs themselves."""
+    start, end = max(copy.segment.start_offset, family.log_start), copy.segment.end_offset + 1
+    spans = [span for other in copies for span in other.batches.spans]
+    for log in family.logs:
+        if not is_held([*spans, *log.batches.by_offset().spans], start, end):
+            return None
+    return "all that it had is in every log, or in another segment" if family.logs else None
+
+
+def _epochs_as_told(told: _Finding, copy: Copy, log_start: int) -> Iterator[Violation]:
+    epochs, starts = zip(*copy.segment.epochs, strict=True)
+    # What lies before the log start goes by the epoch that is there.
+    batches = copy.batches.pick(copy.batches.last >= log_start)
+    numbers = np.searchsorted(np.array(starts), batches.base, side="right") - 1
+    said = np.array(epochs)[np.maximum(numbers, 0)]
+    for number in np.flatnonzero(said != batches.epoch)[:1].tolist():
+        yield told(
+            message=f"segment {copy.segment.id} has a batch of leader epoch "
+            f"{batches.epoch[number]} at offset {batches.base[number]}, where its metadata say "
+            f"epoch {said[number]}",
+            offset=int(batches.base[number]),
+            epoch=int(batches.epoch[number]),
+        )
+
+
+# The tier and one log.
+
+
+def _gaps(
+    find: _Finding, evidence: Evidence, log: Log, family: Family, there: Sequence[Copy]
+) -> Iterator[Violation]:
+    """What is neither in the log nor, of its lineage, in the tier."""
+    spans = [(copy.segment.start_offset, copy.end_in(log)) for copy in there]
+    spans = [span for span in spans if span[0] < span[1]]
+    start = family.log_start
+    if not all(each.ground.clean for each in family.logs):
+        # The tier is expired at once, and the checkpoint of the log start lags behind.
+        start = max(start, min((first for first, _ in spans), default=log.local_start))
+    for first, end in gaps(spans, start, log.local_start):
+        yield find(
+            message=f"offsets {first} to {end - 1} are neither in the tier nor in the log of "
+            f"broker {log.broker}, which begins at {log.local_start}; the log start is {start}",
+            explanation=tier_lost(evidence.traces),
+            broker=log.broker,
+            offset=first,
+            end_offset=end,
+        )
+
+
+def _otherwise(
+    find: _Finding, evidence: Evidence, log: Log, family: Family, there: Sequence[Copy]
+) -> Iterator[Violation]:
+    """Where the tier has other batches of the same lineage than the log."""
+    batches, compacted = log.batches.by_offset(), may_be_compacted(evidence)
+    for copy in there:
+        for difference in differences(
+            copy.batches,
+            batches,
+            family.log_start,
+            min(copy.end_in(log), log.end),
+            compacted=compacted,
+        ):
+            yield find(
+                message=f"at offset {difference.start} segment {copy.segment.id} has a batch of "
+                f"leader epoch {difference.epoch}, and broker {log.broker} another one, of epoch "
+                f"{difference.other_epoch}",
+                broker=log.broker,
+                segment=copy.segment.start_offset,
+                offset=difference.start,
+                end_offset=difference.end,
+                epoch=difference.epoch,
+            )
+
+
+# The tier and whoever leads.
+
+
+def _foreign(
+    find: _Finding, evidence: Evidence, family: Family, there: Sequence[Copy]
+) -> Iterator[Violation]:
+    """What is in the tier, and was truncated where the newest leader epoch is known."""
+    leader = max(family.logs, key=lambda log: log.epochs[-1:], default=None)
+    if leader is None or not leader.epochs:
+        return
+    for copy in there:
+        segment = copy.segment
+        start = max(copy.end_in(leader), family.log_start)
+        epoch = _epoch_at(segment.epochs, start)
+        if start > segment.end_offset or epoch > leader.epochs[-1][0]:
+            continue
+        instead = _epoch_at(leader.epochs, start)
+        yield find(
+            message=f"segment {segment.id} has offsets {start} to {segment.end_offset} of leader "
+            f"epoch {epoch}, and they are no part of the log of broker {leader.broker}, where "
+            f"epoch {instead} has their place",
+            explanation=honest_loss(evidence.traces, epoch, instead),
+            broker=leader.broker,
+            segment=segment.start_offset,
+            offset=start,
+            end_offset=segment.end_offset + 1,
+            epoch=epoch,
+        )
+
+
+def _epoch_at(epochs: Sequence[tuple[int, int]], offset: int) -> int:
+    return max((epoch for epoch, start in epochs if start <= offset), default=-1)

@@ -1,0 +1,120 @@
+"""A log ends with a whole batch, and not before what is known to have been in it.
+
+It had what its broker's checkpoints say: what was made durable (the recovery point), and what was
+committed (the high watermark). Of a broker that did not end in order the end may be torn, as long
+as nothing is missing that was durable, or that was committed and nobody else has.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.excuses import crash, honest_loss, torn, wiped
+from fencepost.pipeline.audit.logs import DOUBTFUL, Family, Log, families
+from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.reading.schemas import Place, Problem
+
+NAME: Final = "torn-tail"
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """Torn ends of segments, and logs that end too early."""
+    for family in families(evidence):
+        for log in family.logs:
+            tails = _tails(log.rows)
+            for row in tails:
+                yield _torn(evidence, log, family, row)
+            if not any(row["segment"] == log.active for row in tails):
+                yield from _short(evidence, log, family)
+    for row in _tails(evidence.of(Place.TIER)):
+        yield _of_row(evidence, row, None, row["message"], None)
+
+
+def _tails(rows: pa.Table) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = rows.filter(
+        pc.equal(rows["problem"], Problem.TRAILING)
+    ).to_pylist()
+    return found
+
+
+def _torn(evidence: Evidence, log: Log, family: Family, row: dict[str, Any]) -> Violation:
+    batches = log.batches
+    ends = batches.last[batches.segment == row["segment"]]
+    end = int(ends.max()) + 1 if len(ends) else int(row["segment"])
+    message, explanation = row["message"], torn(log, family, end)
+    if row["segment"] == log.active and end < _expected(log):
+        message += f"; {_too_early(log, end)}"
+    return _of_row(evidence, row, end, message, explanation)
+
+
+def _of_row(
+    evidence: Evidence,
+    row: dict[str, Any],
+    end: int | None,
+    message: str,
+    explanation: str | None,
+) -> Violation:
+    return Violation(
+        rule=NAME,
+        topic=evidence.topic,
+        partition=evidence.partition,
+        message=message,
+        explanation=explanation,
+        broker=row["broker"],
+        place=row["place"],
+        segment=row["segment"],
+        position=row["position"],
+        offset=end,
+    )
+
+
+def _short(evidence: Evidence, log: Log, family: Family) -> Iterator[Violation]:
+    """A log that ends with a whole batch, too early. One with a damaged end is told as that."""
+    end, expected = log.end, _expected(log)
+    if end >= expected or pc.any(pc.is_in(log.rows["problem"], pa.array(DOUBTFUL))).as_py():
+        return
+    yield Violation(
+        rule=NAME,
+        topic=evidence.topic,
+        partition=evidence.partition,
+        message=_too_early(log, end),
+        explanation=(
+            _truncated(evidence, log, family, end)
+            or torn(log, family, end)
+            or wiped(log, evidence.traces)
+        ),
+        broker=log.broker,
+        place=Place.LOG,
+        segment=log.active,
+        offset=end,
+        end_offset=expected,
+    )
+
+
+def _expected(log: Log) -> int:
+    return max(log.ground.high_watermark or 0, log.ground.recovery_point or 0)
+
+
+def _too_early(log: Log, end: int) -> str:
+    high_watermark, recovery_point = log.ground.high_watermark or 0, log.ground.recovery_point or 0
+    if recovery_point > high_watermark:
+        return f"the log ends at {end}, and it was durable up to {recovery_point}"
+    return f"the log ends at {end}, and its high watermark was {high_watermark}"
+
+
+def _truncated(evidence: Evidence, log: Log, family: Family, end: int) -> str | None:
+    """That it was cut back to a leader who lacked committed records, since the checkpoint."""
+    if crash(log, end) is None:
+        return None
+    own = {epoch for epoch, _ in log.epochs}
+    last = log.last_epoch_before(end)
+    newer = [
+        epoch
+        for other in family.logs
+        for epoch, start in other.epochs
+        if epoch > last and epoch not in own and start < _expected(log)
+    ]
+    return honest_loss(evidence.traces, last, min(newer)) if newer else None

@@ -1,0 +1,64 @@
+"""The offset index and the time index of a segment say where its batches are, and how late.
+
+The active segment's are whole once its broker has ended in order. What is not known to be durable
+is indexed anew when its broker starts after a crash.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.excuses import crash, may_be_gone
+from fencepost.pipeline.audit.logs import Log, logs_of
+from fencepost.pipeline.audit.rules.crc_and_structure import is_of_log
+from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.reading.schemas import Place, Problem
+
+NAME: Final = "true-indexes"
+_PROBLEMS: Final = (Problem.OFFSET_INDEX, Problem.TIME_INDEX, Problem.MISSING)
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """Entries that are not so, and indexes that are not there."""
+    for log in logs_of(evidence):
+        for row in _faults(log.rows):
+            if row["segment"] == log.active and not log.ground.clean:
+                continue  # what is written of them is of no account until the segment is closed
+            excuse = crash(log, _end_of(log, row["segment"]))
+            if row["problem"] == Problem.MISSING:
+                excuse = excuse or may_be_gone(log, row["segment"])
+            yield _violation(evidence, row, excuse)
+    for row in _faults(evidence.of(Place.TIER)):
+        yield _violation(evidence, row, None)
+
+
+def _faults(rows: pa.Table) -> Iterator[dict[str, Any]]:
+    for row in rows.filter(pc.is_in(rows["problem"], pa.array(_PROBLEMS))).to_pylist():
+        if row["problem"] != Problem.MISSING or not is_of_log(row):
+            yield row
+
+
+def _end_of(log: Log, segment: int) -> int:
+    """Where a segment ends (exclusive)."""
+    later = [base for base in log.ground.segments if base > segment]
+    return min(later) if later else log.end
+
+
+def _violation(evidence: Evidence, row: dict[str, Any], explanation: str | None) -> Violation:
+    message = row["message"] or ""
+    if row["problem"] != Problem.MISSING:
+        message = f"{row['problem'].replace('-', ' ')}: {message}"
+    return Violation(
+        rule=NAME,
+        topic=evidence.topic,
+        partition=evidence.partition,
+        message=message,
+        explanation=explanation,
+        broker=row["broker"],
+        place=row["place"],
+        segment=row["segment"],
+        position=row["position"],
+    )

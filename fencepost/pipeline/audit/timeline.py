@@ -1,0 +1,386 @@
+"""What a trace tells of one partition, life by life: of each topic that has had its name.
+
+A topic that is deleted and made anew has another id, begins at offset 0 and in epoch 0, and
+nothing of the one holds for the other. What was asked before a life began, or answered after it
+was over, is left out, and so is what a broker answered that had not heard yet.
+
+One exchange came before another only if it was answered before the other was asked: `newest` of the
+one is below `number` of the other. The same holds of events. Everything else was at the same time.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.broker.events import Kind
+from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.reading.trace_lines import (
+    COORDINATOR_CHANGED,
+    COORDINATOR_WIPED,
+    EXCHANGE,
+)
+from fencepost.protocol.errors import ErrorCode
+
+FOREVER: Final = 1 << 62
+"""No line, and no number of an exchange, is as great."""
+_TELLING: Final = (
+    Kind.TRACE_STARTED,
+    Kind.TOPIC_KNOWN,
+    Kind.TRACE_ENDED,
+    Kind.TOPIC_CREATED,
+    Kind.CONFIGS_CHANGED,
+    Kind.LEADER_CHANGED,
+    Kind.REPLICAS_CHANGED,
+    Kind.BROKER_CHANGED,
+    Kind.REPLICA_WIPED,
+    Kind.LOG_TRUNCATED,
+    Kind.LOG_STARTED_FROM_TIER,
+    COORDINATOR_CHANGED,
+    COORDINATOR_WIPED,
+)
+"""Events that say something to a rule."""
+_ADMITS_THE_WIPED_BELOW: Final = 15
+"""The Fetch version from which a follower says in which registration it asks (KIP-903)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """An event that concerns the partition."""
+
+    kind: str
+    line: int
+    number: int
+    newest: int
+    time_ms: int
+    broker: int | None
+    topic: str | None
+    topic_id: str | None
+    partition: int | None
+    details: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reign:
+    """An election and what came of it."""
+
+    leader: int
+    """-1 where there is none."""
+    epoch: int
+    unclean: bool
+    line: int
+    """0 for the first, which no event tells of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Life:
+    """What the trace tells of the partition while one topic had the name."""
+
+    topic: str
+    partition: int
+    topic_id: str | None
+    """None where the trace does not say."""
+    is_last: bool
+    from_start: bool
+    """Whether the trace has all of it, from when it was empty."""
+    rows: pa.Table
+    """Its exchanges, by line."""
+    events: tuple[Happening, ...]
+    """All of the trace that concern it, those of the cluster too, by line."""
+    configs: "Configs"
+
+    def of(self, *apis: str) -> pa.Table:
+        """Exchanges of some APIs."""
+        return self.rows.filter(pc.is_in(self.rows["api"], pa.array(apis, pa.string())))
+
+    def answered(self, *apis: str) -> pa.Table:
+        """Those that were answered without an error."""
+        rows = self.of(*apis)
+        told = pc.and_(pc.is_valid(rows["answered_ms"]), pc.equal(rows["error"], ErrorCode.NONE))
+        return rows.filter(pc.fill_null(told, fill_value=False))
+
+    @cached_property
+    def reigns(self) -> tuple[Reign, ...]:
+        """All elections, the first leader too where it is known."""
+        return tuple(self._reigns())
+
+    @cached_property
+    def gaps(self) -> tuple[int, ...]:
+        """Lines in front of which some may be missing: the server was killed before."""
+        turns = [e for e in self.events if e.kind in (Kind.TRACE_STARTED, Kind.TRACE_ENDED)]
+        return tuple(
+            later.line
+            for earlier, later in pairwise(turns)
+            if earlier.kind == later.kind == Kind.TRACE_STARTED
+        )
+
+    def _reigns(self) -> Iterator[Reign]:
+        for event in self.events:
+            details = event.details
+            if event.kind in (Kind.TOPIC_CREATED, Kind.TOPIC_KNOWN):
+                leaders = details.get("leaders", ())
+                if self.partition < len(leaders):
+                    leader, epoch = leaders[self.partition]
+                    yield Reign(leader=leader, epoch=epoch, unclean=False, line=event.line)
+            elif event.kind == Kind.LEADER_CHANGED:
+                yield Reign(
+                    leader=details["leader"],
+                    epoch=details["leader_epoch"],
+                    unclean=bool(details.get("unclean")),
+                    line=event.line,
+                )
+
+    def loss(
+        self, *, epoch: int | None, number: int, until: int = -1, before: int = FOREVER
+    ) -> str | None:
+        """Why records may be gone that were written in an epoch, by a request of this number.
+
+        :param epoch: None where it is not known.
+        :param until: The newest epoch that logs, or an answer, tell of.
+        :param before: The line in which they were seen to be gone: what happened later is no
+            reason.
+        :returns: None where nothing that happened explains it, and the trace tells of all.
+        """
+        for reign in self.reigns:
+            if reign.line < before and reign.unclean and (epoch is None or reign.epoch > epoch):
+                return f"the election of broker {reign.leader} in epoch {reign.epoch} was unclean"
+        for event in self.events:
+            if event.kind != Kind.REPLICA_WIPED or event.line >= before:
+                continue
+            if self._is_later(event, epoch, number):
+                continue
+            if event.details.get("alone", True):
+                return f"broker {event.broker} lost its disk, and no other was in sync"
+            if self._admits_the_wiped:
+                return f"broker {event.broker} lost its disk, and its fetches do not tell"
+        return None if epoch is None else self._untold(epoch + 1, until)
+
+    def _is_later(self, event: Happening, epoch: int | None, number: int) -> bool:
+        """Whether what was written is of later than an event.
+
+        A disk that is lost has what was written in the epoch of that time or before; who has read
+        it may tell of it long after.
+        """
+        if epoch is None:
+            return event.newest < number
+        present = max((each.epoch for each in self.reigns if each.line < event.line), default=epoch)
+        return epoch > present
+
+    def _untold(self, first: int, last: int) -> str | None:
+        """That the trace lacks an election, as it does where its process was killed."""
+        told = {reign.epoch for reign in self.reigns}
+        missing = next((each for each in range(first, last + 1) if each not in told), None)
+        return (
+            None
+            if missing is None
+            else f"the trace does not tell of the election of epoch {missing}"
+        )
+
+    @cached_property
+    def _admits_the_wiped(self) -> bool:
+        fetches = self.of("Fetch")
+        by_old = pc.and_(
+            pc.greater_equal(fetches["replica_id"], 0),
+            pc.less(fetches["version"], _ADMITS_THE_WIPED_BELOW),
+        )
+        return bool(pc.any(by_old).as_py())
+
+
+class Configs:
+    """The configs that a topic had, and when."""
+
+    def __init__(self, events: Iterable[Happening]) -> None:
+        self._layers: list[tuple[int, dict[str, Mapping[str, str | None]]]] = []
+        """From which line on, and then by where they are set."""
+        self.is_apache = False
+        """Whether the cluster answers as Apache Kafka does, not as the KIPs say."""
+        present: dict[str, Mapping[str, str | None]] = {}
+        for event in events:
+            self.is_apache |= event.details.get("conformance") == "apache"
+            changed = _changed(event, present)
+            if changed is not None:
+                present = changed
+                self._layers.append((event.line, present))
+
+    def ever(self, name: str, *, since: int = 0, until: int = FOREVER) -> frozenset[str]:
+        """The values that a config had between two lines, the default left out.
+
+        :param name: As of the topic; brokers may set it by the same name.
+        """
+        found = set()
+        for (line, layers), (end, _) in pairwise([*self._layers, (FOREVER, {})]):
+            if line <= until and end > since:
+                found |= _values(layers, name)
+        return frozenset(found)
+
+
+_TOPIC: Final = "topic"
+_STATIC: Final = "static"
+
+
+def _changed(
+    event: Happening, present: Mapping[str, Mapping[str, str | None]]
+) -> dict[str, Mapping[str, str | None]] | None:
+    """What the configs are after an event; None where it is not about any."""
+    details = event.details
+    if event.kind == Kind.TRACE_STARTED:
+        kept = {_TOPIC: present[_TOPIC]} if _TOPIC in present else {}
+        dynamic = {f"broker {name}": each for name, each in details["dynamic_configs"].items()}
+        return {**kept, **dynamic, _STATIC: details["configs"]}
+    if event.kind in (Kind.TOPIC_CREATED, Kind.TOPIC_KNOWN):
+        return {**present, _TOPIC: details.get("configs", {})}
+    if event.kind == Kind.CONFIGS_CHANGED:
+        broker = "" if event.broker is None else event.broker
+        where = f"broker {broker}" if event.topic is None else _TOPIC
+        return {**present, where: {**present.get(where, {}), **details["configs"]}}
+    return None
+
+
+def _values(layers: Mapping[str, Mapping[str, str | None]], name: str) -> set[str]:
+    """What holds for one broker or another; what the topic says holds for all."""
+    own = layers.get(_TOPIC, {}).get(name)
+    if own is not None:
+        return {own}
+    return {text for each in layers.values() if (text := each.get(name)) is not None}
+
+
+# -- lives --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Span:
+    topic_id: str | None
+    line: int
+    newest: int
+    created: bool
+    """Whether it begins there, and was not there before."""
+
+
+def lives(evidence: Evidence) -> tuple[Life, ...]:
+    """Every life of the partition, in order; one at least."""
+    assert evidence.traces is not None, "the rules that look at it need a trace"
+    if not _known or _known[0][0] is not evidence:  # rules are asked about it one after the other
+        _known[:] = [(evidence, tuple(_lives(evidence)))]
+    return _known[0][1]
+
+
+_known: Final[list[tuple[Evidence, tuple[Life, ...]]]] = []
+"""Of the last evidence that was asked about."""
+
+
+def _lives(evidence: Evidence) -> Iterator[Life]:
+    happenings = tuple(_happenings(evidence))
+    traces: pa.Table = evidence.traces
+    is_exchange = pc.equal(traces["kind"], EXCHANGE)
+    exchanges = traces.filter(pc.and_(is_exchange, pc.is_valid(traces["partition"])))
+    spans = list(_spans(happenings))
+    for span, next_span in pairwise([*spans, None]):
+        assert span is not None, "it is the last that has none behind it"
+        end = FOREVER if next_span is None else next_span.line
+        start = 0 if span is spans[0] and not span.created else span.line
+        events = tuple(
+            each
+            for each in happenings
+            if each.line < end and (each.line >= start or _is_of_cluster(each))
+        )
+        yield Life(
+            topic=evidence.topic,
+            partition=evidence.partition,
+            topic_id=span.topic_id,
+            is_last=next_span is None,
+            from_start=span.created,
+            rows=_within(exchanges, span, start, end, happenings),
+            events=events,
+            configs=Configs(events),
+        )
+
+
+def last_life(evidence: Evidence) -> Life | None:
+    """The life that the logs are of; None where the trace does not know their topic."""
+    life = lives(evidence)[-1]
+    ids = {each.topic_id for each in evidence.ground.replicas} - {None}
+    if ids and life.topic_id is not None and life.topic_id not in ids:
+        return None
+    return life
+
+
+def _happenings(evidence: Evidence) -> Iterator[Happening]:
+    traces = evidence.traces
+    assert traces is not None, "it is asked for only with a trace"
+    events = traces.filter(pc.is_in(traces["kind"], pa.array(_TELLING)))
+    for row in events.select([each.name for each in fields(Happening)]).to_pylist():
+        row["details"] = json.loads(row["details"] or "{}")
+        yield Happening(**row)
+
+
+def _is_of_cluster(event: Happening) -> bool:
+    return event.topic is None
+
+
+def _spans(events: Iterable[Happening]) -> Iterator[_Span]:
+    """Where another topic id begins; one span of no id where the trace does not say."""
+    present = _Span(topic_id=None, line=0, newest=-1, created=False)
+    is_first = True
+    for event in events:
+        if event.kind not in (Kind.TOPIC_CREATED, Kind.TOPIC_KNOWN) or event.topic is None:
+            continue
+        topic_id = event.topic_id
+        if topic_id == present.topic_id:
+            continue
+        if not is_first:
+            yield present
+        is_first = False
+        present = _Span(
+            topic_id=topic_id,
+            line=event.line,
+            newest=event.newest,
+            created=event.kind == Kind.TOPIC_CREATED,
+        )
+    yield present
+
+
+def _within(
+    exchanges: pa.Table, span: _Span, start: int, end: int, events: Iterable[Happening]
+) -> pa.Table:
+    """The exchanges of a life, asked and answered while it lasted, by brokers that knew of it."""
+    lines, numbers = exchanges["line"].to_numpy(), exchanges["number"].to_numpy()
+    found: npt.NDArray[np.bool_] = (lines >= start) & (lines < end)
+    if start:
+        found &= numbers > span.newest
+    brokers = exchanges["broker"].to_numpy()
+    for broker, until in _deaf(events, span.line).items():
+        found &= (brokers != broker) | (lines >= until)
+    return exchanges.filter(pa.array(found))
+
+
+def _deaf(events: Iterable[Happening], line: int) -> dict[int, int]:
+    """Brokers that could not hear of what happened at a line, and until when."""
+    away: set[int] = set()
+    until: dict[int, int] = {}
+    for event in events:
+        if event.kind == Kind.TRACE_STARTED:
+            back = set(away)
+        elif event.kind != Kind.BROKER_CHANGED or event.broker is None:
+            continue
+        else:
+            state = event.details.get("state")
+            if state == "isolated" and event.details.get("from_controller", True):
+                away.add(event.broker)
+                if event.line < line:
+                    until[event.broker] = FOREVER
+                continue
+            back = {event.broker} if state in ("rejoined", "running") else set()
+        for broker in back & away:
+            away.discard(broker)
+            if event.line < line:
+                until.pop(broker, None)
+            elif until.get(broker) == FOREVER:
+                until[broker] = event.line
+    return until

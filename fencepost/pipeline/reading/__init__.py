@@ -1,0 +1,1 @@
+"""The Spark data source ``fencepost``: segments, tier objects and traces as Arrow."""

@@ -1,0 +1,201 @@
+"""Clusters whose logs are audited: what they are told, what they leave, and what is found in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from confluent_kafka import Producer
+
+from fencepost.pipeline.audit import ground
+from fencepost.pipeline.audit.evidence import PartitionGround
+from fencepost.pipeline.audit.examine import Key, examine
+from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.reading.scan import Checks, scan_folder
+from fencepost.pipeline.reading.trace_lines import read_directory
+from tests.durability.served import Served
+from tests.harness.control import Control, Json
+
+LOG_RULES: Final = (
+    "crc-and-structure",
+    "torn-tail",
+    "contiguous-offsets",
+    "monotonic-epochs",
+    "replicas-agree",
+    "tier-and-log",
+    "true-indexes",
+)
+SMALL: Final = {"index.interval.bytes": "200"}
+TIERED: Final = {**SMALL, "remote.storage.enable": "true"}
+_NEVER: Final = str(3_600_000)
+_SETTINGS: Final = {
+    # The tier does what it is told, when it is told.
+    "remote.log.manager.task.interval.ms": _NEVER,
+    "replica.high.watermark.checkpoint.interval.ms": "100",
+    "log.flush.offset.checkpoint.interval.ms": "100",
+    "log.flush.start.offset.checkpoint.interval.ms": "100",
+}
+_WAIT_S: Final = 60.0
+
+
+class Rig:
+    """A cluster with a data directory, a tier and a trace.
+
+    :param mutants: Of `tests.pipeline.audit.log_mutants`, by name.
+    """
+
+    def __init__(self, place: Path, *mutants: str) -> None:
+        self.place = place
+        place.mkdir(exist_ok=True)
+        options = ["--remote", (place / "tier").as_uri(), "--trace", str(place / "trace")]
+        for key, value in _SETTINGS.items():
+            options += ["--config", f"{key}={value}"]
+        program = ["fencepost"]
+        if mutants:
+            program = ["tests.pipeline.audit.log_mutants", ",".join(mutants)]
+        self.served = Served(
+            place / "data", place / "log", brokers=3, options=options, program=program
+        )
+        self._control: Control | None = None
+
+    @property
+    def control(self) -> Control:
+        assert self._control is not None
+        return self._control
+
+    def start(self) -> None:
+        self.served.start()
+        self._control = Control(self.served.ready["control"])
+
+    def kill(self) -> None:
+        self._let_go()
+        self.served.kill()
+
+    def stop(self) -> None:
+        self._let_go()
+        self.served.stop()
+
+    def close(self) -> None:
+        self._let_go()
+        self.served.close()
+
+    def create(self, name: str, *replicas: int, **configs: str) -> None:
+        """A topic of one partition; the first of its replicas leads."""
+        self.tell(
+            "topics",
+            name=name,
+            assignments=[list(replicas or (1, 2, 3))],
+            configs={key.replace("_", "."): value for key, value in configs.items()},
+        )
+
+    def tell(self, path: str, **body: object) -> Json:
+        """Use a verb of the control API."""
+        return self.control._ask("POST", f"/v1/{path}", body or None)
+
+    def about(self, topic: str, verb: str, **body: object) -> Json:
+        """Use a verb about the topic's partition."""
+        return self.tell(f"topics/{topic}/partitions/0/{verb}", **body)
+
+    def produce(self, topic: str, count: int, *, acks: str = "all", keys: int = 1000) -> None:
+        """Send records, three to a batch."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self.served.bootstrap,
+                "acks": acks,
+                "batch.num.messages": 3,
+                "linger.ms": 1000,
+                "log_level": 0,
+            }
+        )
+        failed: list[object] = []
+        for number in range(count):
+            producer.produce(
+                topic,
+                b"value %d " % number * 10,
+                b"key %d" % (number % keys),
+                on_delivery=lambda error, _: failed.append(error) if error else None,
+            )
+        assert producer.flush(_WAIT_S) == 0
+        assert not failed
+
+    def left(self, to: str) -> Left:
+        """A copy of all that is there now."""
+        copy = self.place / to
+        copy.mkdir()
+        for name in ("data", "tier", "trace"):
+            if (self.place / name).exists():
+                shutil.copytree(self.place / name, copy / name)
+        return Left(place=copy)
+
+    def _let_go(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+
+
+@contextmanager
+def rig(place: Path, *mutants: str) -> Iterator[Rig]:
+    """A cluster that runs."""
+    made = Rig(place, *mutants)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What a cluster left: log directories, perhaps a tier and a trace."""
+
+    place: Path
+
+    def copy(self, to: Path) -> Left:
+        """A copy, to be damaged."""
+        shutil.copytree(self.place, to)
+        return Left(place=to)
+
+    def log(self, broker: int, topic: str) -> Path:
+        """The directory of a replica."""
+        return self.place / "data" / f"broker-{broker}" / f"{topic}-0"
+
+    def segments(self, broker: int, topic: str, suffix: str = ".log") -> list[Path]:
+        """Files of a replica, by base offset."""
+        return sorted(self.log(broker, topic).glob(f"*{suffix}"))
+
+    def objects(self, topic: str, suffix: str = ".log") -> list[Path]:
+        """Objects of the tier, by start offset."""
+        found = (self.place / "tier").glob(f"{topic}-*/0/*{suffix}")
+        return sorted(found, key=lambda path: path.name)
+
+    def audit(self, *topics: str, traced: bool = False) -> list[Violation]:
+        """What the rules about logs find in it, in these topics or in all."""
+        tier, data = self.place / "tier", self.place / "data"
+        remote = tier.as_uri() if tier.exists() else None
+        known = ground.gather(data, remote=remote, topics=topics)
+        rows = scan_folder(data, remote=remote, topics=topics or None, checks=Checks.RECORDS)
+        traces = read_directory(self.place / "trace") if traced else None
+        return followed(rows, traces, known, LOG_RULES)
+
+
+def followed(
+    rows: pa.Table,
+    traces: pa.Table | None,
+    known: Mapping[Key, PartitionGround],
+    rules: Collection[str],
+) -> list[Violation]:
+    """What some rules find, each of which is followed to its end."""
+    found: list[Violation] = []
+    for examined in examine(rows, traces, known, rules=rules):
+        assert not examined.account.failures, examined.account.failures
+        found += examined.violations
+    return found
+
+
+def unexplained(found: Sequence[Violation]) -> list[Violation]:
+    return [each for each in found if each.explanation is None]

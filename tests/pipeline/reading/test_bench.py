@@ -1,0 +1,22 @@
+"""The benchmark of the audit measures what it says it does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bench import pipeline_audit, rows, servers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_a_measurement(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline_audit, "TURNS", 1)
+    monkeypatch.setattr(pipeline_audit, "WARM_UPS", 0)
+    values = pipeline_audit.measure(servers.Fencepost(), 3000)
+    assert values.keys() <= {row.key for row in rows.ROWS}
+    assert len(values) == 3
+    assert all(value > 0 for value in values.values())
+    assert spark.range(3).count() == 3  # the session is not the benchmark's to stop

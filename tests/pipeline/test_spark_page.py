@@ -1,0 +1,61 @@
+"""docs/spark.md says what is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from docs.generate import ROOT
+from fencepost.pipeline import connector
+from fencepost.pipeline.needs import JAVA, SPARK
+from tests.clients.confluent import delivered, send
+from tests.harness import standalone
+from tests.harness.cluster import serve
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGE: Final = (ROOT / "docs" / "spark.md").read_text()
+
+
+def block(name: str) -> str:
+    found = re.search(rf"<!-- run: {name} -->\n```[a-z]+\n(.*?)```", PAGE, re.DOTALL)
+    assert found, f"there is no block {name}"
+    return found[1]
+
+
+def test_the_python_example_sums_sizes(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "kafka"
+    served = serve(tmp_path / "log", "--data-dir", str(data), "--topic", "orders:2:3")
+    delivered(send(served, "orders", [b"a post"] * 7, partitions=2))
+    assert served.process is not None
+    served.process.stop()
+
+    example = block("spark-python")
+    exec(compile(example.replace('"kafka"', repr(str(data))), "spark.md", "exec"), {})
+    rows = re.findall(r"\|orders\|\s+(\d)\|\s+(\d)\|\s+\d+\|\s+(\d)\|", capsys.readouterr().out)
+    assert rows == [
+        *(("0", broker, "4") for broker in "123"),
+        *(("1", broker, "3") for broker in "123"),
+    ]
+
+
+def test_a_cluster_is_started_as_the_tests_do() -> None:
+    classes = re.findall(r"bin/spark-class (\S+) --host", block("spark-cluster"))
+    assert classes == [standalone.MASTER, standalone.WORKER]
+
+
+def test_versions_and_places_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert f"Spark {SPARK} itself" in PAGE
+    assert f"Java {JAVA} or later" in PAGE
+    for name in (connector.HOME, "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/me")
+    assert str(connector.home()).replace("/home/me", "~") in PAGE
+    assert f"`{connector.HOME}`" in PAGE
+    assert connector.SET_UP in block("spark-setup")
