@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -329,6 +331,19 @@ def test_the_ready_line_says_where_everything_listens(served: Cluster) -> None:
         socket.create_connection(address, timeout=10).close()
     assert served.control is not None
     fencepost("healthcheck", FENCEPOST_CONTROL=served.control)
+
+
+def test_healthcheck_waits_for_a_cluster_that_takes_its_time(served: Cluster) -> None:
+    assert served.process is not None
+    assert served.control is not None
+    os.kill(served.process.pid, signal.SIGSTOP)
+    goes_on = threading.Timer(4.0, os.kill, (served.process.pid, signal.SIGCONT))
+    goes_on.start()
+    try:
+        fencepost("healthcheck", FENCEPOST_CONTROL=served.control)
+        assert goes_on.finished.is_set()
+    finally:
+        goes_on.join()
 
 
 def test_healthcheck_without_a_cluster_fails_in_one_line() -> None:

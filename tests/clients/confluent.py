@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from tests.harness.cluster import Cluster, unique
 
-WAIT_S: Final = 30.0
+WAIT_S: Final = 60.0
 _POLL_S: Final = 0.05
 
 Options = dict[str, str | int | float | bool]

@@ -57,9 +57,9 @@ def _denied(code: str, exception: str) -> dict[str, str]:
 
 
 _PLAIN: Final = "idempotent=false"
-_HASTY: Final = "request_ms=800"
-_LATE: Final[Fault] = {"delay": 2000}
-"""Later than a hasty client waits; librdkafka looks at its clock every second."""
+_HASTY: Final = "request_ms=1200"
+_LATE: Final[Fault] = {"delay": 5000}
+"""Long after the second try of a hasty client; librdkafka looks at its clock every second."""
 _NO_TOPIC: Final = _denied("TOPIC_AUTHORIZATION_FAILED", "TopicAuthorizationException")
 _NO_GROUP: Final = _denied("GROUP_AUTHORIZATION_FAILED", "GroupAuthorizationException")
 

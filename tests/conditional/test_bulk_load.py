@@ -155,7 +155,7 @@ async def test_records_of_others_that_come_meanwhile_stop_it(
     file = tmp_path / "lines"
     lines = write_lines(file, 5 * CHUNK)
     second = await fencepost_async.add_fault(
-        "Produce", topic=TOPIC, client_id="bulk-load", after=1, action={"delay": 1500}
+        "Produce", topic=TOPIC, client_id="bulk-load", after=1, action={"delay": 4000}
     )
     process = await start(fencepost_async.bootstrap, TOPIC, file, "--chunk", str(CHUNK))
     await fencepost_async.wait_for_fault(second.id)
@@ -172,13 +172,13 @@ async def test_a_request_of_a_killed_loader_that_comes_late_is_known_for_its_own
 ) -> None:
     file = tmp_path / "lines"
     lines = write_lines(file, 3 * CHUNK)
-    late = await fencepost_async.add_fault("Produce", topic=TOPIC, action={"delay": 2500})
+    late = await fencepost_async.add_fault("Produce", topic=TOPIC, action={"delay": 6000})
     process = await start(fencepost_async.bootstrap, TOPIC, file, "--chunk", str(CHUNK))
     await fencepost_async.wait_for_fault(late.id)
     process.kill()
     await process.communicate()
     # It looks at the log while that is empty still, and its first request is later than the other.
-    later = await fencepost_async.add_fault("Produce", topic=TOPIC, action={"delay": 3000})
+    later = await fencepost_async.add_fault("Produce", topic=TOPIC, action={"delay": 6000})
     how = await run(fencepost_async.bootstrap, TOPIC, file, "--chunk", str(CHUNK))
     assert how.code == 0, how
     assert how.out.startswith("0 lines are there\n"), "it looked before the other came"

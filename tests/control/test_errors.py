@@ -178,7 +178,9 @@ async def app() -> AsyncIterator[FastAPI]:
 
 
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(asked=st.lists(requests, min_size=1, max_size=6))
 async def test_whatever_is_asked_the_answer_is_a_success_or_a_refusal(

@@ -21,7 +21,7 @@ LATE_MS: Final = 120
 """A delay that is seen, and not much more."""
 _NOW_MS: Final = time.time_ns() // 10**6
 _PATIENCE_S: Final = 30.0
-_IN_VAIN_S: Final = 0.4
+_IN_VAIN_S: Final = 1.5
 """How long an answer is waited for that does not come."""
 
 

@@ -20,8 +20,8 @@ from uuid import uuid4
 from tests.harness.process import NotReadyError, Process, start
 from tests.harness.wire import ZERO_UUID, Body, Connection
 
-READY_S: Final = 30.0
-WAIT_S: Final = 30.0
+READY_S: Final = 60.0
+WAIT_S: Final = 60.0
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import httpx
 Json: TypeAlias = Any
 """What an answer decodes to."""
 
-TIMEOUT_S: Final = 30.0
+TIMEOUT_S: Final = 60.0
 
 
 class Control:

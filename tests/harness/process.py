@@ -15,7 +15,7 @@ from typing import Final
 LIVE: Final[list[Process]] = []
 """The servers that run now, for the report of a failing test."""
 
-_STOP_S: Final = 20.0
+_STOP_S: Final = 60.0
 
 
 class NotReadyError(Exception):

@@ -17,7 +17,7 @@ from tests.harness.cluster import Cluster
 from tests.harness.wire import Body, Connection, frame
 from tests.robustness.messages import random_request, resized, spoiled
 
-CLOSED_S = 10.0
+CLOSED_S = 30.0
 BODY_STARTS = 18
 """Behind the size, the header, and the client id "fuzz"."""
 SEEDS = st.integers(0, 2**32 - 1)

@@ -24,7 +24,7 @@ SECONDS: Final = float(os.environ.get("FENCEPOST_FUZZ_SECONDS") or (20 if under_
 SEED: Final = int(os.environ.get("FENCEPOST_FUZZ_SEED") or random.SystemRandom().getrandbits(32))
 CONNECTIONS: Final = 16
 MOST_UNANSWERED: Final = 20
-STUCK_S: Final = 10.0
+STUCK_S: Final = 30.0
 """A broker that neither answers nor closes for so long is stuck."""
 GROWTH_BYTES: Final = 48 << 20
 """What may come and go: the allocator's slack, groups and records that are not yet expired."""

@@ -49,11 +49,11 @@ def start(folder: Path, source: str, *options: str) -> subprocess.Popen[bytes]:
         )
 
 
-def numbers(folder: Path, count: int, name: str = "pids") -> list[int]:
-    """What tests have written to a file, once it is so much."""
-    deadline = time.monotonic() + GONE_S
+def numbers(folder: Path, count: int) -> list[int]:
+    """The pids that tests have written down, once they are so many."""
+    deadline, pids = time.monotonic() + GONE_S, folder / "pids"
     while True:
-        found = (folder / name).read_text().split() if (folder / name).exists() else []
+        found = pids.read_text().split() if pids.exists() else []
         if len(found) >= count:
             return [int(each) for each in found]
         out = folder / "out"

@@ -1,4 +1,4 @@
-"""The plugin in runs of pytest: loaded, refused, shared out, and quick."""
+"""The plugin in runs of pytest: loaded, refused and shared out."""
 
 from __future__ import annotations
 
@@ -98,29 +98,3 @@ def test_each_worker_has_its_own(tmp_path: Path) -> None:
     pids = numbers(tmp_path, 6)
     assert len(set(pids)) == 2
     assert all_gone(pids)
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_fresh_cluster_takes_less_than_ten_milliseconds(tmp_path: Path, workers: int) -> None:
-    conftest = """
-        from pathlib import Path
-
-        def pytest_runtest_logreport(report):
-            if report.when == "setup":
-                with Path("times").open("a") as file:
-                    file.write(f"{round(report.duration * 1e6)} ")
-    """
-    write(tmp_path, conftest, "conftest.py")
-    source = """
-        import pytest
-
-        @pytest.mark.parametrize("turn", range(100))
-        def test_it(fencepost, turn):
-            pass
-    """
-    options = [f"-n{workers}"] if workers else []
-    done = pytest_run(tmp_path, source, *options, plugins=UNDER_XDIST)
-    assert "100 passed" in done.out
-    times = sorted(numbers(tmp_path, 100, "times"))
-    # The machine has other things to do: the quickest tell what it takes without them.
-    assert times[10] < 10_000  # us

@@ -205,7 +205,7 @@ async def test_what_is_behind_an_entry_that_was_read_may_still_be_there() -> Non
     log.open.clear()
     async with leading(log) as leader:
         first = asyncio.create_task(outcome(leader.do(add("k", "1"), PATIENCE_S)))
-        second = asyncio.create_task(outcome(leader.do(add("k", "2"), 0.1)))
+        second = asyncio.create_task(outcome(leader.do(add("k", "2"), 0.5)))
         await until(lambda: len(log.appends) == 1)
         assert log.appends == [(0, [add("k", "1"), add("k", "2")])]
         before = log.reads
@@ -223,11 +223,12 @@ async def test_who_runs_out_of_patience_just_when_the_result_comes() -> None:
     log.open.clear()
     loop = asyncio.get_running_loop()
     async with leading(log) as leader:
-        mine = asyncio.create_task(outcome(leader.do(add("k", "1"), 0.03)))
+        begun = loop.time()
+        mine = asyncio.create_task(outcome(leader.do(add("k", "1"), 0.5)))
         await until(lambda: len(log.appends) == 1)
         # Both are due when the loop looks again, the answer first.
-        loop.call_later(0.02, log.open.set)
-        loop.call_later(0.01, time.sleep, 0.05)
+        loop.call_at(begun + 0.45, log.open.set)
+        loop.call_at(begun + 0.4, time.sleep, 0.3)
         assert await mine == "1"
 
 
@@ -236,7 +237,7 @@ async def test_an_offset_that_was_read_leaves_no_doubt(seen: int, told: type[Exc
     log = ScriptedLog(fates=[Fate.LOST], at_once=1)
     log.open.clear()
     async with leading(log) as leader:
-        mine = asyncio.create_task(outcome(leader.do(add("k", "1"), 0.1)))
+        mine = asyncio.create_task(outcome(leader.do(add("k", "1"), 0.5)))
         await until(lambda: len(log.appends) == 1)
         log.foreign(put("k", "5"), put("k", "6"))
         before = log.reads

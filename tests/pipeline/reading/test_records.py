@@ -30,7 +30,9 @@ HEADERS: Final = st.lists(st.tuples(NAME, FIELD), max_size=3).map(tuple)
 TIMES: Final = st.integers(-1, 2**62)
 
 quick = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
