@@ -7,11 +7,11 @@ in real time: how fast it goes.
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -26,6 +26,12 @@ DEFAULT_STEPS = 1000
 DEFAULT_MINUTES = 10.0
 CHUNK = 20
 """Seeds that a process takes at a time."""
+HEEDED: Final[Mapping[str | None, Sequence[str]]] = {
+    "record": ("seed", "minutes", "as_is"),
+    "schedule": (),
+    None: ("seeds", "seed", "steps", "jobs"),
+}
+"""By the option that asks for a kind of run, what else has an effect on it."""
 
 
 def register(app: typer.Typer) -> None:
@@ -57,11 +63,16 @@ def simulate(
         ),
     ] = None,
     steps: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--steps", metavar="M", min=0, envvar="FENCEPOST_STEPS", help="Steps of each seed."
+            "--steps",
+            metavar="M",
+            min=0,
+            envvar="FENCEPOST_STEPS",
+            help="Steps of each seed.",
+            show_default=f"{DEFAULT_STEPS}",
         ),
-    ] = DEFAULT_STEPS,
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -121,27 +132,51 @@ def simulate(
     Exits with 0 when every invariant held, with 1 when one broke: then a minimal schedule is
     printed that breaks it too.
     """
+    _refuse_unheeded(
+        schedule=schedule,
+        record=record,
+        seeds=seeds,
+        seed=seed,
+        steps=steps,
+        jobs=jobs,
+        minutes=minutes,
+        as_is=as_is or None,
+    )
     started = time.perf_counter()
     used = 1
     if record is not None:
-        if schedule is not None or seeds not in (None, 1):
-            raise Mistake("--record is of one seed: no --seeds, no --schedule")
         wanted = DEFAULT_MINUTES if minutes is None else minutes
         total = _record(record, seed or 0, wanted, heals=not as_is)
-    elif minutes is not None or as_is:
-        flag = "--as-is" if minutes is None else "--minutes"
-        raise Mistake(f"{flag}: there is no --record that it could be for")
     elif schedule is not None:
         total = _play(schedule)
     else:
         first = seed or 0
         count = seeds or (DEFAULT_SEEDS if seed is None else 1)
         used = min(jobs or os.cpu_count() or 1, -(-count // CHUNK))
-        total = _run(range(first, first + count), steps, used)
+        total = _run(range(first, first + count), DEFAULT_STEPS if steps is None else steps, used)
     from fencepost.simulation.report import summary
 
     print(summary(total, time.perf_counter() - started, used))
     raise typer.Exit(1 if total.failures else 0)
+
+
+def _refuse_unheeded(**options: object) -> None:
+    """What has no effect on the run that is asked for.
+
+    :param options: None for what was not given.
+    :raises Mistake: When something was.
+    """
+    given = {name for name, value in options.items() if value is not None}
+    kind = next((each for each in HEEDED if each in given), None)
+    unheeded = [name for name in options if name in given - {kind, *HEEDED[kind]}]
+    if unheeded:
+        run = "a run of seeds" if kind is None else f"--{kind}"
+        heeded = ", ".join(map(_flag, HEEDED[kind])) or "no other option"
+        raise Mistake(f"{_flag(unheeded[0])} has no effect on {run}, which heeds {heeded}")
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _play(path: Path) -> "Tally":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import os
@@ -16,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-PATIENCE_S: Final = 30.0
+PATIENCE_S: Final = 60.0
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -44,6 +45,8 @@ class Terminal:
         )
         os.close(side)
         self.written = ""
+        # A terminal hands over so many bytes at a time, maybe not the whole of a character.
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     @property
     def plain(self) -> str:
@@ -58,7 +61,7 @@ class Terminal:
             data = os.read(self._side, 1 << 16)
         except OSError:  # the other side is closed
             return False
-        self.written += data.decode()
+        self.written += self._decoder.decode(data)
         return bool(data)
 
     def wait_for(self, text: str, since: int = 0) -> int:

@@ -81,16 +81,40 @@ def test_a_file_that_is_no_schedule_is_refused(
     assert "there is no action 'explode'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("given", [["--minutes", "10"], ["--as-is"]])
-@pytest.mark.parametrize("played", [False, True])
-def test_what_only_a_recorded_run_heeds_is_refused_without_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str], played: bool
+OF_SEEDS = "a run of seeds, which heeds --seeds, --seed, --steps, --jobs"
+RECORDED = "--record, which heeds --seed, --minutes, --as-is"
+PLAYED = "--schedule, which heeds no other option"
+
+
+@pytest.mark.parametrize(
+    ("run", "given", "heedless"),
+    [
+        ("", "--minutes 10", OF_SEEDS),
+        ("--seed 5", "--as-is", OF_SEEDS),
+        ("--record run", "--seeds 1", RECORDED),
+        ("--record run", "--steps 1", RECORDED),
+        ("--record run", "--jobs 1", RECORDED),
+        ("--record run", "--schedule file", RECORDED),
+        ("--schedule file", "--seeds 2", PLAYED),
+        ("--schedule file", "--seed 0", PLAYED),
+        ("--schedule file", "--steps 0", PLAYED),
+        ("--schedule file", "--jobs 1", PLAYED),
+        ("--schedule file", "--minutes 1", PLAYED),
+        ("--schedule file", "--as-is", PLAYED),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    run: str,
+    given: str,
+    heedless: str,
 ) -> None:
-    path = tmp_path / "schedule.txt"
-    path.write_text(GOOD)
-    others = ["--schedule", str(path)] if played else ["--seed", "5", "--steps", "5"]
-    assert main(["simulate", *others, *given]) == 2
-    assert capsys.readouterr() == (
-        "",
-        f"fencepost simulate: {given[0]}: there is no --record that it could be for\n",
-    )
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text(GOOD)
+    assert main(["simulate", *run.split(), *given.split()]) == 2
+    flag = given.split(maxsplit=1)[0]
+    told = f"fencepost simulate: {flag} has no effect on {heedless}\n"
+    assert capsys.readouterr() == ("", told)
+    assert not Path("run").exists()

@@ -213,14 +213,6 @@ def test_a_directory_that_cannot_be_made_is_told_in_a_line(
     assert capsys.readouterr().err.startswith("fencepost: ")
 
 
-def test_one_seed_is_recorded_and_no_more(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["simulate", "--record", str(tmp_path / "run"), "--seeds", "2"]) == 2
-    assert capsys.readouterr().err.startswith("fencepost simulate: --record is of one seed")
-    assert not (tmp_path / "run").exists()
-
-
 def test_the_command_sums_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["simulate", "--record", str(tmp_path / "run"), "--seed", "1", "--minutes", "0.1"]
     assert main(command) == 0
