@@ -68,14 +68,16 @@ def watch(
 
 
 class News:
-    """The cluster's events, from a thread that waits for them.
+    """The cluster's events from now on, from a thread that waits for them.
 
     :param since: Begin with those that are kept and have a higher number.
+    :raises VerbError: When the cluster does not tell them.
     """
 
     def __init__(self, url: str, *, since: int | None) -> None:
         self._line = Line(url)
-        self._given = {} if since is None else {"since": since}
+        given = {} if since is None else {"since": since}
+        self._events = self._line.call_stream(VERBS["events"], EventState, {}, given)
         self._queue: SimpleQueue[EventState | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
@@ -94,7 +96,7 @@ class News:
 
     def _listen(self) -> None:
         with suppress(VerbError):
-            for event in self._line.call_stream(VERBS["events"], EventState, {}, self._given):
+            for event in self._events:
                 self._queue.put(event)
         self._queue.put(None)
 

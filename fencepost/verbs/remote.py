@@ -6,8 +6,8 @@ is kept for the next request, since tests ask often.
 
 import json
 import socket
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -118,7 +118,10 @@ class Remote:
     def call_stream(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> Iterator[A]:
-        """Carry out a verb that answers a stream; it goes on until the cluster ends."""
+        """Carry out a verb that answers a stream; it goes on until the cluster ends.
+
+        The stream is open when this returns: it tells what happens from then on.
+        """
         line = Line(self.url, timeout_s=self._timeout_s)
         return line.call_stream(verb, answers, path, given)
 
@@ -197,16 +200,32 @@ class Line:
     ) -> Iterator[A]:
         """See `Remote.call_stream`; in the end the line is closed."""
         assert verb.shape is Shape.STREAM
-        try:
-            response = self._request(verb, path, check(verb, given))
-            if response.status != 200:
-                self._check(verb, response, response.read())
-            for line in response:
+        lines = self._lines(verb, path, check(verb, given))
+        next(lines)
+        return self._data(verb, answers, lines)
+
+    def _data(
+        self, verb: Verb, answers: type[A], lines: Generator[bytes, None, None]
+    ) -> Iterator[A]:
+        """What the lines of a stream tell."""
+        with closing(lines):
+            for line in lines:
                 field, _, value = line.partition(b": ")
                 if field == b"data":
                     with self._reading(verb):
                         event = answers.model_validate_json(value)
                     yield event
+
+    def _lines(
+        self, verb: Verb, path: Mapping[str, object], given: Body | None
+    ) -> Generator[bytes, None, None]:
+        """The lines of a stream, and one more before them as soon as it is open."""
+        try:
+            response = self._request(verb, path, given)
+            if response.status != 200:
+                self._check(verb, response, response.read())
+            yield b""
+            yield from response
         except (OSError, HTTPException) as error:
             raise self._unreachable(error) from error
         finally:

@@ -1,8 +1,9 @@
 """`fencepost.verbs.remote` for asyncio: each request in a thread, so that the loop goes on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from typing import Final, TypeVar
 
 from fencepost.verbs.answers.base import Answer
@@ -46,9 +47,28 @@ class AsyncRemote:
     async def call_stream(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> AsyncIterator[A]:
-        """Carry out a verb that answers a stream; it goes on until the cluster ends."""
+        """Carry out a verb that answers a stream; it goes on until the cluster ends.
+
+        The stream is opened when its first answer is asked for.
+        """
+        async with aclosing(await self.open_stream(verb, answers, path, given)) as stream:
+            async for answer in stream:
+                yield answer
+
+    async def open_stream(
+        self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
+    ) -> AsyncGenerator[A, None]:
+        """As `call_stream`, but it is open when this returns, as with `Remote.call_stream`."""
         line = Line(self.url, timeout_s=self._timeout_s)
-        stream = line.call_stream(verb, answers, path, given)
+        opening = self._threads.submit(line.call_stream, verb, answers, path, given)
+        try:
+            stream = await asyncio.wrap_future(opening)
+        except asyncio.CancelledError:
+            line.abort()
+            raise
+        return self._following(line, stream)
+
+    async def _following(self, line: Line, stream: Iterator[A]) -> AsyncGenerator[A, None]:
         try:
             while True:
                 read = self._threads.submit(next, stream, None)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from select import select
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any, Final, TypeAlias
 
@@ -128,8 +129,14 @@ class _Handler(StreamRequestHandler):
             reply = stub.next_reply(asked)
             self._write(reply)
             if reply.then is Then.WAIT:
-                stub.ended.wait()
+                self._wait(stub)
             if reply.then is not Then.KEEP:
+                return
+
+    def _wait(self, stub: Stub) -> None:
+        """Until the test has had enough of it, or the client goes."""
+        while not stub.ended.wait(0.01):
+            if select([self.request], [], [], 0)[0] and not self.request.recv(1, socket.MSG_PEEK):
                 return
 
     def _read(self, number: int) -> Asked | None:

@@ -301,6 +301,14 @@ def test_a_stream_tells_each_event_until_the_cluster_ends(stub: Stub, verbs: Ver
     assert stub.asked[0].target == "/v1/events?since=3"
 
 
+def test_a_stream_is_open_before_anything_is_read_of_it(stub: Stub, verbs: Verbs) -> None:
+    stub.will(events(1, then=Then.WAIT))
+    told = verbs.events()
+    assert len(stub.asked) == 1
+    del told
+    stub.wait_for_all_closed()
+
+
 def test_a_stream_has_a_connection_of_its_own(stub: Stub, verbs: Verbs) -> None:
     stub.will(ok({}), events(1, then=Then.WAIT), ok({}))
     verbs.reset()
@@ -314,7 +322,7 @@ def test_a_stream_has_a_connection_of_its_own(stub: Stub, verbs: Verbs) -> None:
 def test_a_stream_that_is_refused(stub: Stub, verbs: Verbs) -> None:
     stub.will(refusal(400, "INVALID_REQUEST", "since: too small"))
     with pytest.raises(Refused, match="since: too small"):
-        next(verbs.events(since=1))
+        verbs.events(since=1)
 
 
 def test_a_silent_stream_is_given_up(stub: Stub) -> None:

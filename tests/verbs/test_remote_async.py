@@ -8,6 +8,8 @@ from contextlib import suppress
 
 import pytest
 
+from fencepost.verbs.answers.seen import EventState
+from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.remote import Refused, Unreachable
 from fencepost.verbs.remote_async import AsyncRemote
@@ -81,6 +83,27 @@ async def test_who_is_cancelled_leaves_no_connection_open(
 async def test_a_stream_to_its_end(stub: Stub, verbs: AsyncVerbs) -> None:
     stub.will(events(1, 2))
     assert [event.number async for event in verbs.events()] == [1, 2]
+
+
+async def test_a_stream_that_was_opened(stub: Stub, remote: AsyncRemote) -> None:
+    stub.will(events(1))
+    stream = await remote.open_stream(VERBS["events"], EventState, {}, {})
+    assert len(stub.asked) == 1
+    assert [event.number async for event in stream] == [1]
+    stub.will(refusal(400, "INVALID_REQUEST", "since: too small"))
+    with pytest.raises(Refused, match="since: too small"):
+        await remote.open_stream(VERBS["events"], EventState, {}, {"since": 1})
+
+
+async def test_who_is_cancelled_while_a_stream_opens_leaves_no_connection(stub: Stub) -> None:
+    stub.will(SILENT)
+    remote = AsyncRemote(stub.url, timeout_s=60)
+    opening = asyncio.ensure_future(remote.open_stream(VERBS["events"], EventState, {}, {}))
+    await asyncio.to_thread(stub.wait_for, 1)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    await asyncio.to_thread(stub.wait_for_all_closed)
 
 
 async def test_a_stream_may_be_left(stub: Stub, verbs: AsyncVerbs) -> None:

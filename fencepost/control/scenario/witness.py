@@ -1,18 +1,14 @@
 """Who listens to a cluster's events while a scenario is played, and tells them when asked."""
 
 import asyncio
-from collections.abc import Iterable
-from contextlib import suppress
-from typing import Final
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing, suppress
 
 from fencepost.control.scenario.document import Data
 from fencepost.control.scenario.model import DoVerb, Step, Together
 from fencepost.verbs.answers.seen import EventState
-from fencepost.verbs.catalogue import Shape
+from fencepost.verbs.catalogue import VERBS, Shape
 from fencepost.verbs.methods import AsyncVerbs
-
-_HEARD_S: Final = 0.5
-"""How long a reset may take to be heard of, before it is done again."""
 
 
 def asks_for_events(steps: Iterable[Step]) -> bool:
@@ -42,11 +38,9 @@ class Witness:
 
         :raises VerbError: When the cluster refuses, or there is none.
         """
-        self._listening = asyncio.create_task(self._listen())
-        while not self._events:  # the stream may open later than the reset is done
-            await self._verbs.reset()
-            if not self._events:
-                await self._wait(_HEARD_S)
+        stream = await self._verbs.remote.open_stream(VERBS["events"], EventState, {}, {})
+        self._listening = asyncio.create_task(self._listen(stream))
+        await self._verbs.reset()
 
     async def tell(self, since: int | None, within_s: float) -> Data:
         """What happened, in order; one event at least, unless none comes in time.
@@ -67,10 +61,11 @@ class Witness:
             self._listening.cancel()
             await asyncio.gather(self._listening, return_exceptions=True)
 
-    async def _listen(self) -> None:
-        async for event in self._verbs.events():
-            self._events.append(event)
-            self._came.set()
+    async def _listen(self, stream: AsyncGenerator[EventState, None]) -> None:
+        async with aclosing(stream):
+            async for event in stream:
+                self._events.append(event)
+                self._came.set()
 
     async def _wait(self, at_most_s: float) -> None:
         """Wait for an event that is not there yet, or for the end of the stream."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+
 import pytest
 
 from fencepost.broker.server.server import Server
+from fencepost.control.feed import Feed
 from tests.control.scenario.scenarios import Told, fails, passes, played
 
 
@@ -73,6 +77,27 @@ async def test_events_are_steps_as_well(url: str) -> None:
         - events: {since: $begin.0.number}
           until: {contains: {kind: leader_changed, topic: orders, details: {leader: 2}}}
         - together: [{events: {}, expect: {size: {at_least: 2}}}]
+        """,
+    )
+
+
+async def test_the_reset_is_told_once_however_late(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Feed.watch
+
+    async def slowly(stream: AsyncIterator[str]) -> AsyncIterator[str]:
+        async for text in stream:
+            yield text
+            await asyncio.sleep(1.3)
+
+    monkeypatch.setattr(Feed, "watch", lambda feed, since: slowly(watch(feed, since)))
+    await passes(
+        url,
+        """\
+        - {events: {}, expect: {0: {kind: reset}}}
+        - events: {}
+          until: {1: {kind: topic_created}}
         """,
     )
 
