@@ -19,7 +19,7 @@ from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS, Verb
 from fencepost.verbs.remote import Line, VerbError
 
-PATIENCE_S: Final = 1.0
+PATIENCE_S: Final = 3.0
 
 Completer: TypeAlias = Callable[[typer.Context, str], list[str]]
 Source: TypeAlias = Callable[[typer.Context], Iterable[str]]

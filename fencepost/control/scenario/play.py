@@ -32,9 +32,9 @@ from fencepost.verbs.remote_async import AsyncRemote
 
 AGAIN_S: Final = 0.01
 """Between two attempts of ``until``."""
-_SEEN_S: Final = 2.0
-"""How long a request may take to be in the journal."""
 _SHOWN_EXCHANGES: Final = 16
+_GIVES_IDS: Final = 4
+"""The version of JoinGroup from which on a new member is given an id before it joins (KIP-394)."""
 
 
 async def play(scenario: Scenario, control: str, listener: Listener) -> ScenarioOutcome:
@@ -189,7 +189,7 @@ class _Player:
             case DoVerb():
                 came = await self._verb(step.do, step.within_ms)
             case DoAction() if step.background is not None:
-                await self._begin(step.do, step.background)
+                await self._begin(step.do, step.background, step.within_ms)
                 return Came()
             case DoAction():
                 came = Came(answer=await self._act(step.do, None), is_action=True)
@@ -229,14 +229,14 @@ class _Player:
 
     # -- the background -------------------------------------------------------------------------
 
-    async def _begin(self, do: DoAction, name: str) -> None:
-        """Begin an action; done when the broker has its request."""
+    async def _begin(self, do: DoAction, name: str, within_ms: int) -> None:
+        """Begin an action; done when the broker has its request, or after so long."""
         since = await self._newest()
         task = asyncio.create_task(self._act(do, name))
         self._background[name] = task
         api = do.action.api or do.given.get("api")
         given: dict[str, Data] = {"since": since, "api": None if api is None else str(api)}
-        deadline = time.monotonic() + _SEEN_S
+        deadline = time.monotonic() + within_ms / 1000
         while api is not None and not task.done() and time.monotonic() < deadline:
             if await self._is_seen(given, do, name):
                 return
@@ -245,17 +245,13 @@ class _Player:
     async def _is_seen(self, given: Mapping[str, Data], do: DoAction, name: str) -> bool:
         """Whether the journal has the request of an action in the background.
 
-        Of a member that has no id yet, the request that counts is the second.
+        Of a member that has no id yet, the request that counts is the second: the first one is
+        answered with an id, unless it is a static member's (KIP-345).
         """
         client = do.given.get("client") or do.given.get("member") or name
         found = await carry_out(self._remote, "trace", {**given, "client_id": client, "limit": 10})
         assert isinstance(found, list)
-        for each in found:
-            assert isinstance(each, dict)
-            request = each["request"]
-            if each["api"] != "JoinGroup" or (isinstance(request, dict) and request["member_id"]):
-                return True
-        return False
+        return any(map(_counts, found))
 
     async def _awaited(self, do: Await, within_ms: int) -> Came:
         task = self._background[do.name]
@@ -272,3 +268,15 @@ class _Player:
 
 def _ms_since(began: float) -> int:
     return round((time.perf_counter() - began) * 1000)
+
+
+def _counts(exchange: Data) -> bool:
+    """Whether it is the request of an action, and not one that asks for a member id first."""
+    assert isinstance(exchange, dict)
+    if exchange["api"] != "JoinGroup":
+        return True
+    version, request = exchange["version"], exchange["request"]
+    assert isinstance(version, int)
+    assert isinstance(request, dict)
+    is_given_an_id = version >= _GIVES_IDS and request.get("group_instance_id") is None
+    return bool(request["member_id"]) or not is_given_an_id

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fencepost.client.cluster import ClusterMetadata
     from fencepost.pipeline.stream.wanted import Pace, Source
 
-TIMEOUT_S: Final = 5.0
+TIMEOUT_S: Final = 10.0
 _SECURITY: Final = "kafka.security.protocol"
 _PLAIN: Final = "PLAINTEXT"
 

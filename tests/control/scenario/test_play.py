@@ -222,6 +222,24 @@ async def test_the_background_goes_on(url: str) -> None:
     )
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("given", ["version: 3", "version: 4", "instance: till-2"])
+async def test_the_next_step_begins_when_a_member_has_asked_to_join(url: str, given: str) -> None:
+    """At once, or with the id that it was given at first."""
+    await passes(
+        url,
+        f"""\
+        - join: {{group: g, member: first, topics: [orders]}}
+        - join: {{group: g, member: second, topics: [orders], {given}}}
+          background: second
+          within_ms: 600000
+        - join: {{group: g, member: first, topics: [orders]}}
+          expect: {{generation: 2, members: 2}}
+        - await: second
+        """,
+    )
+
+
 async def test_what_is_awaited_may_not_come(url: str) -> None:
     steps = """\
         - hold: {topic: orders, broker: 2}
