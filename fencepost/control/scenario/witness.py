@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing, suppress
 
+from fencepost.broker.events import Kind
 from fencepost.control.scenario.document import Data
 from fencepost.control.scenario.model import DoVerb, Step, Together
 from fencepost.verbs.answers.seen import EventState
@@ -22,7 +23,7 @@ def asks_for_events(steps: Iterable[Step]) -> bool:
 
 
 class Witness:
-    """The events of a cluster, from `begin` on.
+    """The events of a cluster, from the reset on with which it begins.
 
     :param verbs: Of the cluster.
     """
@@ -45,7 +46,7 @@ class Witness:
     async def tell(self, since: int | None, within_s: float) -> Data:
         """What happened, in order; one event at least, unless none comes in time.
 
-        :param since: Only events of a higher number; None is all from `begin` on.
+        :param since: Only events of a higher number; None is all from the reset on.
         """
         deadline = asyncio.get_running_loop().time() + within_s
         while not (found := [e for e in self._events if since is None or e.number > since]):
@@ -64,8 +65,10 @@ class Witness:
     async def _listen(self, stream: AsyncGenerator[EventState, None]) -> None:
         async with aclosing(stream):
             async for event in stream:
-                self._events.append(event)
-                self._came.set()
+                # What a reset does away with is told before it, and of no scenario's concern.
+                if self._events or event.kind == Kind.RESET:
+                    self._events.append(event)
+                    self._came.set()
 
     async def _wait(self, at_most_s: float) -> None:
         """Wait for an event that is not there yet, or for the end of the stream."""

@@ -81,9 +81,10 @@ async def test_events_are_steps_as_well(url: str) -> None:
     )
 
 
-async def test_the_reset_is_told_once_however_late(
+async def test_events_begin_with_the_reset_however_late_it_is_told(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    await passes(url, "- create_topic: {name: another}")
     watch = Feed.watch
 
     async def slowly(stream: AsyncIterator[str]) -> AsyncIterator[str]:
