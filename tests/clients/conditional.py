@@ -163,7 +163,9 @@ class Aio(Sender):
             client_id=client_id,
             enable_idempotence=options.get("idempotent") == "true",
             acks="all",
-            linger_ms=0 if is_alone else LINGER_MS,
+            # What is sent in one turn of the loop goes together as it is. To linger would part it:
+            # each partition's batch does that for itself, and none waits for another.
+            linger_ms=0,
             max_batch_size=1 if is_alone else 16384,
         )
         self._is_started = False

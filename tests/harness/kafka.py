@@ -24,7 +24,7 @@ _DIRECTORY_IDS: Final = (
     "MkU3OEVBNTcwNTJENDM2Qw",
 )
 """One for each node: what the controllers know each other's disks by."""
-_STARTED_S: Final = 60.0
+_STARTED_S: Final = 120.0
 
 
 @dataclass(slots=True, kw_only=True)

@@ -29,7 +29,7 @@ _APPLICATION: Final = {
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
 }
-_STARTED_S: Final = 90.0
+_STARTED_S: Final = 180.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
