@@ -116,7 +116,7 @@ async def test_the_log_equals_the_file_however_often_the_loader_is_killed(
     how = await ended(await begin())
     assert how.code == 0, how
     assert await log_of(client, TOPIC) == lines
-    assert len(set(lengths)) > KILLS // 10, f"it hardly came on: {lengths}"
+    assert len(set(lengths)) > KILLS // 3, f"it hardly came on: {lengths}"
     again = await ended(await begin())
     assert again.out.startswith(f"{LINES} lines are there\n0 lines were appended;"), again
 

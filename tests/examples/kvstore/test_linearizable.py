@@ -62,7 +62,7 @@ async def test_the_store_is_linearizable(servers: list[Server]) -> None:
     assert not found.violations, found.text
     assert len(found.by_name) == SEEDS
     events = sum((history.events for history in histories), Counter[Kind]())
-    assert all(events[kind] >= SEEDS // 10 for kind in MISFORTUNES), f"it was too easy: {events}"
+    assert all(events[kind] >= SEEDS // 4 for kind in MISFORTUNES), f"it was too easy: {events}"
 
 
 # That it can fail
@@ -71,7 +71,7 @@ async def test_the_store_is_linearizable(servers: list[Server]) -> None:
 def assert_found_out(histories: Sequence[History]) -> None:
     """Nearly all of them are, in fact; fewer on a machine that is busy with something else."""
     count = len(check(histories).violations)
-    assert count > 0, f"none of {len(histories)}"
+    assert count >= len(histories) // 4, f"{count} of {len(histories)}"
 
 
 async def test_without_the_check_it_is_not(
