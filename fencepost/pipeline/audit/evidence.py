@@ -6,10 +6,13 @@ read once, where the audit is started, and goes along as `PartitionGround`.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit import timeline
+from fencepost.pipeline.audit.timeline import Life
 from fencepost.pipeline.reading.schemas import Place
 
 
@@ -61,7 +64,7 @@ class PartitionGround:
     """Metadata in the tier that make no sense: which, and why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """All that is known of one partition."""
 
@@ -82,3 +85,21 @@ class Evidence:
         if broker is not None:
             wanted = pc.and_(wanted, pc.equal(self.batches["broker"], broker))
         return self.batches.filter(wanted)
+
+    @cached_property
+    def lives(self) -> tuple[Life, ...]:
+        """Every life of the partition that the trace tells of, in order; one at least.
+
+        Each rule about traces looks at them, and to find them takes a pass over the whole trace.
+        """
+        assert self.traces is not None, "the rules that look at it need a trace"
+        return tuple(timeline.lives(self.traces, self.topic, self.partition))
+
+    @property
+    def last_life(self) -> Life | None:
+        """The life that the logs are of; None where the trace does not know their topic."""
+        life = self.lives[-1]
+        ids = {each.topic_id for each in self.ground.replicas} - {None}
+        if ids and life.topic_id is not None and life.topic_id not in ids:
+            return None
+        return life

@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.broker.events import Kind
-from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.reading.trace_lines import (
     COORDINATOR_CHANGED,
     COORDINATOR_WIPED,
@@ -263,21 +262,12 @@ class _Span:
     """Whether it begins there, and was not there before."""
 
 
-def lives(evidence: Evidence) -> tuple[Life, ...]:
-    """Every life of the partition, in order; one at least."""
-    assert evidence.traces is not None, "the rules that look at it need a trace"
-    if not _known or _known[0][0] is not evidence:  # rules are asked about it one after the other
-        _known[:] = [(evidence, tuple(_lives(evidence)))]
-    return _known[0][1]
+def lives(traces: pa.Table, topic: str, partition: int) -> Iterator[Life]:
+    """Every life of a partition, in order; one at least.
 
-
-_known: Final[list[tuple[Evidence, tuple[Life, ...]]]] = []
-"""Of the last evidence that was asked about."""
-
-
-def _lives(evidence: Evidence) -> Iterator[Life]:
-    happenings = tuple(_happenings(evidence))
-    traces: pa.Table = evidence.traces
+    :param traces: `TRACES` of the partition and of no partition at all, by line.
+    """
+    happenings = tuple(_happenings(traces))
     is_exchange = pc.equal(traces["kind"], EXCHANGE)
     exchanges = traces.filter(pc.and_(is_exchange, pc.is_valid(traces["partition"])))
     spans = list(_spans(happenings))
@@ -291,8 +281,8 @@ def _lives(evidence: Evidence) -> Iterator[Life]:
             if each.line < end and (each.line >= start or _is_of_cluster(each))
         )
         yield Life(
-            topic=evidence.topic,
-            partition=evidence.partition,
+            topic=topic,
+            partition=partition,
             topic_id=span.topic_id,
             is_last=next_span is None,
             from_start=span.created,
@@ -302,18 +292,7 @@ def _lives(evidence: Evidence) -> Iterator[Life]:
         )
 
 
-def last_life(evidence: Evidence) -> Life | None:
-    """The life that the logs are of; None where the trace does not know their topic."""
-    life = lives(evidence)[-1]
-    ids = {each.topic_id for each in evidence.ground.replicas} - {None}
-    if ids and life.topic_id is not None and life.topic_id not in ids:
-        return None
-    return life
-
-
-def _happenings(evidence: Evidence) -> Iterator[Happening]:
-    traces = evidence.traces
-    assert traces is not None, "it is asked for only with a trace"
+def _happenings(traces: pa.Table) -> Iterator[Happening]:
     events = traces.filter(pc.is_in(traces["kind"], pa.array(_TELLING)))
     for row in events.select([each.name for each in fields(Happening)]).to_pylist():
         row["details"] = json.loads(row["details"] or "{}")

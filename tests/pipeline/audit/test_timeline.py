@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
 
 from fencepost.pipeline.audit.register import registers
-from fencepost.pipeline.audit.timeline import lives
 from tests.pipeline.audit.trace_rows import (
     Row,
     away,
@@ -53,9 +54,19 @@ def test_what_happens_later_explains_nothing() -> None:
     assert found(rule, evidence(*back)) == [(3, True)]
 
 
+@pytest.mark.parametrize("rule", TRACE_RULES)
+def test_nothing_of_a_partition_is_kept_after_its_rules(rule: str) -> None:
+    given = evidence(created("one"), latest(5))
+    assert found(rule, given) == []
+    traces = weakref.ref(given.traces)
+    del given
+    gc.collect()
+    assert traces() is None
+
+
 def test_a_topic_that_is_made_anew_begins_anew() -> None:
     rows = created("one"), latest(5), created("two"), latest(0)
-    first, second = lives(evidence(*rows))
+    first, second = evidence(*rows).lives
     assert (first.topic_id, second.topic_id) == ("one", "two")
     assert (first.rows["offset"].to_pylist(), second.rows["offset"].to_pylist()) == ([5], [0])
     assert [life.is_last for life in (first, second)] == [False, True]
@@ -65,15 +76,15 @@ def test_a_topic_that_is_made_anew_begins_anew() -> None:
 def test_what_was_asked_before_is_of_no_life() -> None:
     late = latest(9, number=2)
     given = evidence(created("one"), latest(5), created("two"), late, latest(0))
-    assert [life.rows.num_rows for life in lives(given)] == [1, 1]
+    assert [life.rows.num_rows for life in given.lives] == [1, 1]
 
 
 def test_a_broker_that_was_away_answers_of_the_topic_before() -> None:
     rows = [created("one"), away(2, "isolated"), created("two"), latest(0)]
     stale = latest(7, broker=2)
-    assert lives(evidence(*rows, stale))[-1].rows["offset"].to_pylist() == [0]
+    assert evidence(*rows, stale).lives[-1].rows["offset"].to_pylist() == [0]
     back = [*rows, stale, away(2, "rejoined"), latest(1, broker=2)]
-    assert lives(evidence(*back))[-1].rows["offset"].to_pylist() == [0, 1]
+    assert evidence(*back).lives[-1].rows["offset"].to_pylist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +116,7 @@ def test_a_broker_that_was_away_answers_of_the_topic_before() -> None:
 )
 def test_what_a_group_may_be_told(rows: tuple[Row, ...], wrong: list[int | None]) -> None:
     given = evidence(*rows)
-    (life,) = lives(given)
+    (life,) = given.lives
     (register,) = registers(given, life)
     assert [told.offset for told, _ in register.wrong()] == wrong
 

@@ -28,7 +28,7 @@ from fencepost.pipeline.audit.logs import (
     Log,
     family_of,
 )
-from fencepost.pipeline.audit.timeline import Life, last_life
+from fencepost.pipeline.audit.timeline import Life
 from fencepost.pipeline.audit.traced_batches import NONE, TracedBatches, batches_of
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.schemas import Place
@@ -39,7 +39,7 @@ _ALL: Final = -1
 
 def check(evidence: Evidence) -> Iterator[Violation]:
     """What was acknowledged and is gone, neighbours together."""
-    life = last_life(evidence)
+    life = evidence.last_life
     if life is None:
         return
     family = family_of(evidence, life.topic_id)

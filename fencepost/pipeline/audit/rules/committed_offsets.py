@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.logs import NOWHERE, Batches, Log, family_of
 from fencepost.pipeline.audit.register import Register, Written, registers
-from fencepost.pipeline.audit.timeline import Life, last_life, lives
+from fencepost.pipeline.audit.timeline import Life
 from fencepost.pipeline.audit.violations import Violation
 
 NAME: Final = "committed-offsets"
@@ -29,8 +29,8 @@ _NO_EPOCH: Final = -1
 
 def check(evidence: Evidence) -> Iterator[Violation]:
     """What was told wrongly, and what can't have been consumed."""
-    last = last_life(evidence)
-    for life in lives(evidence):
+    last = evidence.last_life
+    for life in evidence.lives:
         groups = tuple(registers(evidence, life))
         for register in groups:
             yield from _told_wrongly(life, register)

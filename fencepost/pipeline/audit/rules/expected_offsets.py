@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from fencepost.broker.events import Kind
 from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.logs import Batches, Log, family_of
-from fencepost.pipeline.audit.timeline import Life, last_life, lives
+from fencepost.pipeline.audit.timeline import Life
 from fencepost.pipeline.audit.traced_batches import NONE, TracedBatches, batches_of
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.schemas import Place
@@ -36,12 +36,12 @@ _APPENDED: Final = (
 
 def check(evidence: Evidence) -> Iterator[Violation]:
     """Batches that lie elsewhere, and batches that should not be there at all."""
-    for life in lives(evidence):
+    for life in evidence.lives:
         rows = life.of("Produce")
         error = pc.cast(rows["error"], pa.int64())
         appended = pc.or_(pc.is_null(error), pc.is_in(error, pa.array(_APPENDED, pa.int64())))
         yield from _elsewhere(life, rows.filter(appended))
-    last = last_life(evidence)
+    last = evidence.last_life
     if last is not None and _is_whole(last):
         yield from _left_behind(last, family_of(evidence, last.topic_id).logs)
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from fencepost.broker.events import Kind
 from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.logs import Longs
-from fencepost.pipeline.audit.timeline import FOREVER, Happening, Life, lives
+from fencepost.pipeline.audit.timeline import FOREVER, Happening, Life
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.protocol.errors import ErrorCode
 
@@ -43,7 +43,7 @@ _ANOTHER_LOG: Final = (
 
 def check(evidence: Evidence) -> Iterator[Violation]:
     """Each begin behind the tier, and each refusal, by itself."""
-    for life in lives(evidence):
+    for life in evidence.lives:
         yield from _refused(life)
         for event in life.events:
             if event.kind == Kind.LOG_STARTED_FROM_TIER and event.topic == life.topic:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.evidence import Evidence
-from fencepost.pipeline.audit.timeline import Life, lives
+from fencepost.pipeline.audit.timeline import Life
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.exchanges import CLIENT
 
@@ -46,7 +46,7 @@ class _Answer:
 
 def check(evidence: Evidence) -> Iterator[Violation]:
     """Every answer that is below an earlier one."""
-    for life in lives(evidence):
+    for life in evidence.lives:
         rows = life.answered("ListOffsets")
         is_latest = pc.equal(rows["timestamp"], LATEST)
         rows = rows.filter(pc.and_(is_latest, pc.equal(rows["replica_id"], CLIENT)))

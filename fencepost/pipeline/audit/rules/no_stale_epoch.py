@@ -17,7 +17,7 @@ from fencepost.broker.events import Kind
 from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.logs import Longs
 from fencepost.pipeline.audit.rules.latest_never_back import LATEST
-from fencepost.pipeline.audit.timeline import Life, lives
+from fencepost.pipeline.audit.timeline import Life
 from fencepost.pipeline.audit.traced_batches import batches_of
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.exchanges import CLIENT
@@ -29,7 +29,7 @@ _NONE: Final = -1
 
 def check(evidence: Evidence) -> Iterator[Violation]:
     """Every success under an epoch that the broker knew to be another."""
-    for life in lives(evidence):
+    for life in evidence.lives:
         rows = life.answered("Produce", *_CHECKED)
         if not rows.num_rows:
             continue
