@@ -24,7 +24,8 @@ from fencepost.pipeline.audit.bucket import ACCOUNT, OUT, examine_bucket
 from fencepost.pipeline.audit.evidence import PartitionGround
 from fencepost.pipeline.audit.examine import OF_NONE, Examined, Key, examine
 from fencepost.pipeline.audit.ground import gather
-from fencepost.pipeline.audit.rules import RULES, Rule
+from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.needs import CannotRunError
 from fencepost.pipeline.reading.places import Unreadable
 from fencepost.pipeline.reading.schemas import BATCHES, TRACES, Level

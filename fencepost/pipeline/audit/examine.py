@@ -15,7 +15,8 @@ from fencepost.pipeline.audit.account import Account, Count, Failure, History
 from fencepost.pipeline.audit.evidence import Evidence, PartitionGround
 from fencepost.pipeline.audit.holdings import holdings, replicas
 from fencepost.pipeline.audit.logs import Longs
-from fencepost.pipeline.audit.rules import RULES, Rule
+from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.schemas import BATCHES, TRACES
 

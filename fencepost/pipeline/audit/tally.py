@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fencepost.pipeline.audit.rules import Rule
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.reading.schemas import Level
 
 if TYPE_CHECKING:

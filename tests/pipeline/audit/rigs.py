@@ -15,21 +15,14 @@ from confluent_kafka import Producer
 from fencepost.pipeline.audit import ground
 from fencepost.pipeline.audit.evidence import PartitionGround
 from fencepost.pipeline.audit.examine import Key, examine
+from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.scan import Checks, scan_folder
 from fencepost.pipeline.reading.trace_lines import read_directory
 from tests.durability.served import Served
 from tests.harness.control import Control, Json
 
-LOG_RULES: Final = (
-    "crc-and-structure",
-    "torn-tail",
-    "contiguous-offsets",
-    "monotonic-epochs",
-    "replicas-agree",
-    "tier-and-log",
-    "true-indexes",
-)
+LOG_RULES: Final = tuple(name for name, rule in RULES.items() if not rule.needs_trace)
 SMALL: Final = {"index.interval.bytes": "200"}
 TIERED: Final = {**SMALL, "remote.storage.enable": "true"}
 _NEVER: Final = str(3_600_000)

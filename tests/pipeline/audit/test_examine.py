@@ -12,7 +12,7 @@ from fencepost.pipeline.audit.account import from_json, to_json
 from fencepost.pipeline.audit.bucket import ACCOUNT, OUT, examine_bucket
 from fencepost.pipeline.audit.evidence import Evidence, PartitionGround
 from fencepost.pipeline.audit.examine import MAX_KEPT, Examined, examine
-from fencepost.pipeline.audit.rules import Rule
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
 from tests.pipeline.audit.accounts import batches, event, traces, violation
 
@@ -29,7 +29,9 @@ class Rules:
         self.add("look", self._look, needs_trace=False)
 
     def add(self, name: str, check: Check, *, needs_trace: bool = False) -> None:
-        self._all[name] = Rule(name=name, about="", source="", needs_trace=needs_trace, check=check)
+        self._all[name] = Rule(
+            name=name, about="", source="", needs_trace=needs_trace, order=1, check=check
+        )
         self._patch.setattr(examining, "RULES", self._all)
 
     def _look(self, evidence: Evidence) -> Iterator[Violation]:

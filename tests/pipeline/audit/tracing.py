@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from fencepost.pipeline.audit.ground import gather
+from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.scan import scan_folder
 from fencepost.pipeline.reading.trace_lines import read_directory
@@ -41,14 +42,7 @@ from tests.harness.cluster import wait_until
 from tests.pipeline.audit.rigs import Rig, followed
 
 TOPIC: Final = "t"
-TRACE_RULES: Final = (
-    "acknowledged-present",
-    "latest-never-back",
-    "no-stale-epoch",
-    "expected-offsets",
-    "committed-offsets",
-    "fetched-share",
-)
+TRACE_RULES: Final = tuple(name for name, rule in RULES.items() if rule.needs_trace)
 LATEST: Final = -1
 _TIMEOUT_S: Final = 60.0
 _LATE: Final = (14, 15, 16)

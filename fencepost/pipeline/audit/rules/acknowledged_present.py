@@ -28,6 +28,7 @@ from fencepost.pipeline.audit.logs import (
     Log,
     family_of,
 )
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.timeline import Life
 from fencepost.pipeline.audit.traced_batches import NONE, TracedBatches, batches_of
 from fencepost.pipeline.audit.violations import Violation
@@ -213,3 +214,13 @@ def _is_in(held: Batches, batches: TracedBatches) -> Flags:
     behind = held.holding(batches.last) != NOWHERE
     found &= np.where(batches.crc == NONE, behind, same)
     return found
+
+
+RULE: Final = Rule(
+    name=NAME,
+    about="No record is missing that was acknowledged to acks=all.",
+    source="Kafka's producer: acks, and its design of replication; KIP-966",
+    needs_trace=True,
+    order=1,
+    check=check,
+)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.logs import NOWHERE, Batches, Log, family_of
 from fencepost.pipeline.audit.register import Register, Written, registers
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.timeline import Life
 from fencepost.pipeline.audit.violations import Violation
 
@@ -129,3 +130,13 @@ def _misfits(life: Life, register: Register, commit: Written, log: Log, message:
         number=commit.number,
         time_ms=commit.time_ms,
     )
+
+
+RULE: Final = Rule(
+    name=NAME,
+    about="Groups are told what they have committed, and it and its epoch fit the log.",
+    source="KIP-320, KIP-211",
+    needs_trace=True,
+    order=5,
+    check=check,
+)

@@ -21,6 +21,7 @@ from fencepost.pipeline.audit.logs import (
     logs_of,
     may_be_compacted,
 )
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.schemas import Place
 
@@ -97,3 +98,13 @@ def _behind(batches: Batches, damaged: list[tuple[int, int]]) -> Flags:
         if later.any():
             found[int(np.argmax(later))] = True
     return found
+
+
+RULE: Final = Rule(
+    name=NAME,
+    about="Each offset of a log follows on the one before, but where compaction was.",
+    source="Kafka's design: logs and their segments",
+    needs_trace=False,
+    order=3,
+    check=check,
+)

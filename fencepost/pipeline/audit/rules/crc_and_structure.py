@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.excuses import may_be_gone, torn
 from fencepost.pipeline.audit.logs import DOUBTFUL, Family, Log, families
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.schemas import Place, Problem
 
@@ -83,3 +84,13 @@ def _violation(
         end_offset=None if last is None else last + 1,
         epoch=row["epoch"],
     )
+
+
+RULE: Final = Rule(
+    name=NAME,
+    about="Every byte of a log and of the tier is part of a batch with the checksum it states.",
+    source="Kafka's message format, version 2",
+    needs_trace=False,
+    order=1,
+    check=check,
+)

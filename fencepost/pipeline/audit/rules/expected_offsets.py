@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from fencepost.broker.events import Kind
 from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.logs import Batches, Log, family_of
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.timeline import Life
 from fencepost.pipeline.audit.traced_batches import NONE, TracedBatches, batches_of
 from fencepost.pipeline.audit.violations import Violation
@@ -137,3 +138,13 @@ def _is_refused(life: Life, rows: pa.Table) -> pa.ChunkedArray:
     configured = {int(text) for text in life.configs.ever(_ERROR_CODE)}
     codes = pa.array([ErrorCode.EXPECTED_OFFSET_MISMATCH, *sorted(configured)], pa.int64())
     return pc.is_in(pc.cast(rows["error"], pa.int64()), codes)
+
+
+RULE: Final = Rule(
+    name=NAME,
+    about="A conditional publish lies at its expected offset, or nowhere.",
+    source="KIP-27",
+    needs_trace=True,
+    order=4,
+    check=check,
+)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from fencepost.broker.events import Kind
 from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.logs import Longs
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.timeline import FOREVER, Happening, Life
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.protocol.errors import ErrorCode
@@ -173,3 +174,13 @@ def _violation(
         number=row["number"],
         time_ms=row["time_ms"],
     )
+
+
+RULE: Final = Rule(
+    name=NAME,
+    about="A follower that begins behind the tier begins where it should, and gets the rest.",
+    source="KIP-1023, KIP-405",
+    needs_trace=True,
+    order=6,
+    check=check,
+)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.timeline import Life
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.exchanges import CLIENT
@@ -118,3 +119,13 @@ def _stale(life: Life, first: _Answer, second: _Answer) -> str | None:
     if reign is None or reign.leader == second.broker:
         return None
     return f"broker {second.broker} was no leader any more, and had not heard of it yet"
+
+
+RULE: Final = Rule(
+    name=NAME,
+    about="Of two answers that are ordered in time the later tells no smaller latest offset.",
+    source="KIP-207",
+    needs_trace=True,
+    order=2,
+    check=check,
+)

@@ -13,6 +13,7 @@ import numpy as np
 from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.excuses import crash
 from fencepost.pipeline.audit.logs import Batches, Flags, Log, Longs, logs_of
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.schemas import Place
 
@@ -106,3 +107,13 @@ def _first_of_each(differs: Flags, *columns: Longs) -> Longs:
     for column in columns:
         begins |= differs & np.append(True, column[1:] != column[:-1])[: len(differs)]
     return np.flatnonzero(begins)
+
+
+RULE: Final = Rule(
+    name=NAME,
+    about="Leader epochs never fall within a log, and are those of the epoch checkpoint.",
+    source="KIP-101, KIP-320",
+    needs_trace=False,
+    order=4,
+    check=check,
+)

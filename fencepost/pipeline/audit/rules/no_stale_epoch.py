@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from fencepost.broker.events import Kind
 from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.logs import Longs
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.rules.latest_never_back import LATEST
 from fencepost.pipeline.audit.timeline import Life
 from fencepost.pipeline.audit.traced_batches import batches_of
@@ -139,3 +140,13 @@ def _violation(life: Life, rows: pa.Table, index: int, asked: int, found: str) -
         number=row["number"],
         time_ms=row["time_ms"],
     )
+
+
+RULE: Final = Rule(
+    name=NAME,
+    about="No request succeeds under another leader epoch than the broker's.",
+    source="KIP-320",
+    needs_trace=True,
+    order=3,
+    check=check,
+)

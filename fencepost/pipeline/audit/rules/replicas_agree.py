@@ -19,6 +19,7 @@ from fencepost.pipeline.audit.comparing import Difference, differences
 from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.excuses import honest_loss
 from fencepost.pipeline.audit.logs import Log, families, may_be_compacted
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.schemas import Place
 
@@ -76,3 +77,13 @@ def _judged(
         end_offset=difference.end,
         epoch=epoch,
     )
+
+
+RULE: Final = Rule(
+    name=NAME,
+    about="Replicas have the same batches below their high watermarks, and in one epoch.",
+    source="KIP-101, KIP-279, KIP-320",
+    needs_trace=False,
+    order=5,
+    check=check,
+)

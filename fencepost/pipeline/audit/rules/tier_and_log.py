@@ -22,6 +22,7 @@ from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.excuses import honest_loss, tier_lost
 from fencepost.pipeline.audit.lineage import Copy, copies_of
 from fencepost.pipeline.audit.logs import Family, Log, families, gaps, is_held, may_be_compacted
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.schemas import Place
 
@@ -198,3 +199,13 @@ def _foreign(
 
 def _epoch_at(epochs: Sequence[tuple[int, int]], offset: int) -> int:
     return max((epoch for epoch, start in epochs if start <= offset), default=-1)
+
+
+RULE: Final = Rule(
+    name=NAME,
+    about="The tier and the logs have every record from the log start on, of one lineage.",
+    source="KIP-405, KIP-1023",
+    needs_trace=False,
+    order=6,
+    check=check,
+)

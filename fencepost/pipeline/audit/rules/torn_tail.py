@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.excuses import crash, honest_loss, torn, wiped
 from fencepost.pipeline.audit.logs import DOUBTFUL, Family, Log, families
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.schemas import Place, Problem
 
@@ -118,3 +119,13 @@ def _truncated(evidence: Evidence, log: Log, family: Family, end: int) -> str | 
         if epoch > last and epoch not in own and start < _expected(log)
     ]
     return honest_loss(evidence.traces, last, min(newer)) if newer else None
+
+
+RULE: Final = Rule(
+    name=NAME,
+    about="A log ends with a whole batch, and has what was durable and what was committed.",
+    source="Kafka's recovery point and high watermark checkpoints",
+    needs_trace=False,
+    order=2,
+    check=check,
+)

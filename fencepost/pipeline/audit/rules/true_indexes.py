@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit.evidence import Evidence
 from fencepost.pipeline.audit.excuses import crash, may_be_gone
 from fencepost.pipeline.audit.logs import Log, logs_of
+from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.rules.crc_and_structure import is_of_log
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.schemas import Place, Problem
@@ -62,3 +63,13 @@ def _violation(evidence: Evidence, row: dict[str, Any], explanation: str | None)
         segment=row["segment"],
         position=row["position"],
     )
+
+
+RULE: Final = Rule(
+    name=NAME,
+    about="The indexes of a segment say where its batches are, and how late.",
+    source="Kafka's OffsetIndex and TimeIndex",
+    needs_trace=False,
+    order=7,
+    check=check,
+)
