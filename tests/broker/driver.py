@@ -29,6 +29,15 @@ NEWEST: Final = -1
 """As a version: the newest that is served."""
 
 
+def versions(api_name: str, first: int = 0) -> range:
+    """Every version of an API that is served.
+
+    :param first: Those below it are left out.
+    """
+    api = BY_NAME[api_name]
+    return range(max(first, api.min_version), api.max_version + 1)
+
+
 class Asked:
     """A request that was sent, and its answer as soon as there is one."""
 

@@ -19,7 +19,7 @@ from fencepost.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from tests.broker.driver import NEWEST, Driver, Message
+from tests.broker.driver import NEWEST, Driver, Message, versions
 from tests.broker.talk import create, fetch, fetch_request, fetched, from_offset, produce, values
 
 Result = tuple[str, int, ErrorCode, str | None]
@@ -94,7 +94,7 @@ def ongoing(driver: Driver, *asked: tuple[str, Sequence[int]], broker_id: int = 
 # -- moving -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("version", versions("alter_partition_reassignments"))
 def test_a_partition_moves_with_all_that_it_has(version: int) -> None:
     driver = Driver(4)
     create(driver, "t", [(1, 2)])

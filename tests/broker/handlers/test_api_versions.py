@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fencepost.broker.context import Context, Peer
@@ -10,10 +12,10 @@ from fencepost.protocol.apis import APIS, BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.releases import release_ceilings
-from tests.broker.driver import Driver
+from tests.broker.driver import Driver, versions
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", versions("api_versions"))
 def test_every_version_lists_what_is_served(version: int) -> None:
     request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
     answer = Driver(1).ask(1, "api_versions", version, request)
@@ -21,6 +23,14 @@ def test_every_version_lists_what_is_served(version: int) -> None:
     assert [(a.api_key, a.min_version, a.max_version) for a in answer.api_keys] == [
         (api.key, api.advertised_min, api.max_version) for api in APIS
     ]
+
+
+def test_a_new_version_is_tested_because_it_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = BY_NAME["offset_for_leader_epoch"]
+    newer = replace(known, max_version=known.max_version + 1)
+    monkeypatch.setitem(BY_NAME, known.name, newer)
+    assert list(versions(known.name)) == [v for v in range(99) if newer.serves(v)]
+    assert list(versions(known.name, first=newer.max_version)) == [newer.max_version]
 
 
 def test_a_ceiling_is_told_and_leaves_the_others_as_they_are() -> None:
@@ -82,7 +92,7 @@ def test_software_must_look_like_software(name: str, version: str, good: bool) -
 def test_an_unsupported_version_is_told_those_of_this_api() -> None:
     answer = api_versions.refuse(ApiVersionsRequest(), ErrorCode.UNSUPPORTED_VERSION)
     (own,) = answer.api_keys
-    assert (own.api_key, own.min_version, own.max_version) == (18, 0, 4)
+    assert (own.api_key, own.min_version, own.max_version) == (18, 0, max(versions("api_versions")))
     assert api_versions.refuse(ApiVersionsRequest(), ErrorCode.INVALID_REQUEST).api_keys == ()
 
 

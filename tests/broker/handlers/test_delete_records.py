@@ -11,7 +11,7 @@ from fencepost.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.broker.driver import Asked, Driver
+from tests.broker.driver import Asked, Driver, versions
 from tests.broker.talk import create, fetch, list_offset, produce, values
 
 EARLIEST = -2
@@ -55,7 +55,7 @@ def five_records(driver: Driver, topic: str) -> None:
         produce(driver, topic, b"%d" % n)
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("version", versions("delete_records"))
 def test_records_before_the_offset_are_gone_on_every_replica(version: int) -> None:
     driver = Driver(3)
     create(driver, "t", [(1, 2, 3)])

@@ -12,7 +12,7 @@ from fencepost.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from tests.broker.driver import Driver
+from tests.broker.driver import Driver, versions
 
 
 def describe(
@@ -33,7 +33,7 @@ def describe(
     return response
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("version", versions("describe_cluster"))
 def test_every_broker_with_its_advertised_address(version: int) -> None:
     driver = Driver(3, {"broker.rack": "r1"})
     answer = describe(driver, version)

@@ -11,7 +11,7 @@ from fencepost.protocol.messages.describe_quorum import (
     PartitionData,
     TopicData,
 )
-from tests.broker.driver import Driver
+from tests.broker.driver import Driver, versions
 from tests.broker.talk import create
 
 
@@ -32,7 +32,7 @@ def describe(
     return response
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("version", versions("describe_quorum"))
 def test_the_controller_leads_and_the_other_brokers_observe(version: int) -> None:
     driver = Driver(3)
     answer = describe(driver, ("__cluster_metadata", (0,)), version=version)

@@ -11,7 +11,7 @@ from fencepost.broker import steering
 from fencepost.broker.fence import Fence
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from tests.broker.driver import NEWEST, Driver, Message
+from tests.broker.driver import NEWEST, Driver, Message, versions
 from tests.broker.talk import create, produce
 
 Result = tuple[str, int, ErrorCode, str | None]
@@ -65,7 +65,7 @@ def results(response: Message) -> list[Result]:
     ]
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("version", versions("elect_leaders"))
 def test_the_preferred_replica_leads_again(version: int) -> None:
     driver = Driver(3)
     create(driver, "t", [(1, 2, 3), (2, 3, 1)])

@@ -36,7 +36,7 @@ from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from fencepost.protocol.messages.join_group import JoinGroupRequest
 from fencepost.protocol.messages.list_groups import ListGroupsRequest
 from fencepost.protocol.records import iter_headers, iter_records
-from tests.broker.driver import Driver, Message
+from tests.broker.driver import Driver, Message, versions
 from tests.broker.groups.scripts import (
     commit,
     delete,
@@ -318,7 +318,7 @@ def test_before_version_1_the_session_timeout_is_the_rebalance_timeout() -> None
     assert group.members[member].rebalance_timeout_ms == 3000
 
 
-@pytest.mark.parametrize("version", range(10))
+@pytest.mark.parametrize("version", versions("join_group"))
 def test_from_version_4_a_member_has_to_come_back_with_its_id(version: int) -> None:
     driver, leader = cluster(1)
     answer = ask(driver, leader, join("g", version=version))
@@ -326,7 +326,7 @@ def test_from_version_4_a_member_has_to_come_back_with_its_id(version: int) -> N
     assert answer.error_code == expected
 
 
-@pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize("version", versions("sync_group"))
 def test_from_version_5_a_sync_names_its_protocol(version: int) -> None:
     driver, leader = cluster(1)
     member = enter(driver, leader)

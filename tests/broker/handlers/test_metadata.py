@@ -15,7 +15,7 @@ from fencepost.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from tests.broker.driver import Driver
+from tests.broker.driver import Driver, versions
 from tests.broker.talk import create
 
 
@@ -42,7 +42,7 @@ def ask(
     return response
 
 
-@pytest.mark.parametrize("version", range(14))
+@pytest.mark.parametrize("version", versions("metadata"))
 def test_every_version_tells_brokers_topics_and_leaders(version: int) -> None:
     driver = Driver(3)
     topic_id = create(driver, "t", [(2, 3), (3, 1)])
@@ -156,7 +156,7 @@ def told(driver: Driver, topic: str, version: int, broker_id: int = 1) -> Told:
     return (ErrorCode(p.error_code), p.leader_id, *nodes)
 
 
-@pytest.mark.parametrize("version", range(1, 14))
+@pytest.mark.parametrize("version", versions("metadata", first=1))
 def test_replicas_of_a_dead_broker_are_offline_from_v5(version: int) -> None:
     driver = Driver(3)
     create(driver, "t", [(3, 1, 2)])

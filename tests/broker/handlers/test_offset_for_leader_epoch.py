@@ -11,7 +11,7 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.broker.driver import Driver
+from tests.broker.driver import Driver, versions
 from tests.broker.talk import create, produce
 
 
@@ -74,7 +74,7 @@ def test_the_current_epoch_ends_at_the_log_end_committed_or_not() -> None:
     assert place(driver, 0) == (0, 1)
 
 
-@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("version", versions("offset_for_leader_epoch"))
 @pytest.mark.parametrize(
     ("current", "code"),
     [

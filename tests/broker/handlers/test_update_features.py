@@ -8,14 +8,16 @@ import pytest
 
 from fencepost.broker import steering
 from fencepost.broker.cluster import Conformance
-from fencepost.broker.features import METADATA_VERSION, UpgradeType
+from fencepost.broker.features import METADATA_VERSION, PENDING_UPLOAD, Level, UpgradeType
 from fencepost.broker.fence import Fence
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from tests.broker.driver import NEWEST, Driver, Message
+from tests.broker.driver import NEWEST, Driver, Message, versions
 
+LOWEST: Final = min(Level)
+HIGHEST: Final = max(Level)
 FAILED: Final = (
     "The update failed for all features since the following feature had an error: "
     "Invalid update version {} for feature {}. {}"
@@ -62,19 +64,19 @@ def list_offsets(driver: Driver, broker_id: int = 1) -> int:
     return next(int(k.max_version) for k in keys if k.api_key == BY_NAME["list_offsets"].key)
 
 
-@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("version", versions("api_versions", first=3))
 def test_what_is_supported_and_finalized_is_told(version: int) -> None:
     answer = told(Driver(1), version=version)
     (supported,), (finalized,) = answer.supported_features, answer.finalized_features
     assert (supported.name, supported.min_version, supported.max_version) == (
         METADATA_VERSION,
-        7,
-        30,
+        LOWEST,
+        HIGHEST,
     )
     assert (finalized.name, finalized.min_version_level, finalized.max_version_level) == (
         METADATA_VERSION,
-        30,
-        30,
+        HIGHEST,
+        HIGHEST,
     )
 
 
@@ -91,22 +93,22 @@ def test_a_broker_that_heard_nothing_of_it_goes_on_as_before() -> None:
     driver = Driver(2)
     steering.isolate(driver.cluster, 2, from_controller=True, fence=Fence.NEVER)
     lower(driver)
-    assert (level(driver, 2), list_offsets(driver, 2)) == (30, 11)
-    assert update(driver, (METADATA_VERSION, 30, 1), broker_id=2).error_code == (
+    assert (level(driver, 2), list_offsets(driver, 2)) == (HIGHEST, 11)
+    assert update(driver, (METADATA_VERSION, HIGHEST, 1), broker_id=2).error_code == (
         ErrorCode.REQUEST_TIMED_OUT
     )
     steering.rejoin(driver.cluster, 2)
     assert (level(driver, 2), list_offsets(driver, 2)) == (28, 10)
 
 
-def test_list_offsets_goes_as_far_as_the_level_lets_it() -> None:
+@pytest.mark.parametrize("asked", Level)
+def test_list_offsets_goes_as_far_as_the_level_lets_it(asked: Level) -> None:
     driver = Driver(2)
-    found = []
-    for asked in (29, 28, 7):
-        lower(driver, asked)
-        found.append(list_offsets(driver, 2))
-    assert update(driver, (METADATA_VERSION, 29, 1)).error_code == ErrorCode.NONE
-    assert [*found, list_offsets(driver, 2)] == [11, 10, 10, 11]
+    lower(driver, asked)
+    assert (level(driver, 1), level(driver, 2)) == (asked, asked)
+    assert list_offsets(driver, 2) == (11 if asked >= PENDING_UPLOAD else 10)
+    assert update(driver, (METADATA_VERSION, HIGHEST, 1)).error_code == ErrorCode.NONE
+    assert (level(driver, 2), list_offsets(driver, 2)) == (HIGHEST, 11)
     assert driver.cluster.network.version(2, BY_NAME["list_offsets"]) == 11
 
 
@@ -128,14 +130,14 @@ def test_reset_goes_back_to_the_first_levels() -> None:
     driver = Driver(1)
     lower(driver)
     driver.cluster.reset()
-    assert (level(driver), list_offsets(driver)) == (30, 11)
+    assert (level(driver), list_offsets(driver)) == (HIGHEST, 11)
 
 
-@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize("version", versions("update_features"))
 def test_a_level_that_is_there_already_is_no_change(version: int) -> None:
     driver = Driver(1)
     before = driver.cluster.controller.image
-    answer = update(driver, (METADATA_VERSION, 30, 1), version=version)
+    answer = update(driver, (METADATA_VERSION, HIGHEST, 1), version=version)
     assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
     results = [(r.feature, r.error_code, r.error_message) for r in answer.results]
     assert results == ([(METADATA_VERSION, 0, "NONE")] if version < 2 else [])
@@ -147,10 +149,10 @@ def test_validation_alone_changes_nothing() -> None:
     good, bad = (METADATA_VERSION, 28, 3), (METADATA_VERSION, 28, 2)
     assert update(driver, good, validate_only=True).error_code == ErrorCode.NONE
     assert update(driver, bad, validate_only=True).error_code == ErrorCode.INVALID_UPDATE_VERSION
-    assert level(driver) == 30
+    assert level(driver) == HIGHEST
 
 
-@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize("version", versions("update_features"))
 def test_one_that_cannot_be_refuses_them_all(version: int) -> None:
     driver = Driver(1)
     for asked in (
@@ -161,7 +163,7 @@ def test_one_that_cannot_be_refuses_them_all(version: int) -> None:
         assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
         assert "an error: Invalid update version" in answer.error_message
         assert not answer.results
-    assert level(driver) == 30
+    assert level(driver) == HIGHEST
 
 
 def test_a_feature_that_nobody_knows_is_refused_in_kafkas_words() -> None:
@@ -195,4 +197,4 @@ def test_what_kafka_does_not_lower_is_not_lowered_where_kafka_is_to_be_followed(
     assert answer.error_message.endswith(
         "Unsafe metadata downgrade is not supported in this version."
     )
-    assert level(driver) == 30
+    assert level(driver) == HIGHEST
