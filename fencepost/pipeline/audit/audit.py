@@ -9,8 +9,9 @@ concern all. What comes back is small: what was found, and an account of each pa
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -42,6 +43,10 @@ _Bucket: TypeAlias = Callable[[pa.Table], pa.Table]
 _Buckets: TypeAlias = Callable[[pa.Table, pa.Table], pa.Table]
 
 
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """What is to be looked at, and how closely."""
@@ -60,6 +65,8 @@ class Case:
     """Names of `RULES`; none: all."""
     with_histories: bool = False
     """Whether accounts tell how it went over time, which a report draws."""
+    now_ms: int = field(default_factory=_now_ms)
+    """When the audit is begun: what every rule takes for the present, wherever it runs."""
 
     @property
     def followed(self) -> tuple[Rule, ...]:
@@ -160,7 +167,7 @@ def _unseen(
     seen = {account.key for account in accounts}
     left = {key: known for key, known in ground.items() if key not in seen}
     traces = None if case.trace is None else TRACES.empty_table()
-    return list(examine(BATCHES.empty_table(), traces, left, rules=case.rules))
+    return list(examine(BATCHES.empty_table(), traces, left, now_ms=case.now_ms, rules=case.rules))
 
 
 def _run(spark: SparkSession, case: Case, ground: Mapping[Key, PartitionGround]) -> pa.Table:
@@ -173,7 +180,7 @@ def _run(spark: SparkSession, case: Case, ground: Mapping[Key, PartitionGround])
 
     buckets = min(len(ground), MAX_BUCKETS)
     schema = from_arrow_schema(OUT)
-    one, both = _functions(ground, case)
+    one, both = bucket_functions(ground, case)
     try:
         batches = _batches(spark, case, buckets).groupBy(_BUCKET)
         if case.trace is None:
@@ -187,15 +194,19 @@ def _run(spark: SparkSession, case: Case, ground: Mapping[Key, PartitionGround])
         raise CannotRunError(f"the job failed: {_why(error)}") from error
 
 
-def _functions(ground: Mapping[Key, PartitionGround], case: Case) -> tuple[_Bucket, _Buckets]:
-    """What Spark calls with a bucket: its batches, or these and its traces."""
-    rules, with_history = case.rules, case.with_histories
+def bucket_functions(ground: Mapping[Key, PartitionGround], case: Case) -> tuple[_Bucket, _Buckets]:
+    """What Spark calls with a bucket, on executors: its batches, or these and its traces."""
+    rules, now_ms, with_history = case.rules, case.now_ms, case.with_histories
 
     def both(traces: pa.Table, batches: pa.Table) -> pa.Table:
-        return examine_bucket(batches, traces, ground, rules, with_history=with_history)
+        return examine_bucket(
+            batches, traces, ground, rules, now_ms=now_ms, with_history=with_history
+        )
 
     def one(batches: pa.Table) -> pa.Table:
-        return examine_bucket(batches, None, ground, rules, with_history=with_history)
+        return examine_bucket(
+            batches, None, ground, rules, now_ms=now_ms, with_history=with_history
+        )
 
     return one, both
 

@@ -21,16 +21,20 @@ def examine_bucket(
     ground: Mapping[Key, PartitionGround],
     rules: tuple[str, ...],
     *,
+    now_ms: int,
     with_history: bool,
 ) -> pa.Table:
     """What an executor finds in some partitions.
 
     :param ground: Of these and of others.
+    :param now_ms: When the audit was begun.
     :returns: `OUT`.
     """
     own = {key: ground[key] for key in keys(batches, traces) if key in ground}
     parts = []
-    for each in examine(batches, traces, own, rules=rules, with_history=with_history):
+    for each in examine(
+        batches, traces, own, now_ms=now_ms, rules=rules, with_history=with_history
+    ):
         found = violations.table(list(each.violations))
         none = pa.nulls(found.num_rows, pa.binary())
         parts.append(found.append_column(OUT.field(ACCOUNT), none))

@@ -70,6 +70,9 @@ class Evidence:
 
     topic: str
     partition: int
+    now_ms: int
+    """When the audit was begun, by the clock of where it was: what was written later is newer. No
+    rule reads a clock, as executors have many and start at many times."""
     ground: PartitionGround
     batches: pa.Table
     """`BATCHES`, by place, broker, segment and position."""

@@ -45,6 +45,7 @@ def examine(
     traces: pa.Table | None,
     ground: Mapping[Key, PartitionGround],
     *,
+    now_ms: int,
     rules: Collection[str] = (),
     with_history: bool = False,
 ) -> Iterator[Examined]:
@@ -55,6 +56,7 @@ def examine(
     :param batches: `BATCHES` of any partitions, in any order.
     :param traces: `TRACES` of any partitions and of none, in any order; None without a trace.
     :param ground: What is known of partitions besides; each of them is examined.
+    :param now_ms: When the audit was begun.
     :param rules: Names of `RULES`; none: all that can be followed.
     :param with_history: Whether accounts tell how it went over time.
     """
@@ -71,6 +73,7 @@ def examine(
         evidence = Evidence(
             topic=key[0],
             partition=key[1],
+            now_ms=now_ms,
             ground=ground.get(key, _NO_GROUND),
             batches=held.get(key, BATCHES.empty_table()),
             traces=None if of_none is None else _with_events(own, of_none, key[0]),

@@ -20,6 +20,8 @@ from fencepost.pipeline.reading.trace_lines import read_directory
 from tests.harness.recorded import Recorded
 
 START_MS: Final = 1_700_000_000_000
+NOW_MS: Final = START_MS + 3_600_000
+"""When audits of rows are begun."""
 
 
 def batches(*rows: Mapping[str, object]) -> pa.Table:
@@ -93,7 +95,8 @@ def examined(recorded: Recorded, *, topics: Sequence[str] = ()) -> Findings:
     )
     rows = scan_folder(recorded.data, remote=recorded.tier, checks=Checks.RECORDS)
     ground = gather(recorded.data, remote=recorded.tier)
-    found = list(examine(rows, read_directory(str(recorded.trace)), ground, with_history=True))
+    trace = read_directory(str(recorded.trace))
+    found = list(examine(rows, trace, ground, now_ms=case.now_ms, with_history=True))
     return findings(
         [each.account for each in found], [v for each in found for v in each.violations], case=case
     )

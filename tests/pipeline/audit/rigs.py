@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -184,7 +185,8 @@ def followed(
 ) -> list[Violation]:
     """What some rules find, each of which is followed to its end."""
     found: list[Violation] = []
-    for examined in examine(rows, traces, known, rules=rules):
+    now_ms = time.time_ns() // 1_000_000
+    for examined in examine(rows, traces, known, rules=rules, now_ms=now_ms):
         assert not examined.account.failures, examined.account.failures
         found += examined.violations
     return found

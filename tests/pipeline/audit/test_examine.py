@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
 from fencepost.pipeline.audit import examine as examining
 from fencepost.pipeline.audit.account import from_json, to_json
+from fencepost.pipeline.audit.audit import Case, bucket_functions
 from fencepost.pipeline.audit.bucket import ACCOUNT, OUT, examine_bucket
 from fencepost.pipeline.audit.evidence import Evidence, PartitionGround
 from fencepost.pipeline.audit.examine import MAX_KEPT, Examined, examine
 from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
-from tests.pipeline.audit.accounts import batches, event, traces, violation
+from tests.pipeline.audit.accounts import NOW_MS, batches, event, traces, violation
 
 Check = Callable[[Evidence], Iterator[Violation]]
 
@@ -49,7 +53,7 @@ def run(
     trace: pa.Table | None = None,
     ground: dict[tuple[str, int], PartitionGround] | None = None,
 ) -> list[Examined]:
-    return list(examine(rows, trace, ground or {}))
+    return list(examine(rows, trace, ground or {}, now_ms=NOW_MS))
 
 
 def test_batches_come_by_place_broker_segment_and_position(rules: Rules) -> None:
@@ -118,9 +122,31 @@ def test_without_a_trace_no_rule_is_asked_that_needs_one(rules: Rules) -> None:
     ]
 
 
+def test_every_rule_is_shown_when_the_audit_was_begun(rules: Rules) -> None:
+    examine_bucket(batches({}, {"partition": 1}), None, {}, (), now_ms=7, with_history=False)
+    assert [each.now_ms for each in rules.seen] == [7, 7]
+
+
+def test_what_executors_are_sent_has_the_time_that_the_case_fixed(rules: Rules) -> None:
+    case = Case(directory="/logs", now_ms=7)
+    for function, tables in zip(
+        bucket_functions({}, case), ((batches({}),), (traces(), batches({}))), strict=True
+    ):
+        sent = cloudpickle.loads(cloudpickle.dumps(function))  # type: ignore[no-untyped-call]
+        sent(*tables)
+    assert [each.now_ms for each in rules.seen] == [7, 7]
+
+
+def test_an_audit_is_begun_when_its_case_is_made() -> None:
+    before = time.time_ns() // 1_000_000
+    case = Case(directory="/logs")
+    assert before <= case.now_ms <= time.time_ns() // 1_000_000
+    assert replace(case, topics=("t",)).now_ms == case.now_ms
+
+
 def test_only_rules_that_are_asked_for(rules: Rules) -> None:
     rules.add("other", lambda _: iter([violation()]))
-    (found,) = examine(batches({}), None, {}, rules=("other",))
+    (found,) = examine(batches({}), None, {}, rules=("other",), now_ms=NOW_MS)
     assert [each.rule for each in found.account.counts] == ["other"]
     assert not rules.seen
 
@@ -189,11 +215,11 @@ def test_a_bucket_answers_findings_and_accounts(rules: Rules) -> None:
     rules.add("finds", lambda each: iter([violation(each.partition)] * each.partition))
     rows = batches({"partition": 1}, {"partition": 2})
     elsewhere = {("orders", 7): PartitionGround()}
-    answer = examine_bucket(rows, None, elsewhere, (), with_history=False)
+    answer = examine_bucket(rows, None, elsewhere, (), now_ms=NOW_MS, with_history=False)
     assert answer.schema == OUT
     told = answer.filter(answer[ACCOUNT].is_valid())
     assert [from_json(each.as_py()).partition for each in told[ACCOUNT]] == [1, 2]
     rest = answer.filter(answer[ACCOUNT].is_null())
     assert rest["partition"].to_pylist() == [1, 2, 2]
-    nothing = examine_bucket(batches(), None, elsewhere, (), with_history=False)
+    nothing = examine_bucket(batches(), None, elsewhere, (), now_ms=NOW_MS, with_history=False)
     assert (nothing.schema, nothing.num_rows) == (OUT, 0)

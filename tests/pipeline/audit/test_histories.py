@@ -8,7 +8,7 @@ from fencepost.pipeline.audit.account import MAX_MARKS, MAX_POINTS
 from fencepost.pipeline.audit.evidence import PartitionGround
 from fencepost.pipeline.audit.examine import examine
 from fencepost.pipeline.audit.histories import from_batches, from_traces, thinned
-from tests.pipeline.audit.accounts import START_MS, batches, event, traces
+from tests.pipeline.audit.accounts import NOW_MS, START_MS, batches, event, traces
 
 
 def span(base: int, count: int) -> dict[str, object]:
@@ -128,7 +128,7 @@ def test_without_a_trace_batches_tell() -> None:
 
 def test_the_replica_that_goes_furthest_tells() -> None:
     rows = batches({"broker": 1}, {"broker": 2}, {"broker": 2, "base_offset": 10})
-    (found,) = examine(rows, None, {}, rules=("torn-tail",), with_history=True)
+    (found,) = examine(rows, None, {}, rules=("torn-tail",), now_ms=NOW_MS, with_history=True)
     assert found.account.history is not None
     assert found.account.history.log_end.values == (10, 20)
 
@@ -138,5 +138,7 @@ def test_nothing_tells_of_nothing() -> None:
     assert empty.log_end.times == ()
     assert empty.lag == ()
     ground = {("orders", 0): PartitionGround()}
-    (found,) = examine(batches(), None, ground, rules=("torn-tail",), with_history=True)
+    (found,) = examine(
+        batches(), None, ground, rules=("torn-tail",), now_ms=NOW_MS, with_history=True
+    )
     assert found.account.history is None

@@ -18,6 +18,7 @@ from fencepost.pipeline.audit.evidence import (
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.reading.schemas import BATCHES, TRACES
+from tests.pipeline.audit.accounts import NOW_MS
 from tests.pipeline.audit.log_rows import (
     Row,
     batch,
@@ -58,6 +59,7 @@ def judge(
             compacted=compacted,
         ),
         batches=pa.Table.from_pylist(list(rows), schema=BATCHES),
+        now_ms=NOW_MS,
         traces=None if trace is None else pa.Table.from_pylist(list(trace), schema=TRACES),
     )
     return [each for name in LOG_RULES for each in RULES[name].check(evidence)]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from fencepost.pipeline.audit.evidence import Evidence, PartitionGround
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.reading.schemas import BATCHES, TRACES
+from tests.pipeline.audit.accounts import NOW_MS
 from tests.pipeline.audit.log_rows import Row as LogRow
 
 Row = dict[str, Any]
@@ -41,6 +42,7 @@ def evidence(
         }
         told.append({**own, **row})
     return Evidence(
+        now_ms=NOW_MS,
         topic="t",
         partition=0,
         ground=ground or PartitionGround(),
