@@ -10,7 +10,7 @@ from fencepost.broker.faults.rules import (
     StaleMetadata,
     Throttle,
 )
-from fencepost.broker.faults.shapes import GROUPS, THROTTLED_SINCE, TOPICS, TRANSACTIONAL_IDS
+from fencepost.broker.faults.shapes import GROUPS, TOPICS, TRANSACTIONAL_IDS, throttled_since
 from fencepost.broker.refusals import ControllerError
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
@@ -82,8 +82,8 @@ def _action_problems(rule: Rule, action: Action) -> Iterator[str]:
 
 
 def _throttle_problems(rule: Rule) -> Iterator[str]:
-    api, since = rule.api, THROTTLED_SINCE.get(rule.api.name, 0)
-    if since > api.max_version:
+    api, since = rule.api, throttled_since(rule.api)
+    if since is None:
         yield f"action: throttle: answers to {api.title} have no throttle_time_ms"
     elif rule.versions is not None and not any(
         version in rule.versions for version in range(since, api.max_version + 1)

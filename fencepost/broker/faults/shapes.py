@@ -5,8 +5,12 @@ fields are those of the message classes.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeAlias
+
+from fencepost.protocol.apis import Api
+from fencepost.protocol.codec.schema import message_shape
 
 FieldName: TypeAlias = str
 
@@ -53,7 +57,7 @@ class KeysShape:
     """The ``key_type`` that such a key has; None where there is no other type."""
 
 
-EVERY_VERSION: Final = 1 << 15
+_EVERY_VERSION: Final = 1 << 15
 _PRODUCE: Final = TopicsShape(
     asked=("topic_data",),
     partitions="partition_data",
@@ -122,7 +126,7 @@ TOPICS: Final = MappingProxyType(
         "describe_producers": TopicsShape(partitions="partition_indexes", index=None),
         "describe_quorum": TopicsShape(name="topic_name"),
         "describe_topic_partitions": TopicsShape(
-            partitions=None, whole=True, none_below=EVERY_VERSION
+            partitions=None, whole=True, none_below=_EVERY_VERSION
         ),
     }
 )
@@ -158,13 +162,12 @@ TRANSACTIONAL_IDS: Final = MappingProxyType(
 )
 """By API name; the others name no transactional id."""
 
-_SINCE_1: Final = ("find_coordinator", "heartbeat", "leave_group", "sync_group", "describe_groups")
-THROTTLED_SINCE: Final = MappingProxyType(
-    {
-        **dict.fromkeys((*_SINCE_1, "list_groups", "api_versions"), 1),
-        **dict.fromkeys(("list_offsets", "join_group"), 2),
-        **dict.fromkeys(("metadata", "offset_commit", "offset_fetch"), 3),
-        "describe_quorum": EVERY_VERSION,
-    }
-)
-"""The first version whose answer has a throttle time, by API name; all versions of the others."""
+
+@cache
+def throttled_since(api: Api) -> int | None:
+    """The first version whose answer has a throttle time; None where no answer has one."""
+    for version in range(api.min_version, api.max_version + 1):
+        fields = message_shape(api.name, "response", version).fields
+        if any(field.name == "throttle_time_ms" for field in fields):
+            return version
+    return None

@@ -13,11 +13,11 @@ from fencepost.broker.faults.checks import require_sense
 from fencepost.broker.faults.rules import Drop, Rule
 from fencepost.broker.faults.shapes import (
     GROUPS,
-    THROTTLED_SINCE,
     TOPICS,
     TRANSACTIONAL_IDS,
     KeysShape,
     TopicsShape,
+    throttled_since,
 )
 from fencepost.broker.refusals import ControllerError
 from fencepost.protocol.apis import APIS, BY_NAME, Api
@@ -64,11 +64,19 @@ def leaves(kio_class: Any) -> Iterator[tuple[object, str]]:  # noqa: ANN401  # a
 
 
 @EVERY_API
-def test_answers_have_a_throttle_time_since_the_version_that_the_table_says(api: Api) -> None:
-    since = THROTTLED_SINCE.get(api.name, 0)
+def test_answers_have_a_throttle_time_from_one_version_on(api: Api) -> None:
+    since = throttled_since(api)
     for version in range(api.min_version, api.max_version + 1):
         has = "throttle_time_ms" in names([message_shape(api.name, "response", version)])
-        assert has == (version >= since), version
+        assert has == (since is not None and version >= since), version
+
+
+@pytest.mark.parametrize(
+    ("name", "since"),
+    [("fetch", 4), ("list_offsets", 2), ("metadata", 3), ("describe_quorum", None)],
+)
+def test_the_first_version_with_a_throttle_time(name: str, since: int | None) -> None:
+    assert throttled_since(BY_NAME[name]) == since
 
 
 # -- every API that names something is there ----------------------------------------------------
