@@ -33,10 +33,8 @@ class TopicsShape:
     """Of a topic in the answer; None where it tells of topics alone."""
     answered_index: FieldName = "partition_index"
     """Of a partition there."""
-    answered_topic: FieldName | None = None
-    """Of a topic in the answer, where it is another one than ``name``."""
     whole: bool = False
-    """Whether null (or nothing, as ``none_is_whole`` says) asks for all topics, and so for each."""
+    """Whether null (or nothing, as ``none_below`` says) asks for all topics, and so for each."""
     none_below: int = 0
     """Below this version no topics at all ask for all."""
     resources: bool = False

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, is_dataclass
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from kio.schema.types import GroupId, TopicName, TransactionalId
 
+from fencepost.broker.faults import shapes
 from fencepost.broker.faults.checks import require_sense
 from fencepost.broker.faults.rules import Drop, Rule
 from fencepost.broker.faults.shapes import (
@@ -25,6 +28,8 @@ from fencepost.protocol.codec.schema import Shape, Side, message_shape, split_ty
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from _typeshed import DataclassInstance
 
 EVERY_API: Final = pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
 PLACES: Final[tuple[tuple[str, Mapping[str, object], type, str], ...]] = (
@@ -149,3 +154,28 @@ def test_keys_are_where_the_table_says(table: dict[str, KeysShape]) -> None:
         assert (shape.kind is not None) == ("key_type" in requests)
         if shape.answered is not None:
             assert shape.answered in names(versions(name, "response"))
+
+
+@pytest.mark.parametrize(
+    ("model", "tables"),
+    [(TopicsShape, (TOPICS,)), (KeysShape, (GROUPS, TRANSACTIONAL_IDS))],
+    ids=["topics", "keys"],
+)
+def test_every_field_of_a_shape_is_one_that_some_api_needs(
+    model: type[DataclassInstance], tables: tuple[Mapping[str, object], ...]
+) -> None:
+    entries = [entry for table in tables for entry in table.values()]
+    plain = model()
+    for field in fields(model):
+        assert any(getattr(e, field.name) != getattr(plain, field.name) for e in entries), (
+            field.name
+        )
+
+
+def test_every_field_that_is_mentioned_exists() -> None:
+    known = {field.name for model in (TopicsShape, KeysShape) for field in fields(model)}
+    for api in APIS:
+        known |= names(versions(api.name, "request"))
+    mentioned = set(re.findall(r"``(\w+)``", Path(shapes.__file__).read_text("utf-8")))
+    assert mentioned
+    assert mentioned <= known
