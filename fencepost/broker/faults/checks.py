@@ -1,10 +1,14 @@
 """Rules that no request could ever meet, or that say nothing, told in one line."""
 
 from collections.abc import Iterable, Iterator
+from typing import assert_never
 
 from fencepost.broker.faults.rules import (
     Action,
     Corrupt,
+    Delay,
+    Disconnect,
+    Drop,
     Refuse,
     Rule,
     StaleMetadata,
@@ -73,12 +77,17 @@ def _action_problems(rule: Rule, action: Action) -> Iterator[str]:
                 yield f"topic: {title} has no error for one topic, only for all; leave it out"
         case Throttle():
             yield from _throttle_problems(rule)
-        case Corrupt() if name not in ("produce", "fetch"):
-            yield f"action: corrupt is for Produce and Fetch, which bring records; {title} does not"
-        case StaleMetadata() if name != "metadata":
-            yield f"action: stale_metadata is for Metadata, not for {title}"
-        case _:
+        case Corrupt():
+            if name not in ("produce", "fetch"):
+                records = "Produce and Fetch, which bring records"
+                yield f"action: corrupt is for {records}; {title} does not"
+        case StaleMetadata():
+            if name != "metadata":
+                yield f"action: stale_metadata is for Metadata, not for {title}"
+        case Delay() | Disconnect() | Drop():
             pass
+        case _:
+            assert_never(action)
 
 
 def _throttle_problems(rule: Rule) -> Iterator[str]:
