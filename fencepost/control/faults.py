@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar, assert_never
 
 from fencepost.broker.cluster import Cluster
 from fencepost.broker.events import Event, Kind
@@ -27,6 +27,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers.faults import FaultState
 from fencepost.verbs.bodies import FaultAction, FaultBody
 
+_T = TypeVar("_T")
 _VERSIONS: Final = re.compile(r"(?P<one>\d{1,5})|(?P<low>\d{0,5})-(?P<high>\d{0,5})", re.ASCII)
 
 
@@ -113,20 +114,28 @@ async def wait_for_hits(cluster: Cluster, fault: Fault, hits: int) -> Fault:
 
 
 def _read_action(body: FaultAction) -> Action:
-    action: Action
-    if body.error is not None:
-        action = Refuse(find_error(str(body.error)))
-    elif body.delay is not None:
-        action = Delay(body.delay)
-    elif body.disconnect is not None:
-        action = Disconnect(When(body.disconnect))
-    elif body.throttle is not None:
-        action = Throttle(body.throttle)
-    elif body.stale_metadata is not None:
-        action = StaleMetadata(body.stale_metadata)
-    else:
-        action = Drop() if body.drop else Corrupt()
-    return action
+    match body.kind:
+        case "error":
+            return Refuse(find_error(str(_given(body.error))))
+        case "delay":
+            return Delay(_given(body.delay))
+        case "disconnect":
+            return Disconnect(When(_given(body.disconnect)))
+        case "throttle":
+            return Throttle(_given(body.throttle))
+        case "drop":
+            return Drop()
+        case "corrupt":
+            return Corrupt()
+        case "stale_metadata":
+            return StaleMetadata(_given(body.stale_metadata))
+        case _:
+            assert_never(body.kind)
+
+
+def _given(value: _T | None) -> _T:
+    assert value is not None, "the body has checked it"
+    return value
 
 
 def _read_versions(text: str) -> Versions:

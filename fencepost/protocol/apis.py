@@ -4,7 +4,7 @@ One table drives dispatch, ApiVersions, the version check and the support matrix
 is not in it is not advertised and closes the connection that asks for it, as at a real broker.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 
@@ -21,10 +21,13 @@ class Api:
     advertised_min: int
     """What ApiVersions says; lower than ``min_version`` for Produce alone (KAFKA-18659)."""
 
-    @property
-    def title(self) -> str:
-        """Kafka's own name, such as ``ListOffsets``."""
-        return "".join(word.capitalize() for word in self.name.split("_"))
+    title: str = field(init=False, compare=False)
+    """Kafka's own name, such as ``ListOffsets``."""
+
+    def __post_init__(self) -> None:
+        # Once: the title is asked for with every request.
+        title = "".join(word.capitalize() for word in self.name.split("_"))
+        object.__setattr__(self, "title", title)
 
     def is_flexible(self, version: int) -> bool:
         """Whether this version has compact types and tagged fields (KIP-482)."""

@@ -4,7 +4,7 @@ Names are the contract's: fields may be added, none renamed or removed. Offsets 
 high watermarks are exclusive, all others inclusive; times are milliseconds.
 """
 
-from typing import Annotated, Final, Literal, Self, TypeVar
+from typing import Annotated, Final, Literal, Self, TypeAlias, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -228,7 +228,10 @@ class TierFaultBody(Body):
 
 # -- faults -------------------------------------------------------------------------------------
 
-_ACTIONS: Final = "error, delay, disconnect, throttle, drop, corrupt, stale_metadata"
+FaultKind: TypeAlias = Literal[
+    "error", "delay", "disconnect", "throttle", "drop", "corrupt", "stale_metadata"
+]
+"""Each field of `FaultAction`. Whatever reads an action matches this, so that none is forgotten."""
 
 
 class FaultAction(Body):
@@ -255,13 +258,26 @@ class FaultAction(Body):
     @classmethod
     def _read_word(cls, given: object) -> object:
         """``"drop"`` says the same as ``{"drop": true}``."""
-        return {given: True} if given in ("drop", "corrupt") else given
+        return {given: True} if given in cls.words() else given
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if len(self.model_fields_set) != 1 or None in self.model_dump(exclude_unset=True).values():
-            raise ValueError(f"name exactly one action of {_ACTIONS}")
+            kinds = ", ".join(type(self).model_fields)
+            raise ValueError(f"name exactly one action of {kinds}")
         return self
+
+    @classmethod
+    def words(cls) -> tuple[str, ...]:
+        """The kinds that have no value but true, and so may be given by name alone."""
+        flag = Literal[True] | None
+        return tuple(name for name, field in cls.model_fields.items() if field.annotation == flag)
+
+    @property
+    def kind(self) -> FaultKind:
+        """The one that is given."""
+        (kind,) = self.model_fields_set
+        return cast(FaultKind, kind)
 
 
 class FaultBody(Body):

@@ -17,7 +17,7 @@ class Element extends Node {
   prepend(...children) { this.children.unshift(...children); }
   replaceChildren(...children) { this.children = children; this.keepValue(); }
   keepValue() {
-    if (this.id === "topic" && !this.options.some((o) => o.value === this.value))
+    if (this.tag === "select" && !this.options.some((o) => o.value === this.value))
       this.value = this.options[0]?.value ?? "";
   }
   get options() { return this.children; }
@@ -32,7 +32,6 @@ class Element extends Node {
 const elements = {};
 for (const [, tag, id] of page.matchAll(/<(\w+)[^>]* id="([^"]+)"/g))
   elements[id] = Object.assign(new Element(tag), { id });
-elements["fault-kind"].value = "error";
 const listeners = {};
 class EventSource {
   constructor(path) { this.path = path; setTimeout(() => this.onopen(), 0); }

@@ -6,12 +6,14 @@ import asyncio
 import json
 import re
 import shutil
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from fencepost.broker.events import Kind
+from fencepost.verbs.bodies import FaultAction
 from tests.control.served import Json, ok, produce
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 DRIVER: Final = Path(__file__).with_name("page_driver.mjs")
 NODE: Final = shutil.which("node")
+VALUES: Final = {"error": "NOT_LEADER_OR_FOLLOWER", "disconnect": "after"}
+"""What is typed for an action that takes no number."""
 needs_node = pytest.mark.skipif(NODE is None, reason="the page's script runs in Node")
 
 
@@ -114,6 +118,30 @@ async def test_faults_are_set_and_removed(server: Server, control: httpx.AsyncCl
         ("wait", "problem", "Fetsch"),
     )
     assert shown["problem"].startswith("INVALID_REQUEST")
+
+
+@needs_node
+async def test_every_kind_of_fault_is_offered_and_can_be_set(control: httpx.AsyncClient) -> None:
+    kinds = list(FaultAction.model_fields)
+    steps: list[tuple[str, ...]] = []
+    for kind in kinds:
+        value = "" if kind in FaultAction.words() else VALUES.get(kind, "5")
+        steps += [
+            ("type", "fault-api", "Metadata" if kind == "stale_metadata" else "Fetch"),
+            ("type", "fault-kind", kind),
+            ("type", "fault-value", value),
+            ("click", "fault-add"),
+            ("wait", "faults", f'{{"{kind}":'),
+        ]
+    shown = await browse(control, *steps)
+    assert shown["fault-kind"].split() == kinds
+    assert shown["problem"] == ""
+
+
+async def test_the_page_names_no_kind_of_fault_by_hand() -> None:
+    source = files("fencepost.control").joinpath("page.html").read_text("utf-8")
+    for kind in FaultAction.model_fields:
+        assert not re.search(rf"[\"'>]{kind}[\"'<]", source), kind
 
 
 @needs_node

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from fencepost.broker.scheduler import ManualClock
 from fencepost.control.views import cluster_state, partition_state
-from tests.control.served import make_cluster, ok, produce, refused, sockets
+from fencepost.protocol.messages.api_versions import ApiVersionsRequest
+from tests.control.served import kafka, make_cluster, ok, produce, refused, sockets
 
 if TYPE_CHECKING:
     import httpx
@@ -40,6 +41,17 @@ async def test_the_cluster(server: Server, control: httpx.AsyncClient) -> None:
     assert state["clock"]["mode"] == "real"
     now_ms = server.clock.now_ms()
     assert now_ms - 10_000 < state["clock"]["now_ms"] <= now_ms
+
+
+async def test_features_are_those_that_api_versions_answers(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
+    async with kafka(server, 1) as client:
+        answer = await client.ask("api_versions", 4, request)
+    finalized = {each.name: each.max_version_level for each in answer.finalized_features}
+    assert finalized
+    assert (await ok(control, "GET", "/v1/cluster"))["features"] == finalized
 
 
 def test_a_manual_clock_and_brokers_that_advertise_nothing() -> None:

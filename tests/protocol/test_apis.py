@@ -49,6 +49,10 @@ def test_titles_are_kafkas_names() -> None:
     assert BY_NAME["offset_for_leader_epoch"].title == "OffsetForLeaderEpoch"
 
 
+def test_a_title_is_made_once() -> None:
+    assert [api.name for api in APIS if api.title is not api.title] == []
+
+
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
 def test_every_api_has_a_handler(api: Api) -> None:
     handler = import_module(f"fencepost.broker.handlers.{api.name}")

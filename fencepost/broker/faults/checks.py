@@ -1,16 +1,20 @@
 """Rules that no request could ever meet, or that say nothing, told in one line."""
 
 from collections.abc import Iterable, Iterator
+from typing import assert_never
 
 from fencepost.broker.faults.rules import (
     Action,
     Corrupt,
+    Delay,
+    Disconnect,
+    Drop,
     Refuse,
     Rule,
     StaleMetadata,
     Throttle,
 )
-from fencepost.broker.faults.shapes import GROUPS, THROTTLED_SINCE, TOPICS, TRANSACTIONAL_IDS
+from fencepost.broker.faults.shapes import GROUPS, TOPICS, TRANSACTIONAL_IDS, throttled_since
 from fencepost.broker.refusals import ControllerError
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
@@ -73,17 +77,22 @@ def _action_problems(rule: Rule, action: Action) -> Iterator[str]:
                 yield f"topic: {title} has no error for one topic, only for all; leave it out"
         case Throttle():
             yield from _throttle_problems(rule)
-        case Corrupt() if name not in ("produce", "fetch"):
-            yield f"action: corrupt is for Produce and Fetch, which bring records; {title} does not"
-        case StaleMetadata() if name != "metadata":
-            yield f"action: stale_metadata is for Metadata, not for {title}"
-        case _:
+        case Corrupt():
+            if name not in ("produce", "fetch"):
+                records = "Produce and Fetch, which bring records"
+                yield f"action: corrupt is for {records}; {title} does not"
+        case StaleMetadata():
+            if name != "metadata":
+                yield f"action: stale_metadata is for Metadata, not for {title}"
+        case Delay() | Disconnect() | Drop():
             pass
+        case _:
+            assert_never(action)
 
 
 def _throttle_problems(rule: Rule) -> Iterator[str]:
-    api, since = rule.api, THROTTLED_SINCE.get(rule.api.name, 0)
-    if since > api.max_version:
+    api, since = rule.api, throttled_since(rule.api)
+    if since is None:
         yield f"action: throttle: answers to {api.title} have no throttle_time_ms"
     elif rule.versions is not None and not any(
         version in rule.versions for version in range(since, api.max_version + 1)

@@ -8,11 +8,11 @@ from fencepost.broker.context import Context
 from fencepost.broker.faults.rules import Rule, Throttle
 from fencepost.broker.faults.shapes import (
     GROUPS,
-    THROTTLED_SINCE,
     TOPICS,
     TRANSACTIONAL_IDS,
     KeysShape,
     TopicsShape,
+    throttled_since,
 )
 from fencepost.protocol.messages.fetch import FetchRequest
 
@@ -27,7 +27,7 @@ FIRST_OFFSET_FETCH_OF_GROUPS = 8
 
 def fits_of(rule: Rule) -> Fits:
     """What tells whether a request of the rule's API fits it."""
-    lowest = THROTTLED_SINCE.get(rule.api.name, 0) if isinstance(rule.action, Throttle) else 0
+    lowest = (throttled_since(rule.api) or 0) if isinstance(rule.action, Throttle) else 0
 
     def fits(ctx: Context, request: object) -> bool:
         if ctx.version < lowest:

@@ -5,8 +5,12 @@ fields are those of the message classes.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeAlias
+
+from fencepost.protocol.apis import Api
+from fencepost.protocol.codec.schema import message_shape
 
 FieldName: TypeAlias = str
 
@@ -29,10 +33,8 @@ class TopicsShape:
     """Of a topic in the answer; None where it tells of topics alone."""
     answered_index: FieldName = "partition_index"
     """Of a partition there."""
-    answered_topic: FieldName | None = None
-    """Of a topic in the answer, where it is another one than ``name``."""
     whole: bool = False
-    """Whether null (or nothing, as ``none_is_whole`` says) asks for all topics, and so for each."""
+    """Whether null (or nothing, as ``none_below`` says) asks for all topics, and so for each."""
     none_below: int = 0
     """Below this version no topics at all ask for all."""
     resources: bool = False
@@ -53,7 +55,7 @@ class KeysShape:
     """The ``key_type`` that such a key has; None where there is no other type."""
 
 
-EVERY_VERSION: Final = 1 << 15
+_EVERY_VERSION: Final = 1 << 15
 _PRODUCE: Final = TopicsShape(
     asked=("topic_data",),
     partitions="partition_data",
@@ -122,7 +124,7 @@ TOPICS: Final = MappingProxyType(
         "describe_producers": TopicsShape(partitions="partition_indexes", index=None),
         "describe_quorum": TopicsShape(name="topic_name"),
         "describe_topic_partitions": TopicsShape(
-            partitions=None, whole=True, none_below=EVERY_VERSION
+            partitions=None, whole=True, none_below=_EVERY_VERSION
         ),
     }
 )
@@ -158,13 +160,12 @@ TRANSACTIONAL_IDS: Final = MappingProxyType(
 )
 """By API name; the others name no transactional id."""
 
-_SINCE_1: Final = ("find_coordinator", "heartbeat", "leave_group", "sync_group", "describe_groups")
-THROTTLED_SINCE: Final = MappingProxyType(
-    {
-        **dict.fromkeys((*_SINCE_1, "list_groups", "api_versions"), 1),
-        **dict.fromkeys(("list_offsets", "join_group"), 2),
-        **dict.fromkeys(("metadata", "offset_commit", "offset_fetch"), 3),
-        "describe_quorum": EVERY_VERSION,
-    }
-)
-"""The first version whose answer has a throttle time, by API name; all versions of the others."""
+
+@cache
+def throttled_since(api: Api) -> int | None:
+    """The first version whose answer has a throttle time; None where no answer has one."""
+    for version in range(api.min_version, api.max_version + 1):
+        fields = message_shape(api.name, "response", version).fields
+        if any(field.name == "throttle_time_ms" for field in fields):
+            return version
+    return None

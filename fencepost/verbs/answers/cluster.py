@@ -62,7 +62,7 @@ class ClusterState(Answer):
     controller: int
     """Broker id."""
     features: dict[str, int]
-    """Finalized feature levels, as ApiVersions answers them: none."""
+    """Finalized feature levels by name, as ApiVersions answers them: ``metadata.version``."""
     clock: ClockState
 
     model_config = ConfigDict(

@@ -2,57 +2,180 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from dataclasses import fields, is_dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+import pytest
+from kio.schema.types import GroupId, TopicName, TransactionalId
+
+from fencepost.broker.faults import shapes
+from fencepost.broker.faults.checks import require_sense
+from fencepost.broker.faults.rules import Drop, Rule
 from fencepost.broker.faults.shapes import (
     GROUPS,
-    THROTTLED_SINCE,
     TOPICS,
     TRANSACTIONAL_IDS,
     KeysShape,
+    TopicsShape,
+    throttled_since,
 )
+from fencepost.broker.refusals import ControllerError
 from fencepost.protocol.apis import APIS, BY_NAME, Api
-from fencepost.protocol.codec.schema import Shape, Side, message_shape
+from fencepost.protocol.codec.schema import Shape, Side, message_shape, split_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from _typeshed import DataclassInstance
+
+EVERY_API: Final = pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
+PLACES: Final[tuple[tuple[str, Mapping[str, object], type, str], ...]] = (
+    ("topic", TOPICS, TopicName, "resource_type"),
+    ("group", GROUPS, GroupId, "key_type"),
+    ("transactional_id", TRANSACTIONAL_IDS, TransactionalId, "key_type"),
+)
+"""A selector, its table, what Kafka's definitions call the type of a field that holds such a name,
+and a field beside one that may hold others too."""
+EVERY_PLACE: Final = pytest.mark.parametrize("place", PLACES, ids=lambda place: place[0])
 
 
-def names(shape: Shape) -> set[str]:
-    return {field.name for field in shape.fields}
-
-
-def fields_of(name: str, side: Side) -> set[str]:
-    """Every field of a message at its top, in whatever version."""
+def versions(name: str, side: Side) -> list[Shape]:
+    """A message in every version."""
     api = BY_NAME[name]
-    versions = range(api.min_version, api.max_version + 1)
-    return set().union(*(names(message_shape(name, side, version)) for version in versions))
+    return [message_shape(name, side, v) for v in range(api.min_version, api.max_version + 1)]
 
 
-@pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
-def test_answers_have_a_throttle_time_since_the_version_that_the_table_says(api: Api) -> None:
-    since = THROTTLED_SINCE.get(api.name, 0)
+def names(structs: Iterable[Shape]) -> set[str]:
+    return {field.name for struct in structs for field in struct.fields}
+
+
+def inside(structs: Iterable[Shape], name: str | None) -> list[Shape]:
+    """The structs that this field holds, in whatever version."""
+    found = (field for struct in structs for field in struct.fields if field.name == name)
+    return [field.struct for field in found if field.struct is not None]
+
+
+def leaves(kio_class: Any) -> Iterator[tuple[object, str]]:  # noqa: ANN401  # any of kio's classes
+    """Type and name of every field that is no struct, at any depth."""
+    for field in fields(kio_class):
+        inner = split_type(field.type)[0]
+        if is_dataclass(inner):
+            yield from leaves(inner)
+        else:
+            yield inner, field.name
+
+
+@EVERY_API
+def test_answers_have_a_throttle_time_from_one_version_on(api: Api) -> None:
+    since = throttled_since(api)
     for version in range(api.min_version, api.max_version + 1):
-        has = "throttle_time_ms" in names(message_shape(api.name, "response", version))
-        assert has == (version >= since), version
+        has = "throttle_time_ms" in names([message_shape(api.name, "response", version)])
+        assert has == (since is not None and version >= since), version
+
+
+@pytest.mark.parametrize(
+    ("name", "since"),
+    [("fetch", 4), ("list_offsets", 2), ("metadata", 3), ("describe_quorum", None)],
+)
+def test_the_first_version_with_a_throttle_time(name: str, since: int | None) -> None:
+    assert throttled_since(BY_NAME[name]) == since
+
+
+# -- every API that names something is there ----------------------------------------------------
+
+
+@EVERY_PLACE
+@EVERY_API
+def test_an_api_is_in_a_table_if_its_requests_name_such(
+    api: Api, place: tuple[str, Mapping[str, object], type, str]
+) -> None:
+    _, table, entity, beside = place
+    requests = versions(api.name, "request")
+    found = set(chain.from_iterable(leaves(request.kio_class) for request in requests))
+    named = any(kind is entity or name == beside for kind, name in found)
+    assert (api.name in table) == named
+
+
+@EVERY_PLACE
+@EVERY_API
+def test_a_selector_of_what_an_api_does_not_name_is_refused(
+    api: Api, place: tuple[str, Mapping[str, object], type, str]
+) -> None:
+    selector, table, _, _ = place
+    selectors: dict[str, Any] = {selector: "x"}
+    rule = Rule(api=api, action=Drop(), **selectors)
+    if api.name in table:
+        require_sense(rule)
+    else:
+        with pytest.raises(ControllerError, match=f"{selector}: {api.title} names no "):
+            require_sense(rule)
+
+
+# -- every field that is named is there ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", TOPICS)
 def test_topics_are_where_the_table_says(name: str) -> None:
-    shape = TOPICS[name]
-    assert set(shape.asked) <= fields_of(name, "request")
+    shape: TopicsShape = TOPICS[name]
+    requests = versions(name, "request")
+    requests += inside(requests, "groups")
+    for asked in shape.asked:
+        assert asked in names(requests)
+        topics = inside(requests, asked)
+        if topics:
+            assert shape.name in names(topics)
+            assert shape.resources == ("resource_type" in names(topics))
+            check_partitions(topics, shape.partitions, shape.index)
+    responses = versions(name, "response")
+    responses += inside(responses, "groups")
     if shape.answered is not None:
-        assert shape.answered in fields_of(name, "response")
+        assert shape.answered in names(responses)
+        topics = inside(responses, shape.answered)
+        assert shape.name in names(topics)
+        check_partitions(topics, shape.answered_partitions, shape.answered_index)
+
+
+def check_partitions(topics: list[Shape], partitions: str | None, index: str | None) -> None:
+    if partitions is None:
+        return
+    assert partitions in names(topics)
+    structs = inside(topics, partitions)
+    assert index is None if not structs else index in names(structs)
 
 
 @pytest.mark.parametrize("table", [GROUPS, TRANSACTIONAL_IDS], ids=["groups", "transactional_ids"])
 def test_keys_are_where_the_table_says(table: dict[str, KeysShape]) -> None:
     for name, shape in table.items():
-        assert {shape.one, shape.many} - {None} <= fields_of(name, "request")
+        requests = names(versions(name, "request"))
+        assert {shape.one, shape.many} - {None} <= requests
+        assert (shape.kind is not None) == ("key_type" in requests)
         if shape.answered is not None:
-            assert shape.answered in fields_of(name, "response")
+            assert shape.answered in names(versions(name, "response"))
 
 
-def test_every_api_that_names_groups_is_in_the_table() -> None:
-    words = {"group_id", "groups", "groups_names", "coordinator_keys"}
+@pytest.mark.parametrize(
+    ("model", "tables"),
+    [(TopicsShape, (TOPICS,)), (KeysShape, (GROUPS, TRANSACTIONAL_IDS))],
+    ids=["topics", "keys"],
+)
+def test_every_field_of_a_shape_is_one_that_some_api_needs(
+    model: type[DataclassInstance], tables: tuple[Mapping[str, object], ...]
+) -> None:
+    entries = [entry for table in tables for entry in table.values()]
+    plain = model()
+    for field in fields(model):
+        assert any(getattr(e, field.name) != getattr(plain, field.name) for e in entries), (
+            field.name
+        )
+
+
+def test_every_field_that_is_mentioned_exists() -> None:
+    known = {field.name for model in (TopicsShape, KeysShape) for field in fields(model)}
     for api in APIS:
-        assert (api.name in GROUPS) == bool(words & fields_of(api.name, "request")), api.title
-        transactional = {"transactional_id", "coordinator_keys"} & fields_of(api.name, "request")
-        assert (api.name in TRANSACTIONAL_IDS) == bool(transactional), api.title
+        known |= names(versions(api.name, "request"))
+    mentioned = set(re.findall(r"``(\w+)``", Path(shapes.__file__).read_text("utf-8")))
+    assert mentioned
+    assert mentioned <= known

@@ -343,6 +343,13 @@ def test_what_no_request_could_meet_is_refused_in_one_line(
     assert driver.cluster.faults.all() == ()
 
 
+def test_an_action_that_nobody_checks_is_not_set(driver: Driver) -> None:
+    unknown: Any = object()
+    with pytest.raises(AssertionError, match="unreachable"):
+        set_fault(driver, "fetch", unknown)
+    assert driver.cluster.faults.all() == ()
+
+
 def test_a_request_of_metadata_that_names_no_topic_is_refused_as_a_whole(driver: Driver) -> None:
     set_fault(driver, "metadata", Refuse(CODE))
     answer = driver.ask(1, "metadata", 12, MetadataRequest(topics=()))

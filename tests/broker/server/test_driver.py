@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 
 import pytest
@@ -51,6 +52,10 @@ async def test_a_callback_that_fails_is_logged_and_the_others_run(
     scheduler.soon(done.set)
     await done.wait()
     driver.stop()
+    line = json.loads(capsys.readouterr().err)
+    assert (line["event"], line["level"]) == ("callback_failed", "error")
+    (error,) = line["exception"]
+    assert (error["exc_type"], error["exc_value"]) == ("RuntimeError", "a bug")
 
 
 async def test_nothing_runs_after_stop() -> None:
