@@ -20,13 +20,13 @@ from uuid import UUID
 
 from bench import control, inside, process, servers, wire
 from bench.inside import Inside, Pair, cost, throughput
-from fencepost.broker.context import HANG_UP, Answer, Context, HangUp
+from fencepost.broker.core.context import HANG_UP, Answer, Context, HangUp
 from fencepost.broker.handlers import produce
 from fencepost.broker.handlers.produce import _respond
-from fencepost.broker.ladder import find_leader
-from fencepost.broker.producing import Outcome
-from fencepost.broker.server.run import spare_the_collector
-from fencepost.broker.topics import resolve_name
+from fencepost.broker.metadata.topic_lookup import resolve_name
+from fencepost.broker.produce.append import PartitionOutcome
+from fencepost.broker.replication.partition_checks import find_leader
+from fencepost.broker.server.run import tune_garbage_collection
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.produce import (
     PartitionProduceData,
@@ -35,7 +35,7 @@ from fencepost.protocol.messages.produce import (
     ProduceResponse,
 )
 from fencepost.protocol.records import TRANSACTIONAL_FLAG
-from fencepost.storage.appends import AppendResult
+from fencepost.storage.log.append_result import AppendResult
 
 CHECKED: Final = "checked"
 PLAIN: Final = "plain"
@@ -58,7 +58,7 @@ def measure(kind: servers.Kind, *, requests: int) -> Mapping[str, float]:
     :param requests: How many with one record; fewer with more.
     """
     full = max(requests // LOADS_SHARE, 1)
-    spare_the_collector()
+    tune_garbage_collection()
     filled, off_us = inside_pairs(inside.BATCH_RECORDS, full), cost(off_pairs(requests))
     filled_us = statistics.median(pair.stripped for pair in filled)
     return {
@@ -207,7 +207,9 @@ def _is_transactional(request: ProduceRequest) -> bool:
     return False
 
 
-def _append(ctx: Context, topic: str, topic_id: UUID | None, data: PartitionProduceData) -> Outcome:
+def _append(
+    ctx: Context, topic: str, topic_id: UUID | None, data: PartitionProduceData
+) -> PartitionOutcome:
     name = resolve_name(ctx.broker.view, topic, topic_id, by_id=False)
     assert not isinstance(name, ErrorCode)
     replica = find_leader(ctx.broker, name, data.index)
@@ -220,4 +222,4 @@ def _append(ctx: Context, topic: str, topic_id: UUID | None, data: PartitionProd
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
-    return Outcome(topic, topic_id, response)
+    return PartitionOutcome(topic, topic_id, response)

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench import load
-from fencepost.broker.cluster import Address, Cluster, ClusterOptions
-from fencepost.broker.scheduler import ManualClock
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.scheduler import ManualClock
+from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
 from fencepost.broker.server.connection import Connection
 from fencepost.broker.server.listener import Listener
 from fencepost.broker.server.server import Server
-from fencepost.broker.topic_plans import NewTopic
 from fencepost.client.batches import NewRecord, encode_records
 from fencepost.protocol.apis import BY_NAME
-from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec import encode_request
 from fencepost.protocol.messages.produce import (
     PartitionProduceData,

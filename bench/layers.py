@@ -14,14 +14,14 @@ from typing import Final
 
 from bench import inside, load, process, servers
 from bench.inside import BATCH_BYTES, BATCH_RECORDS, TOPIC, Inside, Pair, cost
-from fencepost.broker.broker import Broker
-from fencepost.broker.context import Context
+from fencepost.broker.core.context import Context
+from fencepost.broker.core.errors import ControllerUnreachable
 from fencepost.broker.handlers import handler_of
-from fencepost.broker.refusals import ControllerUnreachable
+from fencepost.broker.node.broker import Broker
 from fencepost.broker.server.journal import Exchange, Journal
-from fencepost.broker.server.run import spare_the_collector
+from fencepost.broker.server.run import tune_garbage_collection
 from fencepost.protocol.apis import Api
-from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.list_offsets import (
@@ -45,7 +45,7 @@ def measure(kind: servers.Kind, *, records: int, requests: int) -> Mapping[str, 
         server.create_bench_topic()
         produced = load.produce(load.Client.C, server, records)
         consumed = load.consume(load.Client.C, server, records)
-    spare_the_collector()
+    tune_garbage_collection()
     produce, fetch = produce_request(), fetch_request()
     filled = Inside()
     filled.ask(produce)

@@ -86,11 +86,11 @@ def write(server: servers.Server, records: int) -> int:
 
 def audit(spark: SparkSession, folder: Path, level: str) -> None:
     """:raises bench.wire.BadAnswer: When it finds something."""
-    from fencepost.pipeline.audit.audit import Case
-    from fencepost.pipeline.audit.audit import audit as run
-    from fencepost.pipeline.reading.schemas import Level
+    from fencepost.pipeline.audit.job import AuditOptions
+    from fencepost.pipeline.audit.job import audit as run
+    from fencepost.pipeline.datasource.schemas import Level
 
-    findings = run(spark, Case(directory=str(folder), level=Level(level)))
+    findings = run(spark, AuditOptions(directory=str(folder), level=Level(level)))
     if findings.count or findings.failures:
         raise wire.BadAnswer(f"the audit found {findings.count} violations where there are none")
 

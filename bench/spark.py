@@ -20,7 +20,7 @@ def session(master: str) -> Iterator[SparkSession]:
 
     :raises bench.tools.Missing: Without Spark, Java, or the connector.
     """
-    from fencepost.pipeline.needs import CannotRunError
+    from fencepost.pipeline.requirements import CannotRunError
     from fencepost.pipeline.session import session as opened
 
     configs = {"spark.driver.memory": "2g"}

@@ -11,17 +11,16 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from fencepost.broker.configs.broker import broker_configs
-from fencepost.broker.configs.definitions import ConfigDef, Effect, Table, UpdateMode
-from fencepost.broker.configs.effects import REASONS
-from fencepost.broker.configs.topic import BROKER_SYNONYMS, topic_configs
-from fencepost.cli.options import SERVE_OPTIONS
+from fencepost.broker.configs.broker_configs import broker_configs
+from fencepost.broker.configs.config_def import REASONS, ConfigDef, Effect, Table, UpdateMode
+from fencepost.broker.configs.topic_configs import BROKER_SYNONYMS, topic_configs
 from fencepost.cli.parameters import usage
-from fencepost.control.scenario.action_answers import ActionAnswer
-from fencepost.control.scenario.action_bodies import ActionBody
-from fencepost.control.scenario.actions import ACTIONS
-from fencepost.control.scenario.shipped import read, shipped
+from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.protocol.apis import APIS
+from fencepost.scenario.actions import ACTIONS
+from fencepost.scenario.actions.answers import ActionAnswer
+from fencepost.scenario.actions.bodies import ActionBody
+from fencepost.scenario.loader import read, shipped
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE
 

@@ -13,13 +13,13 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker.cluster import Conformance
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.node.cluster import Conformance
 from fencepost.broker.server.run import ClockMode, ServeOptions
-from fencepost.broker.topic_plans import NewTopic
 from fencepost.cli import main
-from fencepost.cli.arguments import OptionError, parse
-from fencepost.cli.options import SERVE_OPTIONS
-from fencepost.protocol.releases import release_ceilings
+from fencepost.cli.serve import OptionError, parse_options
+from fencepost.cli.serve_options import SERVE_OPTIONS
+from fencepost.protocol.kafka_releases import release_ceilings
 from fencepost.verbs.remote import default_url
 from tests.harness.cluster import Cluster, serve
 from tests.harness.run import Finished, run
@@ -40,7 +40,7 @@ def fencepost(*arguments: str, code: int | None = 0, **environment: str) -> Fini
 
 
 def test_nothing_given_is_the_defaults() -> None:
-    assert parse(["--seed", "0"], {}) == ServeOptions(seed=0)
+    assert parse_options(["--seed", "0"], {}) == ServeOptions(seed=0)
 
 
 EVERYTHING: Final = ServeOptions(
@@ -88,7 +88,7 @@ def test_every_option() -> None:
         " --clock manual --conformance apache --seed 7 --log-level warning --stop-with-stdin"
         " --trace traces/today --trace-files 2"
     ).split()
-    assert parse(arguments, {}) == EVERYTHING
+    assert parse_options(arguments, {}) == EVERYTHING
 
 
 def test_every_option_from_the_environment() -> None:
@@ -116,51 +116,53 @@ def test_every_option_from_the_environment() -> None:
         "FENCEPOST_TRACE_FILES": "2",
     }
     assert set(environment) == {option.variable for option in SERVE_OPTIONS}
-    assert parse([], environment) == EVERYTHING
+    assert parse_options([], environment) == EVERYTHING
 
 
 def test_an_argument_beats_the_environment() -> None:
     environment = {"FENCEPOST_BROKERS": "5", "FENCEPOST_TOPIC": "a b"}
-    options = parse(["--brokers=2", "--topic", "c"], environment)
+    options = parse_options(["--brokers=2", "--topic", "c"], environment)
     assert options.brokers == 2
     assert [topic.name for topic in options.topics] == ["c"]
 
 
 def test_an_empty_variable_is_as_good_as_none() -> None:
     environment = {"FENCEPOST_BROKERS": "", "FENCEPOST_TOPIC": "", "FENCEPOST_SEED": "0"}
-    assert parse([], environment) == ServeOptions(seed=0)
+    assert parse_options([], environment) == ServeOptions(seed=0)
 
 
 def test_a_seed_that_is_not_given_is_drawn() -> None:
-    assert parse([], {}).seed != parse([], {}).seed
+    assert parse_options([], {}).seed != parse_options([], {}).seed
 
 
 def test_the_last_of_two_holds() -> None:
-    options = parse(
+    options = parse_options(
         "--port 1 --port 2 --config num.partitions=1 --config num.partitions=2".split(), {}
     )
     assert (options.port, options.configs) == (2, {"num.partitions": "2"})
 
 
 def test_with_files_the_configs_of_files_act() -> None:
-    options = parse("--data-dir d --config log.flush.interval.ms=1".split(), {})
+    options = parse_options("--data-dir d --config log.flush.interval.ms=1".split(), {})
     assert options.configs == {"log.flush.interval.ms": "1"}
     assert options.data_dir == Path.cwd() / "d"
 
 
 def test_a_refused_tier_keeps_its_secret() -> None:
     with pytest.raises(OptionError) as refused:
-        parse(["--remote", "s3:?secret_access_key=hush"], {})
+        parse_options(["--remote", "s3:?secret_access_key=hush"], {})
     assert "hush" not in str(refused.value)
 
 
 def test_a_switch_needs_no_value() -> None:
-    assert parse("--stop-with-stdin --port 1".split(), {}).stop_with_stdin
-    assert not parse(["--stop-with-stdin=false"], {}).stop_with_stdin
+    assert parse_options("--stop-with-stdin --port 1".split(), {}).stop_with_stdin
+    assert not parse_options(["--stop-with-stdin=false"], {}).stop_with_stdin
 
 
 def test_a_config_value_may_be_empty() -> None:
-    assert parse(["--config", "log.cleanup.policy="], {}).configs == {"log.cleanup.policy": ""}
+    assert parse_options(["--config", "log.cleanup.policy="], {}).configs == {
+        "log.cleanup.policy": ""
+    }
 
 
 @pytest.mark.parametrize(
@@ -230,16 +232,16 @@ def test_a_config_value_may_be_empty() -> None:
 )
 def test_what_serve_refuses(arguments: str, message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)):
-        parse(arguments.split(), {})
+        parse_options(arguments.split(), {})
 
 
 def test_a_refusal_names_the_variable_that_is_wrong() -> None:
     with pytest.raises(OptionError, match=r"FENCEPOST_PORT: 'tcp://10\.0\.0\.1:9092' is not"):
-        parse([], {"FENCEPOST_PORT": "tcp://10.0.0.1:9092"})
+        parse_options([], {"FENCEPOST_PORT": "tcp://10.0.0.1:9092"})
 
 
 def test_a_free_port_never_meets_the_control_port() -> None:
-    assert parse("--port 0 --brokers 3 --control-port 1".split(), {}).port == 0
+    assert parse_options("--port 0 --brokers 3 --control-port 1".split(), {}).port == 0
 
 
 # Help

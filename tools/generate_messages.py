@@ -145,7 +145,7 @@ def render(api: str, key: int) -> str:
     if "UUID" in body:
         head += ["from uuid import UUID", ""]
     if "Buffer" in body:
-        head.append("from fencepost.protocol.buffers import Buffer")
+        head.append("from fencepost.protocol.byte_utils import Buffer")
     head.append("from fencepost.protocol.structs import struct")
     return "\n".join(head) + "\n\n\n" + body + "\n"
 

@@ -15,8 +15,8 @@ from fencepost.client import (
     fetch,
     list_offsets,
 )
-from fencepost.client.asking import A, NotTold, until_told
 from fencepost.client.cluster import TopicConfigs, topic_configs
+from fencepost.client.retry import A, RetryFailed, retry
 
 MAX_BYTES: Final = 1 << 20
 _ATTEMPT_S: Final = 5.0
@@ -95,6 +95,6 @@ class Written:
             return await ask(await self._client.leader(topic, index, timeout_s=_ATTEMPT_S))
 
         try:
-            return await until_told(self._client, once, patience_s=self._patience_s, suits=suits)
-        except NotTold as error:
+            return await retry(self._client, once, patience_s=self._patience_s, suits=suits)
+        except RetryFailed as error:
             raise NotRead(str(error)) from error

@@ -8,14 +8,13 @@ from typing import Final
 
 from examples.kvstore.records import Entry, decode, encode
 from examples.kvstore.wal import NotConfirmed, Stretch
-from fencepost.client.appending import Appender
+from fencepost.client.append_outcomes import ExpectedOffsetMismatch
+from fencepost.client.appender import Appender
 from fencepost.client.batches import NewRecord
-from fencepost.client.client import Client
+from fencepost.client.client import Client, Leader, find_leader
 from fencepost.client.connection import Connection
 from fencepost.client.errors import RETRIABLE, KafkaClientError
-from fencepost.client.leaders import Leader, find_leader
 from fencepost.client.model import Fetched, OffsetSpec, Partition
-from fencepost.client.outcomes import ExpectedOffsetMismatch
 from fencepost.client.partitions import fetch, list_offsets
 from fencepost.protocol.errors import ErrorCode
 

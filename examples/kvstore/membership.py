@@ -16,8 +16,8 @@ from fencepost.client.connection import Connection
 from fencepost.client.consumer_protocol import decode_assignment, encode_subscription
 from fencepost.client.errors import KafkaClientError
 from fencepost.client.groups import (
-    Identity,
-    assign,
+    ConsumerGroupMetadata,
+    assign_partitions,
     heartbeat,
     join_group,
     leave_group,
@@ -52,7 +52,7 @@ class Member:
         self._topic = topic
         self._assigned = assigned
         self._session_ms = session_ms
-        self._who = Identity(group=group)
+        self._who = ConsumerGroupMetadata(group=group)
 
     async def take_part(self) -> None:
         """Join, hear what to lead, join again when the group changes; until it is cancelled."""
@@ -85,15 +85,15 @@ class Member:
             rebalance_timeout_ms=self._session_ms,
         )
         if joined.error == ErrorCode.MEMBER_ID_REQUIRED:
-            self._who = Identity(group=self._who.group, member_id=joined.member_id)
+            self._who = ConsumerGroupMetadata(group=self._who.group, member_id=joined.member_id)
             await self._join(coordinator)
             return
         self._require(joined.error)
-        self._who = Identity(
+        self._who = ConsumerGroupMetadata(
             group=self._who.group, member_id=joined.member_id, generation=joined.generation
         )
         leads = joined.leader_id == joined.member_id
-        shares = await assign(coordinator, joined) if leads else []
+        shares = await assign_partitions(coordinator, joined) if leads else []
         synced = await sync_group(coordinator, self._who, shares)
         self._require(synced.error)
         await self._assigned(frozenset(shard for _, shard in decode_assignment(synced.assignment)))
@@ -113,6 +113,6 @@ class Member:
         :raises _Refused: For an error.
         """
         if error in _FORGOTTEN:
-            self._who = Identity(group=self._who.group)
+            self._who = ConsumerGroupMetadata(group=self._who.group)
         if error != ErrorCode.NONE:
             raise _Refused(error)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fencepost.cli.blocks import BAD, GOOD, ODD, QUIET, Block, Cell, Table, Text, line, show
-from fencepost.cli.declared import option
-from fencepost.cli.jobs import CANNOT_RUN, Master, reason, running
-from fencepost.cli.mistakes import Mistake, suggestion
+from fencepost.cli.output import BAD, GOOD, ODD, QUIET, Block, Cell, Table, Text, line, show
+from fencepost.cli.spark import CANNOT_RUN, Master, os_error_text, reporting_errors
+from fencepost.cli.typer_options import option
+from fencepost.cli.usage_errors import InvalidUsage, suggestion
 
 if TYPE_CHECKING:
-    from fencepost.pipeline.audit.audit import Case, Findings
-    from fencepost.pipeline.audit.tally import Row, RuleTally
+    from fencepost.pipeline.audit.job import AuditOptions, AuditResult
+    from fencepost.pipeline.audit.rule_totals import FindingRow, RuleTotals
 
 FOUND: Final = 1
 """The exit code where something is not as it should be."""
@@ -28,7 +28,7 @@ FILE: Final = "violations.parquet"
 """What is written to the directory of ``--out``."""
 
 
-class Closely(StrEnum):
+class AuditLevel(StrEnum):
     """How closely segments are looked at: as `Level`, whose module would import Arrow for help."""
 
     BATCHES = "batches"
@@ -70,11 +70,11 @@ def audit(
         option("rule", "NAME", "Follow this rule only. May be repeated.", unset="all"),
     ] = None,
     level: Annotated[
-        Closely,
+        AuditLevel,
         option(
             "level", None, "Look at every record, or only at the headers and checksums of batches."
         ),
-    ] = Closely.RECORDS,
+    ] = AuditLevel.RECORDS,
     report: Annotated[
         Path | None,
         option(
@@ -95,14 +95,14 @@ def audit(
     be run. What is explained, such as a loss behind an unclean election, is told and is no reason
     for 1.
     """
-    with running():
-        from fencepost.pipeline.needs import need_packages
+    with reporting_errors():
+        from fencepost.pipeline.requirements import require_packages
 
-        need_packages()
-        from fencepost.pipeline.audit.audit import Case
-        from fencepost.pipeline.reading.schemas import Level
+        require_packages()
+        from fencepost.pipeline.audit.job import AuditOptions
+        from fencepost.pipeline.datasource.schemas import Level
 
-        case = Case(
+        case = AuditOptions(
             directory=str(directory.absolute()),
             trace=None if trace is None else str(trace.absolute()),
             remote=remote,
@@ -116,7 +116,7 @@ def audit(
     raise typer.Exit(exit_code(findings))
 
 
-def exit_code(findings: Findings) -> int:
+def exit_code(findings: AuditResult) -> int:
     """What is found is found, even where some rule could not be followed to its end."""
     if findings.count:
         return FOUND
@@ -128,41 +128,43 @@ def _known(names: Sequence[str]) -> tuple[str, ...]:
 
     for name in names:
         if name not in RULES:
-            raise Mistake(f"there is no rule {name}{suggestion(name, tuple(RULES))}")
+            raise InvalidUsage(f"there is no rule {name}{suggestion(name, tuple(RULES))}")
     return tuple(names)
 
 
-def _run(case: Case, master: str | None, report: Path | None, out: Path | None) -> Findings:
+def _run(
+    case: AuditOptions, master: str | None, report: Path | None, out: Path | None
+) -> AuditResult:
     """Run the job, and write what is to be written.
 
     :raises CannotRunError: When one of it is not possible; what is wrong with the paths is said
         before the job.
     """
-    from fencepost.pipeline.audit.audit import audit as run
-    from fencepost.pipeline.audit.audit import find_ground
+    from fencepost.pipeline.audit.job import audit as run
+    from fencepost.pipeline.audit.job import find_partition_metadata
     from fencepost.pipeline.session import session
 
-    _look_ahead(report, out)
-    ground = find_ground(case)
+    _check_output_paths(report, out)
+    ground = find_partition_metadata(case)
     with session("fencepost audit", master=master) as spark:
         findings = run(spark, case, ground)
     if out is not None:
         with _writing(out / FILE):
             findings.write(out / FILE)
     if report is not None:
-        from fencepost.pipeline.audit.report.page import write_report
+        from fencepost.pipeline.audit.report import write_report
 
         with _writing(report):
             write_report(report, findings)
     return findings
 
 
-def _look_ahead(report: Path | None, out: Path | None) -> None:
+def _check_output_paths(report: Path | None, out: Path | None) -> None:
     """Refuse before a long job what could not be written after it.
 
     :raises CannotRunError: When one can't be.
     """
-    from fencepost.pipeline.needs import CannotRunError
+    from fencepost.pipeline.requirements import CannotRunError
 
     if out is not None:
         with _writing(out):
@@ -176,12 +178,14 @@ def _look_ahead(report: Path | None, out: Path | None) -> None:
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
     """:raises CannotRunError: When it can't be written."""
-    from fencepost.pipeline.needs import CannotRunError
+    from fencepost.pipeline.requirements import CannotRunError
 
     try:
         yield
     except OSError as error:
-        raise CannotRunError(f"can't write to {error.filename or path}: {reason(error)}") from error
+        raise CannotRunError(
+            f"can't write to {error.filename or path}: {os_error_text(error)}"
+        ) from error
 
 
 def _files(report: Path | None, out: Path | None) -> list[Path]:
@@ -190,15 +194,19 @@ def _files(report: Path | None, out: Path | None) -> list[Path]:
     return [path for path in files if path is not None]
 
 
-def _summary(findings: Findings, report: Path | None, out: Path | None) -> Iterator[Block]:
-    from fencepost.pipeline.audit.tally import chosen, tallies, totals
+def _summary(findings: AuditResult, report: Path | None, out: Path | None) -> Iterator[Block]:
+    from fencepost.pipeline.audit.rule_totals import (
+        describe_totals,
+        select_findings,
+        totals_by_rule,
+    )
 
-    yield line(totals(findings))
+    yield line(describe_totals(findings))
     yield line()
-    rows = tuple(_rule_row(each) for each in tallies(findings))
+    rows = tuple(_rule_row(each) for each in totals_by_rule(findings))
     yield Table(("rule", "", "violations", "explained", "partitions"), rows)
     yield line()
-    shown = chosen(findings.violations.to_pylist(), MAX_SHOWN)
+    shown = select_findings(findings.violations.to_pylist(), MAX_SHOWN)
     for row in shown:
         yield _finding(row)
     total = findings.count + findings.explained
@@ -214,7 +222,7 @@ def _summary(findings: Findings, report: Path | None, out: Path | None) -> Itera
     yield line(_verdict(findings))
 
 
-def _rule_row(tally: RuleTally) -> tuple[Cell, ...]:
+def _rule_row(tally: RuleTotals) -> tuple[Cell, ...]:
     if not tally.followed:
         return (tally.rule.name, Text("needs --trace", QUIET), "", "", "")
     if tally.violations:
@@ -227,7 +235,7 @@ def _rule_row(tally: RuleTally) -> tuple[Cell, ...]:
     return (tally.rule.name, word, *(f"{each:,}" for each in counts))
 
 
-def _finding(row: Row) -> Block:
+def _finding(row: FindingRow) -> Block:
     explanation = row["explanation"]
     word = Text("violation", BAD) if explanation is None else Text("explained", QUIET)
     because = "" if explanation is None else f" ({explanation})"
@@ -235,11 +243,11 @@ def _finding(row: Row) -> Block:
     return line(word, f"  {row['rule']}  {where}: {row['message']}{because}")
 
 
-def _verdict(findings: Findings) -> Cell:
-    from fencepost.pipeline.audit.tally import many
+def _verdict(findings: AuditResult) -> Cell:
+    from fencepost.pipeline.audit.rule_totals import pluralize
 
     if findings.count:
-        return Text(many(findings.count, "violation"), BAD)
+        return Text(pluralize(findings.count, "violation"), BAD)
     if findings.failures:
         return Text("not complete: some rule could not be followed to its end", ODD)
     return Text("nothing found", GOOD)

@@ -10,11 +10,11 @@ from typing import Annotated, Final
 
 import typer
 
-from fencepost.cli.asking import AsJson, ControlUrl, line_to
-from fencepost.cli.blocks import show
-from fencepost.cli.mistakes import WRONG_USE, Mistake, UsageError, explain
-from fencepost.cli.options import SERVE_OPTIONS, Option
+from fencepost.cli.output import show
+from fencepost.cli.serve_options import SERVE_OPTIONS, Option
 from fencepost.cli.tables import many
+from fencepost.cli.typer_options import AsJson, ControlUrl, control_connection
+from fencepost.cli.usage_errors import WRONG_USE, InvalidUsage, UsageError, explain
 from fencepost.cli.verb_commands import BY_WORDS, add_verb
 from fencepost.verbs.answers.cluster import BrokerState, ClusterState
 from fencepost.verbs.catalogue import VERBS
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str]) -> int:
             # A client names itself as it likes; what the terminal cannot show is escaped.
             stream.reconfigure(errors="backslashreplace")
     try:
-        return _run(_completed(arguments))
+        return _run(_with_list_subcommand(arguments))
     except VerbError as error:
         print(f"{_PROGRAM}: {error}", file=sys.stderr)
         return FAILED
@@ -71,7 +71,7 @@ def _run(arguments: Sequence[str]) -> int:
         code = make_app(arguments)(
             list(arguments), prog_name=_PROGRAM, complete_var=_COMPLETING, standalone_mode=False
         )
-    except Mistake as error:
+    except InvalidUsage as error:
         print(f"{_path(arguments)}: {error}", file=sys.stderr)
         return WRONG_USE
     except UsageError as error:
@@ -84,7 +84,7 @@ def _run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _completed(arguments: Sequence[str]) -> Sequence[str]:
+def _with_list_subcommand(arguments: Sequence[str]) -> Sequence[str]:
     """``fencepost trace --api Fetch`` is ``fencepost trace list --api Fetch``."""
     if list(arguments[:1]) != ["trace"] or list(arguments[1:2]) in (["-h"], ["--help"]):
         return arguments
@@ -98,11 +98,11 @@ def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
     A command that is not asked for costs a millisecond, and there are many.
     """
     app = _group(_PROGRAM, "A Kafka cluster for tests that does what it is told, when it is told.")
-    asked = _asked(arguments)
+    asked = _requested_command(arguments)
     if asked is None or not _HELP.isdisjoint(arguments):
-        from fencepost.verbs.described import describe
+        from fencepost.verbs.models import add_descriptions
 
-        describe()
+        add_descriptions()
     if asked is not None:
         _add(app, asked)
         return app
@@ -116,7 +116,7 @@ def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
     return app
 
 
-def _asked(arguments: Sequence[str]) -> str | None:
+def _requested_command(arguments: Sequence[str]) -> str | None:
     """The command that is asked for, by its words, if it is clear from the first of them."""
     if _COMPLETING in os.environ:
         return None
@@ -129,7 +129,7 @@ def _asked(arguments: Sequence[str]) -> str | None:
 
 def _path(arguments: Sequence[str]) -> str:
     """The words of the command that is asked for."""
-    return f"{_PROGRAM} {_asked(arguments) or ''}".rstrip()
+    return f"{_PROGRAM} {_requested_command(arguments) or ''}".rstrip()
 
 
 def _group(name: str, does: str) -> typer.Typer:
@@ -173,7 +173,7 @@ _BROKERS: Final = f"broker {LIST}"
 
 def _list_brokers(control: ControlUrl = None, as_json: AsJson = False) -> None:
     """List the brokers."""
-    with line_to(control) as line:
+    with control_connection(control) as line:
         state = line.call(VERBS["cluster"], ClusterState, {}, {})
     if as_json:
         print(f"[{','.join(each.model_dump_json() for each in state.brokers)}]", flush=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fencepost.cli.declared import option
-from fencepost.cli.jobs import Master, pairs, running
-from fencepost.cli.mistakes import Mistake
+from fencepost.cli.spark import Master, parse_pairs, reporting_errors
+from fencepost.cli.typer_options import option
+from fencepost.cli.usage_errors import InvalidUsage
 
 if TYPE_CHECKING:
     from fencepost.pipeline.load import Columns, Files, Loaded, Target
@@ -143,24 +143,24 @@ def load(
     0 when every row is where it belongs, with 1 when a partition has something else there: then
     partition and offset are named. 2: it was asked wrongly. 75: it was interrupted; start again.
     """
-    with running():
-        from fencepost.pipeline.needs import need_packages
+    with reporting_errors():
+        from fencepost.pipeline.requirements import require_packages
 
-        need_packages()
+        require_packages()
         from fencepost.pipeline.load import Columns, Files, Target
-        from fencepost.pipeline.load.chunks import Limits
+        from fencepost.pipeline.load.batch_encoding import BatchLimits
         from fencepost.protocol.compression import CODECS_BY_NAME
 
         files = Files(
             paths=tuple(source),
             format=_format(source, format_),
-            options=pairs("--read", "NAME=VALUE", read),
+            options=parse_pairs("--read", "NAME=VALUE", read),
         )
         columns = Columns(
             key=key, value=value, timestamp=timestamp, headers=headers, partition=partition
         )
         codec = CODECS_BY_NAME[_known("--compression", compression, _CODECS)]
-        limits = Limits(batch_bytes=batch_bytes, chunk_bytes=chunk_bytes, codec=codec)
+        limits = BatchLimits(batch_bytes=batch_bytes, chunk_bytes=chunk_bytes, codec=codec)
         target = Target(bootstrap=bootstrap, topic=topic, limits=limits, patience_s=patience)
         code = _load(files, target, columns, checkpoint, master, quiet=quiet)
     raise typer.Exit(code)
@@ -177,8 +177,8 @@ def _load(
 ) -> int:
     """Run it; the exit code."""
     from fencepost.pipeline.load import LoadInterrupted, LoadRefused
-    from fencepost.pipeline.load.job import NoSource, load
-    from fencepost.pipeline.load.rows import NoSuchColumns
+    from fencepost.pipeline.load.job import UnreadableRows, load
+    from fencepost.pipeline.load.source_rows import NoSuchColumns
     from fencepost.pipeline.session import session
 
     tell = None if quiet else _tell
@@ -191,8 +191,8 @@ def _load(
             return _failed(f"{error}; start again to go on", AGAIN)
         except KeyboardInterrupt:
             return _failed("stopped; start again to go on", AGAIN)
-        except (NoSource, NoSuchColumns, OSError, ValueError) as error:
-            raise Mistake(str(error)) from error
+        except (UnreadableRows, NoSuchColumns, OSError, ValueError) as error:
+            raise InvalidUsage(str(error)) from error
     print(_summary(loaded))
     return 0
 
@@ -211,7 +211,7 @@ def _format(source: Sequence[str], asked: str | None) -> str:
 
     :raises Mistake: When that is not to be seen, or is more than one.
     """
-    from fencepost.pipeline.load.wanted import format_of
+    from fencepost.pipeline.load.options import format_of
 
     if asked is not None:
         return _known("--format", asked, _FORMATS)
@@ -219,7 +219,7 @@ def _format(source: Sequence[str], asked: str | None) -> str:
     found = {each for each in map(format_of, names) if each is not None}
     if len(found) != 1:
         seen = " and ".join(sorted(found)) or "nothing that is known"
-        raise Mistake(f"--format is missing: by their names the files are {seen}")
+        raise InvalidUsage(f"--format is missing: by their names the files are {seen}")
     return found.pop()
 
 
@@ -238,7 +238,7 @@ def _is_hidden(name: str) -> bool:
 
 def _known(flag: str, given: str, known: Sequence[str]) -> str:
     if given not in known:
-        raise Mistake(f"{flag}: there is no {given}, only {', '.join(known)}")
+        raise InvalidUsage(f"{flag}: there is no {given}, only {', '.join(known)}")
     return given
 
 

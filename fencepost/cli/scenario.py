@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fencepost.cli.asking import AsJson
-from fencepost.cli.blocks import BAD, GOOD, QUIET, STRONG, Table, Text, line, show
-from fencepost.cli.completing import scenarios
+from fencepost.cli.completion import scenarios
+from fencepost.cli.output import BAD, GOOD, QUIET, STRONG, Table, Text, line, show
+from fencepost.cli.typer_options import AsJson
 
 if TYPE_CHECKING:
-    from fencepost.control.scenario.model import Scenario, Step
-    from fencepost.control.scenario.outcome import Listener, ScenarioOutcome, StepOutcome
+    from fencepost.scenario.model import Listener, Scenario, ScenarioOutcome, Step, StepOutcome
 
 FAILED: Final = 1
 WRONG_USE: Final = 2
@@ -56,7 +55,7 @@ def register(app: typer.Typer) -> None:
 
 def list_shipped(as_json: AsJson = False) -> None:
     """List the shipped scenarios."""
-    from fencepost.control.scenario.shipped import shipped
+    from fencepost.scenario.loader import shipped
 
     found = [_read(name) for name in shipped()]
     if as_json:
@@ -99,40 +98,39 @@ def run(
     With 2 when a file is wrong, which is found before anything is done, or when the cluster is
     another one than a scenario takes.
     """
-    from fencepost.control.scenario.junit import junit_xml
-    from fencepost.control.scenario.report import as_data
+    from fencepost.scenario.formatting import junit_xml, outcome_to_dict
 
     wanted = [_read(name) for name in names]
     # As Ctrl-C does, it ends what was begun: clients, the served cluster, its directory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    listener: Listener = _Quiet() if as_json else _Progress()
+    listener: Listener = _SilentListener() if as_json else _ProgressListener()
     outcomes = [_run(each, listener, against) for each in wanted]
     if junit is not None:
         junit.write_text(junit_xml(outcomes), encoding="utf-8")
     if as_json:
-        print(json.dumps([as_data(each) for each in outcomes]))
+        print(json.dumps([outcome_to_dict(each) for each in outcomes]))
     elif len(outcomes) > 1:
         _sum_up(outcomes)
     raise typer.Exit(0 if all(each.passed for each in outcomes) else FAILED)
 
 
 def _read(name: str) -> "Scenario":
-    from fencepost.control.scenario.mistakes import Mistake
-    from fencepost.control.scenario.shipped import NotFound, read
+    from fencepost.scenario.document import ScenarioFileError
+    from fencepost.scenario.loader import ScenarioNotFound, read
 
     try:
         return read(name)
-    except (Mistake, NotFound) as error:
+    except (ScenarioFileError, ScenarioNotFound) as error:
         raise _wrong(error) from None
 
 
 def _run(scenario: "Scenario", listener: "Listener", against: str | None) -> "ScenarioOutcome":
-    from fencepost.control.scenario.fitting import DoesNotFit
-    from fencepost.control.scenario.running import run as run_one
+    from fencepost.scenario.cluster_requirements import RequirementsNotMet
+    from fencepost.scenario.player import run as run_one
 
     try:
         return run_one(scenario, listener, against=against)
-    except DoesNotFit as error:
+    except RequirementsNotMet as error:
         raise _wrong(error) from None
 
 
@@ -150,7 +148,7 @@ def _sum_up(outcomes: Sequence["ScenarioOutcome"]) -> None:
         show([line(passed)])
 
 
-class _Quiet:
+class _SilentListener:
     """Nothing but the end is to be told."""
 
     def begins(self, scenario: "Scenario") -> None:
@@ -166,7 +164,7 @@ class _Quiet:
         """A scenario is over."""
 
 
-class _Progress:
+class _ProgressListener:
     """Tells a reader how it goes, step by step."""
 
     def __init__(self) -> None:
@@ -188,23 +186,23 @@ class _Progress:
 
     def step_ended(self, outcome: "StepOutcome") -> None:
         """Say what was done, and whether it went well."""
-        from fencepost.control.scenario.described import describe_step, remark
+        from fencepost.scenario.formatting import describe_step, success_note
 
         word = Text("ok    ", GOOD) if outcome.passed else Text("FAILED", BAD)
         does = describe_step(outcome.step)
         ms = Text(f"  {outcome.elapsed_ms} ms", QUIET)
         show([line("  ", Text(self._number, QUIET), " ", word, " ", does, ms)])
-        told = remark(outcome.step, outcome.answer) if outcome.passed else None
+        told = success_note(outcome.step, outcome.answer) if outcome.passed else None
         if told is not None:
             show([line(" " * (len(self._number) + 10), told)])
 
     def ended(self, outcome: "ScenarioOutcome") -> None:
         """Say how it went."""
-        from fencepost.control.scenario.report import failure
+        from fencepost.scenario.formatting import describe_failure
 
         if outcome.passed:
             passed = Text("passed", GOOD)
             show([line(passed, f": {outcome.scenario.name} in {outcome.elapsed_ms} ms"), line()])
             return
-        told = [line(text) for text in failure(outcome)]
+        told = [line(text) for text in describe_failure(outcome)]
         show([line(Text("FAILED", BAD), f": {outcome.scenario.name}"), *told, line()])

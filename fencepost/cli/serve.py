@@ -1,19 +1,294 @@
-"""``fencepost serve``: read the options, run the cluster, say when it is ready."""
+"""What ``fencepost serve`` was asked for, read and checked.
 
+``fencepost serve``: read the options, run the cluster, say when it is ready.
+"""
+
+import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Final, NamedTuple, NoReturn
 
-from fencepost.broker.refusals import ControllerError, DataDirUnusable
+from fencepost.broker.controller.topic_changes import NewTopic, topic_name_problem
+from fencepost.broker.core.errors import ControllerError, DataDirUnusable
+from fencepost.broker.node.cluster import Conformance
 from fencepost.broker.server.listener import PortUnavailable
-from fencepost.broker.server.remote_urls import RemoteUnavailable
-from fencepost.broker.server.run import Ready, ServeOptions, run
-from fencepost.broker.server.tracefile import TraceUnavailable
-from fencepost.cli.arguments import OptionError, parse
-from fencepost.control import plane
+from fencepost.broker.server.logs import LEVELS
+from fencepost.broker.server.remote_urls import RemoteUnavailable, is_in_memory, remote_problem
+from fencepost.broker.server.run import ClockMode, Ready, ServeOptions, run
+from fencepost.broker.server.trace_file import TraceUnavailable
+from fencepost.cli.serve_options import SERVE_OPTIONS, Option
+from fencepost.control import lazy_app
+from fencepost.protocol.lookup import parse_api_ceiling
+
+TIER_CONFIG: Final = "remote.log.storage.system.enable"
+MAX_BROKERS: Final = 1000
+MAX_PORT: Final = 65535
+
+
+class OptionError(Exception):
+    """An option is wrong. The text is one line, for the person who gave it."""
+
+
+class _OptionText(NamedTuple):
+    """An option's text, and where it was read, for the message when it is wrong."""
+
+    text: str
+    source: str
+
+    def refuse(self, why: str) -> NoReturn:
+        raise OptionError(f"{self.source}: {self.text!r} {why}")
+
+    def number(self, low: int, high: int | None = None) -> int:
+        """A whole number from ``low`` to ``high``, both inclusive."""
+        wanted = f"a number from {low} to {high}" if high is not None else f"a number from {low} on"
+        try:
+            value = int(self.text)
+        except ValueError:
+            self.refuse(f"is not {wanted}")
+        if value < low or (high is not None and value > high):
+            self.refuse(f"is not {wanted}")
+        return value
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise OptionError(f"{message}; see fencepost serve --help")
+
+
+def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOptions:
+    """What ``fencepost serve`` was asked for. An argument beats its environment variable.
+
+    :raises OptionError: When an option is unknown, its value is no good, or two contradict.
+    """
+    parser = _Parser(prog="fencepost serve", add_help=False, allow_abbrev=False)
+    for option in SERVE_OPTIONS:
+        value, alone = ("?", "true") if option.switch else (None, None)
+        parser.add_argument(option.flag, action="append", dest=option.key, nargs=value, const=alone)
+    given: dict[str, list[str] | None] = vars(parser.parse_args(arguments))
+    found = {option.key: _texts(option, given, environment) for option in SERVE_OPTIONS}
+    configs = _configs(found["config"], on_disk=bool(found["data_dir"]))
+    remote = _remote(_last_text(found, "remote"), configs) if found["remote"] else None
+    options = ServeOptions(
+        brokers=_last_text(found, "brokers").number(1, MAX_BROKERS),
+        host=_host(_last_text(found, "host")),
+        port=_last_text(found, "port").number(0, MAX_PORT),
+        advertise=_host(_last_text(found, "advertise")) if found["advertise"] else None,
+        control_port=_last_text(found, "control_port").number(0, MAX_PORT),
+        data_dir=_directory(_last_text(found, "data_dir")) if found["data_dir"] else None,
+        fsync=_switch(_last_text(found, "fsync")),
+        remote=remote,
+        topics=tuple(_topic(each, configs) for each in found["topic"]),
+        configs=configs,
+        racks=_racks(_last_text(found, "racks")) if found["racks"] else (),
+        api_max=_ceilings(found["like_kafka"], found["api_max"]),
+        trace=Path(_last_text(found, "trace").text) if found["trace"] else None,
+        trace_files=_last_text(found, "trace_files").number(1) if found["trace_files"] else None,
+        clock=_clock(_last_text(found, "clock")),
+        conformance=_conformance(_last_text(found, "conformance")),
+        seed=_last_text(found, "seed").number(0) if found["seed"] else _random_seed(),
+        log_level=_log_level(_last_text(found, "log_level")),
+        stop_with_stdin=_switch(_last_text(found, "stop_with_stdin")),
+    )
+    _check_trace(options)
+    _check_fsync(options)
+    _check_seed(options, is_given=bool(found["seed"]))
+    _check_ports(options)
+    _check_racks(options)
+    _check_topics(options)
+    return options
+
+
+def _last_text(found: Mapping[str, list[_OptionText]], key: str) -> _OptionText:
+    return found[key][-1]
+
+
+def _texts(
+    option: Option, given: Mapping[str, list[str] | None], environment: Mapping[str, str]
+) -> list[_OptionText]:
+    """The argument if there is one, else the environment variable, else the default."""
+    texts = given.get(option.key)
+    if texts:
+        return [_OptionText(text, option.flag) for text in texts]
+    variable = environment.get(option.variable, "")
+    if variable:
+        parts = variable.split() if option.repeated else [variable]
+        return [_OptionText(text, option.variable) for text in parts]
+    return [_OptionText(option.default, option.flag)] if option.default is not None else []
+
+
+def _host(given: _OptionText) -> str:
+    if not given.text or any(character.isspace() for character in given.text):
+        given.refuse("is not a host")
+    return given.text
+
+
+def _directory(given: _OptionText) -> Path:
+    return Path(given.text).absolute()
+
+
+def _configs(given: Sequence[_OptionText], *, on_disk: bool) -> dict[str, str]:
+    configs = {}
+    for each in given:
+        key, equals, value = each.text.partition("=")
+        if not key or not equals:
+            each.refuse("is not KEY=VALUE")
+        configs[key] = value
+    if configs:
+        # The table of configs is read only where there are some.
+        from fencepost.broker.configs.broker_configs import validate_static_configs
+
+        error = validate_static_configs(configs, on_disk=on_disk)
+        if error is not None:
+            raise OptionError(error.message)
+    return configs
+
+
+def _remote(given: _OptionText, configs: dict[str, str]) -> str:
+    """Where the tier is. That there is one is a config, which is set."""
+    problem = remote_problem(given.text)
+    if problem is not None:
+        # The query may hold what is nobody's business.
+        raise OptionError(f"{given.source}: {given.text.partition('?')[0]!r} {problem}")
+    if configs.get(TIER_CONFIG) == "false":
+        raise OptionError(f"{given.source}: {TIER_CONFIG}=false says that there is no tier")
+    configs[TIER_CONFIG] = "true"
+    return given.text
+
+
+def _racks(given: _OptionText) -> tuple[str, ...]:
+    racks = tuple(rack.strip() for rack in given.text.split(","))
+    if not all(racks):
+        given.refuse("is not a list of racks, such as east,west")
+    return racks
+
+
+def _ceilings(like_kafka: Sequence[_OptionText], given: Sequence[_OptionText]) -> dict[str, int]:
+    """By API name. What is said of an API itself counts more than the release."""
+    ceilings = _release(like_kafka[-1]) if like_kafka else {}
+    return {**ceilings, **dict(map(_ceiling, given))}
+
+
+def _release(given: _OptionText) -> dict[str, int]:
+    # Few ask for one, and everybody waits for the start.
+    from fencepost.protocol.kafka_releases import find_release, release_ceilings
+
+    try:
+        return release_ceilings(find_release(given.text))
+    except ValueError as error:
+        return given.refuse(str(error))
+
+
+def _ceiling(given: _OptionText) -> tuple[str, int]:
+    try:
+        return parse_api_ceiling(given.text)
+    except ValueError as error:
+        return given.refuse(str(error))
+
+
+def _topic(given: _OptionText, configs: Mapping[str, str]) -> NewTopic:
+    """What is left out is as the broker configs say, as for any topic."""
+    name, *counts = given.text.split(":")
+    if len(counts) > 2 or not all(text.isascii() and text.isdigit() for text in counts):
+        given.refuse("is not NAME[:PARTITIONS[:RF]]")
+    problem = topic_name_problem(name)
+    if problem is not None:
+        given.refuse(f"does not name a topic: {problem}")
+    defaults = (configs.get("num.partitions", "1"), configs.get("default.replication.factor", "1"))
+    partitions, replication_factor = (int(text) for text in (*counts, *defaults[len(counts) :]))
+    if not partitions or not replication_factor:
+        given.refuse("is not NAME[:PARTITIONS[:RF]]")
+    return NewTopic(
+        name=name, partitions=partitions, replication_factor=replication_factor, configs={}
+    )
+
+
+def _log_level(given: _OptionText) -> str:
+    if given.text not in LEVELS:
+        given.refuse(f"is not {' or '.join(LEVELS)}")
+    return given.text
+
+
+def _switch(given: _OptionText) -> bool:
+    if given.text not in ("true", "false"):
+        given.refuse("is not true or false")
+    return given.text == "true"
+
+
+def _clock(given: _OptionText) -> ClockMode:
+    try:
+        return ClockMode(given.text)
+    except ValueError:
+        return given.refuse(f"is not {' or '.join(ClockMode)}")
+
+
+def _conformance(given: _OptionText) -> Conformance:
+    try:
+        return Conformance(given.text)
+    except ValueError:
+        return given.refuse(f"is not {' or '.join(Conformance)}")
+
+
+def _random_seed() -> int:
+    return int.from_bytes(os.urandom(4))
+
+
+def _check_seed(options: ServeOptions, *, is_given: bool) -> None:
+    """A second run would draw the ids of the first one's topics, and own their tier."""
+    lasts = options.remote is not None and not is_in_memory(options.remote)
+    if is_given and lasts and options.data_dir is None:
+        raise OptionError(
+            "--seed with a --remote that lasts draws the same topic ids again, and with them what "
+            "an earlier run left there; add --data-dir, which remembers what was drawn, or leave "
+            "--seed out"
+        )
+
+
+def _check_ports(options: ServeOptions) -> None:
+    """Whether there are enough ports, and none is asked for twice."""
+    if not options.port:
+        return
+    last = options.port + options.brokers - 1
+    if last > MAX_PORT:
+        raise OptionError(
+            f"{options.brokers} brokers from port {options.port} on would need port {last};"
+            f" the last port is {MAX_PORT}"
+        )
+    if options.port <= options.control_port <= last:
+        broker_id = options.control_port - options.port + 1
+        raise OptionError(f"control port {options.control_port} is also broker {broker_id}'s port")
+
+
+def _check_trace(options: ServeOptions) -> None:
+    if options.trace_files is not None and options.trace is None:
+        raise OptionError("--trace-files: there is no --trace to have files")
+
+
+def _check_fsync(options: ServeOptions) -> None:
+    if options.fsync and options.data_dir is None:
+        raise OptionError("--fsync: there is no --data-dir to have files that it could force")
+
+
+def _check_racks(options: ServeOptions) -> None:
+    if len(options.racks) > options.brokers:
+        raise OptionError(f"{len(options.racks)} racks are too many for {options.brokers} brokers")
+
+
+def _check_topics(options: ServeOptions) -> None:
+    seen = set()
+    for topic in options.topics:
+        if topic.name in seen:
+            raise OptionError(f"topic {topic.name} is given twice")
+        seen.add(topic.name)
+        if topic.replication_factor > options.brokers:
+            raise OptionError(
+                f"topic {topic.name}: replication factor {topic.replication_factor}"
+                f" is larger than the number of brokers, {options.brokers}"
+            )
+
 
 CANNOT_START: Final = 2
 _STANDARD: Final = range(3)
@@ -27,8 +302,8 @@ def serve(arguments: Sequence[str]) -> int:
     """
     _fill_standard_streams()
     try:
-        options = parse(arguments, os.environ)
-        run(options, plane.serve, partial(announce, options), plane.lines_of_trace)
+        options = parse_options(arguments, os.environ)
+        run(options, lazy_app.serve, partial(announce, options), lazy_app.trace_lines)
     except (
         OptionError,
         PortUnavailable,

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fencepost.cli.mistakes import WRONG_USE, Mistake
+from fencepost.cli.usage_errors import WRONG_USE, InvalidUsage
 
 if TYPE_CHECKING:
-    from fencepost.simulation.report import Tally
+    from fencepost.simulation.report import RunTotals
     from fencepost.simulation.runner import Outcome
 
 DEFAULT_SEEDS = 1000
@@ -26,7 +26,7 @@ DEFAULT_STEPS = 1000
 DEFAULT_MINUTES = 10.0
 CHUNK = 20
 """Seeds that a process takes at a time."""
-HEEDED: Final[Mapping[str | None, Sequence[str]]] = {
+OPTIONS_BY_MODE: Final[Mapping[str | None, Sequence[str]]] = {
     "record": ("seed", "minutes", "as_is"),
     "schedule": (),
     None: ("seeds", "seed", "steps", "jobs"),
@@ -132,7 +132,7 @@ def simulate(
     Exits with 0 when every invariant held, with 1 when one broke: then a minimal schedule is
     printed that breaks it too.
     """
-    _refuse_unheeded(
+    _refuse_ignored_options(
         schedule=schedule,
         record=record,
         seeds=seeds,
@@ -160,28 +160,28 @@ def simulate(
     raise typer.Exit(1 if total.failures else 0)
 
 
-def _refuse_unheeded(**options: object) -> None:
+def _refuse_ignored_options(**options: object) -> None:
     """What has no effect on the run that is asked for.
 
     :param options: None for what was not given.
     :raises Mistake: When something was.
     """
     given = {name for name, value in options.items() if value is not None}
-    kind = next((each for each in HEEDED if each in given), None)
-    unheeded = [name for name in options if name in given - {kind, *HEEDED[kind]}]
+    kind = next((each for each in OPTIONS_BY_MODE if each in given), None)
+    unheeded = [name for name in options if name in given - {kind, *OPTIONS_BY_MODE[kind]}]
     if unheeded:
         run = "a run of seeds" if kind is None else f"--{kind}"
-        heeded = ", ".join(map(_flag, HEEDED[kind])) or "no other option"
-        raise Mistake(f"{_flag(unheeded[0])} has no effect on {run}, which heeds {heeded}")
+        heeded = ", ".join(map(_flag, OPTIONS_BY_MODE[kind])) or "no other option"
+        raise InvalidUsage(f"{_flag(unheeded[0])} has no effect on {run}, which heeds {heeded}")
 
 
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _play(path: Path) -> "Tally":
+def _play(path: Path) -> "RunTotals":
     """Play a schedule from a file."""
-    from fencepost.simulation.report import tally
+    from fencepost.simulation.report import totals_of
     from fencepost.simulation.runner import replay
     from fencepost.simulation.schedule import ScheduleError, parse
 
@@ -193,13 +193,13 @@ def _play(path: Path) -> "Tally":
     outcome = replay(wanted)
     _show_failure(str(path), outcome)
     print(f"trace {outcome.trace:08x}")
-    return tally(0, outcome)
+    return totals_of(0, outcome)
 
 
-def _record(directory: Path, seed: int, minutes: float, *, heals: bool) -> "Tally":
+def _record(directory: Path, seed: int, minutes: float, *, heals: bool) -> "RunTotals":
     """Run one seed for long, and leave behind what a served cluster would."""
-    from fencepost.cli.recording import CannotRecord, record
-    from fencepost.simulation.report import tally, told
+    from fencepost.cli.simulate_record import CannotRecord, record
+    from fencepost.simulation.report import describe_failure, totals_of
 
     try:
         outcome = record(directory, seed, minutes, heals=heals)
@@ -207,21 +207,21 @@ def _record(directory: Path, seed: int, minutes: float, *, heals: bool) -> "Tall
         print(f"fencepost: {error}", file=sys.stderr)
         raise typer.Exit(WRONG_USE) from None
     if outcome.failure is not None:
-        print(f"seed {seed}, recorded: {told(outcome)}")
-    return tally(seed, outcome)
+        print(f"seed {seed}, recorded: {describe_failure(outcome)}")
+    return totals_of(seed, outcome)
 
 
-def _run(seeds: range, steps: int, jobs: int) -> "Tally":
+def _run(seeds: range, steps: int, jobs: int) -> "RunTotals":
     """Run seeds until one of them breaks an invariant; show what the first of them broke."""
-    from fencepost.simulation.report import Tally, tally
+    from fencepost.simulation.report import RunTotals, totals_of
     from fencepost.simulation.runner import run_seed
 
     if len(seeds) == 1:
         outcome = run_seed(seeds[0], steps)
         _show_failure(f"seed {seeds[0]}", outcome)
         print(f"trace {outcome.trace:08x}")
-        return tally(seeds[0], outcome)
-    total = Tally()
+        return totals_of(seeds[0], outcome)
+    total = RunTotals()
     for part in _parts(seeds, steps, jobs):
         total += part
         if part.failures:
@@ -232,7 +232,7 @@ def _run(seeds: range, steps: int, jobs: int) -> "Tally":
     return total
 
 
-def _parts(seeds: range, steps: int, jobs: int) -> Iterator["Tally"]:
+def _parts(seeds: range, steps: int, jobs: int) -> Iterator["RunTotals"]:
     """What came of the seeds, in their order, a chunk at a time."""
     from fencepost.simulation.report import run_seeds
 
@@ -252,8 +252,8 @@ def _parts(seeds: range, steps: int, jobs: int) -> Iterator["Tally"]:
 
 
 def _show_failure(what: str, outcome: "Outcome") -> None:
-    from fencepost.simulation.report import describe
+    from fencepost.simulation.report import describe_shrunk
     from fencepost.simulation.shrink import shrink
 
     if outcome.failure is not None:
-        print(f"{what}: {describe(outcome, shrink(outcome))}")
+        print(f"{what}: {describe_shrunk(outcome, shrink(outcome))}")

@@ -1,16 +1,76 @@
-"""``fencepost spark``: what audit, load and stream need besides the package itself."""
+"""What the commands that run on Spark have in common.
+
+``fencepost spark``: what audit, load and stream need besides the package itself.
+"""
 
 from __future__ import annotations
 
 import shlex
 import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final, NoReturn
 
 import typer
 
-from fencepost.cli.declared import option
-from fencepost.cli.jobs import running
+from fencepost.cli.typer_options import option
+from fencepost.cli.usage_errors import InvalidUsage
+
+CANNOT_RUN: Final = 2
+"""The exit code of a job that could not be run, and so tells nothing."""
+
+Master = Annotated[
+    str | None,
+    option(
+        "master",
+        "MASTER",
+        "Where Spark runs, as for spark-submit: local[2], spark://host:7077, yarn ...",
+        unset="local[*,4], or what spark-submit says",
+    ),
+]
+
+
+@contextmanager
+def reporting_errors() -> Iterator[None]:
+    """What cannot run, and a file that will not do, is told in one line; exits with 2 then."""
+    from fencepost.pipeline.requirements import CannotRunError
+
+    try:
+        yield
+    except CannotRunError as error:
+        _exit(str(error))
+    except OSError as error:
+        _exit(
+            os_error_text(error)
+            if error.filename is None
+            else f"{error.filename}: {os_error_text(error)}"
+        )
+
+
+def _exit(why: str) -> NoReturn:
+    print(f"fencepost: {why}", file=sys.stderr)
+    raise typer.Exit(CANNOT_RUN) from None
+
+
+def os_error_text(error: OSError) -> str:
+    """What the system says, without its number and the name of the file."""
+    return error.strerror.lower() if error.strerror else str(error)
+
+
+def parse_pairs(flag: str, metavar: str, given: Sequence[str] | None) -> dict[str, str]:
+    """What an option that may be repeated was given, such as ``sep=;``, by the names.
+
+    :raises Mistake: When a text has no name, or no sign of equality.
+    """
+    found = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise InvalidUsage(f"{flag}: {text!r} is not {metavar}")
+        found[name] = value
+    return found
 
 
 def register(app: typer.Typer) -> None:
@@ -33,16 +93,21 @@ def setup(
     ] = False,
 ) -> None:
     """Look for Python packages and Java, and fetch Spark's Kafka connector with Maven."""
-    with running():
-        from fencepost.pipeline.connector import fetch, home
-        from fencepost.pipeline.needs import SPARK, java_version, need_java, need_packages
+    with reporting_errors():
+        from fencepost.pipeline.connector import fetch, jars_folder
+        from fencepost.pipeline.requirements import (
+            SPARK_VERSION,
+            java_version,
+            require_java,
+            require_packages,
+        )
 
-        need_packages()
-        java = need_java()
+        require_packages()
+        java = require_java()
         jars = fetch(anew=anew)
-        print(f"Spark {SPARK}")
+        print(f"Spark {SPARK_VERSION}")
         print(f"Java {java_version(java)}: {java}")
-        print(f"Kafka connector, {len(jars)} jars: {home()}")
+        print(f"Kafka connector, {len(jars)} jars: {jars_folder()}")
 
 
 def bundle(
@@ -53,15 +118,15 @@ def bundle(
     FOLDER gets fencepost.zip, main.py, and the jars of the Kafka connector. The packages that
     fencepost needs are to be installed wherever executors run.
     """
-    with running():
+    with reporting_errors():
         from fencepost.pipeline.connector import jars
-        from fencepost.pipeline.shipping import MAIN, write_package
+        from fencepost.pipeline.session import SUBMIT_MAIN, write_package
 
         found = jars()
         folder.mkdir(parents=True, exist_ok=True)
         package = write_package(folder / "fencepost.zip")
         main = folder / "main.py"
-        main.write_text(MAIN, encoding="utf-8")
+        main.write_text(SUBMIT_MAIN, encoding="utf-8")
         copied = ",".join(str(shutil.copy(jar, folder)) for jar in found)
         submit = ["spark-submit", "--py-files", package, "--jars", copied, main, "audit", "--help"]
         print(shlex.join(map(str, submit)))

@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fencepost.cli.declared import option
-from fencepost.cli.jobs import Master, pairs, running
-from fencepost.cli.mistakes import Mistake
-from fencepost.pipeline.stream.wanted import Counting, OnDataLoss, Pace, Source, Start, Trigger
+from fencepost.cli.spark import Master, parse_pairs, reporting_errors
+from fencepost.cli.typer_options import option
+from fencepost.cli.usage_errors import InvalidUsage
+from fencepost.pipeline.stream.options import (
+    CountOptions,
+    OnDataLoss,
+    SourceOptions,
+    StartingOffsets,
+    Trigger,
+    TriggerOptions,
+)
 
 if TYPE_CHECKING:
-    from fencepost.pipeline.stream.progress import Batch
+    from fencepost.pipeline.stream.query_monitor import MicroBatch
 
 FAILED: Final = 1
 """The exit code of a query that failed."""
@@ -51,7 +58,7 @@ _Interval = Annotated[
     ),
 ]
 _Start = Annotated[
-    Start,
+    StartingOffsets,
     option("from", None, "Where to begin as long as there is no checkpoint."),
 ]
 _OnDataLoss = Annotated[
@@ -122,7 +129,7 @@ def to_parquet(
     checkpoint: _OwnCheckpoint = None,
     trigger: _Trigger = Trigger.MICRO_BATCHES,
     interval: _Interval = 0.0,
-    start: _Start = Start.EARLIEST,
+    start: _Start = StartingOffsets.EARLIEST,
     on_data_loss: _OnDataLoss = OnDataLoss.FAIL,
     max_offsets: _MaxOffsets = None,
     options: _Options = None,
@@ -136,11 +143,11 @@ def to_parquet(
     """
     source = _source(bootstrap, topics, start, on_data_loss, max_offsets, options)
     own = f"{directory.rstrip('/')}/_checkpoint"
-    pace = Pace(checkpoint=checkpoint or own, trigger=trigger, interval_s=interval)
-    with _running():
+    pace = TriggerOptions(checkpoint=checkpoint or own, trigger=trigger, interval_s=interval)
+    with _reporting_errors():
         from fencepost.pipeline.stream.job import write_files
 
-        write_files(source, pace, directory, master=master, tell=_teller(as_json))
+        write_files(source, pace, directory, master=master, tell=_batch_printer(as_json))
 
 
 def to_topic(
@@ -150,7 +157,7 @@ def to_topic(
     checkpoint: _Checkpoint,
     trigger: _Trigger = Trigger.MICRO_BATCHES,
     interval: _Interval = 0.0,
-    start: _Start = Start.EARLIEST,
+    start: _Start = StartingOffsets.EARLIEST,
     on_data_loss: _OnDataLoss = OnDataLoss.FAIL,
     max_offsets: _MaxOffsets = None,
     window: _Window = None,
@@ -166,42 +173,42 @@ def to_topic(
     """
     source = _source(bootstrap, topics, start, on_data_loss, max_offsets, options)
     if late and window is None:
-        raise Mistake("--late: there is no --window that a record could be late for")
-    pace = Pace(checkpoint=checkpoint, trigger=trigger, interval_s=interval)
-    counting = Counting(window_s=window, late_s=late)
-    with _running():
+        raise InvalidUsage("--late: there is no --window that a record could be late for")
+    pace = TriggerOptions(checkpoint=checkpoint, trigger=trigger, interval_s=interval)
+    counting = CountOptions(window_s=window, late_s=late)
+    with _reporting_errors():
         from fencepost.pipeline.stream.job import write_counts
 
-        write_counts(source, pace, target, counting, master=master, tell=_teller(as_json))
+        write_counts(source, pace, target, counting, master=master, tell=_batch_printer(as_json))
 
 
 def _source(
     bootstrap: str,
     topics: str,
-    start: Start,
+    start: StartingOffsets,
     on_data_loss: OnDataLoss,
     max_offsets: int | None,
     options: Sequence[str] | None,
-) -> Source:
+) -> SourceOptions:
     names = tuple(name.strip() for name in topics.split(","))
     if not all(names):
-        raise Mistake(f"{topics!r} is not a list of topics, such as orders,payments")
-    return Source(
+        raise InvalidUsage(f"{topics!r} is not a list of topics, such as orders,payments")
+    return SourceOptions(
         bootstrap=bootstrap,
         topics=names,
         start=start,
         on_data_loss=on_data_loss,
         max_offsets=max_offsets,
-        options=pairs("--option", "KEY=VALUE", options),
+        options=parse_pairs("--option", "KEY=VALUE", options),
     )
 
 
 @contextmanager
-def _running() -> Iterator[None]:
+def _reporting_errors() -> Iterator[None]:
     """What cannot run, and what fails, says so in one line."""
-    from fencepost.pipeline.stream.running import StreamFailedError
+    from fencepost.pipeline.stream.query_monitor import StreamFailedError
 
-    with running():
+    with reporting_errors():
         try:
             yield
         except StreamFailedError as error:
@@ -209,8 +216,8 @@ def _running() -> Iterator[None]:
             raise typer.Exit(FAILED) from None
 
 
-def _teller(as_json: bool) -> Callable[["Batch"], None]:
-    def tell(batch: "Batch") -> None:
+def _batch_printer(as_json: bool) -> Callable[["MicroBatch"], None]:
+    def tell(batch: "MicroBatch") -> None:
         print(json.dumps(batch.as_data()) if as_json else batch, flush=True)
 
     return tell

@@ -1,26 +1,122 @@
-"""A command for every verb of the catalogue, made of what the catalogue says about it."""
+"""What a command was given, read and checked by the model of its verb.
+
+A command for every verb of the catalogue, made of what the catalogue says about it.
+"""
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
 from typing import Annotated, Final, TypeAlias
 
 import typer
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from fencepost.cli import tables
-from fencepost.cli.asking import AsJson, ControlUrl, line_to
-from fencepost.cli.blocks import show
-from fencepost.cli.completing import completer
-from fencepost.cli.given import read
-from fencepost.cli.hints import hint
-from fencepost.cli.parameters import Kind, Parameter, parameters
+from fencepost.cli.completion import completer
+from fencepost.cli.output import show
+from fencepost.cli.parameters import ALWAYS, Kind, Parameter, parameters
+from fencepost.cli.typer_options import AsJson, ControlUrl, control_connection
+from fencepost.cli.usage_errors import InvalidUsage, check_name, nearest, suggest_existing
 from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE, Method, Shape, Verb
-from fencepost.verbs.problems import problems
+from fencepost.verbs.models import problem, problems
 from fencepost.verbs.remote import Refused, Unreachable
+
+Fields = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundArguments:
+    """What a verb is asked with."""
+
+    path: Mapping[str, object]
+    """The parameters in its path."""
+    fields: Mapping[str, object]
+    """The others that were given, as JSON has them."""
+    body: Body | None
+    """The others, checked."""
+
+
+def bind_arguments(
+    verb: Verb, known: Sequence[Parameter], texts: Mapping[str, object], said: Mapping[str, object]
+) -> BoundArguments:
+    """Make of a command's texts what its verb takes.
+
+    :param texts: By `Parameter.key`; None, False and nothing at all where nothing was given.
+    :param said: Fields that the words of the command give.
+    :raises Mistake: When something will not do.
+    """
+    path: Fields = {}
+    fields: Fields = dict(said)
+    for parameter in known:
+        value = _value(parameter, texts[parameter.key])
+        check_name(parameter, value)
+        if parameter.is_in_path:
+            path[parameter.name] = value
+        else:
+            _set_field(fields, parameter, value)
+    return BoundArguments(path=path, fields=fields, body=_checked(verb, known, fields))
+
+
+def _value(parameter: Parameter, given: object) -> object:
+    if parameter.kind is Kind.FLAG or not isinstance(given, (str, list)):
+        return given or None
+    if parameter.kind is Kind.PAIRS:
+        for text in given:
+            if not text.partition("=")[0] or "=" not in text:
+                raise InvalidUsage(f"{parameter.shown}: {text!r} is not {parameter.metavar}")
+    if given == []:
+        return None
+    value = parameter.read(given)
+    if parameter.is_in_path and parameter.kind is Kind.NUMBER and not isinstance(value, int):
+        raise InvalidUsage(f"{parameter.shown}: {given!r} is not a number")
+    return value
+
+
+def _set_field(fields: Fields, parameter: Parameter, value: object) -> None:
+    """Set a field, in the models that it is in."""
+    inner = fields
+    for name in parameter.place[:-1]:
+        made = inner.setdefault(name, {})
+        assert isinstance(made, dict)
+        inner = made
+    if value is not None:
+        inner[parameter.name] = None if parameter.may_be_always and value == ALWAYS else value
+
+
+def _checked(verb: Verb, known: Sequence[Parameter], fields: Mapping[str, object]) -> Body | None:
+    if verb.takes is None:
+        return None
+    try:
+        return verb.takes.model_validate(fields)
+    except ValidationError as error:
+        told = dict.fromkeys(_describe_error(known, each) for each in error.errors())
+        raise InvalidUsage("; ".join(told)) from None
+
+
+def _describe_error(known: Sequence[Parameter], error: ErrorDetails) -> str:
+    """What is wrong, by the option's name and not by the field's."""
+    place = error["loc"]
+    for parameter in known:
+        if place[: len(parameter.place)] == parameter.place:
+            break
+    else:
+        return problem(place if len(place) > 1 else (), error)
+    given = error["input"]
+    shown = (
+        f"{parameter.shown} {given}" if isinstance(given, (str, int, float)) else parameter.shown
+    )
+    text = problem((shown,), error)
+    if parameter.may_be_always:
+        text += f" or {ALWAYS}"
+    near = nearest(given, parameter.choices) if isinstance(given, str) else None
+    return f"{text}; did you mean {near}?" if near else text
+
 
 Command: TypeAlias = Callable[..., None]
 
@@ -29,7 +125,7 @@ BY_WORDS: Final = MappingProxyType({words: verb for verb in CATALOGUE for words 
 _PANELS: Final = MappingProxyType({Method.GET: "See", Method.POST: "Do", Method.DELETE: "Do"})
 _CONTROL: Final = "control"
 _AS_JSON: Final = "as_json"
-_MOST: Final = "most"
+_COUNT: Final = "most"
 
 
 def add_verb(app: typer.Typer, words: str) -> None:
@@ -52,18 +148,18 @@ def command(verb: Verb, last_word: str = "") -> Command:
     said = {verb.last_word: last_word} if verb.last_word else {}
 
     def carry_out(**texts: object) -> None:
-        given = read(verb, known, texts, said)
+        given = bind_arguments(verb, known, texts, said)
         url = texts[_CONTROL]
         as_json = bool(texts[_AS_JSON])
-        with line_to(str(url) if url else None) as line:
+        with control_connection(str(url) if url else None) as line:
             try:
                 if verb.shape is Shape.STREAM:
                     stream = line.call_stream(verb, verb.answers, given.path, given.fields)
-                    _follow(stream, texts[_MOST], as_json=as_json)
+                    _follow(stream, texts[_COUNT], as_json=as_json)
                     return
                 content = line.ask(verb, given.path, given.body)
             except Refused as error:
-                more = hint(error, line, given.path, given.fields)
+                more = suggest_existing(error, line, given.path, given.fields)
                 raise Refused(error.code, f"{error.message}{more}") from None
         print_answer(verb, content, as_json=as_json)
 
@@ -113,7 +209,7 @@ def _signature(verb: Verb, known: Sequence[Parameter]) -> Iterator[inspect.Param
         yield _declared(each, verb)
     if verb.shape is Shape.STREAM:
         option = typer.Option("--count", metavar="N", min=0, help="End after so many.")
-        yield _keyword(_MOST, Annotated[int | None, option], None)
+        yield _keyword(_COUNT, Annotated[int | None, option], None)
     yield _keyword(_CONTROL, ControlUrl, None)
     yield _keyword(_AS_JSON, AsJson, False)
 

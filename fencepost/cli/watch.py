@@ -14,21 +14,21 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from fencepost.cli import tables
-from fencepost.cli.asking import AsJson, ControlUrl, line_to
-from fencepost.cli.blocks import is_fancy, show
-from fencepost.cli.completing import quietly, topics
-from fencepost.cli.watched import Watched
+from fencepost.cli.completion import ignoring_errors, topics
+from fencepost.cli.output import is_rich_terminal, show
+from fencepost.cli.typer_options import AsJson, ControlUrl, control_connection
+from fencepost.cli.watch_state import WatchState
 from fencepost.verbs.answers.base import Answer
-from fencepost.verbs.answers.seen import EventState
+from fencepost.verbs.answers.journal import EventState
 from fencepost.verbs.catalogue import VERBS
-from fencepost.verbs.remote import Line, Unreachable, VerbError
+from fencepost.verbs.remote import ControlConnection, Unreachable, VerbError
 
 TICK_S: Final = 1.0
 """How long nothing is looked at where nothing happens."""
 BURST_S: Final = 0.1
 """What happens within it is shown at once."""
 
-Show: TypeAlias = Callable[[Watched], None]
+Show: TypeAlias = Callable[[WatchState], None]
 
 
 def register(app: typer.Typer) -> None:
@@ -43,31 +43,31 @@ def watch(
             "--topic",
             metavar="TOPIC",
             help="Only this topic's partitions. May be repeated.",
-            autocompletion=quietly(topics),
+            autocompletion=ignoring_errors(topics),
         ),
     ] = None,
     control: ControlUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Watch brokers, partitions, faults and events as they change, until Ctrl-C."""
-    is_screen = is_fancy() and not as_json
-    with suppress(KeyboardInterrupt), line_to(control) as line:
+    is_screen = is_rich_terminal() and not as_json
+    with suppress(KeyboardInterrupt), control_connection(control) as line:
         # Listened first and looked then, so that nothing is missed in between.
-        news = News(line.url, since=0 if is_screen else None)
+        news = EventListener(line.url, since=0 if is_screen else None)
         try:
-            watched = Watched(line, topic or ())
+            watched = WatchState(line, topic or ())
             if is_screen:
                 from fencepost.cli.watch_screen import screen
 
                 with screen(line.url) as draw:
                     _follow(watched, news, draw)
             else:
-                _follow(watched, news, Lines(as_json=as_json).print)
+                _follow(watched, news, LinePrinter(as_json=as_json).print)
         finally:
             news.close()
 
 
-class News:
+class EventListener:
     """The cluster's events from now on, from a thread that waits for them.
 
     :param since: Begin with those that are kept and have a higher number.
@@ -75,7 +75,7 @@ class News:
     """
 
     def __init__(self, url: str, *, since: int | None) -> None:
-        self._line = Line(url)
+        self._line = ControlConnection(url)
         given = {} if since is None else {"since": since}
         self._events = self._line.call_stream(VERBS["events"], EventState, {}, given)
         self._queue: SimpleQueue[EventState | None] = SimpleQueue()
@@ -101,7 +101,7 @@ class News:
         self._queue.put(None)
 
 
-def _follow(watched: Watched, news: News, draw: Show) -> None:
+def _follow(watched: WatchState, news: EventListener, draw: Show) -> None:
     """Show what there is and then what changes, until the cluster ends."""
     looked_at = monotonic()
     with suppress(Unreachable):
@@ -117,7 +117,7 @@ def _follow(watched: Watched, news: News, draw: Show) -> None:
                 looked_at = monotonic()
 
 
-def _burst(news: News) -> Iterator[EventState | None]:
+def _burst(news: EventListener) -> Iterator[EventState | None]:
     """What happens together; nothing where nothing happens for a while, None as the very last."""
     with suppress(Empty):
         event = news.wait(TICK_S)
@@ -128,7 +128,7 @@ def _burst(news: News) -> Iterator[EventState | None]:
         yield None
 
 
-class Lines:
+class LinePrinter:
     """Prints what is new, a line each: of brokers, partitions, faults and events.
 
     :param as_json: As JSON: an object of one field, which is named after what it is.
@@ -139,7 +139,7 @@ class Lines:
         self._printed: dict[tuple[str, object], Answer] = {}
         self._newest_event = 0
 
-    def print(self, watched: Watched) -> None:
+    def print(self, watched: WatchState) -> None:
         """Print what is different from the last time."""
         for event in watched.events:
             if event.number > self._newest_event:

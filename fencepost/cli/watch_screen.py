@@ -11,10 +11,10 @@ from rich.table import Table as Grid
 from rich.text import Text as Rich
 
 from fencepost.cli import tables
-from fencepost.cli.blocks import BAD, ODD, QUIET, STRONG, Cell
-from fencepost.cli.fancy import rich
-from fencepost.cli.partitions import replica_parts
-from fencepost.cli.watched import Watched
+from fencepost.cli.output import BAD, ODD, QUIET, STRONG, Cell
+from fencepost.cli.partition_tables import replica_parts
+from fencepost.cli.rich_output import rich
+from fencepost.cli.watch_state import WatchState
 from fencepost.verbs.answers.topics import PartitionState
 
 MIN_EVENTS: Final = 4
@@ -28,7 +28,7 @@ Lines = list[list[Segment]]
 
 
 @contextmanager
-def screen(url: str) -> Iterator[Callable[[Watched], None]]:
+def screen(url: str) -> Iterator[Callable[[WatchState], None]]:
     """A screen of its own, which is gone in the end; what draws on it."""
     console = Console(highlight=False)
     with Live(console=console, screen=True, auto_refresh=False) as live:
@@ -41,7 +41,7 @@ class Screen:
     :param url: Where it is.
     """
 
-    def __init__(self, watched: Watched, url: str) -> None:
+    def __init__(self, watched: WatchState, url: str) -> None:
         self._watched = watched
         self._url = url
 

@@ -19,7 +19,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from fencepost.client.appending import Appender
+    from fencepost.client.append_outcomes import (
+        Appended,
+        AppendRefused,
+        ExpectedOffsetMismatch,
+        NotChecked,
+        OutcomeUnknown,
+    )
+    from fencepost.client.appender import Appender
     from fencepost.client.batches import (
         FetchedRecord,
         FetchedRecords,
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
         Sequenced,
         encode_records,
     )
-    from fencepost.client.client import Client
+    from fencepost.client.client import Client, Leader, find_leader
     from fencepost.client.cluster import init_producer_id, metadata
     from fencepost.client.connection import Connection, connect
     from fencepost.client.errors import (
@@ -39,7 +46,6 @@ if TYPE_CHECKING:
         TimedOut,
         Unreachable,
     )
-    from fencepost.client.leaders import Leader, find_leader
     from fencepost.client.model import (
         EpochEnd,
         Fetched,
@@ -48,13 +54,6 @@ if TYPE_CHECKING:
         OffsetSpec,
         Partition,
         Produced,
-    )
-    from fencepost.client.outcomes import (
-        Appended,
-        AppendRefused,
-        ExpectedOffsetMismatch,
-        NotChecked,
-        OutcomeUnknown,
     )
     from fencepost.client.partitions import (
         fetch,
@@ -104,7 +103,7 @@ __all__ = [
     "produce_set",
 ]
 
-_HOMES: Final = {
+_PUBLIC_NAMES: Final = {
     "appending": ("Appender",),
     "batches": ("FetchedRecord", "FetchedRecords", "NewRecord", "Sequenced", "encode_records"),
     "client": ("Client",),
@@ -145,10 +144,10 @@ _HOMES: Final = {
     ),
 }
 """The module of each public name."""
-_HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
+_MODULE_OF: Final = {name: module for module, names in _PUBLIC_NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

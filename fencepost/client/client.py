@@ -1,14 +1,20 @@
-"""A client of a cluster: one connection a broker, opened when it is needed."""
+"""A client of a cluster: one connection a broker, opened when it is needed.
+
+Who leads a partition, of what several brokers believe.
+"""
 
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
+from uuid import UUID
 
 from fencepost.client.cluster import ClusterMetadata, PartitionMetadata, metadata
 from fencepost.client.connection import TIMEOUT_S, Connection, connect
 from fencepost.client.errors import KafkaClientError, NoLeader, Unreachable
+from fencepost.client.model import Partition
 
 Address = tuple[str, int]
 """Host and port."""
@@ -96,7 +102,7 @@ class Client:
 
         asked = {asyncio.create_task(ask(address)) for address in self._known()}
         try:
-            answers, last = await _first_answers(asked, linger_s)
+            answers, last = await _collect_answers(asked, linger_s)
         finally:
             for each in asked:
                 each.cancel()
@@ -166,7 +172,7 @@ class Client:
             return opened
 
 
-async def _first_answers(
+async def _collect_answers(
     asked: "set[asyncio.Task[ClusterMetadata]]", linger_s: float
 ) -> tuple[list[ClusterMetadata], KafkaClientError]:
     """The answers up to a while after the first, and why another did not come."""
@@ -194,3 +200,48 @@ def _address(text: str) -> Address:
     if not colon or not port.isdigit():
         raise ValueError(f"{text!r} is not HOST:PORT")
     return host.strip("[]"), int(port)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader:
+    """A leader of a partition."""
+
+    broker: int
+    epoch: int
+    """-1 where brokers are too old to tell."""
+    topic_id: UUID | None
+    """None where brokers are too old to tell."""
+
+
+async def find_leader(
+    client: Client, partition: Partition, *, last: Leader | None, timeout_s: float
+) -> Leader:
+    """Who leads in the newest epoch that any broker knows of.
+
+    A broker that lost touch with the controller goes on naming a leader who was deposed. By its
+    epoch it is told from the one who leads.
+
+    :param last: The last leader that was found: what is older is not believed, and another
+        topic of the same name is not the same topic.
+    :raises NoLeader: When nobody knows of one.
+    :raises KafkaClientError: When nobody answers.
+    """
+    answers = await client.ask_all(partition.topic, timeout_s=timeout_s)
+    found = [leader for each in answers if (leader := _leader(each, partition)) is not None]
+    if last is not None:
+        found = [each for each in found if each.epoch >= last.epoch and _same_topic(each, last)]
+    if not found:
+        raise NoLeader(f"no broker knows of a leader of {partition.topic}-{partition.index}")
+    return max(found, key=lambda each: each.epoch)
+
+
+def _leader(seen: ClusterMetadata, partition: Partition) -> Leader | None:
+    found = seen.partition(partition.topic, partition.index)
+    if found is None or found.leader < 0:
+        return None
+    topic_id = seen.topics[partition.topic].topic_id
+    return Leader(broker=found.leader, epoch=found.leader_epoch, topic_id=topic_id)
+
+
+def _same_topic(one: Leader, other: Leader) -> bool:
+    return one.topic_id is None or other.topic_id is None or one.topic_id == other.topic_id

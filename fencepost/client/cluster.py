@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from fencepost.client.calls import (
+from fencepost.client.connection import TIMEOUT_S, Connection
+from fencepost.client.errors import MalformedAnswer
+from fencepost.client.model import Partition
+from fencepost.client.typed_requests import (
     DESCRIBE_CONFIGS,
     FIND_COORDINATOR,
     INIT_PRODUCER_ID,
     METADATA,
 )
-from fencepost.client.connection import TIMEOUT_S, Connection
-from fencepost.client.errors import MalformedAnswer
-from fencepost.client.model import Partition
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -146,7 +146,7 @@ async def topic_configs(
     raise MalformedAnswer(f"the answer leaves out topic {topic}")
 
 
-async def id_of(connection: Connection, partition: Partition, timeout_s: float) -> UUID:
+async def resolve_topic_id(connection: Connection, partition: Partition, timeout_s: float) -> UUID:
     """The id of a partition's topic, or zeros where the broker knows no such topic."""
     if partition.topic_id is not None:
         return partition.topic_id

@@ -6,7 +6,6 @@ from asyncio import Future, StreamReader, StreamWriter
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from fencepost.client.calls import API_VERSIONS, Call
 from fencepost.client.errors import (
     Disconnected,
     KafkaClientError,
@@ -15,6 +14,7 @@ from fencepost.client.errors import (
     TimedOut,
     Unreachable,
 )
+from fencepost.client.typed_requests import API_VERSIONS, Call
 from fencepost.protocol.apis import Api
 from fencepost.protocol.codec import (
     MalformedMessage,

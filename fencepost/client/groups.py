@@ -1,14 +1,16 @@
 """Membership of a group: join, sync, heartbeat, leave, asked of its coordinator.
 
 Each takes a connection to the broker that is asked, whether that coordinates the group or not.
+
+What a group has committed: OffsetCommit and OffsetFetch, asked of its coordinator.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
-from fencepost.client.calls import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
-from fencepost.client.cluster import metadata
+from fencepost.client.cluster import metadata, resolve_topic_id
 from fencepost.client.connection import TIMEOUT_S, Connection
 from fencepost.client.consumer_protocol import (
     PROTOCOL_TYPE,
@@ -17,10 +19,35 @@ from fencepost.client.consumer_protocol import (
     decode_subscription,
     encode_assignment,
 )
+from fencepost.client.errors import MalformedAnswer
+from fencepost.client.model import Partition
+from fencepost.client.partitions import NO_EPOCH
+from fencepost.client.typed_requests import (
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    SYNC_GROUP,
+)
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
 from fencepost.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from fencepost.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from fencepost.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from fencepost.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+)
 from fencepost.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 _MANY_LEAVE: Final = 3
@@ -28,7 +55,7 @@ _MANY_LEAVE: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class ConsumerGroupMetadata:
     """Who speaks in a group."""
 
     group: str
@@ -39,7 +66,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class GroupResponse:
     """An answer that says no more than whether it worked."""
 
     version: int
@@ -48,7 +75,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joined(Answered):
+class Joined(GroupResponse):
     """The answer to JoinGroup (11)."""
 
     member_id: str
@@ -60,7 +87,7 @@ class Joined(Answered):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Synced(Answered):
+class Synced(GroupResponse):
     """The answer to SyncGroup (14)."""
 
     assignment: bytes
@@ -68,7 +95,7 @@ class Synced(Answered):
 
 async def join_group(
     connection: Connection,
-    who: Identity,
+    who: ConsumerGroupMetadata,
     subscription: bytes,
     *,
     session_timeout_ms: int = 30_000,
@@ -101,7 +128,7 @@ async def join_group(
     )
 
 
-async def assign(
+async def assign_partitions(
     connection: Connection, joined: Joined, *, timeout_s: float = TIMEOUT_S
 ) -> list[tuple[str, bytes]]:
     """What a group's leader assigns to each member, by Kafka's range assignor.
@@ -118,7 +145,7 @@ async def assign(
 
 async def sync_group(
     connection: Connection,
-    who: Identity,
+    who: ConsumerGroupMetadata,
     assignments: Sequence[tuple[str, bytes]],
     *,
     version: int | None = None,
@@ -153,11 +180,11 @@ async def sync_group(
 
 async def heartbeat(
     connection: Connection,
-    who: Identity,
+    who: ConsumerGroupMetadata,
     *,
     version: int | None = None,
     timeout_s: float = TIMEOUT_S,
-) -> Answered:
+) -> GroupResponse:
     """Heartbeat (12)."""
     if version is None:
         version = await connection.best_version(HEARTBEAT.api, timeout_s=timeout_s)
@@ -168,18 +195,18 @@ async def heartbeat(
         group_instance_id=who.instance,
     )
     answer = await connection.ask(HEARTBEAT, request, version, timeout_s=timeout_s)
-    return Answered(
+    return GroupResponse(
         version=version, throttle_time_ms=answer.throttle_time_ms, error=answer.error_code
     )
 
 
 async def leave_group(
     connection: Connection,
-    who: Identity,
+    who: ConsumerGroupMetadata,
     *,
     version: int | None = None,
     timeout_s: float = TIMEOUT_S,
-) -> Answered:
+) -> GroupResponse:
     """LeaveGroup (13) of one member."""
     if version is None:
         version = await connection.best_version(LEAVE_GROUP.api, timeout_s=timeout_s)
@@ -190,6 +217,136 @@ async def leave_group(
         request = LeaveGroupRequest(group_id=who.group, members=(identity,))
     answer = await connection.ask(LEAVE_GROUP, request, version, timeout_s=timeout_s)
     own = next((each.error_code for each in answer.members), ErrorCode.NONE)
-    return Answered(
+    return GroupResponse(
         version=version, throttle_time_ms=answer.throttle_time_ms, error=answer.error_code or own
     )
+
+
+_COMMIT_TOPIC_IDS: Final = 10
+_FETCH_TOPIC_IDS: Final = 10
+_MANY_GROUPS: Final = 8
+"""From this version of OffsetFetch on, it asks for a list of groups."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedOffset(GroupResponse):
+    """The answer to OffsetFetch (9)."""
+
+    offset: int
+    """-1 where nothing is committed."""
+    epoch: int
+    """-1 before version 5, or where the commit said none."""
+    metadata: str | None
+
+
+async def commit_offset(
+    connection: Connection,
+    who: ConsumerGroupMetadata,
+    partition: Partition,
+    offset: int,
+    *,
+    epoch: int = NO_EPOCH,
+    note: str = "",
+    version: int | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> GroupResponse:
+    """OffsetCommit (8).
+
+    :param epoch: Of the record before the offset; -1: not said. From version 6 on.
+    :param note: The metadata that is committed with it.
+    """
+    if version is None:
+        version = await connection.best_version(OFFSET_COMMIT.api, timeout_s=timeout_s)
+    part = OffsetCommitRequestPartition(
+        partition_index=partition.index,
+        committed_offset=offset,
+        committed_leader_epoch=epoch,
+        committed_metadata=note,
+    )
+    topic_id = None
+    if version >= _COMMIT_TOPIC_IDS:
+        topic_id = await resolve_topic_id(connection, partition, timeout_s)
+    request = OffsetCommitRequest(
+        group_id=who.group,
+        generation_id_or_member_epoch=who.generation,
+        member_id=who.member_id,
+        group_instance_id=who.instance,
+        topics=(
+            OffsetCommitRequestTopic(name=partition.topic, topic_id=topic_id, partitions=(part,)),
+        ),
+    )
+    answer = await connection.ask(OFFSET_COMMIT, request, version, timeout_s=timeout_s)
+    for topic in answer.topics:
+        for each in topic.partitions:
+            return GroupResponse(
+                version=version, throttle_time_ms=answer.throttle_time_ms, error=each.error_code
+            )
+    raise MalformedAnswer("the answer does not tell of the partition")
+
+
+async def fetch_committed_offset(
+    connection: Connection,
+    group: str,
+    partition: Partition,
+    *,
+    stable: bool = False,
+    version: int | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> CommittedOffset:
+    """OffsetFetch (9) of one partition.
+
+    :param stable: Whether to be refused while a transaction commits for the group (version 7).
+    """
+    if version is None:
+        version = await connection.best_version(OFFSET_FETCH.api, timeout_s=timeout_s)
+    topic_id = None
+    if version >= _FETCH_TOPIC_IDS:
+        topic_id = await resolve_topic_id(connection, partition, timeout_s)
+    request = _offset_fetch(group, partition, topic_id, stable=stable, version=version)
+    answer = await connection.ask(OFFSET_FETCH, request, version, timeout_s=timeout_s)
+    error, part = _committed_part(answer)
+    if part is None:
+        return CommittedOffset(
+            version=version,
+            throttle_time_ms=answer.throttle_time_ms,
+            error=error,
+            offset=-1,
+            epoch=-1,
+            metadata=None,
+        )
+    return CommittedOffset(
+        version=version,
+        throttle_time_ms=answer.throttle_time_ms,
+        error=error or part.error_code,
+        offset=part.committed_offset,
+        epoch=part.committed_leader_epoch,
+        metadata=part.metadata,
+    )
+
+
+def _offset_fetch(
+    group: str, partition: Partition, topic_id: UUID | None, *, stable: bool, version: int
+) -> OffsetFetchRequest:
+    if version < _MANY_GROUPS:
+        topic = OffsetFetchRequestTopic(name=partition.topic, partition_indexes=(partition.index,))
+        return OffsetFetchRequest(group_id=group, topics=(topic,), require_stable=stable)
+    topics = OffsetFetchRequestTopics(
+        name=partition.topic, topic_id=topic_id, partition_indexes=(partition.index,)
+    )
+    wanted = OffsetFetchRequestGroup(group_id=group, topics=(topics,))
+    return OffsetFetchRequest(groups=(wanted,), require_stable=stable)
+
+
+def _committed_part(
+    answer: OffsetFetchResponse,
+) -> tuple[int, OffsetFetchResponsePartition | OffsetFetchResponsePartitions | None]:
+    """The error of the whole answer, and the partition's part of it."""
+    for group in answer.groups:
+        for topics in group.topics:
+            for each in topics.partitions:
+                return group.error_code, each
+        return group.error_code, None
+    for topic in answer.topics:
+        for part in topic.partitions:
+            return answer.error_code, part
+    return answer.error_code, None

@@ -9,12 +9,12 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.client.batches import decode_records
-from fencepost.client.calls import FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH, PRODUCE
-from fencepost.client.cluster import id_of
+from fencepost.client.cluster import resolve_topic_id
 from fencepost.client.connection import TIMEOUT_S, Connection
 from fencepost.client.errors import MalformedAnswer
 from fencepost.client.model import EpochEnd, Fetched, FoundOffset, Isolation, Partition, Produced
-from fencepost.protocol.buffers import Buffer
+from fencepost.client.typed_requests import FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH, PRODUCE
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import (
     FetchPartition,
@@ -89,7 +89,7 @@ async def produce_set(
     if version is None:
         version = await connection.best_version(PRODUCE.api, timeout_s=timeout_s)
     named: dict[Partition, str | UUID] = {
-        partition: await id_of(connection, partition, timeout_s)
+        partition: await resolve_topic_id(connection, partition, timeout_s)
         if version >= _PRODUCE_TOPIC_IDS
         else partition.topic
         for partition in records
@@ -109,7 +109,7 @@ async def produce_set(
     answers: dict[Partition, Produced] = {}
     for partition, name in named.items():
         if (name, partition.index) not in found:
-            raise _left_out(partition)
+            raise _missing_partition(partition)
         answers[partition] = found[name, partition.index]
     return answers
 
@@ -144,7 +144,7 @@ async def fetch(
         last_fetched_epoch=last_epoch,
     )
     if version >= _FETCH_TOPIC_IDS:
-        topic_id = await id_of(connection, partition, timeout_s)
+        topic_id = await resolve_topic_id(connection, partition, timeout_s)
         topic = FetchTopic(topic_id=topic_id, partitions=(part,))
     else:
         topic = FetchTopic(topic=partition.topic, partitions=(part,))
@@ -197,7 +197,7 @@ async def list_offsets(
                 timestamp=each.timestamp,
                 epoch=each.leader_epoch,
             )
-    raise _left_out(partition)
+    raise _missing_partition(partition)
 
 
 async def offset_for_leader_epoch(
@@ -231,7 +231,7 @@ async def offset_for_leader_epoch(
                 epoch=each.leader_epoch,
                 end_offset=each.end_offset,
             )
-    raise _left_out(partition)
+    raise _missing_partition(partition)
 
 
 def _by_topic(
@@ -272,7 +272,7 @@ def _fetched_part(answer: FetchResponse, partition: Partition) -> PartitionData:
             return part
     if answer.error_code != ErrorCode.NONE:  # then of the whole answer
         return PartitionData(error_code=answer.error_code, high_watermark=-1)
-    raise _left_out(partition)
+    raise _missing_partition(partition)
 
 
 def _fetched(answer: FetchResponse, part: PartitionData, offset: int, version: int) -> Fetched:
@@ -291,5 +291,5 @@ def _fetched(answer: FetchResponse, part: PartitionData, offset: int, version: i
     )
 
 
-def _left_out(partition: Partition) -> MalformedAnswer:
+def _missing_partition(partition: Partition) -> MalformedAnswer:
     return MalformedAnswer(f"the answer does not tell of {partition.topic}-{partition.index}")

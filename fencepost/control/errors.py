@@ -12,9 +12,9 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
 
-from fencepost.broker.refusals import ControllerError
+from fencepost.broker.core.errors import ControllerError
 from fencepost.protocol.errors import ErrorCode
-from fencepost.verbs.problems import problem
+from fencepost.verbs.models import problem
 
 _STATUS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 404,
@@ -34,7 +34,7 @@ _NO_OBJECT: Final = (
 _UNREADABLE: Final = "the body is no JSON: it is no UTF-8, or nested too deeply"
 
 
-def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
+def install_error_handlers(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
     """Let the app answer every error in this form.
 
     :param routes: All that there are, to say what a path allows.

@@ -1,16 +1,18 @@
 """The cluster as metrics for Prometheus, in its text format.
 
-What only rises was counted while it happened (`fencepost.broker.server.meter`); all else is looked
-up when somebody asks. A cluster may have ten thousand partitions, and a row of numbers for each
-would cost more than all that it serves: only so many are told one by one, the whole is summed up.
-Between two families of metrics the loop serves its clients.
+What only rises was counted while it happened (`fencepost.broker.server.request_metrics`); all else
+is looked up when somebody asks. A cluster may have ten thousand partitions, and a row of numbers
+for each would cost more than all that it serves: only so many are told one by one, the whole is
+summed up. Between two families of metrics the loop serves its clients.
+
+The remote tier as metrics, by Kafka's names where it has them (KIP-405).
 """
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -20,14 +22,15 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import generate_latest
 
-from fencepost.broker.broker import Broker
-from fencepost.broker.cluster import Cluster
-from fencepost.broker.events import IN_FILES_ALONE, Kind
-from fencepost.broker.image import NO_LEADER, PartitionImage
-from fencepost.broker.replica import Replica
-from fencepost.broker.server.meter import BOUNDS_US, Figures
+from fencepost.broker.core.events import TRACE_FILE_ONLY, Kind
+from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
+from fencepost.broker.node.broker import Broker
+from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.replication.replica import Replica
+from fencepost.broker.server.request_metrics import BOUNDS_US, ApiMetrics
 from fencepost.broker.server.server import Server
-from fencepost.control.metrics_tier import tier_families
+from fencepost.broker.tiering.remote_log_manager import RemoteView
+from fencepost.broker.tiering.remote_storage_metrics import RemoteStorageMetrics
 from fencepost.protocol.errors import error_name
 
 MAX_PARTITIONS: Final = 250
@@ -43,12 +46,12 @@ async def exposition(server: Server, topics: Collection[str]) -> bytes:
     """
     parts: list[bytes] = []
     for metric in _families(server, topics):
-        parts.append(generate_latest(_Single(metric)))
+        parts.append(generate_latest(_SingleFamilyRegistry(metric)))
         await asyncio.sleep(0)
     return b"".join(parts)
 
 
-class _Single:
+class _SingleFamilyRegistry:
     """A registry of one family."""
 
     def __init__(self, metric: Metric) -> None:
@@ -62,7 +65,7 @@ def _families(server: Server, topics: Collection[str]) -> Iterator[Metric]:
     yield from _requests(server)
     yield from _brokers(server)
     yield from _totals(server.cluster)
-    told, left_out = _told_partitions(server.cluster, topics)
+    told, left_out = _listed_partitions(server.cluster, topics)
     yield _gauge("partitions_left_out", "Partitions that are not told one by one.", left_out)
     for name, text, value in _OF_PARTITION:
         family = GaugeMetricFamily(f"fencepost_partition_{name}", text, labels=_PARTITION)
@@ -114,7 +117,7 @@ def _requests(server: Server) -> Iterator[Metric]:
     yield times
 
 
-_OF_REQUESTS: Final[Sequence[tuple[str, str, Callable[[Figures], float]]]] = (
+_OF_REQUESTS: Final[Sequence[tuple[str, str, Callable[[ApiMetrics], float]]]] = (
     ("requests", "Requests that are over.", lambda figures: figures.requests),
     ("request_bytes", "Bytes of requests; 0 between brokers.", lambda figures: figures.bytes_in),
     (
@@ -174,7 +177,7 @@ class _Partition:
         return self.topic, str(self.index)
 
 
-def _told_partitions(cluster: Cluster, topics: Collection[str]) -> tuple[list[_Partition], int]:
+def _listed_partitions(cluster: Cluster, topics: Collection[str]) -> tuple[list[_Partition], int]:
     """The partitions to tell one by one, and how many there are besides."""
     told: list[_Partition] = []
     image = cluster.controller.image
@@ -195,7 +198,11 @@ _OF_PARTITION: Final[Sequence[tuple[str, str, Callable[[_Partition], float]]]] =
     ("leader", "Broker id of its leader, -1 while there is none.", lambda p: p.image.leader),
     ("leader_epoch", "Rises with each election.", lambda p: p.image.leader_epoch),
     ("isr_size", "Replicas in sync.", lambda p: len(p.image.isr)),
-    ("under_replicated", "Whether replicas are out of sync.", lambda p: _is_under(p.image)),
+    (
+        "under_replicated",
+        "Whether replicas are out of sync.",
+        lambda p: _is_under_replicated(p.image),
+    ),
     ("offline", "Whether it has no leader.", lambda p: p.image.leader == NO_LEADER),
     (
         "log_start_offset",
@@ -223,7 +230,7 @@ def _totals(cluster: Cluster) -> Iterator[Metric]:
     yield _gauge(
         "under_replicated_partitions",
         "Partitions with replicas out of sync.",
-        sum(map(_is_under, partitions)),
+        sum(map(_is_under_replicated, partitions)),
     )
     yield _gauge(
         "offline_partitions",
@@ -232,7 +239,7 @@ def _totals(cluster: Cluster) -> Iterator[Metric]:
     )
 
 
-def _is_under(partition: PartitionImage) -> bool:
+def _is_under_replicated(partition: PartitionImage) -> bool:
     return len(partition.isr) < len(partition.replicas)
 
 
@@ -271,7 +278,7 @@ def _log_end(broker: Broker, partition: _Partition) -> int:
 
 # -- what happened ------------------------------------------------------------------------------
 
-_COUNTED: Final = tuple(kind for kind in Kind if kind not in IN_FILES_ALONE)
+_COUNTED: Final = tuple(kind for kind in Kind if kind not in TRACE_FILE_ONLY)
 
 
 def _changes(server: Server) -> Iterator[Metric]:
@@ -307,3 +314,80 @@ def _faults(server: Server) -> Iterator[Metric]:
     for labels, count in server.changes.fault_hits.items():
         hits.add_metric(labels, count)
     yield hits
+
+
+Labels = tuple[str, str]
+_TIER_LABELS: Final = ("topic", "partition")
+
+
+class _TieredPartition(NamedTuple):
+    """A partition that has a tier."""
+
+    labels: Labels
+    leader: Replica
+    view: RemoteView
+
+    def lag(self) -> Iterator[int]:
+        """The bytes of each closed segment that is still to be uploaded."""
+        for segment in self.leader.log.segments()[:-1]:
+            if segment.next_offset - 1 > self.view.last_tiered_offset:
+                yield segment.size_bytes
+
+
+def tier_families(cluster: Cluster, leaders: Sequence[tuple[Labels, Replica]]) -> Iterator[Metric]:
+    """All metrics of the tier.
+
+    :param leaders: Of the partitions that are told one by one, with their labels.
+    """
+    for name, text, count in _TIER_COUNTERS:
+        yield CounterMetricFamily(
+            f"fencepost_remote_{name}", text, value=count(cluster.tier_counts)
+        )
+    told = list(_tiered_partitions(cluster, leaders))
+    for name, text, value in _TIER_GAUGES:
+        family = GaugeMetricFamily(f"fencepost_partition_remote_{name}", text, labels=_TIER_LABELS)
+        for each in told:
+            family.add_metric(each.labels, value(each))
+        yield family
+
+
+def _tiered_partitions(
+    cluster: Cluster, leaders: Sequence[tuple[Labels, Replica]]
+) -> Iterator[_TieredPartition]:
+    for labels, leader in leaders:
+        if leader.log.config.remote_storage_enable:
+            view = cluster.brokers[leader.broker_id].tiering.state(leader)
+            if view is not None:
+                yield _TieredPartition(labels, leader, view)
+
+
+_TIER_COUNTERS: Final[Sequence[tuple[str, str, Callable[[RemoteStorageMetrics], int]]]] = (
+    ("copy_requests", "Segments on their way to the tier.", lambda c: c.copy_requests),
+    ("copy_bytes", "Bytes of records copied to the tier.", lambda c: c.copy_bytes),
+    ("copy_errors", "Copies that failed.", lambda c: c.copy_errors),
+    ("fetch_requests", "Reads from the tier.", lambda c: c.fetch_requests),
+    ("fetch_bytes", "Bytes read from the tier.", lambda c: c.fetch_bytes),
+    ("fetch_errors", "Reads that failed.", lambda c: c.fetch_errors),
+    ("delete_requests", "Deletions of segments from the tier.", lambda c: c.delete_requests),
+    ("delete_errors", "Deletions that failed.", lambda c: c.delete_errors),
+)
+_TIER_GAUGES: Final[Sequence[tuple[str, str, Callable[[_TieredPartition], float]]]] = (
+    (
+        "log_start_offset",
+        "The first offset in the tier, inclusive; -1 without one.",
+        lambda p: p.view.start_offset,
+    ),
+    (
+        "last_tiered_offset",
+        "Inclusive; -1 while the leader knows none.",
+        lambda p: p.view.last_tiered_offset,
+    ),
+    ("segments", "Segments in the tier.", lambda p: len(p.view.segments)),
+    (
+        "log_size_bytes",
+        "Bytes of records in the tier.",
+        lambda p: sum(each.size_bytes for each in p.view.segments),
+    ),
+    ("copy_lag_segments", "Closed segments not in the tier yet.", lambda p: len([*p.lag()])),
+    ("copy_lag_bytes", "Bytes of closed segments not in the tier yet.", lambda p: sum(p.lag())),
+)

@@ -1,45 +1,165 @@
-"""What each verb on the remote tier does."""
+"""What the verbs on the remote tier do (KIP-405).
 
-from fencepost.broker.cluster import Cluster
-from fencepost.broker.refusals import ControllerError
-from fencepost.broker.tiering.faults import Operation, TierFault, TierRule
-from fencepost.control import tier as tiers
+The tier is somewhere else, and what it is asked takes time: these verbs wait for it, while the
+cluster serves on. What was begun goes on, also where whoever asked does not wait any more.
+
+:raises ControllerError: (all of them) When it is refused, with Kafka's code and words.
+
+What each verb on the remote tier does.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Literal, TypeAlias, TypeVar, assert_never
+
+from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.core.events import Event, Kind
+from fencepost.broker.faults.remote_storage import RemoteFault, RemoteFaultRule, RemoteOperation
+from fencepost.broker.node import tier_actions
+from fencepost.broker.node.cluster import Cluster
+from fencepost.control.cluster_state import remote_segment_state, remote_state
 from fencepost.control.routing import Served, serves
 from fencepost.protocol.errors import ErrorCode
+from fencepost.storage.tier.object_store import TierError
 from fencepost.verbs.answers.base import Done
 from fencepost.verbs.answers.faults import TierFaultState
-from fencepost.verbs.answers.tier import TierState
+from fencepost.verbs.answers.topics import LocalDeletion, RemoteSegmentState, RemoteState, TierState
 from fencepost.verbs.bodies import TierBody, TierFaultBody
+
+T = TypeVar("T")
+Action: TypeAlias = Literal["upload", "delete-local", "expire", "forget", "lose"]
+
+
+async def run_tier_action(cluster: Cluster, topic: str, index: int, action: Action) -> TierState:
+    """Do something about a partition's tier, and tell what came of it.
+
+    The contract of this API names ``forget`` among what is done to a partition, and what it means
+    there is what a partition's leader knows: the state "the leader does not know yet" of KIP-1023,
+    which nothing else brings about for as long as one likes. That the tier itself loses what it
+    has is another thing, and has a name of its own: ``lose``.
+    """
+    broker, leader = tier_actions.find_leader(cluster, topic, index)
+    deleted: Sequence[tier_actions.DeletedSegments] = ()
+    lost = 0
+    with _listening(cluster, topic, index) as told:
+        match action:
+            case "upload":
+                await _completed(lambda then: tier_actions.upload(cluster, topic, index, then))
+            case "expire":
+                await _completed(lambda then: tier_actions.expire(cluster, topic, index, then))
+            case "forget":
+                await _completed(lambda then: tier_actions.forget(cluster, topic, index, then))
+            case "lose":
+                lost = await _answered(lambda then: tier_actions.lose(cluster, topic, index, then))
+            case "delete-local":
+                deleted = await _answered(
+                    lambda then: tier_actions.delete_local(cluster, topic, index, then)
+                )
+            case _:
+                assert_never(action)
+    return TierState(
+        uploaded=_segments(told, Kind.SEGMENT_UPLOADED),
+        deleted_locally=tuple(map(_deletion, deleted)),
+        expired=_segments(told, Kind.SEGMENT_EXPIRED),
+        lost_objects=lost,
+        remote=remote_state(broker.tiering.state(leader)) or _NOTHING,
+    )
+
+
+_NOTHING: Final = RemoteState(
+    start_offset=-1, last_tiered_offset=-1, pending_upload_offset=-1, segments=()
+)
+"""What is known where the leader has lost its leadership meanwhile."""
+
+
+@contextmanager
+def _listening(cluster: Cluster, topic: str, index: int) -> Iterator[list[Event]]:
+    """The events of a partition, as they come."""
+    heard: list[Event] = []
+
+    def note(event: Event) -> None:
+        if (event.topic, event.partition) == (topic, index):
+            heard.append(event)
+
+    cluster.events.listeners.append(note)
+    try:
+        yield heard
+    finally:
+        cluster.events.listeners.remove(note)
+
+
+def _segments(told: Iterable[Event], kind: Kind) -> tuple[RemoteSegmentState, ...]:
+    return tuple(remote_segment_state(event.details) for event in told if event.kind is kind)
+
+
+def _deletion(deleted: tier_actions.DeletedSegments) -> LocalDeletion:
+    return LocalDeletion(
+        broker=deleted.broker_id,
+        segments=deleted.segments,
+        local_log_start_offset=deleted.local_log_start_offset,
+    )
+
+
+async def _completed(begin: Callable[[Callable[[TierError | None], None]], None]) -> None:
+    """Begin something and wait for its end.
+
+    :raises ControllerError: KAFKA_STORAGE_ERROR when the tier does not do it.
+    """
+
+    def begin_with_answer(then: Callable[[bool | TierError], None]) -> None:
+        begin(lambda error: then(True if error is None else error))
+
+    await _answered(begin_with_answer)
+
+
+async def _answered(begin: Callable[[Callable[[T | TierError], None]], None]) -> T:
+    """Begin something and wait for its answer.
+
+    :raises ControllerError: KAFKA_STORAGE_ERROR when the tier does not do it.
+    """
+    answer: asyncio.Future[T | TierError] = asyncio.get_running_loop().create_future()
+
+    def tell(given: T | TierError) -> None:
+        if not answer.done():  # whoever asked may be gone
+            answer.set_result(given)
+
+    begin(tell)
+    given = await answer
+    if isinstance(given, TierError):
+        raise ControllerError(ErrorCode.KAFKA_STORAGE_ERROR, f"the tier says: {given}")
+    return given
+
 
 _SOME_ERROR = "a test lets it fail"
 
 
 @serves("tier")
 async def tier(server: Served, topic: str, partition: int, body: TierBody) -> TierState:
-    return await tiers.carry_out(server.cluster, topic, partition, body.action)
+    return await run_tier_action(server.cluster, topic, partition, body.action)
 
 
 @serves("add_tier_fault")
 async def add_tier_fault(server: Served, body: TierFaultBody) -> TierFaultState:
-    rule = TierRule(
-        operation=Operation(body.operation),
+    rule = RemoteFaultRule(
+        operation=RemoteOperation(body.operation),
         error=_SOME_ERROR if body.error is True else body.error,
         delay_ms=body.delay_ms or 0,
         count=body.count,
     )
-    return _state(server.cluster.tier_faults.add(rule))
+    return _tier_fault_state(server.cluster.tier_faults.add(rule))
 
 
 @serves("tier_faults")
 async def tier_faults(server: Served) -> list[TierFaultState]:
-    return [_state(each) for each in server.cluster.tier_faults.all()]
+    return [_tier_fault_state(each) for each in server.cluster.tier_faults.all()]
 
 
 @serves("remove_tier_fault")
 async def remove_tier_fault(server: Served, id: int) -> TierFaultState:  # noqa: A002  # in the path
-    fault = _find(server.cluster, id)
+    fault = _find_tier_fault(server.cluster, id)
     server.cluster.tier_faults.remove(id)
-    return _state(fault)
+    return _tier_fault_state(fault)
 
 
 @serves("remove_tier_faults")
@@ -49,14 +169,14 @@ async def remove_tier_faults(server: Served) -> Done:
     return Done()
 
 
-def _find(cluster: Cluster, number: int) -> TierFault:
+def _find_tier_fault(cluster: Cluster, number: int) -> RemoteFault:
     fault = cluster.tier_faults.get(number)
     if fault is None:
         raise ControllerError(ErrorCode.RESOURCE_NOT_FOUND, f"there is no tier fault {number}")
     return fault
 
 
-def _state(fault: TierFault) -> TierFaultState:
+def _tier_fault_state(fault: RemoteFault) -> TierFaultState:
     rule = fault.rule
     return TierFaultState(
         id=fault.id,

@@ -1,6 +1,10 @@
-"""How a verb of the catalogue comes by its route: ``@serves("hold")`` over what carries it out."""
+"""How a verb of the catalogue comes by its route: ``@serves("hold")`` over what carries it out.
 
-from collections.abc import Callable
+Waiting for something on behalf of a request, for as long as its asker has patience.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Depends, Request
@@ -8,11 +12,11 @@ from fastapi import APIRouter, Depends, Request
 from fencepost.broker.server.server import Server
 from fencepost.verbs.answers.base import ErrorAnswer
 from fencepost.verbs.catalogue import VERBS
-from fencepost.verbs.described import describe
+from fencepost.verbs.models import add_descriptions
 
 F = TypeVar("F", bound=Callable[..., object])
 
-describe()  # before any route is made of the models
+add_descriptions()  # before any route is made of the models
 
 router: Final = APIRouter(
     responses={"4XX": {"model": ErrorAnswer, "description": "Refused"}},
@@ -49,3 +53,29 @@ def serves(name: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401  # F
         return route(function)
 
     return register
+
+
+T = TypeVar("T")
+
+
+async def wait_within(
+    timeout_ms: int, request: Request, coming: Coroutine[object, object, T]
+) -> T | None:
+    """What comes; None where it does not within this real time, or whoever asked is gone."""
+    wanted = asyncio.ensure_future(coming)
+    tasks = (wanted, asyncio.ensure_future(_wait_for_disconnect(request)))
+    try:
+        done, _ = await asyncio.wait(
+            tasks, timeout=timeout_ms / 1000, return_when=asyncio.FIRST_COMPLETED
+        )
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    return wanted.result() if wanted in done else None
+
+
+async def _wait_for_disconnect(request: Request) -> None:
+    """Wait until whoever asked does not wait any more."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

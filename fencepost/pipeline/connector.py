@@ -9,53 +9,53 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from fencepost.pipeline.needs import SPARK, CannotRunError
+from fencepost.pipeline.requirements import SPARK_VERSION, CannotRunError
 
 POM: Final = Path(__file__).with_name("connector.xml")
 """What Maven is to fetch."""
-HOME: Final = "FENCEPOST_SPARK_JARS"
+JARS_VARIABLE: Final = "FENCEPOST_SPARK_JARS"
 """The environment variable that names the folder of the jars."""
-SET_UP: Final = "fencepost spark setup"
+SETUP_COMMAND: Final = "fencepost spark setup"
 _ANY_CONNECTOR: Final = "spark-sql-kafka-0-10_*.jar"
-_CONNECTOR: Final = f"spark-sql-kafka-0-10_2.13-{SPARK}.jar"
+_CONNECTOR: Final = f"spark-sql-kafka-0-10_2.13-{SPARK_VERSION}.jar"
 _TIMEOUT_S: Final = 600
 
 
-def home() -> Path:
-    """The folder of the jars: what `HOME` names, or one in the user's cache."""
-    chosen = os.environ.get(HOME)
+def jars_folder() -> Path:
+    """The folder of the jars: what `JARS_VARIABLE` names, or one in the user's cache."""
+    chosen = os.environ.get(JARS_VARIABLE)
     if chosen:
         return Path(chosen)
     cache = os.environ.get("XDG_CACHE_HOME")
     base = Path(cache) if cache else Path.home() / ".cache"
-    return base / "fencepost" / f"spark-{SPARK}-jars"
+    return base / "fencepost" / f"spark-{SPARK_VERSION}-jars"
 
 
-def is_there() -> bool:
+def is_installed() -> bool:
     """Whether the jars were fetched, for this version of Spark."""
-    return (home() / _CONNECTOR).is_file()
+    return (jars_folder() / _CONNECTOR).is_file()
 
 
 def jars() -> list[Path]:
     """The jars, sorted by name. :raises CannotRunError: When they were never fetched."""
-    if not is_there():
-        raise CannotRunError(f"no Kafka connector in {home()}: {SET_UP}")
-    return sorted(home().glob("*.jar"))
+    if not is_installed():
+        raise CannotRunError(f"no Kafka connector in {jars_folder()}: {SETUP_COMMAND}")
+    return sorted(jars_folder().glob("*.jar"))
 
 
 def fetch(*, anew: bool = False) -> list[Path]:
-    """Let Maven fetch the jars into `home`, unless they are there.
+    """Let Maven fetch the jars into `jars_folder`, unless they are there.
 
     They appear there all at once or not at all, in place of jars that were fetched before.
 
     :param anew: Whether to fetch them even so.
-    :raises CannotRunError: When `home` holds other files, there is no Maven, or it fails: with the
-        first error that it tells.
+    :raises CannotRunError: When `jars_folder` holds other files, there is no Maven, or it fails:
+        with the first error that it tells.
     """
-    target = home()
+    target = jars_folder()
     if (target / _CONNECTOR).is_file() and not anew:
         return jars()
-    _need_own(target)
+    _require_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".spark-jars-", dir=target.parent) as folder:
         made = Path(folder) / "jars"
@@ -69,7 +69,7 @@ def fetch(*, anew: bool = False) -> list[Path]:
     return jars()
 
 
-def _need_own(folder: Path) -> None:
+def _require_replaceable(folder: Path) -> None:
     """Look whether a folder may be replaced: it is missing, empty, or holds a connector's jars.
 
     :raises CannotRunError: When it may not.
@@ -77,14 +77,14 @@ def _need_own(folder: Path) -> None:
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise CannotRunError(f"{folder} is no folder: {HOME} has to name one")
+        raise CannotRunError(f"{folder} is no folder: {JARS_VARIABLE} has to name one")
     others = [path.name for path in folder.iterdir() if path.suffix != ".jar"]
     if not others and not any(folder.glob(_ANY_CONNECTOR)):
         others = [path.name for path in folder.iterdir()]
     if others:
         raise CannotRunError(
             f"{folder} holds other files, such as {min(others)}, and would be replaced: "
-            f"{HOME} has to name a folder for the connector alone"
+            f"{JARS_VARIABLE} has to name a folder for the connector alone"
         )
 
 

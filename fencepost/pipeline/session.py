@@ -1,4 +1,8 @@
-"""The Spark session that every job runs in, on this machine or on a cluster.
+"""What Spark is configured with by others, before there is a JVM that could be asked.
+
+This package as a zip file, for executors that have another version of it, or none.
+
+The Spark session that every job runs in, on this machine or on a cluster.
 
 Nothing of Spark is imported before a session is asked for, so that the command line stays quick
 and says in one line what is missing.
@@ -8,9 +12,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -18,21 +24,81 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import fencepost
 from fencepost.pipeline import connector as kafka_connector
-from fencepost.pipeline.masters import is_local, need_master
-from fencepost.pipeline.needs import CannotRunError, need_java, need_packages
-from fencepost.pipeline.own_configuration import names_jars
-from fencepost.pipeline.shipping import write_package
+from fencepost.pipeline.requirements import (
+    CannotRunError,
+    is_local,
+    require_java,
+    require_master,
+    require_packages,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+_JARS_PREFIX: Final = "spark.jars"
+"""All of its settings begin so: the jars themselves, and packages of Maven's to be fetched."""
+_CONF_DIR_VARIABLE: Final = "SPARK_CONF_DIR"
+_SUBMIT_ARGS_VARIABLE: Final = "PYSPARK_SUBMIT_ARGS"
+_IN_FILE: Final = re.compile(r"^\s*spark\.jars\b", re.MULTILINE)
+_IN_ARGUMENTS: Final = re.compile(r"--(jars|packages)\b|\bspark\.jars\b")
+
+
+def jars_are_configured(configs: Mapping[str, str]) -> bool:
+    """Whether jars are named by a session's own configuration, or by whoever set Spark up."""
+    if any(name.startswith(_JARS_PREFIX) for name in configs):
+        return True
+    if _IN_ARGUMENTS.search(os.environ.get(_SUBMIT_ARGS_VARIABLE, "")):
+        return True
+    try:
+        content = (_conf_dir() / "spark-defaults.conf").read_text(errors="replace")
+    except OSError:
+        return False
+    return _IN_FILE.search(content) is not None
+
+
+def _conf_dir() -> Path:
+    chosen = os.environ.get(_CONF_DIR_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    from pyspark.find_spark_home import _find_spark_home
+
+    return Path(_find_spark_home()) / "conf"
+
+
+SUBMIT_MAIN: Final = """# What spark-submit runs: the command line of fencepost.
+import sys
+
+from fencepost.cli import main
+
+sys.exit(main())
+"""
+_ROOT: Final = Path(fencepost.__file__).parent
+_ZIP_TIMESTAMP: Final = (1980, 1, 1, 0, 0, 0)
+
+
+def write_package(target: Path) -> Path:
+    """Write this package, as it runs here, into a zip file; the same bytes every time.
+
+    :param target: The file. Its name has to end in ``.zip``: a wheel that is called so does no good
+        on executors.
+    """
+    with zipfile.ZipFile(target, "w") as made:
+        for path in sorted(_ROOT.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                name = zipfile.ZipInfo(path.relative_to(_ROOT.parent).as_posix(), _ZIP_TIMESTAMP)
+                made.writestr(name, path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return target
+
+
 LOCAL: Final = "local[*,4]"
 """The master where none is named: all processors of this machine, and four tries for each task, as
 on a cluster (``local[*]`` has one)."""
-SOURCES: Final = (("fencepost.pipeline.reading.source", "FencepostDataSource"),)
+SOURCES: Final = (("fencepost.pipeline.datasource.source", "FencepostDataSource"),)
 """The data sources that a session knows by name: their modules and classes."""
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 _LOG4J2: Final = Path(__file__).with_name("log4j2.properties")
 
 
@@ -42,11 +108,11 @@ def session(
     *,
     master: str | None = None,
     connector: bool = False,
-    configs: Mapping[str, str] = _NONE,
+    configs: Mapping[str, str] = _NO_CONFIGS,
 ) -> Iterator[SparkSession]:
     """`open_session`, stopped at the end unless it was there before."""
-    need_packages()
-    there = _there()
+    require_packages()
+    there = _active_session()
     opened = open_session(app, master=master, connector=connector, configs=configs)
     try:
         yield opened
@@ -60,7 +126,7 @@ def open_session(
     *,
     master: str | None = None,
     connector: bool = False,
-    configs: Mapping[str, str] = _NONE,
+    configs: Mapping[str, str] = _NO_CONFIGS,
 ) -> SparkSession:
     """A session that knows the format ``fencepost``, on executors too.
 
@@ -76,13 +142,13 @@ def open_session(
     :raises CannotRunError: When a package, Java or the connector is missing, or the master cannot
         be reached.
     """
-    need_packages()
-    opened = _there() or _open(app, master, connector, configs)
+    require_packages()
+    opened = _active_session() or _open(app, master, connector, configs)
     _register(opened)
     return opened
 
 
-def _there() -> SparkSession | None:
+def _active_session() -> SparkSession | None:
     """The session of this process, whichever thread opened it."""
     from pyspark import SparkContext
     from pyspark.errors import PySparkRuntimeError
@@ -105,16 +171,16 @@ def _open(
     from pyspark.sql import SparkSession
 
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    settings: dict[str, str] = dict(_EVERYWHERE)
+    settings: dict[str, str] = dict(_COMMON_CONFIGS)
     if not submitted:
         master = master or LOCAL
-        need_master(master)
-        need_java()
+        require_master(master)
+        require_java()
         # Planning a Python source starts a worker on the driver, of the same name as elsewhere.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        settings |= _at_start(connector, configs)
+        settings |= _jvm_settings(connector, configs)
         if is_local(master):
-            settings |= _LOCALLY
+            settings |= _LOCAL_CONFIGS
     builder = SparkSession.builder.appName(app)
     if master is not None:
         builder = builder.master(master)
@@ -123,7 +189,7 @@ def _open(
     try:
         opened = builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
-        raise CannotRunError(f"Spark does not start: {_told(error)}") from error
+        raise CannotRunError(f"Spark does not start: {_error_line(error)}") from error
     except ConnectionError as error:  # it was asked once more when it was gone
         raise CannotRunError("Spark does not start: its Java process ended") from error
     # What is submitted was shipped by whoever did that, and runs from there itself.
@@ -139,13 +205,13 @@ def _ship(opened: SparkSession) -> None:
     opened.sparkContext.addPyFile(str(write_package(folder / "fencepost.zip")))
 
 
-def _told(error: Exception) -> str:
+def _error_line(error: Exception) -> str:
     """The line of an error that says something: what Java threw, without what called it."""
     lines = str(error).splitlines()
     return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
 
 
-def _at_start(connector: bool, configs: Mapping[str, str]) -> Mapping[str, str]:
+def _jvm_settings(connector: bool, configs: Mapping[str, str]) -> Mapping[str, str]:
     """What only a JVM that is yet to start takes."""
     settings = {
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J2.as_uri()}",
@@ -162,7 +228,7 @@ def _jars(connector: bool, configs: Mapping[str, str]) -> list[Path]:
     Who does not need the connector also does without: where it was never fetched, and where other
     jars are configured, which these would be instead of.
     """
-    if connector or (kafka_connector.is_there() and not names_jars(configs)):
+    if connector or (kafka_connector.is_installed() and not jars_are_configured(configs)):
         return kafka_connector.jars()
     return []
 
@@ -172,7 +238,7 @@ def _register(opened: SparkSession) -> None:
         opened.dataSource.register(getattr(import_module(module), name))
 
 
-_EVERYWHERE: Final = MappingProxyType(
+_COMMON_CONFIGS: Final = MappingProxyType(
     {
         # Times are milliseconds since the epoch everywhere else; their zone is nobody's.
         "spark.sql.session.timeZone": "UTC",
@@ -180,7 +246,7 @@ _EVERYWHERE: Final = MappingProxyType(
         "spark.ui.showConsoleProgress": "false",
     }
 )
-_LOCALLY: Final = MappingProxyType(
+_LOCAL_CONFIGS: Final = MappingProxyType(
     {
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",

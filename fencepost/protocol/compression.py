@@ -17,7 +17,7 @@ from typing import Final
 
 import cramjam
 
-from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.byte_utils import Buffer
 
 MAX_DECOMPRESSED_BYTES: Final = 104_857_600
 """Default cap: as much as one request may hold (``socket.request.max.bytes``)."""

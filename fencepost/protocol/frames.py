@@ -8,7 +8,7 @@ import struct
 from typing import Final, NamedTuple
 
 from fencepost.protocol.apis import Api
-from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.byte_utils import Buffer
 
 DEFAULT_LIMIT: Final = 104_857_600
 """Bytes: ``socket.request.max.bytes``."""
@@ -17,7 +17,7 @@ _HEADER: Final = struct.Struct(">hhih")
 _FIRST_GROWTH: Final = 1 << 20
 
 
-class BadFrame(ValueError):
+class InvalidFrame(ValueError):
     """Bytes that are no request: their connection is closed, and that is all."""
 
 
@@ -89,7 +89,7 @@ class FrameAssembler:
         while count - at >= 4:
             (size,) = _SIZE.unpack_from(data, at)
             if not 0 < size <= self._limit:
-                raise BadFrame(f"a frame of {size} bytes; 1 to {self._limit} are accepted")
+                raise InvalidFrame(f"a frame of {size} bytes; 1 to {self._limit} are accepted")
             at += 4
             if count - at < size:
                 self._begin(size, data[at:])
@@ -121,11 +121,11 @@ def read_header(frame: bytearray) -> RequestHeader:
     """
     size = len(frame)
     if size < _HEADER.size:
-        raise BadFrame(f"a frame of {size} bytes is shorter than a request header")
+        raise InvalidFrame(f"a frame of {size} bytes is shorter than a request header")
     key, version, correlation_id, length = _HEADER.unpack_from(frame)
     end = _HEADER.size + max(length, 0)
     if end > size:
-        raise BadFrame(f"a client id of {length} bytes in a frame of {size}")
+        raise InvalidFrame(f"a client id of {length} bytes in a frame of {size}")
     client_id = None if length < 0 else frame[_HEADER.size : end].decode("utf-8", "replace")
     return RequestHeader(key, version, correlation_id, client_id, end)
 
@@ -146,7 +146,7 @@ def skip_tags(frame: bytearray, header: RequestHeader, api: Api) -> int:
         size, at = _uvarint(frame, at)
         at += size
         if at > len(frame):
-            raise BadFrame("the frame ends within the header's tagged fields")
+            raise InvalidFrame("the frame ends within the header's tagged fields")
     return at
 
 
@@ -160,4 +160,4 @@ def _uvarint(frame: bytearray, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, at
-    raise BadFrame("the header's tagged fields are not to be read")
+    raise InvalidFrame("the header's tagged fields are not to be read")

@@ -12,21 +12,21 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from fencepost.protocol.buffers import Buffer
-from fencepost.protocol.checksums import crc32c
+from fencepost.protocol.byte_utils import (
+    Buffer,
+    MalformedField,
+    crc32c,
+    read_field,
+    read_varint,
+    write_field,
+    write_varint,
+)
 from fencepost.protocol.compression import (
     MAX_DECOMPRESSED_BYTES,
     Codec,
     CompressionError,
     compress,
     decompress,
-)
-from fencepost.protocol.varints import (
-    MalformedField,
-    read_field,
-    read_varint,
-    write_field,
-    write_varint,
 )
 
 MAGIC: Final = 2

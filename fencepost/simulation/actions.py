@@ -3,14 +3,23 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from fencepost.broker import steering
+from fencepost.broker.controller.registration import Fence
 from fencepost.broker.faults import rules
-from fencepost.broker.faults.rules import Rule
-from fencepost.broker.fence import Fence
-from fencepost.broker.tiering import steering as tiering
+from fencepost.broker.faults.rules import FaultRule
+from fencepost.broker.node import operator_actions
+from fencepost.broker.node import tier_actions as tiering
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
-from fencepost.simulation.schedule import BACK, FAILS, FAULTS, LEAVE, TOPIC, UNCLEAN, Action, Verb
+from fencepost.simulation.schedule import (
+    BACK,
+    FAILS,
+    FAULTS,
+    LEAVE,
+    TOPIC,
+    UNCLEAN,
+    Action,
+    ActionKind,
+)
 
 if TYPE_CHECKING:
     from fencepost.simulation.world import World
@@ -62,15 +71,17 @@ def _reassign(world: "World", action: Action) -> None:
 
 
 def _kill(world: "World", action: Action) -> None:
-    steering.kill(world.cluster, action.broker, Fence(action.how))
+    operator_actions.kill(world.cluster, action.broker, Fence(action.how))
 
 
 def _isolate(world: "World", action: Action) -> None:
-    steering.isolate(world.cluster, action.broker, from_controller=True, fence=Fence(action.how))
+    operator_actions.isolate(
+        world.cluster, action.broker, from_controller=True, fence=Fence(action.how)
+    )
 
 
 def _cut(world: "World", action: Action) -> None:
-    steering.isolate(world.cluster, action.broker, brokers=[action.other])
+    operator_actions.isolate(world.cluster, action.broker, brokers=[action.other])
 
 
 # -- what happens to replicas -----------------------------------------------------------------
@@ -80,7 +91,9 @@ def _elect(world: "World", action: Action) -> None:
     unclean = action.how == UNCLEAN
     world.watch.may_be_unclean = unclean or world.setup.unclean
     try:
-        steering.elect(world.cluster, TOPIC, action.partition, action.broker, unclean=unclean)
+        operator_actions.elect(
+            world.cluster, TOPIC, action.partition, action.broker, unclean=unclean
+        )
         world.look()
     finally:
         world.watch.may_be_unclean = world.setup.unclean
@@ -89,12 +102,12 @@ def _elect(world: "World", action: Action) -> None:
 def _prefer(world: "World", action: Action) -> None:
     controller = world.cluster.controller
     preferred = controller.partition(TOPIC, action.partition).replicas[0]
-    steering.elect(world.cluster, TOPIC, action.partition, preferred)
+    operator_actions.elect(world.cluster, TOPIC, action.partition, preferred)
 
 
 def _hold(world: "World", action: Action) -> None:
     leave = action.how == LEAVE
-    steering.hold(world.cluster, TOPIC, action.partition, action.broker, leave_isr=leave)
+    operator_actions.hold(world.cluster, TOPIC, action.partition, action.broker, leave_isr=leave)
 
 
 def _hold_at(world: "World", action: Action) -> None:
@@ -102,7 +115,7 @@ def _hold_at(world: "World", action: Action) -> None:
     replica = None if broker is None else broker.replicas.get((TOPIC, action.partition))
     if replica is not None:
         at = replica.log.log_end_offset + action.amount
-        steering.hold(world.cluster, TOPIC, action.partition, action.broker, at)
+        operator_actions.hold(world.cluster, TOPIC, action.partition, action.broker, at)
 
 
 def _wipe(world: "World", action: Action) -> None:
@@ -112,14 +125,14 @@ def _wipe(world: "World", action: Action) -> None:
     if broker_id in partition.replicas and informed:
         knows = world.setup.fetch_version >= FIRST_FETCH_WITH_REGISTRATION
         world.watch.before_wipe(broker_id, index, knows_registrations=knows)
-        steering.wipe(world.cluster, TOPIC, index, broker_id)
+        operator_actions.wipe(world.cluster, TOPIC, index, broker_id)
 
 
 def _fault(world: "World", action: Action) -> None:
     corrupt = action.how == "corrupt"
-    for api in _ASKED_BY_FOLLOWERS[:1] if corrupt else _ASKED_BY_FOLLOWERS:
+    for api in _FOLLOWER_APIS[:1] if corrupt else _FOLLOWER_APIS:
         world.cluster.faults.add(
-            Rule(
+            FaultRule(
                 api=api,
                 action=_FAULTS[action.how],
                 client_id=f"broker-{action.broker}-fetcher-0",
@@ -136,19 +149,19 @@ def _store(world: "World", action: Action) -> None:
 
 
 def _upload(world: "World", action: Action) -> None:
-    tiering.upload(world.cluster, TOPIC, action.partition, _unheard)
+    tiering.upload(world.cluster, TOPIC, action.partition, _ignore_answer)
 
 
 def _delete_local(world: "World", action: Action) -> None:
-    tiering.delete_local(world.cluster, TOPIC, action.partition, _unheard)
+    tiering.delete_local(world.cluster, TOPIC, action.partition, _ignore_answer)
 
 
 def _expire(world: "World", action: Action) -> None:
-    tiering.expire(world.cluster, TOPIC, action.partition, _unheard)
+    tiering.expire(world.cluster, TOPIC, action.partition, _ignore_answer)
 
 
 def _forget(world: "World", action: Action) -> None:
-    tiering.forget(world.cluster, TOPIC, action.partition, _unheard)
+    tiering.forget(world.cluster, TOPIC, action.partition, _ignore_answer)
 
 
 def _lose(world: "World", action: Action) -> None:
@@ -156,11 +169,11 @@ def _lose(world: "World", action: Action) -> None:
         world.watch.lose_tier(action.partition)
 
 
-def _unheard(_answer: object) -> None:
+def _ignore_answer(_answer: object) -> None:
     """What comes of it is seen."""
 
 
-_ASKED_BY_FOLLOWERS: Final = tuple(
+_FOLLOWER_APIS: Final = tuple(
     BY_NAME[name] for name in ("fetch", "offset_for_leader_epoch", "list_offsets")
 )
 _FAULTS: Final[dict[str, rules.Action]] = dict(
@@ -170,8 +183,8 @@ _FAULTS: Final[dict[str, rules.Action]] = dict(
             rules.Refuse(ErrorCode.KAFKA_STORAGE_ERROR),
             rules.Refuse(ErrorCode.REQUEST_TIMED_OUT),
             rules.Delay(1_500),
-            rules.Disconnect(rules.When.BEFORE),
-            rules.Disconnect(rules.When.AFTER),
+            rules.Disconnect(rules.DisconnectWhen.BEFORE),
+            rules.Disconnect(rules.DisconnectWhen.AFTER),
             rules.Drop(),
             rules.Corrupt(),
         ),
@@ -179,41 +192,45 @@ _FAULTS: Final[dict[str, rules.Action]] = dict(
     )
 )
 
-BY_CLIENTS: Final = frozenset({Verb.PRODUCE, Verb.CONSUME, Verb.LIST, Verb.DELETE})
+CLIENT_ACTIONS: Final = frozenset(
+    {ActionKind.PRODUCE, ActionKind.CONSUME, ActionKind.LIST, ActionKind.DELETE}
+)
 """What changes one broker's replicas at most."""
-_Does = Callable[["World", Action], object]
-DOES: Final[dict[Verb, _Does]] = {
-    Verb.SETTLE: lambda world, _: world.settle(),
-    Verb.ADVANCE: lambda world, action: world.advance(action.amount),
-    Verb.PRODUCE: _produce,
-    Verb.CONSUME: _consume,
-    Verb.LIST: _list,
-    Verb.COMMIT: _commit,
-    Verb.DELETE: _delete,
-    Verb.ELECT: _elect,
-    Verb.PREFER: _prefer,
-    Verb.REASSIGN: _reassign,
-    Verb.STOP: lambda world, action: steering.stop(world.cluster, action.broker),
-    Verb.KILL: _kill,
-    Verb.START: lambda world, action: steering.start(world.cluster, action.broker),
-    Verb.ISOLATE: _isolate,
-    Verb.CUT: _cut,
-    Verb.REJOIN: lambda world, action: steering.rejoin(world.cluster, action.broker),
-    Verb.HOLD: _hold,
-    Verb.HOLD_AT: _hold_at,
-    Verb.RELEASE: lambda world, action: steering.release(
+_Performer = Callable[["World", Action], object]
+ACTIONS: Final[dict[ActionKind, _Performer]] = {
+    ActionKind.SETTLE: lambda world, _: world.settle(),
+    ActionKind.ADVANCE: lambda world, action: world.advance(action.amount),
+    ActionKind.PRODUCE: _produce,
+    ActionKind.CONSUME: _consume,
+    ActionKind.LIST: _list,
+    ActionKind.COMMIT: _commit,
+    ActionKind.DELETE: _delete,
+    ActionKind.ELECT: _elect,
+    ActionKind.PREFER: _prefer,
+    ActionKind.REASSIGN: _reassign,
+    ActionKind.STOP: lambda world, action: operator_actions.stop(world.cluster, action.broker),
+    ActionKind.KILL: _kill,
+    ActionKind.START: lambda world, action: operator_actions.start(world.cluster, action.broker),
+    ActionKind.ISOLATE: _isolate,
+    ActionKind.CUT: _cut,
+    ActionKind.REJOIN: lambda world, action: operator_actions.rejoin(world.cluster, action.broker),
+    ActionKind.HOLD: _hold,
+    ActionKind.HOLD_AT: _hold_at,
+    ActionKind.RELEASE: lambda world, action: operator_actions.release(
         world.cluster, TOPIC, action.partition, action.broker
     ),
-    Verb.STEP: lambda world, action: steering.step(
+    ActionKind.STEP: lambda world, action: operator_actions.step(
         world.cluster, TOPIC, action.partition, action.broker
     ),
-    Verb.WIPE: _wipe,
-    Verb.ROLL: lambda world, action: steering.roll(world.cluster, TOPIC, action.partition),
-    Verb.FAULT: _fault,
-    Verb.STORE: _store,
-    Verb.UPLOAD: _upload,
-    Verb.DELETE_LOCAL: _delete_local,
-    Verb.EXPIRE: _expire,
-    Verb.FORGET: _forget,
-    Verb.LOSE: _lose,
+    ActionKind.WIPE: _wipe,
+    ActionKind.ROLL: lambda world, action: operator_actions.roll(
+        world.cluster, TOPIC, action.partition
+    ),
+    ActionKind.FAULT: _fault,
+    ActionKind.STORE: _store,
+    ActionKind.UPLOAD: _upload,
+    ActionKind.DELETE_LOCAL: _delete_local,
+    ActionKind.EXPIRE: _expire,
+    ActionKind.FORGET: _forget,
+    ActionKind.LOSE: _lose,
 }

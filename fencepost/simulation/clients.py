@@ -9,27 +9,27 @@ log parts from theirs; where Fetch can't say so (below v12) they ask OffsetForLe
 from dataclasses import dataclass, field
 from typing import Final
 
-from fencepost.broker.broker import Broker
-from fencepost.broker.cluster import Cluster
-from fencepost.broker.network import CONTROLLER
-from fencepost.broker.waits import Wait
-from fencepost.protocol.buffers import Buffer
+from fencepost.broker.core.waits import Wait
+from fencepost.broker.network.links import CONTROLLER
+from fencepost.broker.node.broker import Broker
+from fencepost.broker.node.cluster import Cluster
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchResponse
 from fencepost.protocol.messages.offset_commit import OffsetCommitResponse
 from fencepost.protocol.records import iter_headers
-from fencepost.simulation import asking
+from fencepost.simulation import client_requests
 from fencepost.simulation import invariants as must
-from fencepost.simulation.asking import Asking
-from fencepost.simulation.history import Batches
-from fencepost.simulation.invariants import demand
+from fencepost.simulation.checker import ClusterChecker
+from fencepost.simulation.client_requests import ClientRequests
+from fencepost.simulation.environment import RequestSender
+from fencepost.simulation.history import BatchLog
+from fencepost.simulation.invariants import require
 from fencepost.simulation.schedule import Setup
-from fencepost.simulation.stage import Ask
-from fencepost.simulation.watch import Watch
 
 FIRST_FETCH_WITH_DIVERGENCE: Final = 12
 LAST_FETCH_FROM_LEADERS: Final = 10
-_ASK_ANEW: Final = frozenset(
+_REFRESH_METADATA: Final = frozenset(
     {
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -37,21 +37,21 @@ _ASK_ANEW: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-BEGINS_AGAIN: Final = 3
+REREADING_CLIENT: Final = 3
 """A client that reads everything again and again."""
 
 
 @dataclass(slots=True)
-class Reader:
+class SimulatedConsumer:
     """A consumer of one partition."""
 
     who: str
-    asking: Asking
+    asking: ClientRequests
     epoch: int = -1
     """Of the leader, as far as metadata told."""
     validated: int = -1
     """The leader epoch in which its position was last found to be sound (below Fetch v12)."""
-    read: Batches = field(default_factory=Batches)
+    read: BatchLog = field(default_factory=BatchLog)
     """What it has read, and not been told to forget."""
     asked: int = 0
     """How often it has fetched."""
@@ -60,11 +60,11 @@ class Reader:
 
 
 @dataclass(slots=True)
-class Asker:
+class OffsetLister:
     """A client that asks for the latest offset of one partition again and again."""
 
     who: str
-    asking: Asking
+    asking: ClientRequests
     epoch: int = -1
     latest: int = -1
 
@@ -72,15 +72,17 @@ class Asker:
 class Clients:
     """All clients of one cluster."""
 
-    def __init__(self, cluster: Cluster, watch: Watch, setup: Setup, ask: Ask) -> None:
+    def __init__(
+        self, cluster: Cluster, watch: ClusterChecker, setup: Setup, ask: RequestSender
+    ) -> None:
         self._cluster = cluster
         self._watch = watch
         self._ask = ask
-        self._admin = Asking(ask, "admin")
+        self._admin = ClientRequests(ask, "admin")
         self._fetch_version = _fetch_version(setup.fetch_version)
         self._is_gated = not setup.unclean
-        self._readers: dict[tuple[int, int], Reader] = {}
-        self._askers: dict[tuple[int, int], Asker] = {}
+        self._readers: dict[tuple[int, int], SimulatedConsumer] = {}
+        self._askers: dict[tuple[int, int], OffsetLister] = {}
         self._coordinators: dict[str, int] = {}
         """Of each group, as far as a broker told."""
 
@@ -91,10 +93,10 @@ class Clients:
         broker = self._cluster.brokers[broker_id]
         reader = self._readers.get((client, index))
         if reader is None:
-            reader = self._readers[client, index] = Reader(
+            reader = self._readers[client, index] = SimulatedConsumer(
                 f"c{client} of p{index}",
-                Asking(self._ask, f"consumer-{client}"),
-                begins_again=client == BEGINS_AGAIN,
+                ClientRequests(self._ask, f"consumer-{client}"),
+                begins_again=client == REREADING_CLIENT,
             )
         if reader.epoch < 0:
             self._renew(reader, broker, index)
@@ -113,10 +115,10 @@ class Clients:
         answer.then(answered)
 
     def _see_answer(
-        self, reader: Reader, broker: Broker, index: int, response: FetchResponse
+        self, reader: SimulatedConsumer, broker: Broker, index: int, response: FetchResponse
     ) -> None:
         answer = response.responses[0].partitions[0]
-        if answer.error_code in _ASK_ANEW:
+        if answer.error_code in _REFRESH_METADATA:
             self._renew(reader, broker, index)
         elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._reset(reader, broker, index)
@@ -128,7 +130,7 @@ class Clients:
                 reader.read.begin_at(0)
 
     def _fetch(
-        self, reader: Reader, broker: Broker, index: int
+        self, reader: SimulatedConsumer, broker: Broker, index: int
     ) -> FetchResponse | Wait[FetchResponse]:
         reader.asked += 1
         tip = reader.read.tip
@@ -139,16 +141,16 @@ class Clients:
             self._fetch_version,
             offset=reader.read.end,
             epoch=reader.epoch,
-            last_epoch=tip.epoch if knows_last and tip is not None else asking.NO_EPOCH,
+            last_epoch=tip.epoch if knows_last and tip is not None else client_requests.NO_EPOCH,
         )
 
-    def _take(self, reader: Reader, index: int, records: tuple[Buffer, ...]) -> None:
+    def _take(self, reader: SimulatedConsumer, index: int, records: tuple[Buffer, ...]) -> None:
         history = self._watch.partitions[index]
         for buffer in records:
             for _, header in iter_headers(buffer):
                 epoch, base = header.partition_leader_epoch, header.base_offset
                 batch = history.batches.get((epoch, base))
-                demand(
+                require(
                     must.followers_copy_what_leaders_wrote,
                     reader.who,
                     batch,
@@ -160,8 +162,8 @@ class Clients:
                 if batch.next_offset <= reader.read.end:
                     continue
                 if not history.tainted:
-                    demand(must.clients_read_what_is_committed, reader.who, history, batch)
-                demand(
+                    require(must.clients_read_what_is_committed, reader.who, history, batch)
+                require(
                     must.consumers_miss_no_truncation,
                     reader.who,
                     reader.read,
@@ -171,18 +173,18 @@ class Clients:
                 reader.read.append(batch)
                 self._watch.note(index, epoch, base)
 
-    def _is_sound(self, reader: Reader, broker: Broker, index: int) -> bool:
+    def _is_sound(self, reader: SimulatedConsumer, broker: Broker, index: int) -> bool:
         """Whether its position is one of the leader's log, where Fetch itself can't tell."""
         if self._fetch_version >= FIRST_FETCH_WITH_DIVERGENCE or reader.validated == reader.epoch:
             return True
         return self._validate(reader, broker, index)
 
-    def _validate(self, reader: Reader, broker: Broker, index: int) -> bool:
+    def _validate(self, reader: SimulatedConsumer, broker: Broker, index: int) -> bool:
         """Ask where the epoch of the last batch read ends, and whether that may be relied on."""
         tip = reader.read.tip
         if tip is not None:
             end = reader.asking.epoch_end(broker, index, epoch=reader.epoch, asked=tip.epoch)
-            if end.error_code in _ASK_ANEW:
+            if end.error_code in _REFRESH_METADATA:
                 self._renew(reader, broker, index)
             if end.error_code or end.end_offset < 0:
                 return False
@@ -192,15 +194,17 @@ class Clients:
         reader.validated = reader.epoch
         return True
 
-    def _go_back(self, reader: Reader, epoch: int, end_offset: int) -> None:
+    def _go_back(self, reader: SimulatedConsumer, epoch: int, end_offset: int) -> None:
         """Forget what a broker's log has not: what lies behind the end, or is of a later epoch."""
         reader.read.truncate(end_offset)
         while (tip := reader.read.tip) is not None and tip.epoch > epoch:
             reader.read.truncate(tip.base_offset)
 
-    def _reset(self, reader: Reader, broker: Broker, index: int) -> None:
+    def _reset(self, reader: SimulatedConsumer, broker: Broker, index: int) -> None:
         """Begin anew at the log start, as ``auto.offset.reset=earliest`` has it."""
-        found = reader.asking.list_offset(broker, index, asking.EARLIEST, epoch=reader.epoch)
+        found = reader.asking.list_offset(
+            broker, index, client_requests.EARLIEST, epoch=reader.epoch
+        )
         if not found.error_code:
             reader.read.begin_at(found.offset)
 
@@ -228,7 +232,7 @@ class Clients:
                 self._coordinators.pop(group, None)
 
         tip, end = reader.read.tip, reader.read.end
-        epoch = asking.NO_EPOCH if tip is None else tip.epoch
+        epoch = client_requests.NO_EPOCH if tip is None else tip.epoch
         reader.asking.committed(coordinator, group, index)
         answer = reader.asking.commit(coordinator, group, index, offset=end, epoch=epoch)
         if isinstance(answer, Wait):
@@ -243,17 +247,17 @@ class Clients:
         broker = self._cluster.brokers[broker_id]
         asker = self._askers.get((client, index))
         if asker is None:
-            asker = self._askers[client, index] = Asker(
-                f"c{client} of p{index}", Asking(self._ask, f"asker-{client}")
+            asker = self._askers[client, index] = OffsetLister(
+                f"c{client} of p{index}", ClientRequests(self._ask, f"asker-{client}")
             )
         if asker.epoch < 0:
             self._renew(asker, broker, index)
-        found = asker.asking.list_offset(broker, index, asking.LATEST, epoch=asker.epoch)
-        if found.error_code in _ASK_ANEW:
+        found = asker.asking.list_offset(broker, index, client_requests.LATEST, epoch=asker.epoch)
+        if found.error_code in _REFRESH_METADATA:
             self._renew(asker, broker, index)
         elif not found.error_code:
             if self._is_gated and not self._watch.partitions[index].tainted:
-                demand(must.latest_offsets_never_go_back, asker.who, asker.latest, found.offset)
+                require(must.latest_offsets_never_go_back, asker.who, asker.latest, found.offset)
             asker.latest = found.offset
             self._watch.note(index, found.offset)
 
@@ -273,7 +277,7 @@ class Clients:
 
     # -- metadata -------------------------------------------------------------------------------
 
-    def _renew(self, client: Reader | Asker, broker: Broker, index: int) -> None:
+    def _renew(self, client: SimulatedConsumer | OffsetLister, broker: Broker, index: int) -> None:
         """Take over the leader epoch of a broker's metadata, unless an older one than is known."""
         client.epoch = max(client.epoch, client.asking.leader_epoch(broker, index))
 
@@ -285,5 +289,5 @@ def _fetch_version(ceiling: int) -> int:
     one of them is about to truncate, and never hear of it: there they read from leaders alone.
     """
     if ceiling >= FIRST_FETCH_WITH_DIVERGENCE:
-        return min(ceiling, asking.NEWEST_BY_NAME)
+        return min(ceiling, client_requests.NEWEST_BY_NAME)
     return min(ceiling, LAST_FETCH_FROM_LEADERS)

@@ -34,7 +34,7 @@ class Batch:
         return tip is None or self.before is tip or (self.before is None and self.base_offset > 0)
 
 
-class Batches:
+class BatchLog:
     """A log: batches in order of their offsets."""
 
     __slots__ = ("_ends", "_forgotten", "all", "start")
@@ -106,7 +106,7 @@ class Batches:
         return self.all[bisect_right(self._ends, start) : bisect_right(self._ends, end)]
 
 
-class History:
+class PartitionHistory:
     """All that happened to one partition."""
 
     __slots__ = (
@@ -130,7 +130,7 @@ class History:
         """By epoch and base offset."""
         self.leaders: dict[int, int] = {}
         """Who led, by epoch."""
-        self.committed = Batches()
+        self.committed = BatchLog()
         """The longest log that any leader's high watermark has covered."""
         self._commits: list[tuple[int, Batch]] = []
         """In which leader epoch what was committed, in order of offsets."""
@@ -160,7 +160,7 @@ class History:
         base_offset: int,
         next_offset: int,
         crc: int,
-        log: Batches,
+        log: BatchLog,
         producer: tuple[int, int] | None = None,
     ) -> Batch:
         """A leader has appended a batch to its log."""
@@ -169,7 +169,7 @@ class History:
         self.batches[epoch, base_offset] = batch
         return batch
 
-    def commit(self, epoch: int, log: Batches, high_watermark: int) -> bool:
+    def commit(self, epoch: int, log: BatchLog, high_watermark: int) -> bool:
         """The high watermark of an epoch's leader has covered its log so far; is that news?"""
         news = log.between(self.committed.end, high_watermark)
         for batch in news:

@@ -2,22 +2,22 @@
 
 Some hold whatever happens. Those about records that must not be lost hold until something has
 happened to a partition that loses records honestly: then it is tainted (docs/simulation.md). The
-functions are asked when what they look at has changed; `fencepost.simulation.watch` knows when.
+functions are asked when what they look at has changed; `fencepost.simulation.checker` knows when.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, ParamSpec
 
-from fencepost.broker.image import NO_LEADER, BrokerImage, PartitionImage
+from fencepost.broker.metadata.image import NO_LEADER, BrokerImage, PartitionImage
 from fencepost.protocol.records import BatchHeader
-from fencepost.simulation.history import Batch, Batches, History
-from fencepost.storage.tier.segments import RemoteSegment
+from fencepost.simulation.history import Batch, BatchLog, PartitionHistory
+from fencepost.storage.tier.segment_metadata import RemoteSegment
 
 P = ParamSpec("P")
 Problem = str | None
 
 
-class Broken(Exception):
+class InvariantViolation(Exception):
     """An invariant does not hold.
 
     :ivar invariant: Its name.
@@ -33,7 +33,7 @@ class Broken(Exception):
 # -- leaders and epochs -------------------------------------------------------------------------
 
 
-def one_leader_per_epoch(history: History, epoch: int, broker_id: int) -> Problem:
+def one_leader_per_epoch(history: PartitionHistory, epoch: int, broker_id: int) -> Problem:
     """No two brokers ever lead a partition in the same leader epoch."""
     known = history.leaders.setdefault(epoch, broker_id)
     if known == broker_id:
@@ -82,7 +82,7 @@ def elections_are_clean(
 
 
 def leaders_hold_what_is_committed(
-    history: History, epoch: int, broker_id: int, log: Batches
+    history: PartitionHistory, epoch: int, broker_id: int, log: BatchLog
 ) -> Problem:
     """A new leader has every record that was committed in earlier epochs."""
     tip = history.committed_before(epoch)
@@ -95,7 +95,7 @@ def leaders_hold_what_is_committed(
 
 
 def acknowledged_records_are_not_lost(
-    history: History, epoch: int, broker_id: int, log: Batches
+    history: PartitionHistory, epoch: int, broker_id: int, log: BatchLog
 ) -> Problem:
     """A new leader has every record acknowledged to acks=all in earlier epochs."""
     batch = history.acknowledged_before(epoch)
@@ -122,7 +122,9 @@ def offsets_are_contiguous(where: str, end: int, base_offset: int, copied: bool)
     return f"{where}: a batch from {base_offset} in a log that ends at {end}"
 
 
-def records_lie_where_they_are_expected(history: History, base_offset: int, crc: int) -> Problem:
+def records_lie_where_they_are_expected(
+    history: PartitionHistory, base_offset: int, crc: int
+) -> Problem:
     """A batch whose producer states an offset is appended there or nowhere (KIP-27)."""
     expected = history.expected.get(crc, base_offset)
     if expected == base_offset:
@@ -130,14 +132,16 @@ def records_lie_where_they_are_expected(history: History, base_offset: int, crc:
     return f"p{history.index}: a batch at {base_offset} that was expected at {expected}"
 
 
-def refused_publishes_leave_nothing(history: History, base_offset: int, crc: int) -> Problem:
+def refused_publishes_leave_nothing(
+    history: PartitionHistory, base_offset: int, crc: int
+) -> Problem:
     """Nothing is appended of a request that is refused for its expected offsets (KIP-27)."""
     if crc not in history.refused:
         return None
     return f"p{history.index}: a batch at {base_offset} whose producer was told that it was refused"
 
 
-def epochs_in_a_log_only_rise(where: str, log: Batches, epoch: int) -> Problem:
+def epochs_in_a_log_only_rise(where: str, log: BatchLog, epoch: int) -> Problem:
     """No batch in a log is of an older leader epoch than the one before it."""
     if not log.all or log.all[-1].epoch <= epoch:
         return None
@@ -153,7 +157,7 @@ def followers_copy_what_leaders_wrote(
     return f"{where}: {batch} has other records than its leader's" if batch.crc != crc else None
 
 
-def truncated_logs_are_prefixes(where: str, log: Batches, batch: Batch) -> Problem:
+def truncated_logs_are_prefixes(where: str, log: BatchLog, batch: Batch) -> Problem:
     """A follower appends only to a log that is, once truncated, a prefix of its leader's."""
     if batch.may_follow(log.tip):
         return None
@@ -183,7 +187,7 @@ def high_watermarks_lie_in_the_log(where: str, high_watermark: int, end: int) ->
 
 
 def logs_agree_below_the_high_watermark(
-    where: str, history: History, log: Batches, high_watermark: int
+    where: str, history: PartitionHistory, log: BatchLog, high_watermark: int
 ) -> Problem:
     """Below their high watermarks all replicas of a partition have the same records."""
     last = log.until(high_watermark)
@@ -196,7 +200,7 @@ def logs_agree_below_the_high_watermark(
 
 
 def in_sync_replicas_hold_what_is_committed(
-    history: History, members: Iterable[int], logs: Mapping[int, Batches]
+    history: PartitionHistory, members: Iterable[int], logs: Mapping[int, BatchLog]
 ) -> Problem:
     """Every member of the controller's ISR and ELR has all that is committed."""
     tip = history.committed.tip
@@ -237,7 +241,7 @@ def fenced_replicas_move_no_high_watermark(
 
 
 def acknowledged_records_are_committed(
-    history: History, batch: Batch | None, base_offset: int, crc: int
+    history: PartitionHistory, batch: Batch | None, base_offset: int, crc: int
 ) -> Problem:
     """What acks=all is told to be safe is committed, where the answer says."""
     where = f"p{history.index}: acknowledged at {base_offset}"
@@ -247,7 +251,7 @@ def acknowledged_records_are_committed(
 
 
 def enough_replicas_hold_what_is_acknowledged(
-    history: History, batch: Batch, logs: Collection[Batches], enough: int
+    history: PartitionHistory, batch: Batch, logs: Collection[BatchLog], enough: int
 ) -> Problem:
     """At least min.insync.replicas logs have a record when acks=all is answered."""
     count = sum(log.holds(batch) for log in logs)
@@ -261,14 +265,14 @@ def latest_offsets_never_go_back(who: str, before: int, after: int) -> Problem:
     return f"{who}: latest offset {after} after {before}" if after < before else None
 
 
-def clients_read_what_is_committed(who: str, history: History, batch: Batch) -> Problem:
+def clients_read_what_is_committed(who: str, history: PartitionHistory, batch: Batch) -> Problem:
     """Consumers get records that are committed, and no others."""
     if batch.next_offset <= history.deleted or history.committed.holds(batch):
         return None
     return f"{who}: got {batch}, not committed"
 
 
-def consumers_miss_no_truncation(who: str, log: Batches, batch: Batch, deleted: int) -> Problem:
+def consumers_miss_no_truncation(who: str, log: BatchLog, batch: Batch, deleted: int) -> Problem:
     """What a consumer that minds epochs reads continues what it has read (KIP-320).
 
     :param deleted: Where logs begin by now: nobody can tell what was before.
@@ -282,7 +286,7 @@ def consumers_miss_no_truncation(who: str, log: Batches, batch: Batch, deleted: 
 
 
 def the_tier_holds_what_leaders_wrote(
-    history: History, segment: RemoteSegment, header: BatchHeader, batch: Batch | None
+    history: PartitionHistory, segment: RemoteSegment, header: BatchHeader, batch: Batch | None
 ) -> Problem:
     """A segment in the tier has what leaders appended, and says of each batch its epoch."""
     where = f"p{history.index}: segment {segment.start_offset} to {segment.end_offset} in the tier"
@@ -297,7 +301,9 @@ def the_tier_holds_what_leaders_wrote(
     return None if told is not None and told.epoch == epoch else f"{where} calls {batch} {told}"
 
 
-def only_what_is_committed_is_tiered(history: History, batches: Iterable[Batch]) -> Problem:
+def only_what_is_committed_is_tiered(
+    history: PartitionHistory, batches: Iterable[Batch]
+) -> Problem:
     """Nothing goes to the tier before it is committed."""
     for batch in batches:
         if batch.next_offset > history.deleted and not history.committed.holds(batch):
@@ -399,7 +405,7 @@ def messages_come_to_an_end(count: int, most: int) -> Problem:
 def healed_partitions_converge(
     index: int,
     partition: PartitionImage,
-    ends: Mapping[int, tuple[Batches, int, int]],
+    ends: Mapping[int, tuple[BatchLog, int, int]],
     *,
     is_tiered: bool = False,
 ) -> Problem:
@@ -483,11 +489,11 @@ INVARIANTS: Final[tuple[Callable[..., Problem], ...]] = (
 """All of them."""
 
 
-def demand(invariant: Callable[P, Problem], *args: P.args, **kwargs: P.kwargs) -> None:
+def require(invariant: Callable[P, Problem], *args: P.args, **kwargs: P.kwargs) -> None:
     """Stop where an invariant has a problem.
 
     :raises Broken: When it has.
     """
     problem = invariant(*args, **kwargs)
     if problem is not None:
-        raise Broken(invariant.__name__, problem)
+        raise InvariantViolation(invariant.__name__, problem)

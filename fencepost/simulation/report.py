@@ -11,7 +11,7 @@ _WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class RunTotals:
     """What came of several seeds."""
 
     seeds: int = 0
@@ -22,8 +22,8 @@ class Tally:
     failures: tuple[tuple[int, Failure], ...] = ()
     """Seeds that broke an invariant."""
 
-    def __add__(self, other: "Tally") -> "Tally":
-        return Tally(
+    def __add__(self, other: "RunTotals") -> "RunTotals":
+        return RunTotals(
             seeds=self.seeds + other.seeds,
             steps=self.steps + other.steps,
             messages=self.messages + other.messages,
@@ -32,17 +32,17 @@ class Tally:
         )
 
 
-def run_seeds(seeds: Iterable[int], steps: int) -> Tally:
+def run_seeds(seeds: Iterable[int], steps: int) -> RunTotals:
     """Run seeds one after the other, to the end of all."""
-    total = Tally()
+    total = RunTotals()
     for seed in seeds:
-        total += tally(seed, run_seed(seed, steps))
+        total += totals_of(seed, run_seed(seed, steps))
     return total
 
 
-def tally(seed: int, outcome: Outcome) -> Tally:
+def totals_of(seed: int, outcome: Outcome) -> RunTotals:
     """What came of one seed, counted."""
-    return Tally(
+    return RunTotals(
         seeds=1,
         steps=len(outcome.schedule.actions),
         messages=outcome.messages,
@@ -51,14 +51,14 @@ def tally(seed: int, outcome: Outcome) -> Tally:
     )
 
 
-def describe(outcome: Outcome, smallest: Outcome) -> str:
+def describe_shrunk(outcome: Outcome, smallest: Outcome) -> str:
     """An invariant that broke: what must hold, what was seen, and the least that shows it."""
     failure, small = outcome.failure, smallest.failure
     if failure is None or small is None:
         return "every invariant held"
     long, short = len(outcome.schedule.actions), len(smallest.schedule.actions)
     lines = [
-        *_told(failure, long),
+        *_failure_lines(failure, long),
         f"  a minimal schedule, {short} of {long} actions, after which was seen:",
         *textwrap.wrap(
             small.seen,
@@ -72,17 +72,17 @@ def describe(outcome: Outcome, smallest: Outcome) -> str:
     return "\n".join(lines)
 
 
-def told(outcome: Outcome) -> str:
+def describe_failure(outcome: Outcome) -> str:
     """An invariant that broke: what must hold, and what was seen."""
     if outcome.failure is None:
         return "every invariant held"
-    return "\n".join(_told(outcome.failure, len(outcome.schedule.actions)))
+    return "\n".join(_failure_lines(outcome.failure, len(outcome.schedule.actions)))
 
 
-def _told(failure: Failure, step: int) -> list[str]:
+def _failure_lines(failure: Failure, step: int) -> list[str]:
     return [
         f"{failure.invariant} broke at step {step}",
-        f"  must hold: {meaning(failure.invariant)}",
+        f"  must hold: {invariant_meaning(failure.invariant)}",
         *textwrap.wrap(
             f"seen:      {failure.seen}",
             _WIDTH,
@@ -93,13 +93,13 @@ def _told(failure: Failure, step: int) -> list[str]:
     ]
 
 
-def meaning(invariant: str) -> str:
+def invariant_meaning(invariant: str) -> str:
     """What an invariant says, in one sentence."""
     found = next(each for each in INVARIANTS if each.__name__ == invariant)
     return (found.__doc__ or "").partition("\n")[0]
 
 
-def summary(total: Tally, seconds: float, jobs: int) -> str:
+def summary(total: RunTotals, seconds: float, jobs: int) -> str:
     """The last line: how much was run, how fast, and whether all held.
 
     :param seconds: How long it took.

@@ -1,16 +1,33 @@
-"""Runs: a seed or a schedule in, what came of it out."""
+"""Runs: a seed or a schedule in, what came of it out.
+
+Runs of some length in simulated time, in which everything happens that may: to be recorded.
+
+An ordinary seed has habits, and does a thousand things in hardly any time, to find what breaks an
+invariant. This one does all that there is to do, and each step takes some time, so that what it
+leaves behind is what a busy cluster leaves.
+"""
 
 import random
 import traceback
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Final
 from zlib import crc32
 
 from fencepost.simulation import invariants as must
-from fencepost.simulation.dice import Dice, draw_setup
-from fencepost.simulation.invariants import Broken
-from fencepost.simulation.schedule import Action, Schedule
+from fencepost.simulation.action_generator import ActionGenerator, draw_setup
+from fencepost.simulation.environment import RunEnvironment
+from fencepost.simulation.invariants import InvariantViolation
+from fencepost.simulation.schedule import (
+    FROM_LAST,
+    FROM_LOCAL,
+    NEWEST_FETCH,
+    Action,
+    ActionKind,
+    Schedule,
+    Setup,
+)
 from fencepost.simulation.world import World
 
 DEFAULT_STEPS: Final = 1000
@@ -49,7 +66,7 @@ def run_seed(seed: int, steps: int = DEFAULT_STEPS) -> Outcome:
     """Let a seed decide everything."""
     rng = random.Random(seed)
     world = World(draw_setup(seed, rng))
-    return play(world, Dice(rng, world).throw(steps))
+    return play(world, ActionGenerator(rng, world).throw(steps))
 
 
 def replay(schedule: Schedule) -> Outcome:
@@ -70,7 +87,7 @@ def play(world: World, actions: Iterable[Action], *, heals: bool = True) -> Outc
             world.perform(action)
         if heals:
             world.heal()
-    except Broken as broken:
+    except InvariantViolation as broken:
         failure = Failure(invariant=broken.invariant, seen=broken.seen)
     except Exception as bug:  # noqa: BLE001 - whatever fails is what the run is for
         failure = Failure(invariant=must.nothing_fails.__name__, seen=_where(bug))
@@ -87,3 +104,90 @@ def play(world: World, actions: Iterable[Action], *, heals: bool = True) -> Outc
 def _where(bug: Exception) -> str:
     last = traceback.extract_tb(bug.__traceback__)[-1]
     return f"{type(bug).__name__}: {bug} ({last.name}, line {last.lineno} of {last.filename})"
+
+
+_MS_PER_MINUTE: Final = 60_000
+_STEP_MS: Final = 40
+"""What a step takes at most."""
+WEIGHTS: Final = {
+    ActionKind.PRODUCE: 40,
+    ActionKind.CONSUME: 20,
+    ActionKind.LIST: 16,
+    ActionKind.COMMIT: 6,
+    ActionKind.ADVANCE: 1,
+    ActionKind.ELECT: 1,
+    ActionKind.PREFER: 0.5,
+    ActionKind.REASSIGN: 0.5,
+    ActionKind.STOP: 0.5,
+    ActionKind.KILL: 1,
+    ActionKind.ISOLATE: 0.7,
+    ActionKind.CUT: 0.5,
+    ActionKind.HOLD: 1,
+    ActionKind.HOLD_AT: 0.5,
+    ActionKind.STEP: 1,
+    ActionKind.DELETE: 0.04,
+    ActionKind.WIPE: 0.2,
+    ActionKind.FAULT: 2,
+    ActionKind.SETTLE: 2,
+    ActionKind.ROLL: 3,
+    ActionKind.UPLOAD: 4,
+    ActionKind.DELETE_LOCAL: 1,
+    ActionKind.EXPIRE: 1,
+    ActionKind.FORGET: 0.3,
+    ActionKind.LOSE: 0.03,
+    ActionKind.START: 10,
+    ActionKind.REJOIN: 10,
+    ActionKind.RELEASE: 6,
+}
+"""How often what happens: faults pass quickly, so that a cluster gets something done."""
+_SHARES: Final = (0.5, 1, 1, 2)
+"""What a seed makes of each."""
+_UNCLEAN_SHARE: Final = 0.1
+"""Of the elections by name."""
+
+
+def run_long(
+    seed: int, minutes: float, stage: RunEnvironment, *, heals: bool = True
+) -> tuple[Outcome, Mapping[str, bytes]]:
+    """Let a seed decide everything, for some time.
+
+    :param minutes: Of simulated time, what it takes to heal not counted.
+    :param stage: What it is played on. A data directory is closed in the end, if it heals.
+    :param heals: Whether all is mended in the end; else it is left as it is, as by ``kill -9``.
+    :returns: What came of it, and what is in the tier then, by key.
+    """
+    rng = random.Random(f"long {seed}")
+    world = World(draw_long_setup(seed, rng), stage)
+    end_ms = world.clock.now_ms() + round(minutes * _MS_PER_MINUTE)
+    outcome = play(world, LongRunGenerator(rng, world).throw_until(end_ms), heals=heals)
+    if heals:
+        world.cluster.close()
+    return outcome, world.objects.objects
+
+
+def draw_long_setup(seed: int, rng: random.Random) -> Setup:
+    """A cluster by chance, with a tier."""
+    setup = draw_setup(seed, rng)
+    return replace(setup, tier=rng.choice((FROM_LOCAL, FROM_LAST)), fetch_version=NEWEST_FETCH)
+
+
+class LongRunGenerator(ActionGenerator):
+    """Throws actions of every sort, with some time between any two."""
+
+    def __init__(self, rng: random.Random, world: World) -> None:
+        super().__init__(rng, world)
+        self._delivers = 0.75
+        self._stalls = 0.005
+        self._stores = 0.4
+        self._fails = 0.02
+        self.unclean_share = _UNCLEAN_SHARE
+        self._verbs = list(WEIGHTS)
+        weights = (weight * rng.choice(_SHARES) for weight in WEIGHTS.values())
+        self._weights = list(accumulate(weights))
+
+    def throw_until(self, end_ms: int) -> Iterator[Action]:
+        """Actions until it is that late; each is to be performed before the next is asked for."""
+        while self.world.clock.now_ms() < end_ms:
+            self._step += 1
+            yield self._next()
+            yield Action(ActionKind.ADVANCE, amount=self.rng.randint(1, _STEP_MS))

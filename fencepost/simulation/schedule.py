@@ -34,7 +34,7 @@ class ScheduleError(ValueError):
     """A text is no schedule."""
 
 
-class Verb(StrEnum):
+class ActionKind(StrEnum):
     """What an action does."""
 
     DELIVER = "deliver"
@@ -92,7 +92,7 @@ class Verb(StrEnum):
 class Action(NamedTuple):
     """One step. Which fields count says the form of its verb."""
 
-    verb: Verb
+    verb: ActionKind
     partition: int = 0
     broker: int = 0
     other: int = 0
@@ -105,37 +105,37 @@ class Action(NamedTuple):
         return f"{self.verb} {form.format(**self._asdict())}".rstrip()
 
 
-FORMS: Final[dict[Verb, str]] = {
-    Verb.DELIVER: "{other}->{broker}",
-    Verb.SETTLE: "",
-    Verb.ADVANCE: "{amount}",
-    Verb.PRODUCE: "p{partition} to {broker} acks={how} x{amount}",
-    Verb.CONSUME: "c{other} p{partition} from {broker}",
-    Verb.LIST: "c{other} p{partition} from {broker}",
-    Verb.COMMIT: "c{other} p{partition} from {broker}",
-    Verb.DELETE: "p{partition} at {broker}",
-    Verb.ELECT: "p{partition} {broker} {how}",
-    Verb.PREFER: "p{partition}",
-    Verb.REASSIGN: "p{partition} to {how}",
-    Verb.STOP: "{broker}",
-    Verb.KILL: "{broker} fence={how}",
-    Verb.START: "{broker}",
-    Verb.ISOLATE: "{broker} fence={how}",
-    Verb.CUT: "{broker} {other}",
-    Verb.REJOIN: "{broker}",
-    Verb.HOLD: "p{partition} {broker} isr={how}",
-    Verb.HOLD_AT: "p{partition} {broker} +{amount}",
-    Verb.RELEASE: "p{partition} {broker}",
-    Verb.STEP: "p{partition} {broker}",
-    Verb.WIPE: "p{partition} {broker}",
-    Verb.ROLL: "p{partition}",
-    Verb.FAULT: "{broker} {how} x{amount}",
-    Verb.STORE: "{how} {amount}",
-    Verb.UPLOAD: "p{partition}",
-    Verb.DELETE_LOCAL: "p{partition}",
-    Verb.EXPIRE: "p{partition}",
-    Verb.FORGET: "p{partition}",
-    Verb.LOSE: "p{partition}",
+FORMS: Final[dict[ActionKind, str]] = {
+    ActionKind.DELIVER: "{other}->{broker}",
+    ActionKind.SETTLE: "",
+    ActionKind.ADVANCE: "{amount}",
+    ActionKind.PRODUCE: "p{partition} to {broker} acks={how} x{amount}",
+    ActionKind.CONSUME: "c{other} p{partition} from {broker}",
+    ActionKind.LIST: "c{other} p{partition} from {broker}",
+    ActionKind.COMMIT: "c{other} p{partition} from {broker}",
+    ActionKind.DELETE: "p{partition} at {broker}",
+    ActionKind.ELECT: "p{partition} {broker} {how}",
+    ActionKind.PREFER: "p{partition}",
+    ActionKind.REASSIGN: "p{partition} to {how}",
+    ActionKind.STOP: "{broker}",
+    ActionKind.KILL: "{broker} fence={how}",
+    ActionKind.START: "{broker}",
+    ActionKind.ISOLATE: "{broker} fence={how}",
+    ActionKind.CUT: "{broker} {other}",
+    ActionKind.REJOIN: "{broker}",
+    ActionKind.HOLD: "p{partition} {broker} isr={how}",
+    ActionKind.HOLD_AT: "p{partition} {broker} +{amount}",
+    ActionKind.RELEASE: "p{partition} {broker}",
+    ActionKind.STEP: "p{partition} {broker}",
+    ActionKind.WIPE: "p{partition} {broker}",
+    ActionKind.ROLL: "p{partition}",
+    ActionKind.FAULT: "{broker} {how} x{amount}",
+    ActionKind.STORE: "{how} {amount}",
+    ActionKind.UPLOAD: "p{partition}",
+    ActionKind.DELETE_LOCAL: "p{partition}",
+    ActionKind.EXPIRE: "p{partition}",
+    ActionKind.FORGET: "p{partition}",
+    ActionKind.LOSE: "p{partition}",
 }
 """What stands behind each verb, and how it is read."""
 
@@ -150,15 +150,15 @@ DONE: Final = "done"
 FAILS: Final = "fails"
 FAULTS: Final = ("error", "timeout", "delay", "hang-up", "hang-up-after", "drop", "corrupt")
 _BROKERS: Final = re.compile(r"[1-9]\d*(,[1-9]\d*)*")
-_WORDS: Final[dict[Verb, frozenset[str]]] = {
-    Verb.PRODUCE: frozenset({ACKS_ALL, ACKS_LEADER}),
-    Verb.ELECT: frozenset({CLEAN, UNCLEAN}),
-    Verb.REASSIGN: frozenset({BACK, "broker ids with commas"}),
-    Verb.KILL: frozenset({"now", "timeout", "never"}),
-    Verb.ISOLATE: frozenset({"now", "timeout", "never"}),
-    Verb.HOLD: frozenset({STAY, LEAVE}),
-    Verb.FAULT: frozenset(FAULTS),
-    Verb.STORE: frozenset({DONE, FAILS}),
+_WORDS: Final[dict[ActionKind, frozenset[str]]] = {
+    ActionKind.PRODUCE: frozenset({ACKS_ALL, ACKS_LEADER}),
+    ActionKind.ELECT: frozenset({CLEAN, UNCLEAN}),
+    ActionKind.REASSIGN: frozenset({BACK, "broker ids with commas"}),
+    ActionKind.KILL: frozenset({"now", "timeout", "never"}),
+    ActionKind.ISOLATE: frozenset({"now", "timeout", "never"}),
+    ActionKind.HOLD: frozenset({STAY, LEAVE}),
+    ActionKind.FAULT: frozenset(FAULTS),
+    ActionKind.STORE: frozenset({DONE, FAILS}),
 }
 """What ``how`` may be."""
 
@@ -259,7 +259,7 @@ def parse_action(line: str) -> Action:
     """
     word, _, rest = line.partition(" ")
     try:
-        verb = Verb(word)
+        verb = ActionKind(word)
     except ValueError:
         raise ScheduleError(f"there is no action {word!r}: {line!r}") from None
     match = _PATTERNS[verb].fullmatch(rest.strip())
@@ -267,7 +267,7 @@ def parse_action(line: str) -> Action:
         raise ScheduleError(f"{verb} is written {_as_shown(verb)!r}: {line!r}")
     fields = match.groupdict()
     how = fields.pop("how", "")
-    if verb is Verb.REASSIGN and (how == BACK or _BROKERS.fullmatch(how)):
+    if verb is ActionKind.REASSIGN and (how == BACK or _BROKERS.fullmatch(how)):
         return Action(verb, how=how, partition=int(fields["partition"]))
     if how not in _WORDS.get(verb, ("",)):
         raise ScheduleError(f"{verb} knows {', '.join(sorted(_WORDS[verb]))}: {line!r}")
@@ -283,7 +283,7 @@ def _pattern(form: str, words: Iterable[str] = ("how", "unclean")) -> re.Pattern
     return re.compile(pattern)
 
 
-def _as_shown(verb: Verb) -> str:
+def _as_shown(verb: ActionKind) -> str:
     return f"{verb} {FORMS[verb]}".rstrip()
 
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Final
 
 from fencepost.simulation.runner import Outcome, replay
-from fencepost.simulation.schedule import NEWEST_FETCH, Action, Schedule, Setup, Verb
+from fencepost.simulation.schedule import NEWEST_FETCH, Action, ActionKind, Schedule, Setup
 
 MOST_REPLAYS: Final = 3000
-_SETTLE: Final = Action(Verb.SETTLE)
+_SETTLE: Final = Action(ActionKind.SETTLE)
 
 Replay = Callable[[Schedule], Outcome]
 
@@ -86,7 +86,7 @@ def _settle(shrinking: _Shrinking) -> None:
         actions = shrinking.actions
         end = min(end, len(actions))
         start = end
-        while start > 0 and actions[start - 1].verb is Verb.DELIVER:
+        while start > 0 and actions[start - 1].verb is ActionKind.DELIVER:
             start -= 1
         if end - start > 1:
             shrinking.fails_with((*actions[:start], _SETTLE, *actions[end:]))

@@ -3,18 +3,24 @@
 from contextlib import suppress
 from typing import Final
 
-from fencepost.broker import steering
-from fencepost.broker.cluster import Address, Cluster, ClusterOptions
-from fencepost.broker.network import Link
-from fencepost.broker.refusals import ControllerError
-from fencepost.broker.scheduler import ManualClock, advance
-from fencepost.broker.topic_plans import NewTopic
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.core.scheduler import ManualClock, advance
+from fencepost.broker.network.links import Link
+from fencepost.broker.node import operator_actions
+from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
 from fencepost.simulation import invariants as must
-from fencepost.simulation.actions import BY_CLIENTS, DOES
+from fencepost.simulation.actions import ACTIONS, CLIENT_ACTIONS
+from fencepost.simulation.checker import ClusterChecker
 from fencepost.simulation.clients import Clients
-from fencepost.simulation.invariants import demand
-from fencepost.simulation.links import Links
-from fencepost.simulation.producing import Producers
+from fencepost.simulation.environment import (
+    IN_MEMORY,
+    RunEnvironment,
+    SimulatedNetwork,
+    SimulatedObjectStore,
+)
+from fencepost.simulation.invariants import require
+from fencepost.simulation.producers import Producers
 from fencepost.simulation.schedule import (
     ACKS_ALL,
     DONE,
@@ -22,19 +28,16 @@ from fencepost.simulation.schedule import (
     NEWEST_FETCH,
     TOPIC,
     Action,
+    ActionKind,
     Setup,
-    Verb,
 )
-from fencepost.simulation.stage import IN_MEMORY, Stage
-from fencepost.simulation.tier import SimulatedObjects
-from fencepost.simulation.watch import Watch
 
 MOST_MESSAGES: Final = 6_000
 """Ten times what a cluster of this size has to say at most without being asked anything new."""
 _HEAL_ROUNDS: Final = 4
 _HEAL_MS: Final = 31_000
 """Longer than any timer of the core that matters for healing."""
-_DO_FIRST: Final = Action(Verb.STORE, how=DONE)
+_COMPLETE_FIRST: Final = Action(ActionKind.STORE, how=DONE)
 _TIERED_TOPIC: Final = {
     "remote.storage.enable": "true",
     "retention.bytes": "2500",
@@ -52,13 +55,13 @@ _CONFIGS: Final = {"log.cleaner.enable": "false", "log.cleaner.backoff.ms": "864
 class World:
     """One cluster, with what watches it. Actions that make no sense in its state do nothing."""
 
-    def __init__(self, setup: Setup, stage: Stage = IN_MEMORY) -> None:
+    def __init__(self, setup: Setup, stage: RunEnvironment = IN_MEMORY) -> None:
         self.setup = setup
         self.clock = ManualClock()
-        self.links = Links()
+        self.links = SimulatedNetwork()
         self.messages = 0
         """How many have arrived."""
-        self.objects = SimulatedObjects()
+        self.objects = SimulatedObjectStore()
         self.cluster: Cluster = Cluster(
             _options(setup, stage),
             self.clock,
@@ -72,7 +75,7 @@ class World:
             self.links.deliver(link)
             self.cluster.scheduler.run_due()
         enough = min(setup.min_insync_replicas, setup.replication_factor)
-        self.watch = Watch(
+        self.watch = ClusterChecker(
             self.cluster,
             enough_replicas=enough,
             objects=self.objects if setup.is_tiered else None,
@@ -88,13 +91,13 @@ class World:
 
         :raises Broken: When an invariant does not hold any more.
         """
-        if action.verb is Verb.DELIVER:
+        if action.verb is ActionKind.DELIVER:
             self.deliver(Link(action.other, action.broker))
             return
         with suppress(ControllerError):  # refused: the action made no sense
-            DOES[action.verb](self, action)
+            ACTIONS[action.verb](self, action)
         self.cluster.scheduler.run_due()
-        if action.verb in BY_CLIENTS:
+        if action.verb in CLIENT_ACTIONS:
             self.watch.look_at(action.broker)
             self.producers.check_acknowledged()
         else:
@@ -106,7 +109,7 @@ class World:
         :raises Broken: When it is not.
         """
         self.cluster.faults.remove_all()
-        steering.restore(self.cluster)
+        operator_actions.restore(self.cluster)
         self.look()
         for _ in range(_HEAL_ROUNDS):
             self.settle()
@@ -118,7 +121,7 @@ class World:
             self.look()
             self.settle()
             refused = self.producers.refused
-            demand(must.healed_partitions_take_records, index, refused.name if refused else None)
+            require(must.healed_partitions_take_records, index, refused.name if refused else None)
 
     # -- steps ----------------------------------------------------------------------------------
 
@@ -137,11 +140,11 @@ class World:
         count = 0
         while (link := self.links.first()) is not None or self.objects.waiting:
             count += 1
-            demand(must.messages_come_to_an_end, count, MOST_MESSAGES)
+            require(must.messages_come_to_an_end, count, MOST_MESSAGES)
             if link is not None:
                 self.deliver(link)
             else:
-                self.perform(_DO_FIRST)
+                self.perform(_COMPLETE_FIRST)
 
     def advance(self, by_ms: int) -> None:
         """Let time pass, and what is due by then happen."""
@@ -159,7 +162,7 @@ class World:
         return broker is not None and broker.running
 
 
-def _options(setup: Setup, stage: Stage) -> ClusterOptions:
+def _options(setup: Setup, stage: RunEnvironment) -> ClusterOptions:
     count = setup.brokers
     configs = {**_CONFIGS, **stage.configs}
     if setup.unclean:

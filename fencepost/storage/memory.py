@@ -1,23 +1,273 @@
-"""Logs whose bytes lie in memory."""
+"""A segment in memory: the buffers that were appended, and where each batch ends.
 
-from collections.abc import Sequence
-from typing import final
+Logs whose bytes lie in memory.
+"""
 
-from fencepost.storage.config import LogConfig
-from fencepost.storage.contents import LogContents
-from fencepost.storage.memory_segment import MemorySegment
-from fencepost.storage.producers import ProducerView
-from fencepost.storage.segment import LogSegment
-from fencepost.storage.segmented import SegmentedLog
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Final, final
+
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.records import BatchHeader, read_header
+from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.producer_state import ProducerStateEntry
+from fencepost.storage.log.segmented_log import SegmentedLog
+from fencepost.storage.log.segments import InitialLogState, LogSegment
+
+_SMALL: Final = 1024
+_JOINED: Final = 64
+_SHED_BYTES: Final = 256 << 10
 
 
-class MemorySegments:
+class MemoryBytes:
+    """The buffers that were appended, as they were given.
+
+    A run of small ones is joined into one: the overhead of a buffer, and the network frame that
+    it keeps alive, would outweigh what is in it.
+    """
+
+    __slots__ = ("_chunks", "_ends", "_small")
+
+    def __init__(self) -> None:
+        self._chunks: list[Buffer] = []
+        self._ends = array("q")
+        self._small = 0
+
+    def append(self, buffer: Buffer) -> None:
+        """Keep one or more whole batches at the end."""
+        ends = self._ends
+        size = len(buffer)
+        self._chunks.append(buffer)
+        ends.append(ends[-1] + size if ends else size)
+        if size > _SMALL:
+            self._small = 0
+        else:
+            self._small += 1
+            if self._small == _JOINED:
+                self._join()
+
+    def _join(self) -> None:
+        self._chunks[-_JOINED:] = [b"".join(self._chunks[-_JOINED:])]
+        self._ends[-_JOINED:] = self._ends[-1:]
+        self._small = 0
+
+    def read(self, start: int, end: int) -> list[Buffer]:
+        """The bytes from `start` to `end`; every buffer begins with a batch."""
+        chunks, ends = self._chunks, self._ends
+        first = bisect_right(ends, start)
+        last = bisect_left(ends, end)
+        first_start = ends[first - 1] if first else 0
+        if first == last:
+            chunk = chunks[first]
+            if first_start == start and ends[first] == end:
+                return [chunk]
+            return [memoryview(chunk)[start - first_start : end - first_start]]
+        found = chunks[first : last + 1]
+        if first_start != start:
+            found[0] = memoryview(found[0])[start - first_start :]
+        if ends[last] != end:
+            found[-1] = memoryview(found[-1])[: end - ends[last - 1]]
+        return found
+
+    def truncate(self, size: int) -> None:
+        """Keep the first `size` bytes, which end with a batch."""
+        last = bisect_left(self._ends, size)
+        if not size:
+            self._chunks.clear()
+            del self._ends[:]
+        elif last < len(self._ends):
+            start = self._ends[last - 1] if last else 0
+            del self._chunks[last + 1 :], self._ends[last + 1 :]
+            if self._ends[last] != size:
+                self._chunks[last] = memoryview(self._chunks[last])[: size - start]
+                self._ends[last] = size
+        self._small = 0
+
+    def shed(self) -> bool:
+        """Free the last few buffers."""
+        chunks, size = self._chunks, 0
+        for _ in range(_JOINED):
+            if not chunks:
+                return False
+            size += len(chunks.pop())
+            if size > _SHED_BYTES:
+                break
+        return True
+
+
+class MemorySegment:
+    """A `LogSegment` that knows each of its batches: three parallel arrays.
+
+    Positions are bytes from its beginning. What lookups need down to the batch is in the arrays,
+    so that nothing is looked for in the bytes.
+
+    :ivar created_ms: When it was begun.
+    :ivar last_modified_ms: When it was last appended to; stands in for the largest timestamp
+        where no record has one.
+    :ivar rolling_timestamp: Max timestamp of the first append; segment.ms counts from it.
+    :ivar records: How many records it holds.
+    :ivar is_full: Never: there is no index that could be.
+    :ivar producer_snapshot: The log's producers before its first record.
+    """
+
+    __slots__ = (
+        "_content",
+        "_ends",
+        "_last_offsets",
+        "_max_timestamps",
+        "base_offset",
+        "created_ms",
+        "is_full",
+        "last_modified_ms",
+        "producer_snapshot",
+        "records",
+        "rolling_timestamp",
+    )
+
+    def __init__(
+        self,
+        base_offset: int,
+        *,
+        created_ms: int,
+        producer_snapshot: tuple[ProducerStateEntry, ...] = (),
+    ) -> None:
+        self.base_offset = base_offset
+        self._content = MemoryBytes()
+        self.created_ms = created_ms
+        self.last_modified_ms = created_ms
+        self.rolling_timestamp: int | None = None
+        self.records = 0
+        self.is_full = False
+        self.producer_snapshot = producer_snapshot
+        self._last_offsets = array("q")
+        self._ends = array("q")
+        # The largest of this and all earlier batches: it never falls, so it can be bisected, and
+        # cutting the end off leaves it right.
+        self._max_timestamps = array("q")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no batch."""
+        return not self._ends
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        ends = self._ends
+        return ends[-1] if ends else 0
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp (ms), -1 without one."""
+        timestamps = self._max_timestamps
+        return timestamps[-1] if timestamps else -1
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last batch."""
+        offsets = self._last_offsets
+        return offsets[-1] + 1 if offsets else self.base_offset
+
+    def append(self, buffer: Buffer, header: BatchHeader, now_ms: int) -> None:
+        """Keep a buffer that is exactly one batch."""
+        self.index(header, now_ms)
+        self._content.append(buffer)
+
+    def index(self, header: BatchHeader, now_ms: int) -> None:
+        """Take note of a batch whose bytes the caller hands to `keep`."""
+        ends, timestamps = self._ends, self._max_timestamps
+        max_timestamp = header.max_timestamp
+        if ends:
+            ends.append(ends[-1] + header.size)
+            timestamps.append(max(timestamps[-1], max_timestamp))
+        else:
+            ends.append(header.size)
+            timestamps.append(max_timestamp)
+            self.rolling_timestamp = max_timestamp
+        self._last_offsets.append(header.base_offset + header.last_offset_delta)
+        self.records += header.record_count
+        self.last_modified_ms = now_ms
+
+    def keep(self, buffer: Buffer) -> None:
+        """Keep one or more whole batches, which were noted by `index`, at the end."""
+        self._content.append(buffer)
+
+    def read(
+        self, offset: int, *, max_bytes: int, upper_bound: int, min_one_batch: bool
+    ) -> list[Buffer]:
+        """What `Log.read` gives out of this segment; nothing where there is nothing."""
+        offsets, ends = self._last_offsets, self._ends
+        first = bisect_left(offsets, offset)
+        stop = len(offsets)
+        if stop and offsets[-1] >= upper_bound:
+            stop = bisect_left(offsets, upper_bound)
+        if first >= stop:
+            return []
+        start = ends[first - 1] if first else 0
+        end = ends[stop - 1]
+        if end - start > max_bytes:
+            first_end = ends[first]
+            if first_end - start <= max_bytes:
+                end = start + max_bytes
+            elif min_one_batch:
+                end = first_end
+            else:
+                return []
+        return self._content.read(start, end)
+
+    def size_between(self, offset: int, upper_bound: int) -> int:
+        """Bytes of the batches from the one that holds `offset` to before `upper_bound`."""
+        first = bisect_left(self._last_offsets, offset)
+        stop = bisect_left(self._last_offsets, upper_bound)
+        return self._start_of(stop) - self._start_of(first) if first < stop else 0
+
+    def scan(
+        self, *, offset: int = 0, timestamp: int | None = None
+    ) -> Iterator[tuple[Buffer, BatchHeader]]:
+        """Batches and their headers, from the first on that ends at or after `offset`."""
+        first = bisect_left(self._last_offsets, offset)
+        if timestamp is not None:  # before this batch there is none that is late enough
+            first = max(first, bisect_left(self._max_timestamps, timestamp))
+        return self._batches(first)
+
+    def copy(self) -> Sequence[Buffer]:
+        """All its bytes, batch after batch."""
+        return self._content.read(0, self.size) if self._ends else ()
+
+    def truncate(self, offset: int) -> None:
+        """Drop the batch that holds `offset` and all after it."""
+        keep = bisect_left(self._last_offsets, offset)
+        if keep == len(self._ends):
+            return
+        self.records -= sum(header.record_count for _, header in self._batches(keep))
+        self._content.truncate(self._start_of(keep))
+        del self._last_offsets[keep:], self._ends[keep:], self._max_timestamps[keep:]
+
+    def shed(self) -> bool:
+        """Free some of what is held, quickly; False when nothing is left."""
+        return self._content.shed()
+
+    def _start_of(self, batch: int) -> int:
+        return self._ends[batch - 1] if batch else 0
+
+    def _batches(self, first: int) -> Iterator[tuple[Buffer, BatchHeader]]:
+        for index in range(first, len(self._ends)):
+            buffer = self._content.read(self._start_of(index), self._ends[index])[0]
+            yield buffer, read_header(buffer)
+
+
+class MemorySegmentStore:
     """A `SegmentStore` that keeps nothing: what the log lets go of is gone."""
 
     __slots__ = ()
 
     def create(
-        self, base_offset: int, *, now_ms: int, producers: tuple[ProducerView, ...] | None = None
+        self,
+        base_offset: int,
+        *,
+        now_ms: int,
+        producers: tuple[ProducerStateEntry, ...] | None = None,
     ) -> MemorySegment:
         """A new, empty segment."""
         return MemorySegment(base_offset, created_ms=now_ms, producer_snapshot=producers or ())
@@ -52,7 +302,7 @@ class MemoryLog(SegmentedLog):
         self, name: str, config: LogConfig, *, now_ms: int = 0, start_offset: int = 0
     ) -> None:
         first = _STORE.create(start_offset, now_ms=now_ms)
-        super().__init__(name, config, _STORE, LogContents.empty(first))
+        super().__init__(name, config, _STORE, InitialLogState.empty(first))
 
 
-_STORE = MemorySegments()
+_STORE = MemorySegmentStore()

@@ -39,7 +39,7 @@ class Cluster(Verbs):
         deadline = _deadline(timeout_ms)
         while not (found := holds()):
             if time.monotonic() > deadline:
-                _too_late(timeout_ms, f"the last answer was {found!r}")
+                _fail_timed_out(timeout_ms, f"the last answer was {found!r}")
             time.sleep(_PAUSE_S)
         return found
 
@@ -60,7 +60,7 @@ class Cluster(Verbs):
         deadline = _deadline(timeout_ms)
         while not holds(state := self.partition(topic, partition)):
             if time.monotonic() > deadline:
-                _too_late(timeout_ms, f"the last state was {state!r}")
+                _fail_timed_out(timeout_ms, f"the last state was {state!r}")
             time.sleep(_PAUSE_S)
         return state
 
@@ -85,7 +85,7 @@ class AsyncCluster(AsyncVerbs):
         deadline = _deadline(timeout_ms)
         while not (found := await holds()):
             if time.monotonic() > deadline:
-                _too_late(timeout_ms, f"the last answer was {found!r}")
+                _fail_timed_out(timeout_ms, f"the last answer was {found!r}")
             await asyncio.sleep(_PAUSE_S)
         return found
 
@@ -102,7 +102,7 @@ class AsyncCluster(AsyncVerbs):
         deadline = _deadline(timeout_ms)
         while not holds(state := await self.partition(topic, partition)):
             if time.monotonic() > deadline:
-                _too_late(timeout_ms, f"the last state was {state!r}")
+                _fail_timed_out(timeout_ms, f"the last state was {state!r}")
             await asyncio.sleep(_PAUSE_S)
         return state
 
@@ -111,6 +111,6 @@ def _deadline(timeout_ms: int) -> float:
     return time.monotonic() + timeout_ms / 1000
 
 
-def _too_late(timeout_ms: int, last: str) -> NoReturn:
+def _fail_timed_out(timeout_ms: int, last: str) -> NoReturn:
     __tracebackhide__ = True
     raise AssertionError(f"not within {timeout_ms} ms; {last}")

@@ -7,13 +7,13 @@ import pytest
 from pydantic import BeforeValidator, ValidationError
 
 from fencepost.verbs.bodies import Listed, NewTopicBody
-from fencepost.verbs.problems import problems
+from fencepost.verbs.models import problems
 from fencepost.verbs.serving import ClusterBody
 
 MARKER: Final = "fencepost"
 
 
-class WrongOptions(Exception):
+class InvalidOptions(Exception):
     """What was asked makes no sense. The text is one line, for whoever wrote the test."""
 
 
@@ -28,7 +28,7 @@ def _read_topic(given: object) -> object:
     return {"name": name, **dict(zip(names, map(int, counts), strict=False))}
 
 
-class TestBody(ClusterBody):
+class ClusterOptions(ClusterBody):
     """A cluster for a test."""
 
     __test__ = False  # pytest takes what is named so for tests
@@ -42,7 +42,7 @@ class TestBody(ClusterBody):
         return tuple(self.arguments())
 
 
-def read(options: Mapping[str, object], item: pytest.Item | None) -> TestBody:
+def read_options(options: Mapping[str, object], item: pytest.Item | None) -> ClusterOptions:
     """What a test asks for: each argument of its nearest marker that has it, else the option.
 
     :param options: Of the fixture ``fencepost_options``.
@@ -54,9 +54,9 @@ def read(options: Mapping[str, object], item: pytest.Item | None) -> TestBody:
     for mark in reversed(list(item.iter_markers(MARKER)) if item else []):
         source = f"@pytest.mark.{MARKER}"
         if mark.args:
-            raise WrongOptions(f"{source} takes arguments by name only, such as brokers=3")
+            raise InvalidOptions(f"{source} takes arguments by name only, such as brokers=3")
         given |= mark.kwargs
     try:
-        return TestBody.model_validate(given)
+        return ClusterOptions.model_validate(given)
     except ValidationError as error:
-        raise WrongOptions(f"{source}: {problems(error)}") from None
+        raise InvalidOptions(f"{source}: {problems(error)}") from None

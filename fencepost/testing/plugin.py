@@ -24,8 +24,8 @@ import pytest
 
 if TYPE_CHECKING:
     from fencepost.testing.cluster import AsyncCluster, Cluster
-    from fencepost.testing.report import Watched
-    from fencepost.testing.servers import Server, Servers
+    from fencepost.testing.report import ReportBaseline
+    from fencepost.testing.servers import Server, ServerPool
 
 _MARKER: Final = (
     "fencepost(brokers=1, topics=[], configs={}, clock='real', ...): what the cluster of the"
@@ -33,7 +33,7 @@ _MARKER: Final = (
 )
 _OF_SESSION: Final = frozenset({"fencepost_session", "fencepost_session_async"})
 
-_watched: Final[pytest.StashKey["list[Watched]"]] = pytest.StashKey()
+_baselines: Final[pytest.StashKey["list[ReportBaseline]"]] = pytest.StashKey()
 _session: Final[pytest.StashKey["Server"]] = pytest.StashKey()
 
 
@@ -45,12 +45,12 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Note how far the session's cluster is, if the test uses it."""
-    item.stash[_watched] = []
+    item.stash[_baselines] = []
     server = item.config.stash.get(_session, None)
     if server is not None and not _OF_SESSION.isdisjoint(getattr(item, "fixturenames", ())):
-        from fencepost.testing.report import watch
+        from fencepost.testing.report import take_baseline
 
-        item.stash[_watched].append(watch(server))
+        item.stash[_baselines].append(take_baseline(server))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -60,7 +60,7 @@ def pytest_runtest_makereport(
     """Add to a failing test's report what its clusters were asked and what they logged."""
     report = yield
     if report.failed and call.when != "teardown":
-        for each in item.stash.get(_watched, []):
+        for each in item.stash.get(_baselines, []):
             report.sections.extend(each.sections())
     return report
 
@@ -96,11 +96,11 @@ def session_async_cluster_fixture(_fencepost_session_server: "Server") -> "Async
 
 
 @pytest.fixture(scope="session", name="_fencepost_servers")
-def servers_fixture(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Servers]":
+def servers_fixture(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ServerPool]":
     """The processes of this run."""
-    from fencepost.testing.servers import Servers
+    from fencepost.testing.servers import ServerPool
 
-    servers = Servers(tmp_path_factory.mktemp("fencepost"))
+    servers = ServerPool(tmp_path_factory.mktemp("fencepost"))
     yield servers
     servers.stop()
 
@@ -109,15 +109,15 @@ def servers_fixture(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Serve
 def server_fixture(
     request: pytest.FixtureRequest,
     fencepost_options: Mapping[str, object],
-    _fencepost_servers: "Servers",
+    _fencepost_servers: "ServerPool",
 ) -> "Server":
     """A process with a fresh cluster."""
-    from fencepost.testing.options import read
-    from fencepost.testing.report import watch_fresh
+    from fencepost.testing.options import read_options
+    from fencepost.testing.report import fresh_baseline
 
-    with _failing():
-        server = _fencepost_servers.fresh(read(fencepost_options, request.node))
-    request.node.stash[_watched].append(watch_fresh(server))
+    with _reporting_setup_errors():
+        server = _fencepost_servers.fresh(read_options(fencepost_options, request.node))
+    request.node.stash[_baselines].append(fresh_baseline(server))
     return server
 
 
@@ -125,25 +125,25 @@ def server_fixture(
 def session_server_fixture(
     request: pytest.FixtureRequest,
     fencepost_options: Mapping[str, object],
-    _fencepost_servers: "Servers",
+    _fencepost_servers: "ServerPool",
 ) -> "Server":
     """A process for the session's cluster."""
-    from fencepost.testing.options import read
+    from fencepost.testing.options import read_options
 
-    with _failing():
-        server = _fencepost_servers.lasting(read(fencepost_options, None))
+    with _reporting_setup_errors():
+        server = _fencepost_servers.lasting(read_options(fencepost_options, None))
     request.config.stash[_session] = server
     return server
 
 
 @contextmanager
-def _failing() -> Iterator[None]:
+def _reporting_setup_errors() -> Iterator[None]:
     """Say in one line what the test's author, or the machine, has got wrong."""
-    from fencepost.testing.options import WrongOptions
+    from fencepost.testing.options import InvalidOptions
     from fencepost.verbs.remote import VerbError
     from fencepost.verbs.serving import CannotServe
 
     try:
         yield
-    except (CannotServe, VerbError, WrongOptions) as error:
+    except (CannotServe, VerbError, InvalidOptions) as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None

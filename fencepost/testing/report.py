@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fencepost.testing.servers import Server
-from fencepost.verbs.answers.seen import ExchangeState
+from fencepost.verbs.answers.journal import ExchangeState
 from fencepost.verbs.remote import VerbError
 
 MAX_EXCHANGES: Final = 50
@@ -16,7 +16,7 @@ MAX_MESSAGE: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class ReportBaseline:
     """A cluster, and how far its log and its journal were when the test began."""
 
     server: Server
@@ -30,7 +30,7 @@ class Watched:
         try:
             cluster = self.server.cluster
             found = cluster.trace(since=self.number, limit=MAX_EXCHANGES)
-            journal = lines(found)
+            journal = format_exchanges(found)
         except VerbError as error:
             journal = f"{error}\n"
         if journal:
@@ -40,22 +40,22 @@ class Watched:
             yield f"fencepost: its log, {served.log}", log
 
 
-def watch(server: Server) -> Watched:
+def take_baseline(server: Server) -> ReportBaseline:
     """A cluster from now on."""
     last = server.cluster.trace(limit=1, source="all")
-    return Watched(
+    return ReportBaseline(
         server=server,
         log_position=server.serving.log_size(),
         number=last[-1].number if last else 0,
     )
 
 
-def watch_fresh(server: Server) -> Watched:
+def fresh_baseline(server: Server) -> ReportBaseline:
     """A cluster that nobody has asked anything yet."""
-    return Watched(server=server, log_position=server.serving.log_size(), number=0)
+    return ReportBaseline(server=server, log_position=server.serving.log_size(), number=0)
 
 
-def lines(exchanges: Sequence[ExchangeState]) -> str:
+def format_exchanges(exchanges: Sequence[ExchangeState]) -> str:
     """Exchanges in two lines each: who asked whom for what and how long it took, and the answer."""
     if not exchanges:
         return ""

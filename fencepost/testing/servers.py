@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from fencepost.testing.cluster import AsyncCluster, Cluster
-from fencepost.testing.options import TestBody
+from fencepost.testing.options import ClusterOptions
 from fencepost.verbs import serving
 
 MAX_KEPT: Final = 4
@@ -23,7 +23,7 @@ class Server:
     cluster_async: AsyncCluster
 
 
-class Servers:
+class ServerPool:
     """Keeps a process for each kind of cluster that tests ask for.
 
     :param logs: The folder of their logs.
@@ -34,7 +34,7 @@ class Servers:
         self._started: list[Server] = []
         self._kept: OrderedDict[tuple[str, ...], Server] = OrderedDict()
 
-    def fresh(self, wanted: TestBody) -> Server:
+    def fresh(self, wanted: ClusterOptions) -> Server:
         """A cluster in which there is nothing but the topics that are wanted.
 
         :raises CannotServe: When it does not come up.
@@ -50,7 +50,7 @@ class Servers:
         _create_topics(server.cluster, wanted)
         return server
 
-    def lasting(self, wanted: TestBody) -> Server:
+    def lasting(self, wanted: ClusterOptions) -> Server:
         """A cluster that is nobody else's and never reset.
 
         :raises CannotServe: When it does not come up.
@@ -64,7 +64,7 @@ class Servers:
         """Stop all processes."""
         _stop(self._started)
 
-    def _start(self, wanted: TestBody) -> Server:
+    def _start(self, wanted: ClusterOptions) -> Server:
         served = serving.start(wanted, self._logs / f"{len(self._started) + 1}.log")
         server = Server(
             serving=served,
@@ -83,7 +83,7 @@ def _is_reset(server: Server) -> bool:
     return True
 
 
-def _create_topics(cluster: Cluster, wanted: TestBody) -> None:
+def _create_topics(cluster: Cluster, wanted: ClusterOptions) -> None:
     for topic in wanted.topics:
         cluster.create_topic(**topic.model_dump())
 

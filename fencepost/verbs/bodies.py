@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from fencepost.broker.fence import Fence
+from fencepost.broker.controller.registration import Fence
 
 T = TypeVar("T")
 Listed = Annotated[tuple[T, ...], Strict(False)]
@@ -121,7 +121,7 @@ class KillBody(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{}, {"fence": "never"}]})
 
 
-def _encodable(given: T) -> T:
+def _require_utf8(given: T) -> T:
     """JSON can write half of a surrogate pair, which is no text."""
     try:
         if isinstance(given, str):
@@ -214,7 +214,7 @@ class TierFaultBody(Body):
     def _says_something(cls, given: str | Literal[True] | None) -> str | Literal[True] | None:
         if given == "":
             raise ValueError("say something, or true")
-        return _encodable(given)
+        return _require_utf8(given)
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -312,7 +312,7 @@ class FaultBody(Body):
     @classmethod
     def _is_sendable(cls, given: str | None) -> str | None:
         """No request can bring what is not."""
-        return _encodable(given)
+        return _require_utf8(given)
 
     @model_validator(mode="after")
     def _names_topic(self) -> Self:

@@ -17,10 +17,14 @@ from fencepost.verbs import bodies
 from fencepost.verbs.answers.base import Answer, Done, Health
 from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
 from fencepost.verbs.answers.faults import FaultState, TierFaultState
-from fencepost.verbs.answers.replicas import CompactionState, StepState
-from fencepost.verbs.answers.seen import EventState, ExchangeState
-from fencepost.verbs.answers.tier import TierState
-from fencepost.verbs.answers.topics import PartitionState, TopicState
+from fencepost.verbs.answers.journal import EventState, ExchangeState
+from fencepost.verbs.answers.topics import (
+    CompactionState,
+    PartitionState,
+    StepState,
+    TierState,
+    TopicState,
+)
 
 _PARTITION: Final = "/v1/topics/{topic}/partitions/{partition}"
 _REPLICA: Final = f"{_PARTITION}/replicas/{{broker}}"

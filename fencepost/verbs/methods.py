@@ -10,10 +10,14 @@ from typing import Literal
 from fencepost.verbs.answers.base import Done, Health
 from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
 from fencepost.verbs.answers.faults import FaultState, TierFaultState
-from fencepost.verbs.answers.replicas import CompactionState, StepState
-from fencepost.verbs.answers.seen import EventState, ExchangeState
-from fencepost.verbs.answers.tier import TierState
-from fencepost.verbs.answers.topics import PartitionState, TopicState
+from fencepost.verbs.answers.journal import EventState, ExchangeState
+from fencepost.verbs.answers.topics import (
+    CompactionState,
+    PartitionState,
+    StepState,
+    TierState,
+    TopicState,
+)
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import Remote
 from fencepost.verbs.remote_async import AsyncRemote

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from fencepost.verbs.answers.base import Answer
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import Method, Shape, Verb
-from fencepost.verbs.problems import problems
+from fencepost.verbs.models import problems
 
 TIMEOUT_S: Final = 30.0
 _EVERY_INTERFACE: Final = frozenset({"", "0.0.0.0", "::"})
@@ -62,7 +62,7 @@ def default_url(environment: Mapping[str, str]) -> str:
     return f"http://{host}:{environment.get('FENCEPOST_CONTROL_PORT') or '9644'}"
 
 
-def check(verb: Verb, given: Mapping[str, object]) -> Body | None:
+def validate_body(verb: Verb, given: Mapping[str, object]) -> Body | None:
     """What is given to a verb besides its path, checked as the cluster would.
 
     :raises Refused: INVALID_REQUEST when it is wrong.
@@ -85,7 +85,7 @@ class Remote:
     """
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        first = Line(url, timeout_s=timeout_s)
+        first = ControlConnection(url, timeout_s=timeout_s)
         self.url = first.url
         self._timeout_s = timeout_s
         self._idle = [first]
@@ -122,7 +122,7 @@ class Remote:
 
         The stream is open when this returns: it tells what happens from then on.
         """
-        line = Line(self.url, timeout_s=self._timeout_s)
+        line = ControlConnection(self.url, timeout_s=self._timeout_s)
         return line.call_stream(verb, answers, path, given)
 
     def close(self) -> None:
@@ -131,19 +131,19 @@ class Remote:
             self._idle.pop().close()
 
     @contextmanager
-    def _free_line(self) -> Iterator["Line"]:
+    def _free_line(self) -> Iterator["ControlConnection"]:
         """A line that nobody else uses."""
         try:
             line = self._idle.pop()
         except IndexError:
-            line = Line(self.url, timeout_s=self._timeout_s)
+            line = ControlConnection(self.url, timeout_s=self._timeout_s)
         try:
             yield line
         finally:
             self._idle.append(line)
 
 
-class Line:
+class ControlConnection:
     """One connection to a control API, opened when it is needed; one request at a time.
 
     Its methods are those of `Remote`.
@@ -182,7 +182,7 @@ class Line:
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> A:
         """See `Remote.call`."""
-        content = self.ask(verb, path, check(verb, given))
+        content = self.ask(verb, path, validate_body(verb, given))
         with self._reading(verb):
             return answers.model_validate_json(content)
 
@@ -190,7 +190,7 @@ class Line:
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> list[A]:
         """See `Remote.call_list`."""
-        content = self.ask(verb, path, check(verb, given))
+        content = self.ask(verb, path, validate_body(verb, given))
         with self._reading(verb):
             adapter = TypeAdapter(list[answers])  # type: ignore[valid-type]  # known when it runs
             return adapter.validate_json(content)
@@ -200,7 +200,7 @@ class Line:
     ) -> Iterator[A]:
         """See `Remote.call_stream`; in the end the line is closed."""
         assert verb.shape is Shape.STREAM
-        lines = self._lines(verb, path, check(verb, given))
+        lines = self._lines(verb, path, validate_body(verb, given))
         next(lines)
         return self._data(verb, answers, lines)
 

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from fencepost.verbs.answers.base import Answer
 from fencepost.verbs.catalogue import Verb
-from fencepost.verbs.remote import TIMEOUT_S, Line, VerbError
+from fencepost.verbs.remote import TIMEOUT_S, ControlConnection, VerbError
 
 MAX_THREADS: Final = 64
 """Of one `AsyncRemote`: requests that may wait for their answers at the same time."""
@@ -26,7 +26,7 @@ class AsyncRemote:
     """
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        first = Line(url, timeout_s=timeout_s)
+        first = ControlConnection(url, timeout_s=timeout_s)
         self.url = first.url
         self._timeout_s = timeout_s
         self._idle = [first]
@@ -59,7 +59,7 @@ class AsyncRemote:
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> AsyncGenerator[A, None]:
         """As `call_stream`, but it is open when this returns, as with `Remote.call_stream`."""
-        line = Line(self.url, timeout_s=self._timeout_s)
+        line = ControlConnection(self.url, timeout_s=self._timeout_s)
         opening = self._threads.submit(line.call_stream, verb, answers, path, given)
         try:
             stream = await asyncio.wrap_future(opening)
@@ -68,7 +68,9 @@ class AsyncRemote:
             raise
         return self._following(line, stream)
 
-    async def _following(self, line: Line, stream: Iterator[A]) -> AsyncGenerator[A, None]:
+    async def _following(
+        self, line: ControlConnection, stream: Iterator[A]
+    ) -> AsyncGenerator[A, None]:
         try:
             while True:
                 read = self._threads.submit(next, stream, None)
@@ -84,9 +86,13 @@ class AsyncRemote:
         while self._idle:
             self._idle.pop().close()
 
-    async def _ask(self, ask: Callable[[Line], T]) -> T:
+    async def _ask(self, ask: Callable[[ControlConnection], T]) -> T:
         """Ask on a line that nobody uses now."""
-        line = self._idle.pop() if self._idle else Line(self.url, timeout_s=self._timeout_s)
+        line = (
+            self._idle.pop()
+            if self._idle
+            else ControlConnection(self.url, timeout_s=self._timeout_s)
+        )
         asked = self._threads.submit(ask, line)
         try:
             answer = await asyncio.wrap_future(asked)

@@ -22,7 +22,7 @@ from fencepost.verbs.bodies import Body, Listed
 READY_S: Final = 30.0
 STOP_S: Final = 20.0
 _LOG_BYTES: Final = 20_000
-_OURS: Final = "FENCEPOST_"
+_VARIABLE_PREFIX: Final = "FENCEPOST_"
 # -P: nothing in the current directory is to stand in for a module.
 _COMMAND: Final = ("-P", "-m", "fencepost", "serve")
 _ALWAYS: Final = ("--port=0", "--control-port=0", "--stop-with-stdin")
@@ -136,7 +136,7 @@ class Serving:
     def stop(self) -> int:
         """Stop it in order, or kill it where it does not stop in time; its exit code."""
         self.child.terminate()
-        return _ended(self.child)
+        return _wait_for_exit(self.child)
 
 
 def start(wanted: ClusterBody | Sequence[str], log: Path, *, ready_s: float = READY_S) -> Serving:
@@ -156,14 +156,18 @@ def start(wanted: ClusterBody | Sequence[str], log: Path, *, ready_s: float = RE
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env={name: text for name, text in os.environ.items() if not name.startswith(_OURS)},
+            env={
+                name: text
+                for name, text in os.environ.items()
+                if not name.startswith(_VARIABLE_PREFIX)
+            },
             start_new_session=True,  # Ctrl-C is for this process, which then stops its child
         )
     try:
         ready = _read_ready(child, log, ready_s)
     except BaseException:
         child.kill()
-        _ended(child)
+        _wait_for_exit(child)
         raise
     return Serving(
         child=child, bootstrap=ready.bootstrap, control=ready.control, seed=ready.seed, log=log
@@ -186,7 +190,7 @@ def _read_ready(child: subprocess.Popen[bytes], log: Path, ready_s: float) -> _R
     return _Ready.model_validate_json(line)
 
 
-def _ended(child: subprocess.Popen[bytes]) -> int:
+def _wait_for_exit(child: subprocess.Popen[bytes]) -> int:
     """Wait for its end; the exit code."""
     try:
         return child.wait(STOP_S)

@@ -6,7 +6,7 @@ import pytest
 
 from bench import spark, tools
 from fencepost.pipeline import session
-from fencepost.pipeline.needs import CannotRunError
+from fencepost.pipeline.requirements import CannotRunError
 
 
 def test_what_is_missing_is_told_as_of_other_tools(monkeypatch: pytest.MonkeyPatch) -> None:

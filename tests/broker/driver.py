@@ -9,17 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from fencepost.broker.broker import Broker
-from fencepost.broker.cluster import Address, Cluster, ClusterOptions, Conformance, MakeObjects
-from fencepost.broker.context import Context, HangUp, Peer
-from fencepost.broker.data_dir import DataDir
-from fencepost.broker.faults.held import Held, Throttled
-from fencepost.broker.image import PartitionImage
-from fencepost.broker.network import Carry, at_once
-from fencepost.broker.replica import Replica
-from fencepost.broker.scheduler import ManualClock, advance
-from fencepost.broker.topic_plans import NewTopic
-from fencepost.broker.waits import Wait
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.context import Context, HangUp, Peer
+from fencepost.broker.core.outcomes import BlockingResponse, ThrottledResponse
+from fencepost.broker.core.scheduler import ManualClock, advance
+from fencepost.broker.core.waits import Wait
+from fencepost.broker.data_dir.directory import DataDir
+from fencepost.broker.metadata.image import PartitionImage
+from fencepost.broker.network.links import Transport, deliver_now
+from fencepost.broker.node.broker import Broker
+from fencepost.broker.node.cluster import (
+    Address,
+    Cluster,
+    ClusterOptions,
+    Conformance,
+    MakeObjectStore,
+)
+from fencepost.broker.replication.replica import Replica
 from fencepost.protocol import codec, frames
 from fencepost.protocol.apis import BY_NAME
 
@@ -44,7 +50,7 @@ class Asked:
     def __init__(self) -> None:
         self.done = False
         self.hung_up = False
-        self.until: Held | None = None
+        self.until: BlockingResponse | None = None
         """Until when its connection is held up, although it is answered."""
         self._response: Message = None
 
@@ -70,11 +76,11 @@ class Driver:
         *,
         racks: Sequence[str] = (),
         api_max: Mapping[str, int] | None = None,
-        carry: Carry = at_once,
+        carry: Transport = deliver_now,
         data_dir: DataDir | None = None,
         topics: Sequence[NewTopic] = (),
         seed: int = 0,
-        make_objects: MakeObjects | None = None,
+        make_objects: MakeObjectStore | None = None,
     ) -> None:
         self.clock = ManualClock()
         addresses = (
@@ -114,7 +120,7 @@ class Driver:
             if isinstance(response, HangUp):
                 asked.hung_up = True
                 return
-            if isinstance(response, Throttled):
+            if isinstance(response, ThrottledResponse):
                 asked.until = response.until
                 response = response.response
             if response is None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker import steering
-from fencepost.broker.network import Deliver, Link
+from fencepost.broker.network.links import Deliver, Link
+from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import (
     FetchPartition,
@@ -118,7 +118,7 @@ def start(
     topic_id = create(driver, "t", [(1, 2, CLAIMED)], min_insync_replicas=str(min_insync))
     for n in range(records):
         produce(driver, "t", b"%d" % n)
-    steering.hold(driver.cluster, "t", 0, CLAIMED, leave_isr=not joins)
+    operator_actions.hold(driver.cluster, "t", 0, CLAIMED, leave_isr=not joins)
     return driver, Foreign(driver=driver, topic_id=topic_id, version=version)
 
 
@@ -185,5 +185,5 @@ def start_with_post() -> tuple[Driver, Foreign, Post]:
     driver = Driver(4, {"replica.lag.time.max.ms": str(LAG_MS)}, carry=post)
     topic_id = create(driver, "t", [(1, 2, CLAIMED)])
     produce(driver, "t", b"a")
-    steering.hold(driver.cluster, "t", 0, CLAIMED, leave_isr=True)
+    operator_actions.hold(driver.cluster, "t", 0, CLAIMED, leave_isr=True)
     return driver, Foreign(driver=driver, topic_id=topic_id), post

@@ -9,14 +9,14 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker.cluster import MakeObjects
-from fencepost.broker.data_dir import open_data_dir
-from fencepost.broker.log_dirs import LogDir
-from fencepost.broker.persistence import Persistence
-from fencepost.broker.topic_plans import NewTopic
-from fencepost.storage.files.failing import FailingFiles
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.data_dir.directory import open_data_dir
+from fencepost.broker.data_dir.log_dir import LogDir
+from fencepost.broker.data_dir.persistence import DataDirPersistence
+from fencepost.broker.node.cluster import MakeObjectStore
 from tests.broker.driver import Driver
 from tests.broker.talk import fetch, values
+from tests.harness.faulty_file_system import FaultyFileSystem
 
 DIR: Final = PurePath("/data")
 
@@ -25,7 +25,7 @@ class Lasting:
     """A file system, and the cluster that lives on it now."""
 
     def __init__(self, brokers: int = 3, *, sync: bool = False, **configs: str) -> None:
-        self.files = FailingFiles()
+        self.files = FaultyFileSystem()
         self.brokers = brokers
         self.sync = sync
         self.configs: Mapping[str, str] = {k.replace("_", "."): v for k, v in configs.items()}
@@ -44,7 +44,7 @@ class Lasting:
         )
         return self.driver
 
-    make_objects: MakeObjects | None = None
+    make_objects: MakeObjectStore | None = None
     """Makes the remote tier."""
 
     def stop(self) -> None:
@@ -61,7 +61,7 @@ class Lasting:
         self.files.crash(Random(seed))
 
     @property
-    def persistence(self) -> Persistence:
+    def persistence(self) -> DataDirPersistence:
         assert self.driver.cluster.persistence is not None
         return self.driver.cluster.persistence
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from fencepost.broker.context import Context
-from fencepost.broker.follower_steps import State
-from fencepost.broker.network import Answered
-from fencepost.broker.replica import Replica
-from fencepost.broker.steering import elect, hold, release, roll, step
+from fencepost.broker.core.context import Context
+from fencepost.broker.network.links import OnResponse
+from fencepost.broker.node.operator_actions import elect, hold, release, roll, step
+from fencepost.broker.replication.follower.steps import FollowerState
+from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.test_follower import content
+from tests.broker.replication.follower.test_follower import content
 from tests.broker.tiering.tier import Tier
 
 FEATURE: Final = "follower.fetch.last.tiered.offset.enable"
@@ -50,7 +50,7 @@ class Start(Tier):
         """What brokers asked each other: API, version and request."""
         self.cluster.network.observe = self._observe
 
-    def _observe(self, api: Api, ctx: Context, message: object) -> Answered:
+    def _observe(self, api: Api, ctx: Context, message: object) -> OnResponse:
         self.sent.append((api, ctx.version, message))
         return lambda _answer: None
 
@@ -82,7 +82,7 @@ class Start(Tier):
         return [(each.api, each.asked, each.error) for each in steps]
 
     @property
-    def state(self) -> State:
+    def state(self) -> FollowerState:
         follower = self.broker(2).follower("t", 0)
         assert follower is not None
         return follower.state

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from fencepost.broker.topic_plans import NewTopic
-from fencepost.protocol.buffers import Buffer
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,

@@ -13,7 +13,7 @@ import pytest
 
 from fencepost.verbs.answers.base import Done
 from fencepost.verbs.catalogue import VERBS
-from fencepost.verbs.remote import Line
+from fencepost.verbs.remote import ControlConnection
 from tests.cli.shell import Shell, Stub
 from tests.harness.cluster import Cluster, serve
 
@@ -68,7 +68,7 @@ def control(shared: Cluster, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where three brokers are steered, everything forgotten; broker 1 leads t-0."""
     assert shared.control is not None
     monkeypatch.setenv("FENCEPOST_CONTROL", shared.control)
-    with closing(Line(shared.control)) as line:
+    with closing(ControlConnection(shared.control)) as line:
         line.call(VERBS["reset"], Done, {}, {})
     _create(shared)
     return shared.control

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.server.server import Server
-from fencepost.broker.topic_plans import NewTopic
 from fencepost.client.client import Client
 from tests.control.served import HOST, make_cluster, make_server, sockets
 

@@ -21,9 +21,9 @@ from fencepost.client import (
     Unreachable,
 )
 from fencepost.client.batches import NOT_SEQUENCED, decode_records, encode_records
-from fencepost.client.calls import PRODUCE, Call
 from fencepost.client.cluster import ClusterMetadata, PartitionMetadata, TopicMetadata
-from fencepost.client.patience import Patience
+from fencepost.client.retry import Deadline
+from fencepost.client.typed_requests import PRODUCE, Call
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.expected_offsets import Mismatch
 from fencepost.protocol.messages.fetch import (
@@ -53,7 +53,7 @@ from fencepost.protocol.records import iter_headers, peek_header, stamp
 
 if TYPE_CHECKING:
     from fencepost.protocol.apis import Api
-    from fencepost.protocol.buffers import Buffer
+    from fencepost.protocol.byte_utils import Buffer
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -361,7 +361,7 @@ def _metadata(leader: int, epoch: int) -> ClusterMetadata:
     )
 
 
-class Hurried(Patience):
+class Hurried(Deadline):
     """Its time passes in pauses alone, and they take none."""
 
     def __init__(self, deadline_s: float, attempt_s: float) -> None:
@@ -380,7 +380,7 @@ class Hurried(Patience):
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A deadline that passes does so at once."""
-    monkeypatch.setattr("fencepost.client.appending.Patience", Hurried)
+    monkeypatch.setattr("fencepost.client.appender.Patience", Hurried)
 
 
 def appender(cluster: Cluster, *, deadline_s: float = 5.0, **settings: Any) -> Appender:  # noqa: ANN401  # Appender's own

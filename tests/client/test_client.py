@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from fencepost.broker import steering
-from fencepost.broker.faults.rules import Delay, Rule
-from fencepost.broker.fence import Fence
+from fencepost.broker.controller.registration import Fence
+from fencepost.broker.faults.rules import Delay, FaultRule
+from fencepost.broker.node import operator_actions
 from fencepost.broker.server.server import Server
 from fencepost.client.client import Client
 from fencepost.client.errors import Disconnected, KafkaClientError, NoLeader, Unreachable
@@ -84,8 +84,8 @@ async def test_nobody_of_a_whole_list_answers() -> None:
 
 async def test_everybody_is_asked_and_says_what_it_believes(client: Client, server: Server) -> None:
     await server.kill_broker(3, Fence.NOW)
-    steering.isolate(server.cluster, 2, from_controller=True, fence=Fence.NEVER)
-    steering.elect(server.cluster, "orders", 0, 2)
+    operator_actions.isolate(server.cluster, 2, from_controller=True, fence=Fence.NEVER)
+    operator_actions.elect(server.cluster, "orders", 0, 2)
     believed = [each.partition("orders", 0) for each in await client.ask_all("orders")]
     found = {(each.leader, each.leader_epoch) for each in believed if each is not None}
     assert found == {(1, 0), (2, 1)}
@@ -95,7 +95,7 @@ async def test_whoever_hangs_is_not_waited_for_once_another_has_answered(
     client: Client, server: Server
 ) -> None:
     await client.refresh("orders")
-    delay = Rule(api=BY_NAME["metadata"], action=Delay(30_000), broker=2)
+    delay = FaultRule(api=BY_NAME["metadata"], action=Delay(30_000), broker=2)
     server.cluster.faults.add(delay)
     async with asyncio.timeout(15):
         answers = await client.ask_all("orders", linger_s=1.0)

@@ -9,9 +9,16 @@ from fencepost.client.client import Client
 from fencepost.client.cluster import find_coordinator, init_producer_id
 from fencepost.client.connection import Connection
 from fencepost.client.consumer_protocol import encode_subscription
-from fencepost.client.groups import Identity, heartbeat, join_group, leave_group, sync_group
+from fencepost.client.groups import (
+    ConsumerGroupMetadata,
+    commit_offset,
+    fetch_committed_offset,
+    heartbeat,
+    join_group,
+    leave_group,
+    sync_group,
+)
 from fencepost.client.model import Partition
-from fencepost.client.offsets import commit, committed
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 
@@ -45,20 +52,20 @@ async def test_coordinators_in_every_version(client: Client, version: int) -> No
 
 @pytest.mark.parametrize("version", versions("offset_commit"))
 async def test_commits_in_every_version(coordinator: Connection, version: int) -> None:
-    who = Identity(group=GROUP)
-    answer = await commit(coordinator, who, MANY, 5, epoch=3, note="noted", version=version)
+    who = ConsumerGroupMetadata(group=GROUP)
+    answer = await commit_offset(coordinator, who, MANY, 5, epoch=3, note="noted", version=version)
     assert answer.error == 0
-    found = await committed(coordinator, GROUP, MANY)
+    found = await fetch_committed_offset(coordinator, GROUP, MANY)
     assert (found.offset, found.metadata) == (5, "noted")
     assert found.epoch == (3 if version >= 6 else -1)
 
 
 @pytest.mark.parametrize("version", versions("offset_fetch"))
 async def test_what_is_committed_in_every_version(coordinator: Connection, version: int) -> None:
-    none = await committed(coordinator, GROUP, MANY, version=version)
+    none = await fetch_committed_offset(coordinator, GROUP, MANY, version=version)
     assert (none.error, none.offset) == (0, -1)
-    await commit(coordinator, Identity(group=GROUP), MANY, 5, epoch=3)
-    found = await committed(coordinator, GROUP, MANY, stable=True, version=version)
+    await commit_offset(coordinator, ConsumerGroupMetadata(group=GROUP), MANY, 5, epoch=3)
+    found = await fetch_committed_offset(coordinator, GROUP, MANY, stable=True, version=version)
     assert (found.error, found.offset) == (0, 5)
     assert found.epoch == (3 if version >= 5 else -1)
 
@@ -66,13 +73,15 @@ async def test_what_is_committed_in_every_version(coordinator: Connection, versi
 async def test_who_does_not_coordinate_says_so(client: Client, coordinator: Connection) -> None:
     others = [await client.broker(broker) for broker in (1, 2, 3)]
     other = next(each for each in others if each is not coordinator)
-    assert (await committed(other, GROUP, MANY)).error == ErrorCode.NOT_COORDINATOR
-    assert (await commit(other, Identity(group=GROUP), MANY, 1)).error == ErrorCode.NOT_COORDINATOR
+    assert (await fetch_committed_offset(other, GROUP, MANY)).error == ErrorCode.NOT_COORDINATOR
+    assert (
+        await commit_offset(other, ConsumerGroupMetadata(group=GROUP), MANY, 1)
+    ).error == ErrorCode.NOT_COORDINATOR
 
 
 @pytest.mark.parametrize("version", versions("join_group"))
 async def test_a_member_comes_stays_and_leaves(coordinator: Connection, version: int) -> None:
-    who = Identity(group=GROUP)
+    who = ConsumerGroupMetadata(group=GROUP)
     wants = encode_subscription(["many"])
     joined = await join_group(coordinator, who, wants, version=version)
     if version >= 4:
@@ -87,14 +96,14 @@ async def test_a_member_comes_stays_and_leaves(coordinator: Connection, version:
     assert (await heartbeat(coordinator, who)).error == 0
     stale = replace(who, generation=0)
     assert (await heartbeat(coordinator, stale)).error == ErrorCode.ILLEGAL_GENERATION
-    assert (await commit(coordinator, stale, MANY, 1)).error == ErrorCode.ILLEGAL_GENERATION
+    assert (await commit_offset(coordinator, stale, MANY, 1)).error == ErrorCode.ILLEGAL_GENERATION
     assert (await leave_group(coordinator, who)).error == 0
     assert (await heartbeat(coordinator, who)).error == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 @pytest.mark.parametrize("version", versions("leave_group"))
 async def test_who_is_no_member_cannot_leave(coordinator: Connection, version: int) -> None:
-    nobody = Identity(group=GROUP, member_id="nobody", generation=1)
+    nobody = ConsumerGroupMetadata(group=GROUP, member_id="nobody", generation=1)
     answer = await leave_group(coordinator, nobody, version=version)
     assert answer.error == ErrorCode.UNKNOWN_MEMBER_ID
 

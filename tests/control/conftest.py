@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from fencepost.broker.scheduler import Clock
-from fencepost.broker.server.driver import SystemClock
+from fencepost.broker.core.scheduler import Clock
+from fencepost.broker.server.event_loop import SystemClock
 from fencepost.broker.server.server import Server
-from fencepost.control import plane
+from fencepost.control import lazy_app
 from tests.control.served import make_cluster, make_server, sockets, url
 
 
@@ -40,7 +40,7 @@ async def server(clock: Clock, configs: dict[str, str]) -> AsyncIterator[Server]
 async def control(server: Server) -> AsyncIterator[httpx.AsyncClient]:
     (sock,) = sockets(1)
     stop = asyncio.Event()
-    serving = asyncio.ensure_future(plane.serve(server, sock, stop))
+    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
     async with httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client:
         yield client
     stop.set()

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import httpx
 
-from fencepost.broker.cluster import Address, Cluster, ClusterOptions
-from fencepost.broker.scheduler import Clock
-from fencepost.broker.server.driver import SystemClock
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.scheduler import Clock
+from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.server.event_loop import SystemClock
 from fencepost.broker.server.journal import AnyExchange
 from fencepost.broker.server.listener import bind
 from fencepost.broker.server.server import Server
-from fencepost.broker.topic_plans import NewTopic
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.codec import decode_response, encode_request, response_body_offset
 from fencepost.protocol.messages.produce import (

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fencepost.broker.scheduler import ManualClock
+from fencepost.broker.core.scheduler import ManualClock
 from fencepost.control.app import create_app
 from tests.control.served import make_cluster, make_server, ok, refused, sockets
 

@@ -7,9 +7,8 @@ from typing import Final, Literal, get_args
 import pytest
 from pydantic import ValidationError
 
-from fencepost.broker.faults.rules import Action
-from fencepost.broker.faults.telling import action_told
-from fencepost.control.faults import read_rule
+from fencepost.broker.faults.rules import Action, action_to_dict
+from fencepost.control.routes_faults import read_rule
 from fencepost.verbs.bodies import FaultAction, FaultBody
 from tests.broker.driver import Driver
 
@@ -47,7 +46,7 @@ def given(kind: str) -> dict[str, object]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_action_is_read_and_told_as_it_was_given(kind: str) -> None:
     action = given(kind)
-    assert action_told(read(FaultAction.model_validate(action))) == action
+    assert action_to_dict(read(FaultAction.model_validate(action))) == action
 
 
 def test_every_action_of_a_rule_can_be_given() -> None:

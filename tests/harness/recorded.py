@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from fencepost.cli.recording import record
+from fencepost.cli.simulate_record import record
 from fencepost.simulation.runner import Outcome
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from fencepost.pipeline import connector
-from fencepost.pipeline.needs import CannotRunError, need_java, need_packages
+from fencepost.pipeline.requirements import CannotRunError, require_java, require_packages
 from fencepost.pipeline.session import open_session
 from tests.harness.cache import made_once
 from tests.harness.require import tool, unavailable
@@ -49,15 +49,15 @@ def jars() -> Path:
 @contextmanager
 def _home(folder: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(connector.HOME, str(folder))
+        patch.setenv(connector.JARS_VARIABLE, str(folder))
         yield
 
 
 def need_spark() -> None:
     """Skip where Spark or Java is missing."""
     try:
-        need_packages()
-        need_java()
+        require_packages()
+        require_java()
     except CannotRunError as error:
         unavailable(str(error))
 

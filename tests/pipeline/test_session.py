@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pytest
 
-from fencepost.pipeline.connector import HOME
-from fencepost.pipeline.needs import SPARK, CannotRunError
+from fencepost.pipeline.connector import JARS_VARIABLE
+from fencepost.pipeline.requirements import SPARK_VERSION, CannotRunError
 from fencepost.pipeline.session import open_session, session
 from tests.harness.run import run
 from tests.harness.spark import jars, need_spark
@@ -69,7 +69,7 @@ def test_a_session_knows_the_kafka_connector(spark_with_kafka: SparkSession) -> 
 def test_a_session_has_the_connector_after_one_that_did_not_need_it(cluster: Cluster) -> None:
     need_spark()
     topic = cluster.create_topic("later")
-    env = {**os.environ, HOME: str(jars()), "PYTHONPATH": ""}
+    env = {**os.environ, JARS_VARIABLE: str(jars()), "PYTHONPATH": ""}
     # A process of its own: the JVM of this one has the connector already.
     command = [sys.executable, "-c", TWO_SESSIONS, cluster.bootstrap, topic]
     assert run(command, timeout_s=240, env=env).lines == ["3"]
@@ -97,7 +97,7 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Start:
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"):
         monkeypatch.delenv(name, raising=False)
-    for name in ("SPARK_CONF_DIR", HOME):
+    for name in ("SPARK_CONF_DIR", JARS_VARIABLE):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", refused)
@@ -107,7 +107,7 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Start:
 @pytest.fixture
 def fetched(tmp_path: Path) -> str:
     """The connector, as if it was fetched; as Spark wants to have it."""
-    path = tmp_path / f"spark-sql-kafka-0-10_2.13-{SPARK}.jar"
+    path = tmp_path / f"spark-sql-kafka-0-10_2.13-{SPARK_VERSION}.jar"
     path.touch()
     return str(path)
 
@@ -182,7 +182,9 @@ def test_a_spark_that_does_not_start_says_so_in_one_line() -> None:
     )
     env = {**os.environ, "PYTHONPATH": ""}
     told = run([sys.executable, "-c", code], code=1, timeout_s=120, env=env).err.splitlines()
-    assert told[-1].startswith("fencepost.pipeline.needs.CannotRunError: Spark does not start: ")
+    assert told[-1].startswith(
+        "fencepost.pipeline.requirements.CannotRunError: Spark does not start: "
+    )
 
 
 def test_a_java_that_ends_while_spark_starts_is_told(start: Start) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode as KioErrorCode
 
 from fencepost.protocol.apis import APIS, Api
-from fencepost.protocol.codec.schema import FieldShape, Shape, Side, split_type
+from fencepost.protocol.codec.schema import FieldSchema, Side, StructSchema, split_type
 
 Value: TypeAlias = Any
 """A field's value, whatever its type."""
@@ -59,7 +59,7 @@ def title(case: tuple[Api, int, Side]) -> str:
     return f"{api.title}-v{version}-{side}"
 
 
-def contents(shape: Shape) -> st.SearchStrategy[Content]:
+def contents(shape: StructSchema) -> st.SearchStrategy[Content]:
     """Any content that a message of this shape may have."""
     return st.fixed_dictionaries(
         {
@@ -69,7 +69,7 @@ def contents(shape: Shape) -> st.SearchStrategy[Content]:
     )
 
 
-def smallest(shape: Shape) -> Content:
+def smallest(shape: StructSchema) -> Content:
     """A content with one element in every array, all else being as by default."""
     content: Content = {}
     for f in shape.fields:
@@ -80,7 +80,7 @@ def smallest(shape: Shape) -> Content:
     return content
 
 
-def _field(f: FieldShape, theirs: Field[Value]) -> st.SearchStrategy[Value]:
+def _field(f: FieldSchema, theirs: Field[Value]) -> st.SearchStrategy[Value]:
     kio_type = theirs.metadata.get("kafka_type", "")
     one = contents(f.struct) if f.struct is not None else _KINDS[kio_type]
     value: st.SearchStrategy[Value] = one
@@ -93,7 +93,7 @@ def _field(f: FieldShape, theirs: Field[Value]) -> st.SearchStrategy[Value]:
     return value
 
 
-def ours(shape: Shape, content: Content) -> Value:
+def ours(shape: StructSchema, content: Content) -> Value:
     """The content as fencepost's class."""
     values = {}
     for f in shape.fields:
@@ -105,7 +105,7 @@ def ours(shape: Shape, content: Content) -> Value:
     return shape.cls(**values)
 
 
-def kios(shape: Shape, content: Content) -> Value:
+def kios(shape: StructSchema, content: Content) -> Value:
     """The content as kio's class for this version."""
     values = {}
     for theirs, f in zip(fields(shape.kio_class), shape.fields, strict=True):
@@ -119,7 +119,7 @@ def kios(shape: Shape, content: Content) -> Value:
     return shape.kio_class(**values)
 
 
-def _nested(f: FieldShape, value: Value, build: Value) -> Value:
+def _nested(f: FieldSchema, value: Value, build: Value) -> Value:
     if f.struct is None or value is None:
         return value
     if f.array:
@@ -137,7 +137,7 @@ def _as_kio(kio_type: str, value: Value) -> Value:
     return KioErrorCode(value) if kio_type == "error_code" else value
 
 
-def content_of(shape: Shape, message: Value) -> Content:
+def content_of(shape: StructSchema, message: Value) -> Content:
     """A message's content, whichever of fencepost's classes of this struct it is."""
     found = {}
     for f in shape.fields:

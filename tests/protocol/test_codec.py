@@ -15,7 +15,7 @@ from kio.serial import entity_reader, entity_writer
 
 from fencepost.protocol import codec
 from fencepost.protocol.apis import APIS, BY_NAME, Api
-from fencepost.protocol.codec.schema import Shape, Side, message_shape
+from fencepost.protocol.codec.schema import Side, StructSchema, message_schema
 from fencepost.protocol.frames import read_header, skip_tags
 from fencepost.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -51,7 +51,7 @@ def decode(api: Api, version: int, side: Side, frame: bytes, offset: int = 0) ->
     return read(api, version, frame, offset)
 
 
-def kio_bytes(shape: Shape, content: Content) -> bytes:
+def kio_bytes(shape: StructSchema, content: Content) -> bytes:
     out = BytesIO()
     entity_writer(shape.kio_class)(out, kios(shape, content))
     return out.getvalue()
@@ -62,7 +62,7 @@ def test_what_is_written_and_read_is_what_kio_writes_and_reads(
     case: tuple[Api, int, Side],
 ) -> None:
     api, version, side = case
-    shape = message_shape(api.name, side, version)
+    shape = message_schema(api.name, side, version)
 
     @settings(
         max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck)
@@ -83,7 +83,7 @@ def test_what_is_written_and_read_is_what_kio_writes_and_reads(
 @pytest.mark.parametrize("case", EVERY, ids=title)
 def test_what_a_version_lacks_reads_as_its_default(case: tuple[Api, int, Side]) -> None:
     api, version, side = case
-    shape = message_shape(api.name, side, version)
+    shape = message_schema(api.name, side, version)
     frame, offset = encode(api, version, side, shape.cls())
     read = decode(api, version, side, frame, offset)
     known = {f.name for f in shape.fields}
@@ -108,7 +108,7 @@ def test_no_bytes_do_more_to_a_reader_than_be_malformed(api: Api, side: Side) ->
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
 def test_a_request_that_is_cut_short_is_malformed(api: Api) -> None:
-    shape = message_shape(api.name, "request", api.max_version)
+    shape = message_schema(api.name, "request", api.max_version)
 
     @settings(
         max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck)
@@ -186,7 +186,7 @@ def test_batches_of_a_fetch_response_leave_as_the_very_buffers() -> None:
 
 def test_the_header_of_an_api_versions_answer_has_no_tags() -> None:
     api = BY_NAME["api_versions"]
-    shape = message_shape("api_versions", "response", 3)
+    shape = message_schema("api_versions", "response", 3)
     (head,) = codec.encode_response(api, 3, CORRELATION_ID, shape.cls())
     assert bytes(head[4:8]) == struct.pack(">i", CORRELATION_ID)
     assert bytes(head[8:10]) == b"\0\0", "the error code comes at once"

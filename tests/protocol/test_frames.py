@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fencepost.protocol import codec, frames
 from fencepost.protocol.apis import APIS, BY_NAME, Api
-from fencepost.protocol.codec.schema import message_shape
-from fencepost.protocol.frames import BadFrame, FrameAssembler, read_header, skip_tags
+from fencepost.protocol.codec.schema import message_schema
+from fencepost.protocol.frames import FrameAssembler, InvalidFrame, read_header, skip_tags
 
 SCRATCH = 64
 
@@ -83,14 +83,14 @@ def test_a_frame_is_a_buffer_of_its_own_that_may_be_written_to() -> None:
 def test_noise_is_frames_or_refused(noise: bytes, piece: int) -> None:
     try:
         found = feed(assembler(limit=100), noise, [piece] * len(noise))
-    except BadFrame:
+    except InvalidFrame:
         return
     assert framed(*found) == noise[: len(framed(*found))]
 
 
 @pytest.mark.parametrize("size", [0, -1, -(1 << 31), 101, (1 << 31) - 1])
 def test_a_size_out_of_bounds_is_refused_as_soon_as_it_is_there(size: int) -> None:
-    with pytest.raises(BadFrame, match="1 to 100 are accepted"):
+    with pytest.raises(InvalidFrame, match="1 to 100 are accepted"):
         feed(assembler(limit=100), struct.pack(">i", size))
 
 
@@ -118,7 +118,7 @@ def test_a_large_frame_is_put_together_from_its_growing_room() -> None:
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
 def test_the_header_of_every_request_is_read(api: Api) -> None:
     for version in range(api.min_version, api.max_version + 1):
-        message = message_shape(api.name, "request", version).cls()
+        message = message_schema(api.name, "request", version).cls()
         whole = b"".join(codec.encode_request(api, version, 7, "client-ü", message))
         frame = bytearray(whole[4:])
         header = read_header(frame)
@@ -144,7 +144,7 @@ def test_a_client_id_is_never_a_reason_to_refuse(client_id: bytes | None, read: 
 
 @pytest.mark.parametrize("frame", [b"", b"\0" * 9, struct.pack(">hhih", 3, 4, 1, 5) + b"four"])
 def test_a_header_that_is_cut_short_is_refused(frame: bytes) -> None:
-    with pytest.raises(BadFrame):
+    with pytest.raises(InvalidFrame):
         read_header(bytearray(frame))
 
 
@@ -171,7 +171,7 @@ def test_tagged_fields_of_a_header_are_passed_over(tags: bytes, skipped: int) ->
 )
 def test_tagged_fields_that_are_cut_short_are_refused(tags: bytes) -> None:
     frame = bytearray(HEADER + tags)
-    with pytest.raises(BadFrame):
+    with pytest.raises(InvalidFrame):
         skip_tags(frame, read_header(frame), BY_NAME["metadata"])
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fencepost.protocol.apis import Api
-from fencepost.protocol.codec.schema import Side, message_shape
+from fencepost.protocol.codec.schema import Side, message_schema
 from fencepost.protocol.messages.fetch import FetchPartition
 from tests.protocol.messages import EVERY, title
 
@@ -35,7 +35,7 @@ def test_every_field_of_every_version_has_a_default_that_cannot_change(
     case: tuple[Api, int, Side],
 ) -> None:
     api, version, side = case
-    shapes = [message_shape(api.name, side, version)]
+    shapes = [message_schema(api.name, side, version)]
     while shapes:
         shape = shapes.pop()
         shapes += [f.struct for f in shape.fields if f.struct is not None]

@@ -13,36 +13,31 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker import (
-    conditional,
-    controller,
-    elections,
-    follower,
-    isr,
-    ladder,
-    producing,
-    replica,
-)
-from fencepost.broker.broker import Broker
-from fencepost.broker.configs.own import ListOffsetsGate
-from fencepost.broker.context import Context
-from fencepost.broker.follower_steps import State
+from fencepost.broker.configs.fencepost_configs import ListOffsetsGate
+from fencepost.broker.controller import controller, elections
+from fencepost.broker.core.context import Context
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers import fetch, list_offsets
-from fencepost.broker.image import PartitionImage
-from fencepost.broker.producing import Outcome, Target
-from fencepost.broker.tiering import auxiliary, expiry, uploading
-from fencepost.broker.waits import Wait
+from fencepost.broker.metadata.image import PartitionImage
+from fencepost.broker.node.broker import Broker
+from fencepost.broker.produce import append, expected_offsets
+from fencepost.broker.produce.append import AppendTarget, PartitionOutcome
+from fencepost.broker.replication import isr, partition_checks, replica
+from fencepost.broker.replication.follower import follower
+from fencepost.broker.replication.follower.steps import FollowerState
+from fencepost.broker.tiering import auxiliary_state, remote_retention, segment_copy
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import batch_size
-from fencepost.storage import expected, retention
-from fencepost.storage.appends import AppendRejected
-from fencepost.storage.config import LogConfig
-from fencepost.storage.epochs import EpochEntry
-from fencepost.storage.log import SegmentCopy
-from fencepost.storage.segmented import SegmentedLog
-from fencepost.storage.staging import Staged
-from fencepost.storage.tier.copies import epochs_within
+from fencepost.storage.log import expected_offsets as log_expected_offsets
+from fencepost.storage.log import retention
+from fencepost.storage.log.append_result import AppendRejected
+from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.interface import SegmentCopy
+from fencepost.storage.log.leader_epoch_cache import EpochEntry
+from fencepost.storage.log.segmented_log import SegmentedLog
+from fencepost.storage.log.staging import StagedRecords
 from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
+from fencepost.storage.tier.segment_objects import epochs_within
 
 _NOW_MS: Final = 1_700_000_000_000
 Inject = Callable[[pytest.MonkeyPatch], None]
@@ -60,14 +55,14 @@ class Mutant:
 
 def epochs_unchecked(patch: pytest.MonkeyPatch) -> None:
     """Brokers take requests of any leader epoch (before KIP-320)."""
-    whole = ladder.find_replica
+    whole = partition_checks.find_replica
 
     def find_replica(
         broker: Broker, topic: str, index: int, _epoch: int = -1
     ) -> replica.Replica | ErrorCode:
         return whole(broker, topic, index)
 
-    patch.setattr(ladder, "find_replica", find_replica)
+    patch.setattr(partition_checks, "find_replica", find_replica)
     patch.setattr(fetch, "find_replica", find_replica)
 
 
@@ -82,7 +77,7 @@ def truncated_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
 
     def enter_epoch(self: follower.Follower) -> None:
         self._epoch = self.replica.leader_epoch
-        self.state = State.FETCHING
+        self.state = FollowerState.FETCHING
         self.truncate(self.replica.high_watermark)
 
     patch.setattr(follower.Follower, "_enter_epoch", enter_epoch)
@@ -101,7 +96,7 @@ def gate_off(patch: pytest.MonkeyPatch) -> None:
 
 def fenced_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
     """Whoever has caught up joins the ISR, online or not (KAFKA-6880)."""
-    patch.setattr(isr.InSyncReplicas, "_is_online", lambda _self, _id, _epoch: True)
+    patch.setattr(isr.IsrManager, "_is_online", lambda _self, _id, _epoch: True)
     patch.setattr(controller.Controller, "_may_join", lambda _self, _id, _epoch: True)
 
 
@@ -144,21 +139,23 @@ def minimum_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def acknowledged_at_once(patch: pytest.MonkeyPatch) -> None:
     """acks=all is answered as acks=1 is."""
-    patch.setattr(producing.Appended, "settled", property(lambda _self: True))
-    patch.setattr(producing.Appended, "error", property(lambda _self: ErrorCode.NONE))
+    patch.setattr(append.PendingAppend, "settled", property(lambda _self: True))
+    patch.setattr(append.PendingAppend, "error", property(lambda _self: ErrorCode.NONE))
 
 
 def anybody_elected(patch: pytest.MonkeyPatch) -> None:
     """A clean election takes a replica that is out of sync."""
-    patch.setattr(elections, "may_lead_cleanly", lambda _partition, _broker_id: True)
+    patch.setattr(elections, "is_clean_leader", lambda _partition, _broker_id: True)
     patch.setattr(controller, "may_lead_cleanly", lambda _partition, _broker_id: True)
 
 
 def epoch_kept_at_elections(patch: pytest.MonkeyPatch) -> None:
     """A leader that is elected by name leads in the epoch that there was."""
-    whole = elections.appoint
+    whole = elections.elect_leader
 
-    def appoint(before: PartitionImage, leader: int, rules: elections.Rules) -> PartitionImage:
+    def appoint(
+        before: PartitionImage, leader: int, rules: elections.ElectionRules
+    ) -> PartitionImage:
         return replaced(whole(before, leader, rules), leader_epoch=before.leader_epoch)
 
     patch.setattr(controller, "appoint", appoint)
@@ -188,7 +185,7 @@ def epochs_of_segments_forgotten(patch: pytest.MonkeyPatch) -> None:
     def last_epoch(copy: SegmentCopy) -> tuple[EpochEntry, ...]:
         return epochs_within(copy)[-1:]
 
-    patch.setattr(uploading, "epochs_within", last_epoch)
+    patch.setattr(segment_copy, "epochs_within", last_epoch)
 
 
 def everything_closed_deleted(patch: pytest.MonkeyPatch) -> None:
@@ -205,51 +202,55 @@ def tiered_by_anybody(patch: pytest.MonkeyPatch) -> None:
 
 def log_start_left_behind(patch: pytest.MonkeyPatch) -> None:
     """What retention takes from the tier is still in the log, as far as its start tells."""
-    whole = expiry.expired
+    whole = remote_retention.expired_segments
 
-    def expired(ranges: Sequence[TieredRange], config: LogConfig, **given: int) -> expiry.Expired:
+    def expired(
+        ranges: Sequence[TieredRange], config: LogConfig, **given: int
+    ) -> remote_retention.ExpiredSegments:
         return whole(ranges, config, **given)._replace(log_start_offset=None)
 
-    patch.setattr(expiry, "expired", expired)
+    patch.setattr(remote_retention, "expired_segments", expired)
 
 
 def epochs_not_built(patch: pytest.MonkeyPatch) -> None:
     """A follower that starts behind the tier knows only the leader epoch of what is there last."""
-    whole = auxiliary.Auxiliary.since
+    whole = auxiliary_state.AuxiliaryState.since
 
-    def since(self: auxiliary.Auxiliary, log_start_offset: int) -> tuple[EpochEntry, ...]:
+    def since(
+        self: auxiliary_state.AuxiliaryState, log_start_offset: int
+    ) -> tuple[EpochEntry, ...]:
         return whole(self, log_start_offset)[-1:]
 
-    patch.setattr(auxiliary.Auxiliary, "since", since)
+    patch.setattr(auxiliary_state.AuxiliaryState, "since", since)
 
 
 def producers_not_built(patch: pytest.MonkeyPatch) -> None:
     """A follower that starts behind the tier knows no producers."""
-    patch.setattr(auxiliary, "_snapshot", lambda _segment, _data: ())
+    patch.setattr(auxiliary_state, "_snapshot", lambda _segment, _data: ())
 
 
 def expected_offsets_unchecked(patch: pytest.MonkeyPatch) -> None:
     """Whatever offset is expected, records go to the log's end (before KIP-27)."""
-    patch.setattr(expected.Comparison, "rejected", lambda _self, _name: None)
+    patch.setattr(log_expected_offsets.ExpectedOffsetCheck, "rejected", lambda _self, _name: None)
 
 
 def appended_and_refused(patch: pytest.MonkeyPatch) -> None:
     """Of what does not match, everything up to there is appended nevertheless."""
-    whole = conditional._refuse
+    whole = expected_offsets._refuse
 
     def refuse(
         ctx: Context,
-        checked: tuple[Target, Staged | AppendRejected],
+        checked: tuple[AppendTarget, StagedRecords | AppendRejected],
         refusal: AppendRejected,
         acks: int,
-    ) -> Outcome:
+    ) -> PartitionOutcome:
         target, _ = checked
         records = target.records
         if len(records) > batch_size(records):  # a set of batches
             target.replica.append(bytearray(records[: batch_size(records)]), now_ms=_NOW_MS)
         return whole(ctx, checked, refusal, acks)
 
-    patch.setattr(conditional, "_refuse", refuse)
+    patch.setattr(expected_offsets, "_refuse", refuse)
 
 
 _LOST: Final = frozenset(

@@ -1,17 +1,17 @@
 """The model of a log: what it holds, forgets and is compared by."""
 
-from fencepost.simulation.history import Batch, Batches, History
+from fencepost.simulation.history import Batch, BatchLog, PartitionHistory
 
 
-def log_of(*ends: int, epoch: int = 0) -> Batches:
+def log_of(*ends: int, epoch: int = 0) -> BatchLog:
     """A log of batches that end at these offsets, from 0 on."""
-    history, log = History(0), Batches()
+    history, log = PartitionHistory(0), BatchLog()
     for end in ends:
         log.append(history.record(epoch, log.end, end, crc=end, log=log))
     return log
 
 
-def ends(log: Batches) -> list[int]:
+def ends(log: BatchLog) -> list[int]:
     return [batch.next_offset for batch in log.all]
 
 
@@ -85,7 +85,7 @@ def test_what_may_follow_what() -> None:
 
 
 def test_commits_and_acknowledgements_are_known_by_epoch() -> None:
-    history, log = History(0), Batches()
+    history, log = PartitionHistory(0), BatchLog()
     for end in (2, 3, 7):
         log.append(history.record(1, log.end, end, crc=end, log=log))
     first, second, third = log.all
@@ -105,7 +105,7 @@ def test_commits_and_acknowledgements_are_known_by_epoch() -> None:
 
 
 def test_the_first_taint_counts() -> None:
-    history = History(0)
+    history = PartitionHistory(0)
     history.taint("one")
     history.taint("two")
     assert history.tainted == "one"

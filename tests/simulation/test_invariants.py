@@ -6,13 +6,17 @@ from uuid import UUID
 
 import pytest
 
-from fencepost.broker.image import BrokerImage, PartitionImage
+from fencepost.broker.metadata.image import BrokerImage, PartitionImage
 from fencepost.protocol.records import Record, build_batch, read_header
 from fencepost.simulation import invariants as must
-from fencepost.simulation.history import Batch, Batches, History
-from fencepost.simulation.invariants import INVARIANTS, Broken, Problem, demand
-from fencepost.storage.epochs import EpochEntry
-from fencepost.storage.tier.segments import RemoteSegment, RemoteState, TieredPartition
+from fencepost.simulation.history import Batch, BatchLog, PartitionHistory
+from fencepost.simulation.invariants import INVARIANTS, InvariantViolation, Problem, require
+from fencepost.storage.log.leader_epoch_cache import EpochEntry
+from fencepost.storage.tier.segment_metadata import (
+    RemoteLogSegmentState,
+    RemoteSegment,
+    TopicIdPartition,
+)
 
 BROKERS = {n: BrokerImage(broker_id=n, host="", port=9091 + n, fenced=n == 3) for n in (1, 2, 3)}
 
@@ -25,7 +29,7 @@ def partition(
     )
 
 
-def written(history: History, log: Batches, *epochs: int) -> list[Batch]:
+def written(history: PartitionHistory, log: BatchLog, *epochs: int) -> list[Batch]:
     """Batches of two records of these epochs, appended to a leader's log."""
     found = []
     for epoch in epochs:
@@ -36,23 +40,23 @@ def written(history: History, log: Batches, *epochs: int) -> list[Batch]:
 
 
 @pytest.fixture
-def history() -> History:
-    return History(0)
+def history() -> PartitionHistory:
+    return PartitionHistory(0)
 
 
 @pytest.fixture
-def leader(history: History) -> Batches:
+def leader(history: PartitionHistory) -> BatchLog:
     """A log of three batches, of which two are committed."""
-    log = Batches()
+    log = BatchLog()
     written(history, log, 0, 0, 1)
     history.commit(1, log, 4)
     return log
 
 
 @pytest.fixture
-def other(history: History, leader: Batches) -> Batches:
+def other(history: PartitionHistory, leader: BatchLog) -> BatchLog:
     """A log that parts from the leader's after its first batch."""
-    log = Batches()
+    log = BatchLog()
     log.append(leader.all[0])
     written(history, log, 2)
     return log
@@ -66,14 +70,14 @@ def test_each_says_in_a_sentence_what_must_hold() -> None:
 
 
 def test_demanding_one_names_it() -> None:
-    demand(must.epochs_only_rise, "here", 3, 3)
-    with pytest.raises(Broken) as broken:
-        demand(must.epochs_only_rise, "here", 3, 2)
+    require(must.epochs_only_rise, "here", 3, 3)
+    with pytest.raises(InvariantViolation) as broken:
+        require(must.epochs_only_rise, "here", 3, 2)
     assert broken.value.invariant == "epochs_only_rise"
     assert broken.value.seen == "here: epoch 2 after 3"
 
 
-def test_one_leader_per_epoch(history: History) -> None:
+def test_one_leader_per_epoch(history: PartitionHistory) -> None:
     assert must.one_leader_per_epoch(history, 4, 1) is None
     assert must.one_leader_per_epoch(history, 4, 1) is None
     assert must.one_leader_per_epoch(history, 5, 2) is None
@@ -105,7 +109,7 @@ def test_elections_are_clean() -> None:
 
 
 def test_leaders_hold_what_was_committed_before_them(
-    history: History, leader: Batches, other: Batches
+    history: PartitionHistory, leader: BatchLog, other: BatchLog
 ) -> None:
     history.acknowledge(1, leader.all[1])
     for invariant in (must.leaders_hold_what_is_committed, must.acknowledged_records_are_not_lost):
@@ -117,7 +121,7 @@ def test_leaders_hold_what_was_committed_before_them(
 
 
 def test_in_sync_replicas_hold_what_is_committed(
-    history: History, leader: Batches, other: Batches
+    history: PartitionHistory, leader: BatchLog, other: BatchLog
 ) -> None:
     logs = {1: leader, 2: other}
     assert must.in_sync_replicas_hold_what_is_committed(history, [1], logs) is None
@@ -128,7 +132,7 @@ def test_in_sync_replicas_hold_what_is_committed(
 
 
 def test_logs_agree_below_the_high_watermark(
-    history: History, leader: Batches, other: Batches
+    history: PartitionHistory, leader: BatchLog, other: BatchLog
 ) -> None:
     agree = must.logs_agree_below_the_high_watermark
     assert agree("here", history, leader, 4) is None
@@ -146,7 +150,7 @@ def test_high_watermarks() -> None:
     assert must.fenced_replicas_move_no_high_watermark("here", 3, (1, 2), 3, 4)
 
 
-def test_logs_copy_and_go_on(history: History, leader: Batches, other: Batches) -> None:
+def test_logs_copy_and_go_on(history: PartitionHistory, leader: BatchLog, other: BatchLog) -> None:
     first, second, third = leader.all
     assert must.offsets_are_contiguous("here", 6, 6, copied=False) is None
     assert must.offsets_are_contiguous("here", 6, 8, copied=True) is None
@@ -158,7 +162,7 @@ def test_logs_copy_and_go_on(history: History, leader: Batches, other: Batches) 
     assert copied("here", second, 0, 2, second.crc) is None
     assert copied("here", second, 0, 2, second.crc + 1)
     assert copied("here", None, 7, 2, 0)
-    prefix = Batches()
+    prefix = BatchLog()
     prefix.append(first)
     assert must.truncated_logs_are_prefixes("here", prefix, second) is None
     assert must.truncated_logs_are_prefixes("here", other, third)
@@ -168,7 +172,9 @@ def test_logs_copy_and_go_on(history: History, leader: Batches, other: Batches) 
     assert must.leaders_never_truncate("here", 3, 2)
 
 
-def test_what_clients_are_told(history: History, leader: Batches, other: Batches) -> None:
+def test_what_clients_are_told(
+    history: PartitionHistory, leader: BatchLog, other: BatchLog
+) -> None:
     committed, lost = leader.all[1], other.all[1]
     told = must.acknowledged_records_are_committed
     assert told(history, committed, 2, committed.crc) is None
@@ -182,17 +188,17 @@ def test_what_clients_are_told(history: History, leader: Batches, other: Batches
     assert must.clients_read_what_is_committed("c1", history, committed) is None
     assert must.clients_read_what_is_committed("c1", history, lost)
     assert must.consumers_miss_no_truncation("c1", leader, leader.all[2], 0)
-    read = Batches()
+    read = BatchLog()
     read.append(leader.all[0])
     assert must.consumers_miss_no_truncation("c1", read, lost, 0) is None
     assert must.consumers_miss_no_truncation("c1", other, leader.all[2], 0)
     assert must.consumers_miss_no_truncation("c1", other, leader.all[2], 4) is None
 
 
-def copied(history: History, batch: Batch, *epochs: tuple[int, int]) -> Problem:
+def copied(history: PartitionHistory, batch: Batch, *epochs: tuple[int, int]) -> Problem:
     """What is wrong with a segment of a batch, whose metadata have these epochs."""
     segment = RemoteSegment(
-        partition=TieredPartition(topic="t", topic_id=UUID(int=1), index=0),
+        partition=TopicIdPartition(topic="t", topic_id=UUID(int=1), index=0),
         id=UUID(int=2),
         start_offset=0,
         end_offset=3,
@@ -201,7 +207,7 @@ def copied(history: History, batch: Batch, *epochs: tuple[int, int]) -> Problem:
         max_timestamp=-1,
         broker_id=1,
         event_ms=0,
-        state=RemoteState.COPY_SEGMENT_FINISHED,
+        state=RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
     )
     data = build_batch(
         [Record(n, 0, None, b"") for n in range(2)],
@@ -213,7 +219,7 @@ def copied(history: History, batch: Batch, *epochs: tuple[int, int]) -> Problem:
     return must.the_tier_holds_what_leaders_wrote(history, segment, header, batch)
 
 
-def test_what_is_in_the_tier(history: History, leader: Batches, other: Batches) -> None:
+def test_what_is_in_the_tier(history: PartitionHistory, leader: BatchLog, other: BatchLog) -> None:
     first, second, third = leader.all
     assert copied(history, first, (0, 0)) is None
     assert copied(history, first, (1, 0))
@@ -245,7 +251,7 @@ def test_where_logs_and_the_tier_begin_and_end() -> None:
     assert must.no_gap_behind_the_tier("here", 4, 6, 6) is None, "what was between is deleted"
 
 
-def test_what_a_follower_knows_that_begins_behind_the_tier(leader: Batches) -> None:
+def test_what_a_follower_knows_that_begins_behind_the_tier(leader: BatchLog) -> None:
     first, second, third = leader.all
     knows_epoch = must.followers_know_the_epochs_of_the_tier
     assert knows_epoch("here", third, 1) is None
@@ -264,7 +270,7 @@ def test_what_a_follower_knows_that_begins_behind_the_tier(leader: Batches) -> N
     assert knows("here", {7: (1, 1), 8: (0, 3), 9: (0, 3)}, expected, 0)
 
 
-def test_how_it_ends(leader: Batches, other: Batches) -> None:
+def test_how_it_ends(leader: BatchLog, other: BatchLog) -> None:
     healed = must.healed_partitions_converge
     whole = partition(isr=(1, 2, 3))
     same = dict.fromkeys((1, 2, 3), (leader, 6, 6))
@@ -273,7 +279,7 @@ def test_how_it_ends(leader: Batches, other: Batches) -> None:
     assert healed(0, partition(leader=-1, isr=()), same)
     assert healed(0, whole, same | {2: (other, 6, 6)})
     assert healed(0, whole, same | {2: (leader, 6, 5)})
-    gone = {1: (Batches(6), 6, 6)}
+    gone = {1: (BatchLog(6), 6, 6)}
     assert healed(0, whole, same | gone)
     assert healed(0, whole, same | gone, is_tiered=True) is None
     assert healed(0, whole, same | {2: (other, 6, 6)}, is_tiered=True)

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from fencepost.simulation.report import describe
+from fencepost.simulation.report import describe_shrunk
 from fencepost.simulation.runner import Outcome, replay, run_seed
 from fencepost.simulation.schedule import parse
 from fencepost.simulation.shrink import shrink
@@ -30,7 +30,7 @@ def test_without_a_rule_an_invariant_fails(mutant: Mutant, monkeypatch: pytest.M
         outcome = first_failure(mutant)
         assert outcome is not None, f"{SEEDS} seeds hold without {mutant.name}"
         smallest = shrink(outcome, most_replays=MOST_REPLAYS)
-    sys.stdout.write(f"{describe(outcome, smallest)}\n")
+    sys.stdout.write(f"{describe_shrunk(outcome, smallest)}\n")
     assert len(smallest.schedule.actions) < len(outcome.schedule.actions)
     again = replay(parse(str(smallest.schedule)))
     assert again.failure == smallest.failure

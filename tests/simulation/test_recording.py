@@ -11,18 +11,18 @@ from typing import Final, cast
 
 import pytest
 
-from fencepost.broker.cluster import Address, Cluster, ClusterOptions
-from fencepost.broker.data_dir import open_data_dir
-from fencepost.broker.scheduler import ManualClock
+from fencepost.broker.core.scheduler import ManualClock
+from fencepost.broker.data_dir.directory import open_data_dir
+from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
 from fencepost.cli import main
 from fencepost.protocol.records import iter_headers
-from fencepost.simulation.long_runs import WEIGHTS, run_long
-from fencepost.simulation.schedule import TOPIC, Verb
-from fencepost.simulation.stage import IN_MEMORY
-from fencepost.storage.files.io import RealFiles
-from fencepost.storage.log import Log
-from fencepost.storage.tier.objects import Part
-from fencepost.storage.tier.segments import RemoteSegment
+from fencepost.simulation.environment import IN_MEMORY
+from fencepost.simulation.runner import WEIGHTS, run_long
+from fencepost.simulation.schedule import TOPIC, ActionKind
+from fencepost.storage.files.file_system import RealFileSystem
+from fencepost.storage.log.interface import Log
+from fencepost.storage.tier.object_store import ObjectKind
+from fencepost.storage.tier.segment_metadata import RemoteSegment
 from tests.harness.recorded import Recorded, recorded
 from tests.harness.run import run
 
@@ -89,7 +89,7 @@ def test_a_cluster_goes_on_from_the_data(left: Recorded, tmp_path: Path) -> None
     setup = left.outcome.schedule.setup
     # A copy: whoever opens a data directory changes it, and others look at this one.
     data = shutil.copytree(left.data, tmp_path / "data")
-    data_dir = open_data_dir(RealFiles(), data, brokers=setup.brokers, sync=False)
+    data_dir = open_data_dir(RealFileSystem(), data, brokers=setup.brokers, sync=False)
     addresses = tuple(
         Address(host="127.0.0.1", port=9091 + n, advertised_host=f"broker-{n}")
         for n in range(1, setup.brokers + 1)
@@ -115,11 +115,11 @@ def test_a_cluster_goes_on_from_the_data(left: Recorded, tmp_path: Path) -> None
 
 def test_the_tier_is_laid_out_as_a_folder_of_serve(left: Recorded) -> None:
     tier = left.data.parent / "tier"
-    metadata = [path for path in tier.rglob("*") if path.name.endswith(Part.METADATA)]
+    metadata = [path for path in tier.rglob("*") if path.name.endswith(ObjectKind.METADATA)]
     assert metadata
     for path in metadata:
         segment = RemoteSegment.from_json(path.read_bytes())
-        log = path.with_name(path.name.removesuffix(Part.METADATA) + Part.LOG)
+        log = path.with_name(path.name.removesuffix(ObjectKind.METADATA) + ObjectKind.LOG)
         if segment.is_served:
             assert log.stat().st_size == segment.size_bytes
 
@@ -188,11 +188,14 @@ def test_left_as_it_is_nothing_is_mended_and_nothing_ends(tmp_path: Path) -> Non
 def test_every_invariant_holds_in_memory_too(seed: int) -> None:
     outcome, _ = run_long(seed, MINUTES, IN_MEMORY)
     assert outcome.failure is None
-    assert {action.verb for action in outcome.schedule.actions} > {Verb.COMMIT, Verb.KILL}
+    assert {action.verb for action in outcome.schedule.actions} > {
+        ActionKind.COMMIT,
+        ActionKind.KILL,
+    }
 
 
 def test_nothing_is_left_out_that_may_happen() -> None:
-    assert {*WEIGHTS, Verb.DELIVER, Verb.STORE} == set(Verb)
+    assert {*WEIGHTS, ActionKind.DELIVER, ActionKind.STORE} == set(ActionKind)
     assert all(WEIGHTS.values())
 
 

@@ -18,23 +18,23 @@ from fencepost.simulation.schedule import (
     TIERS,
     UNCLEAN,
     Action,
+    ActionKind,
     Schedule,
     ScheduleError,
     Setup,
-    Verb,
     parse,
     parse_action,
 )
 
 WORDS = {
-    Verb.PRODUCE: [ACKS_ALL, ACKS_LEADER],
-    Verb.ELECT: [CLEAN, UNCLEAN],
-    Verb.REASSIGN: ["2", "3,1,12", BACK],
-    Verb.KILL: ["now", "timeout", "never"],
-    Verb.ISOLATE: ["now", "timeout", "never"],
-    Verb.HOLD: [STAY, LEAVE],
-    Verb.FAULT: list(FAULTS),
-    Verb.STORE: [DONE, FAILS],
+    ActionKind.PRODUCE: [ACKS_ALL, ACKS_LEADER],
+    ActionKind.ELECT: [CLEAN, UNCLEAN],
+    ActionKind.REASSIGN: ["2", "3,1,12", BACK],
+    ActionKind.KILL: ["now", "timeout", "never"],
+    ActionKind.ISOLATE: ["now", "timeout", "never"],
+    ActionKind.HOLD: [STAY, LEAVE],
+    ActionKind.FAULT: list(FAULTS),
+    ActionKind.STORE: [DONE, FAILS],
 }
 NUMBERS = st.integers(0, 100_000)
 
@@ -42,7 +42,7 @@ NUMBERS = st.integers(0, 100_000)
 @st.composite
 def actions(draw: st.DrawFn) -> Action:
     """Any action, with the fields that its form shows."""
-    verb = draw(st.sampled_from(list(Verb)))
+    verb = draw(st.sampled_from(list(ActionKind)))
     form = FORMS[verb]
     numbers = {
         name: draw(NUMBERS)
@@ -75,15 +75,15 @@ def test_a_printed_schedule_is_the_same_schedule(setup: Setup, done: list[Action
 @pytest.mark.parametrize(
     ("line", "action"),
     [
-        ("deliver 1->3", Action(Verb.DELIVER, broker=3, other=1)),
-        ("produce p0 to 2 acks=all x3", Action(Verb.PRODUCE, 0, 2, amount=3, how="all")),
-        ("elect p0 3 unclean", Action(Verb.ELECT, 0, 3, how="unclean")),
-        ("reassign p1 to 4,2", Action(Verb.REASSIGN, 1, how="4,2")),
-        ("kill 2 fence=never", Action(Verb.KILL, broker=2, how="never")),
-        ("hold-at p1 2 +5", Action(Verb.HOLD_AT, 1, 2, amount=5)),
-        ("settle", Action(Verb.SETTLE)),
-        ("store fails 3", Action(Verb.STORE, amount=3, how="fails")),
-        ("delete-local p1", Action(Verb.DELETE_LOCAL, 1)),
+        ("deliver 1->3", Action(ActionKind.DELIVER, broker=3, other=1)),
+        ("produce p0 to 2 acks=all x3", Action(ActionKind.PRODUCE, 0, 2, amount=3, how="all")),
+        ("elect p0 3 unclean", Action(ActionKind.ELECT, 0, 3, how="unclean")),
+        ("reassign p1 to 4,2", Action(ActionKind.REASSIGN, 1, how="4,2")),
+        ("kill 2 fence=never", Action(ActionKind.KILL, broker=2, how="never")),
+        ("hold-at p1 2 +5", Action(ActionKind.HOLD_AT, 1, 2, amount=5)),
+        ("settle", Action(ActionKind.SETTLE)),
+        ("store fails 3", Action(ActionKind.STORE, amount=3, how="fails")),
+        ("delete-local p1", Action(ActionKind.DELETE_LOCAL, 1)),
     ],
 )
 def test_how_actions_are_written(line: str, action: Action) -> None:
@@ -93,7 +93,7 @@ def test_how_actions_are_written(line: str, action: Action) -> None:
 
 def test_comments_and_empty_lines_are_left_out() -> None:
     text = f"# found by seed 7\n\n  {Setup(seed=7)}\n\n  settle  \n# the end\n"
-    assert parse(text) == Schedule(setup=Setup(seed=7), actions=(Action(Verb.SETTLE),))
+    assert parse(text) == Schedule(setup=Setup(seed=7), actions=(Action(ActionKind.SETTLE),))
 
 
 @pytest.mark.parametrize(

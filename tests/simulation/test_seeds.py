@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from fencepost.simulation.runner import replay, run_seed
-from fencepost.simulation.schedule import Verb, parse
+from fencepost.simulation.schedule import ActionKind, parse
 from tests.harness.run import run
 
 SEEDS: Final = int(os.environ.get("FENCEPOST_SIMULATION_SEEDS", "1000"))
@@ -54,7 +54,7 @@ def test_a_seed_does_the_same_however_python_hashes() -> None:
 
 def test_seeds_come_to_all_that_may_happen() -> None:
     done = {action.verb for seed in range(40) for action in run_seed(seed, 300).schedule.actions}
-    assert done == set(Verb) - {Verb.COMMIT}  # which recorded runs alone do
+    assert done == set(ActionKind) - {ActionKind.COMMIT}  # which recorded runs alone do
 
 
 def test_some_seeds_lose_records_and_most_do_not() -> None:

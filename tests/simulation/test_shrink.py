@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from fencepost.simulation.runner import Failure, Outcome, replay
-from fencepost.simulation.schedule import Action, Schedule, Setup, Verb
+from fencepost.simulation.schedule import Action, ActionKind, Schedule, Setup
 from fencepost.simulation.shrink import shrink
 
 Fails = Callable[[Schedule], str | None]
@@ -26,14 +26,14 @@ def player(fails: Fails, played: list[Schedule] | None = None) -> Callable[[Sche
 
 def long(*brokers: int) -> Schedule:
     """Five hundred steps, with kills of these brokers among them."""
-    steps = [Action(Verb.ADVANCE, amount=1)] * 500
+    steps = [Action(ActionKind.ADVANCE, amount=1)] * 500
     for n, broker in enumerate(brokers):
-        steps[(n * 97 + 13) % 500] = Action(Verb.KILL, broker=broker, how="now")
+        steps[(n * 97 + 13) % 500] = Action(ActionKind.KILL, broker=broker, how="now")
     return Schedule(setup=Setup(partitions=3, brokers=5), actions=tuple(steps))
 
 
 def killed(schedule: Schedule) -> set[int]:
-    return {action.broker for action in schedule.actions if action.verb is Verb.KILL}
+    return {action.broker for action in schedule.actions if action.verb is ActionKind.KILL}
 
 
 def test_what_is_not_needed_is_left_out() -> None:
@@ -61,15 +61,17 @@ def test_another_failure_is_not_the_same() -> None:
 
 
 def test_deliveries_become_one_settle() -> None:
-    deliver = Action(Verb.DELIVER, broker=1, other=2)
+    deliver = Action(ActionKind.DELIVER, broker=1, other=2)
 
     def fails(schedule: Schedule) -> str | None:
         verbs = [action.verb for action in schedule.actions]
-        return "many" if verbs.count(Verb.DELIVER) >= 10 or Verb.SETTLE in verbs else None
+        return (
+            "many" if verbs.count(ActionKind.DELIVER) >= 10 or ActionKind.SETTLE in verbs else None
+        )
 
     play = player(fails)
     small = shrink(play(Schedule(setup=Setup(), actions=(deliver,) * 40)), play=play)
-    assert [action.verb for action in small.schedule.actions] == [Verb.SETTLE]
+    assert [action.verb for action in small.schedule.actions] == [ActionKind.SETTLE]
 
 
 def test_it_gives_up_in_the_end() -> None:
@@ -87,17 +89,17 @@ def test_what_did_not_fail_stays_as_it_is() -> None:
     assert shrink(outcome) is outcome
 
 
-@pytest.mark.parametrize("verb", list(Verb))
-def test_an_action_without_sense_does_nothing(verb: Verb) -> None:
+@pytest.mark.parametrize("verb", list(ActionKind))
+def test_an_action_without_sense_does_nothing(verb: ActionKind) -> None:
     """Of a broker and a partition that are not there, or that have nothing to it."""
     how = {
-        Verb.PRODUCE: "all",
-        Verb.ELECT: "clean",
-        Verb.REASSIGN: "7,8",
-        Verb.KILL: "now",
-        Verb.ISOLATE: "now",
-        Verb.HOLD: "leave",
-        Verb.FAULT: "drop",
+        ActionKind.PRODUCE: "all",
+        ActionKind.ELECT: "clean",
+        ActionKind.REASSIGN: "7,8",
+        ActionKind.KILL: "now",
+        ActionKind.ISOLATE: "now",
+        ActionKind.HOLD: "leave",
+        ActionKind.FAULT: "drop",
     }.get(verb, "")
     action = Action(verb, partition=7, broker=9, other=8, amount=1, how=how)
     outcome = replay(Schedule(setup=Setup(), actions=(action,) * 2))

@@ -9,14 +9,14 @@ from typing import Final, TypeVar
 
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import Record, build_batch, iter_headers, iter_records
-from fencepost.storage.appends import AppendResult
-from fencepost.storage.config import LogConfig
-from fencepost.storage.files.failing import FailingFiles
-from fencepost.storage.files.opening import open_log
-from fencepost.storage.files.shared import Shared
-from fencepost.storage.log import ReadResult
+from fencepost.storage.files.open_log import open_log
+from fencepost.storage.files.process_limits import ProcessLimits
+from fencepost.storage.log.append_result import AppendResult
+from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.interface import ReadResult
+from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.memory import MemoryLog
-from fencepost.storage.segmented import SegmentedLog
+from tests.harness.faulty_file_system import FaultyFileSystem
 
 T = 1_700_000_000_000
 NOW = T + 60_000
@@ -54,7 +54,7 @@ class Kind(Enum):
     """In files as well, with what was appended last in memory."""
 
 
-FORGETFUL: Final = partial(Shared, recent_bytes=0, index_bytes=0, open_files=0)
+FORGETFUL: Final = partial(ProcessLimits, recent_bytes=0, index_bytes=0, open_files=0)
 
 
 _Test = TypeVar("_Test", bound=Callable[..., None])
@@ -83,12 +83,12 @@ def new_log(config: LogConfig | None = None, *, start_offset: int = 0) -> Segmen
     # Few bytes between the entries of an index, so that there are some.
     config = replace(config, index_interval_bytes=100)
     opened = open_log(
-        FailingFiles(),
+        FaultyFileSystem(),
         PurePath("/data/t-0"),
         "t-0",
         config,
         now_ms=NOW,
-        shared=FORGETFUL() if Made.kind is Kind.FILES else Shared(),
+        shared=FORGETFUL() if Made.kind is Kind.FILES else ProcessLimits(),
         clean=True,
         log_start_offset=start_offset,
     )

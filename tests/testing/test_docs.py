@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from docs.generate import ROOT
-from fencepost.testing.options import TestBody
+from fencepost.testing.options import ClusterOptions
 from tests.harness.run import run
 from tests.testing.runs import ALONE, command, environment, write
 
@@ -54,7 +54,7 @@ def test_without_pytest(tmp_path: Path) -> None:
 def test_every_argument_of_the_marker_is_described() -> None:
     table = PAGE.partition("| argument |")[2].partition("\n\n")[0]
     described = re.findall(r"`(\w+)=([^`]*)`", table)
-    assert {name for name, _ in described} == set(TestBody.model_fields)
+    assert {name for name, _ in described} == set(ClusterOptions.model_fields)
     for name, default in described:
-        wanted = TestBody().model_dump()[name]
+        wanted = ClusterOptions().model_dump()[name]
         assert default in {repr(wanted).replace("'", '"'), "[]" if wanted == () else None}

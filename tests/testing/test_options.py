@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from fencepost.testing.options import WrongOptions, read
+from fencepost.testing.options import InvalidOptions, read_options
 from fencepost.verbs.bodies import NewTopicBody
 
 
 def test_nothing_asked_is_one_broker_and_no_topics() -> None:
-    wanted = read({}, None)
+    wanted = read_options({}, None)
     assert wanted.process == (
         "--brokers=1",
         "--clock=real",
@@ -22,7 +22,7 @@ def test_nothing_asked_is_one_broker_and_no_topics() -> None:
 
 
 def test_every_option() -> None:
-    wanted = read(
+    wanted = read_options(
         {
             "brokers": 3,
             "configs": {"num.partitions": "4"},
@@ -50,7 +50,7 @@ def test_every_option() -> None:
 
 
 def test_topics_need_no_process_of_their_own() -> None:
-    assert read({"topics": ["orders"]}, None).process == read({}, None).process
+    assert read_options({"topics": ["orders"]}, None).process == read_options({}, None).process
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_topics_need_no_process_of_their_own() -> None:
     ],
 )
 def test_topics_as_serve_takes_them(text: str, topic: NewTopicBody) -> None:
-    assert read({"topics": [text]}, None).topics == (topic,)
+    assert read_options({"topics": [text]}, None).topics == (topic,)
 
 
 @pytest.mark.parametrize(
@@ -79,19 +79,21 @@ def test_topics_as_serve_takes_them(text: str, topic: NewTopicBody) -> None:
     ],
 )
 def test_a_mistake_is_one_line(options: dict[str, object], message: str) -> None:
-    with pytest.raises(WrongOptions, match=re.escape(message)) as refusal:
-        read(options, None)
+    with pytest.raises(InvalidOptions, match=re.escape(message)) as refusal:
+        read_options(options, None)
     assert len(str(refusal.value).splitlines()) == 1
     assert str(refusal.value).startswith("fencepost_options: ")
 
 
 @pytest.mark.fencepost(broker=3)
 def test_a_mistake_in_a_marker_names_the_marker(request: pytest.FixtureRequest) -> None:
-    with pytest.raises(WrongOptions, match=r"^@pytest\.mark\.fencepost: there is no field 'broker"):
-        read({}, request.node)
+    with pytest.raises(
+        InvalidOptions, match=r"^@pytest\.mark\.fencepost: there is no field 'broker"
+    ):
+        read_options({}, request.node)
 
 
 @pytest.mark.fencepost(3)
 def test_a_marker_takes_names_only(request: pytest.FixtureRequest) -> None:
-    with pytest.raises(WrongOptions, match="takes arguments by name only, such as brokers=3"):
-        read({}, request.node)
+    with pytest.raises(InvalidOptions, match="takes arguments by name only, such as brokers=3"):
+        read_options({}, request.node)

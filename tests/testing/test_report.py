@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fencepost.testing import Cluster
-from fencepost.testing.options import read
-from fencepost.testing.report import MAX_MESSAGE, Watched, lines, watch, watch_fresh
-from fencepost.testing.servers import Servers
-from fencepost.verbs.answers.seen import ExchangeState
+from fencepost.testing.options import read_options
+from fencepost.testing.report import (
+    MAX_MESSAGE,
+    ReportBaseline,
+    format_exchanges,
+    fresh_baseline,
+    take_baseline,
+)
+from fencepost.testing.servers import ServerPool
+from fencepost.verbs.answers.journal import ExchangeState
 from tests.harness.wire import Connection
 from tests.testing.runs import UNDER_XDIST, pytest_run
 
@@ -25,16 +31,16 @@ def ask(cluster: Cluster, client_id: str) -> None:
         connection.call("Metadata", 12, {"Topics": None})
 
 
-def told(watched: Watched) -> str:
+def told(watched: ReportBaseline) -> str:
     return "".join(f"{heading}\n{text}" for heading, text in watched.sections())
 
 
 def test_nothing_is_told_of_a_cluster_that_nobody_used(server: Server) -> None:
-    assert told(watch_fresh(server)) == ""
+    assert told(fresh_baseline(server)) == ""
 
 
 def test_the_requests_of_the_test_are_told(server: Server) -> None:
-    watched = watch_fresh(server)
+    watched = fresh_baseline(server)
     ask(server.cluster, "checkout")
     text = told(watched)
     assert f"requests and answers at {server.serving.bootstrap}" in text
@@ -44,16 +50,16 @@ def test_the_requests_of_the_test_are_told(server: Server) -> None:
 
 def test_what_was_before_the_test_is_not_told(server: Server) -> None:
     ask(server.cluster, "before")
-    watched = watch(server)
+    watched = take_baseline(server)
     ask(server.cluster, "since")
     assert "before ->" not in told(watched)
     assert "since ->" in told(watched)
 
 
 def test_a_server_that_is_gone_is_told(tmp_path: Path) -> None:
-    servers = Servers(tmp_path)
-    server = servers.lasting(read({}, None))
-    watched = watch_fresh(server)
+    servers = ServerPool(tmp_path)
+    server = servers.lasting(read_options({}, None))
+    watched = fresh_baseline(server)
     server.serving.stop()
     servers.stop()
     text = told(watched)
@@ -80,17 +86,17 @@ def exchange(**given: object) -> ExchangeState:
 
 def test_an_exchange_is_two_lines() -> None:
     later = exchange(number=9, time_ms=1500, client_id=None, answered_ms=None, response=None)
-    assert lines([exchange(), later]) == (
+    assert format_exchanges([exchange(), later]) == (
         '#7 +0 ms checkout -> broker 2: Fetch v12 {"a": 1}\n'
         '    after 12 ms: {"b": 2}\n'
         '#9 +500 ms here-there -> broker 2: Fetch v12 {"a": 1}\n'
         "    no answer\n"
     )
-    assert lines([]) == ""
+    assert format_exchanges([]) == ""
 
 
 def test_a_long_message_is_clipped() -> None:
-    head, answer = lines([exchange(request={"a": "x" * 1000})]).splitlines()
+    head, answer = format_exchanges([exchange(request={"a": "x" * 1000})]).splitlines()
     assert head.endswith("xxx...")
     assert len(head) < MAX_MESSAGE + 60
     assert answer == '    after 12 ms: {"b": 2}'

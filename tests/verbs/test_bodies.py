@@ -24,8 +24,8 @@ from fencepost.verbs.bodies import (
     TraceWait,
 )
 from fencepost.verbs.catalogue import VERBS
-from fencepost.verbs.problems import problems
-from fencepost.verbs.remote import Refused, check
+from fencepost.verbs.models import problems
+from fencepost.verbs.remote import Refused, validate_body
 
 FAULT: Final[dict[str, Any]] = {"api": "Produce", "action": {"drop": True}}
 
@@ -191,10 +191,10 @@ def test_a_query_is_text(model: type[Body]) -> None:
 
 
 def test_a_verb_is_checked_as_the_cluster_would() -> None:
-    assert check(VERBS["roll"], {}) is None
-    assert check(VERBS["step"], {"fetches": 2}) == StepBody(fetches=2)
+    assert validate_body(VERBS["roll"], {}) is None
+    assert validate_body(VERBS["step"], {"fetches": 2}) == StepBody(fetches=2)
     with pytest.raises(Refused) as refused:
-        check(VERBS["step"], {"fetches": 0})
+        validate_body(VERBS["step"], {"fetches": 0})
     assert refused.value.code == "INVALID_REQUEST"
     assert refused.value.message == "fetches: input should be greater than or equal to 1"
 

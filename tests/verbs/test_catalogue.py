@@ -17,7 +17,7 @@ from fencepost.verbs import bodies
 from fencepost.verbs.answers.base import Answer, Health
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE, PATH_TYPES, VERBS, Method, Shape, Verb
-from fencepost.verbs.described import describe, models
+from fencepost.verbs.models import add_descriptions, all_models
 
 PARTITION: Final = "/v1/topics/{t}/partitions/{p}"
 REPLICA: Final = f"{PARTITION}/replicas/{{b}}"
@@ -180,13 +180,13 @@ def test_every_field_is_explained_where_its_name_is_not_enough(verb: Verb) -> No
         "api", "broker", "client_id", "configs", "fetches", "leader", "ms", "name", "topic",
         "transactional_id", "action",
     }  # fmt: skip
-    describe()
+    add_descriptions()
     found = {} if verb.takes is None else verb.takes.model_fields
     unexplained = {name for name, each in found.items() if not each.description}
     assert unexplained <= plain
 
 
-MODELS: Final = [model for model in models() if model.__module__.startswith("fencepost.verbs.")]
+MODELS: Final = [model for model in all_models() if model.__module__.startswith("fencepost.verbs.")]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=[model.__name__ for model in MODELS])

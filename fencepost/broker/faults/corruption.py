@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from fencepost.broker.context import Context
-from fencepost.broker.faults.rules import Rule
-from fencepost.broker.faults.scopes import index_of, name_of
-from fencepost.broker.faults.shapes import TOPICS
-from fencepost.protocol.buffers import Buffer
+from fencepost.broker.core.context import Context
+from fencepost.broker.faults.matching import partition_index_of, topic_name_of
+from fencepost.broker.faults.request_fields import TOPICS
+from fencepost.broker.faults.rules import FaultRule
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.messages.fetch import FetchResponse, PartitionData
 from fencepost.protocol.messages.produce import PartitionProduceData, ProduceRequest
 from fencepost.protocol.records import HEADER_SIZE, CorruptBatch, iter_headers
@@ -16,11 +16,11 @@ _PRODUCE = TOPICS["produce"]
 _FETCH = TOPICS["fetch"]
 
 
-def corrupt_produce(rule: Rule, ctx: Context, request: ProduceRequest) -> ProduceRequest:
+def corrupt_produce(rule: FaultRule, ctx: Context, request: ProduceRequest) -> ProduceRequest:
     """The request as it arrives, in the partitions that the rule selects."""
 
     def partition(data: PartitionProduceData) -> PartitionProduceData:
-        if rule.partition not in (None, index_of(_PRODUCE, data)) or not data.records:
+        if rule.partition not in (None, partition_index_of(_PRODUCE, data)) or not data.records:
             return data
         return replace(data, records=corrupted(data.records))
 
@@ -28,7 +28,7 @@ def corrupt_produce(rule: Rule, ctx: Context, request: ProduceRequest) -> Produc
         request,
         topic_data=tuple(
             replace(topic, partition_data=tuple(map(partition, topic.partition_data)))
-            if rule.topic in (None, name_of(_PRODUCE, ctx, topic))
+            if rule.topic in (None, topic_name_of(_PRODUCE, ctx, topic))
             else topic
             for topic in request.topic_data
         ),
@@ -36,7 +36,7 @@ def corrupt_produce(rule: Rule, ctx: Context, request: ProduceRequest) -> Produc
 
 
 def corrupt_fetch(
-    rule: Rule, ctx: Context, response: FetchResponse, strike: Callable[[], bool]
+    rule: FaultRule, ctx: Context, response: FetchResponse, strike: Callable[[], bool]
 ) -> FetchResponse:
     """The answer, in the partitions that the rule selects.
 
@@ -50,7 +50,7 @@ def corrupt_fetch(
             and bool(partition.records)
         )
 
-    names = [name_of(_FETCH, ctx, topic) for topic in response.responses]
+    names = [topic_name_of(_FETCH, ctx, topic) for topic in response.responses]
     topics = tuple(zip(names, response.responses, strict=True))
     if not any(selected(name, p) for name, topic in topics for p in topic.partitions):
         return response

@@ -5,17 +5,17 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING
 
-from fencepost.broker.context import HANG_UP, Context
-from fencepost.broker.events import Events, Kind
-from fencepost.broker.faults.held import Held
-from fencepost.broker.faults.history import ElectionHistory
-from fencepost.broker.faults.rules import Corrupt, Rule
-from fencepost.broker.refusals import ControllerError
-from fencepost.broker.scheduler import Scheduler, Timer
+from fencepost.broker.core.context import HANG_UP, Context
+from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.core.events import Events, Kind
+from fencepost.broker.core.outcomes import BlockingResponse
+from fencepost.broker.core.scheduler import Scheduler, Timer
+from fencepost.broker.faults.leader_epoch_history import LeaderEpochHistory
+from fencepost.broker.faults.rules import Corrupt, FaultRule
 from fencepost.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from fencepost.broker.faults.scopes import Fits
+    from fencepost.broker.faults.matching import Matcher
 
 
 class Fault:
@@ -23,7 +23,7 @@ class Fault:
 
     __slots__ = ("fits", "hits", "id", "rule", "seen")
 
-    def __init__(self, number: int, rule: Rule, fits: "Fits") -> None:
+    def __init__(self, number: int, rule: FaultRule, fits: "Matcher") -> None:
         self.id = number
         self.rule = rule
         self.fits = fits
@@ -42,7 +42,7 @@ class Fault:
         return isinstance(self.rule.action, Corrupt) and self.rule.api.name == "fetch"
 
 
-class Faults:
+class FaultRegistry:
     """Rules, their hits, and the answers that they hold back.
 
     :param seed: What probabilities are drawn from; after a reset they come in the same order.
@@ -51,9 +51,9 @@ class Faults:
     def __init__(self, scheduler: Scheduler, events: Events, seed: int) -> None:
         self.armed: tuple[Fault, ...] = ()
         """Those that may hit yet, in order. Empty: there is nothing to look at."""
-        self.held: dict[Held, int] = {}
+        self.held: dict[BlockingResponse, int] = {}
         """Answers that hold a connection up, and the broker that owes them."""
-        self.elections = ElectionHistory()
+        self.elections = LeaderEpochHistory()
         self._scheduler = scheduler
         self._events = events
         self._seed = seed
@@ -65,19 +65,19 @@ class Faults:
 
     # -- rules ----------------------------------------------------------------------------------
 
-    def add(self, rule: Rule) -> Fault:
+    def add(self, rule: FaultRule) -> Fault:
         """Set a fault, tried after those that there are.
 
         :raises ControllerError: INVALID_REQUEST when no request could ever meet it.
         """
         # Imports are late: few clusters ever see a fault, and all start. What takes part when a
         # request is hit comes now, so that no request waits for it.
-        from fencepost.broker.faults import corruption, door, parts, stale  # noqa: F401  # as just said
-        from fencepost.broker.faults.checks import require_sense
-        from fencepost.broker.faults.scopes import fits_of
+        from fencepost.broker.faults import corruption, interceptor, partial_refusal, stale_metadata  # noqa: F401  # as just said
+        from fencepost.broker.faults.matching import matcher_of
+        from fencepost.broker.faults.rule_validation import validate_rule
 
-        require_sense(rule)
-        fault = Fault(next(self._numbers), rule, fits_of(rule))
+        validate_rule(rule)
+        fault = Fault(next(self._numbers), rule, matcher_of(rule))
         self._faults[fault.id] = fault
         self._rearm()
         self._emit(Kind.FAULT_ADDED, fault, broker=rule.broker)
@@ -155,9 +155,9 @@ class Faults:
 
     # -- time -----------------------------------------------------------------------------------
 
-    def hold(self, broker_id: int) -> Held:
+    def hold(self, broker_id: int) -> BlockingResponse:
         """An answer that a broker owes, and that holds a connection up."""
-        return Held(self, broker_id)
+        return BlockingResponse(self, broker_id)
 
     def at(self, broker_id: int, after_ms: int, run: Callable[[], None]) -> None:
         """Run something of a broker's later; not, if it goes down or the cluster is reset."""
@@ -185,7 +185,7 @@ class Faults:
         return random.Random(f"faults {self._seed}")
 
     def _emit(self, kind: Kind, fault: Fault, *, broker: int | None, **details: object) -> None:
-        from fencepost.broker.faults.telling import action_told
+        from fencepost.broker.faults.rules import action_to_dict
 
         rule = fault.rule
         self._events.emit(
@@ -195,6 +195,6 @@ class Faults:
             broker=broker,
             id=fault.id,
             api=rule.api.title,
-            action=action_told(rule.action),
+            action=action_to_dict(rule.action),
             **details,
         )

@@ -1,13 +1,17 @@
-"""A rule: which requests it fits, how often it hits, and what becomes of those that it hits."""
+"""A rule: which requests it fits, how often it hits, and what becomes of those that it hits.
+
+An action as a test names it.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from fencepost.protocol.apis import Api
+from fencepost.protocol.errors import ErrorCode
 
 
-class When(StrEnum):
+class DisconnectWhen(StrEnum):
     """When a connection ends."""
 
     BEFORE = "before"
@@ -38,7 +42,7 @@ class Delay:
 class Disconnect:
     """End the connection instead of an answer."""
 
-    when: When
+    when: DisconnectWhen
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class FaultRule:
     """A fault as a test sets it. A request fits when every selector that is not None fits."""
 
     api: Api
@@ -116,3 +120,27 @@ class Rule:
     def selects_parts(self) -> bool:
         """Whether it may fit a part of a request alone."""
         return self.topic is not None or self.group is not None
+
+
+def action_to_dict(action: Action) -> dict[str, object]:
+    """One field: what is done, and its value; an error by Kafka's name where it has one."""
+    match action:
+        case Refuse(code):
+            return {"error": ErrorCode(code).name if code in _KNOWN_ERRORS else code}
+        case Delay(ms):
+            return {"delay": ms}
+        case Disconnect(when):
+            return {"disconnect": when.value}
+        case Throttle(ms):
+            return {"throttle": ms}
+        case Drop():
+            return {"drop": True}
+        case Corrupt():
+            return {"corrupt": True}
+        case StaleMetadata(epoch):
+            return {"stale_metadata": epoch}
+        case _:
+            assert_never(action)
+
+
+_KNOWN_ERRORS = frozenset(ErrorCode)

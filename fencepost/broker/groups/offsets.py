@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker.groups.config import GroupConfig
-from fencepost.broker.groups.decision import Decision
-from fencepost.broker.groups.durable import DurableState
-from fencepost.broker.groups.group import ClassicGroup
-from fencepost.broker.groups.records import CommittedOffset, OffsetRecord
-from fencepost.broker.groups.state import GroupState
+from fencepost.broker.coordinator.commit_queue import CoordinatorResult
+from fencepost.broker.groups.classic_group import ClassicGroup
+from fencepost.broker.groups.classic_group_state import ClassicGroupState
+from fencepost.broker.groups.group_config import GroupConfig
+from fencepost.broker.groups.records import CommittedOffset, OffsetRecord, ReplayedState
 from fencepost.protocol.errors import ErrorCode
 
 NO_RETENTION: Final = -1
@@ -51,21 +50,21 @@ def check_commit(group: ClassicGroup | None, commit: Commit) -> ErrorCode:
     """Whether this client may commit for the group now."""
     if group is None:
         return ErrorCode.NONE if commit.generation < 0 else commit.missing_group_error
-    if commit.generation < 0 and group.state is GroupState.EMPTY:
+    if commit.generation < 0 and group.state is ClassicGroupState.EMPTY:
         return ErrorCode.NONE
     error = group.check_member(commit.member_id, commit.group_instance_id)
     if error is not ErrorCode.NONE:
         return error
     if commit.generation != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
-    if group.state is GroupState.COMPLETING_REBALANCE:
+    if group.state is ClassicGroupState.COMPLETING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE
 
 
 def decide_commit(
     commit: Commit, config: GroupConfig, now_ms: int
-) -> Decision[tuple[ErrorCode, ...]]:
+) -> CoordinatorResult[tuple[ErrorCode, ...]]:
     """Commit what can be; the response is one error code for each partition, in their order."""
     codes = []
     records = []
@@ -82,7 +81,7 @@ def decide_commit(
                 value=_committed(commit, partition, config, now_ms),
             )
         )
-    return Decision(response=tuple(codes), records=tuple(records))
+    return CoordinatorResult(response=tuple(codes), records=tuple(records))
 
 
 def _committed(
@@ -105,8 +104,8 @@ def _utf16_units(text: str) -> int:
     return len(text) + sum(character > "\uffff" for character in text)
 
 
-def find(
-    state: DurableState, group_id: str, topic: str, topic_id: UUID | None, partition: int
+def find_offset(
+    state: ReplayedState, group_id: str, topic: str, topic_id: UUID | None, partition: int
 ) -> CommittedOffset | None:
     """What a group has committed for a partition, unless it was for another topic of that name."""
     committed = state.offset(group_id, topic, partition)
@@ -117,14 +116,14 @@ def find(
 
 def check_delete(group: ClassicGroup) -> ErrorCode:
     """Offsets of a group with members can go if it is known what these consume (KIP-496)."""
-    if group.state is GroupState.EMPTY or group.uses_consumer_protocol:
+    if group.state is ClassicGroupState.EMPTY or group.uses_consumer_protocol:
         return ErrorCode.NONE
     return ErrorCode.NON_EMPTY_GROUP
 
 
 def decide_delete(
-    state: DurableState, group: ClassicGroup, partitions: Mapping[str, tuple[int, ...]]
-) -> Decision[dict[str, ErrorCode]]:
+    state: ReplayedState, group: ClassicGroup, partitions: Mapping[str, tuple[int, ...]]
+) -> CoordinatorResult[dict[str, ErrorCode]]:
     """Delete offsets of these partitions by topic; the response is an error code for each topic."""
     codes = {
         topic: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
@@ -139,7 +138,7 @@ def decide_delete(
         if codes[topic] is ErrorCode.NONE
         and state.offset(group.group_id, topic, partition) is not None
     )
-    return Decision(response=codes, records=records)
+    return CoordinatorResult(response=codes, records=records)
 
 
 def tombstone(group_id: str, topic: str, partition: int) -> OffsetRecord:
@@ -147,14 +146,14 @@ def tombstone(group_id: str, topic: str, partition: int) -> OffsetRecord:
     return OffsetRecord(group_id=group_id, topic=topic, partition=partition, value=None)
 
 
-def all_of_group(state: DurableState, group_id: str) -> Iterator[OffsetRecord]:
+def tombstones_of_group(state: ReplayedState, group_id: str) -> Iterator[OffsetRecord]:
     """Tombstones of everything that a group has committed."""
     for topic, partitions in state.offsets.get(group_id, {}).items():
         for partition in partitions:
             yield tombstone(group_id, topic, partition)
 
 
-def all_of_topics(state: DurableState, topics: frozenset[str]) -> Iterator[OffsetRecord]:
+def tombstones_of_topics(state: ReplayedState, topics: frozenset[str]) -> Iterator[OffsetRecord]:
     """Tombstones of everything that was committed for topics, which do not exist any more."""
     for group_id, committed in state.offsets.items():
         for topic in topics & committed.keys():
@@ -162,8 +161,8 @@ def all_of_topics(state: DurableState, topics: frozenset[str]) -> Iterator[Offse
                 yield tombstone(group_id, topic, partition)
 
 
-def expired(
-    state: DurableState, group: ClassicGroup, config: GroupConfig, now_ms: int
+def tombstones_of_expired(
+    state: ReplayedState, group: ClassicGroup, config: GroupConfig, now_ms: int
 ) -> tuple[OffsetRecord, ...]:
     """Tombstones of what a group has kept beyond its retention (KIP-211).
 
@@ -196,10 +195,10 @@ def _retained_since(group: ClassicGroup, offset: CommittedOffset) -> int | None:
     """From when on the retention of an offset counts; None where it does not expire now."""
     if group.protocol_type is None:
         return offset.commit_timestamp_ms
-    if group.state is GroupState.EMPTY:
+    if group.state is ClassicGroupState.EMPTY:
         unknown = group.state_timestamp_ms == -1
         return offset.commit_timestamp_ms if unknown else group.state_timestamp_ms
-    stable = group.state is GroupState.STABLE
+    stable = group.state is ClassicGroupState.STABLE
     if stable and group.uses_consumer_protocol and group.subscribed is not None:
         return offset.commit_timestamp_ms
     return None

@@ -9,17 +9,17 @@ from random import Random
 from typing import Protocol
 from uuid import UUID
 
-from fencepost.broker.groups.config import GroupConfig
-from fencepost.broker.groups.group import ClassicGroup, Member
+from fencepost.broker.core.scheduler import Scheduler, Timer
+from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupMember
+from fencepost.broker.groups.classic_group_state import ClassicGroupState
+from fencepost.broker.groups.group_config import GroupConfig
 from fencepost.broker.groups.records import CoordinatorRecord, GroupRecord
-from fencepost.broker.groups.state import GroupState
-from fencepost.broker.scheduler import Scheduler, Timer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from fencepost.protocol.messages.sync_group import SyncGroupResponse
 
 
-class Host(Protocol):
+class RebalanceContext(Protocol):
     """What a group's transitions need of their surroundings."""
 
     config: GroupConfig
@@ -33,7 +33,7 @@ class Host(Protocol):
         ...
 
 
-def new_member_id(host: Host, prefix: str) -> str:
+def new_member_id(host: RebalanceContext, prefix: str) -> str:
     """A member id that nobody had before."""
     return f"{prefix}-{UUID(int=host.rng.getrandbits(128), version=4)}"
 
@@ -41,25 +41,25 @@ def new_member_id(host: Host, prefix: str) -> str:
 # -- preparing -----------------------------------------------------------------------------------
 
 
-def rebalance_or_complete(host: Host, group: ClassicGroup, reason: str) -> None:
+def rebalance_or_complete(host: RebalanceContext, group: ClassicGroup, reason: str) -> None:
     """Begin a rebalance, or end the one under way if nobody else is to be waited for."""
-    if group.state is GroupState.PREPARING_REBALANCE:
+    if group.state is ClassicGroupState.PREPARING_REBALANCE:
         complete_if_all_joined(host, group)
     else:
-        prepare(host, group, reason)
+        prepare_rebalance(host, group, reason)
 
 
-def prepare(host: Host, group: ClassicGroup, reason: str) -> None:
+def prepare_rebalance(host: RebalanceContext, group: ClassicGroup, reason: str) -> None:
     """Begin a rebalance."""
     group.rebalance_reason = reason
-    if group.state is GroupState.COMPLETING_REBALANCE:
+    if group.state is ClassicGroupState.COMPLETING_REBALANCE:
         for member in group.members.values():
             member.assignment = b""
         _propagate(host, group, ErrorCode.REBALANCE_IN_PROGRESS)
     group.pending_syncs.clear()
     _cancel(group.sync_timer)
-    initial = group.state is GroupState.EMPTY
-    group.move_to(GroupState.PREPARING_REBALANCE, host.scheduler.now_ms())
+    initial = group.state is ClassicGroupState.EMPTY
+    group.move_to(ClassicGroupState.PREPARING_REBALANCE, host.scheduler.now_ms())
     if initial:
         delay_ms = host.config.initial_rebalance_delay_ms
         remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
@@ -67,22 +67,24 @@ def prepare(host: Host, group: ClassicGroup, reason: str) -> None:
             host, group, delay_ms, lambda: _extend_initial(host, group, delay_ms, remaining_ms)
         )
     elif group.all_joined:
-        complete(host, group)
+        complete_join(host, group)
     else:
-        _complete_after(host, group, group.rebalance_timeout_ms, lambda: complete(host, group))
+        _complete_after(host, group, group.rebalance_timeout_ms, lambda: complete_join(host, group))
 
 
-def complete_if_all_joined(host: Host, group: ClassicGroup) -> None:
+def complete_if_all_joined(host: RebalanceContext, group: ClassicGroup) -> None:
     """End the preparation when everybody has joined; the initial delay is always waited out."""
-    waiting = group.state is GroupState.PREPARING_REBALANCE
-    if waiting and group.previous_state is not GroupState.EMPTY and group.all_joined:
-        complete(host, group)
+    waiting = group.state is ClassicGroupState.PREPARING_REBALANCE
+    if waiting and group.previous_state is not ClassicGroupState.EMPTY and group.all_joined:
+        complete_join(host, group)
 
 
-def _extend_initial(host: Host, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
+def _extend_initial(
+    host: RebalanceContext, group: ClassicGroup, delay_ms: int, remaining_ms: int
+) -> None:
     """The initial delay is over: wait again if somebody has come meanwhile (KIP-134)."""
     if not group.new_member_added or remaining_ms == 0:
-        complete(host, group)
+        complete_join(host, group)
         return
     group.new_member_added = False
     next_ms = min(host.config.initial_rebalance_delay_ms, remaining_ms)
@@ -90,7 +92,7 @@ def _extend_initial(host: Host, group: ClassicGroup, delay_ms: int, remaining_ms
     _complete_after(host, group, next_ms, lambda: _extend_initial(host, group, next_ms, left_ms))
 
 
-def complete(host: Host, group: ClassicGroup) -> None:
+def complete_join(host: RebalanceContext, group: ClassicGroup) -> None:
     """End the preparation: drop who did not come, and begin the next generation."""
     _cancel(group.join_timer)
     missing = [
@@ -102,25 +104,25 @@ def complete(host: Host, group: ClassicGroup) -> None:
         group.remove(member.member_id)
     if not group.ensure_joined_leader() and group.members:
         # Only static members are left and none has come: their sessions decide.
-        _complete_after(host, group, group.rebalance_timeout_ms, lambda: complete(host, group))
+        _complete_after(host, group, group.rebalance_timeout_ms, lambda: complete_join(host, group))
         return
     group.next_generation(host.scheduler.now_ms())
-    if group.state is GroupState.EMPTY:
+    if group.state is ClassicGroupState.EMPTY:
         record = GroupRecord(group_id=group.group_id, value=group.stored({}))
         # Should the append fail, the last generation comes back after a failover, and times out.
         host.write([record], lambda _: None)
         return
     for member in list(group.members.values()):
-        member.answer_join(generation_of(group, member.member_id))
+        member.answer_join(join_response(group, member.member_id))
         expect_heartbeat(host, group, member)
         member.is_new = False
         group.pending_syncs.add(member.member_id)
-    group.sync_timer = _moved(
+    group.sync_timer = _reset_timer(
         group.sync_timer, host, group.rebalance_timeout_ms, lambda: _expire_syncs(host, group)
     )
 
 
-def generation_of(
+def join_response(
     group: ClassicGroup, member_id: str, *, skip_assignment: bool = False
 ) -> JoinGroupResponse:
     """The answer to a JoinGroup: the leader is told everybody's subscription."""
@@ -148,28 +150,33 @@ def generation_of(
 # -- completing ----------------------------------------------------------------------------------
 
 
-def assign(host: Host, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
+def store_assignment(
+    host: RebalanceContext, group: ClassicGroup, assignments: Mapping[str, bytes]
+) -> None:
     """The leader has assigned: store it, and once it is committed tell every member its part."""
     generation = group.generation
     record = GroupRecord(group_id=group.group_id, value=group.stored(assignments))
 
     def stored(error: ErrorCode) -> None:
         # A rebalance may have begun while the record was on its way to the followers.
-        if group.state is not GroupState.COMPLETING_REBALANCE or generation != group.generation:
+        if (
+            group.state is not ClassicGroupState.COMPLETING_REBALANCE
+            or generation != group.generation
+        ):
             return
         if error is not ErrorCode.NONE:
             _propagate(host, group, error)
-            prepare(host, group, f"the assignment could not be stored: {error.name}")
+            prepare_rebalance(host, group, f"the assignment could not be stored: {error.name}")
             return
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         _propagate(host, group, ErrorCode.NONE)
-        group.move_to(GroupState.STABLE, host.scheduler.now_ms())
+        group.move_to(ClassicGroupState.STABLE, host.scheduler.now_ms())
 
     host.write([record], stored)
 
 
-def assignment_of(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+def sync_response(group: ClassicGroup, member: ClassicGroupMember) -> SyncGroupResponse:
     """The answer to a SyncGroup."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type,
@@ -178,18 +185,18 @@ def assignment_of(group: ClassicGroup, member: Member) -> SyncGroupResponse:
     )
 
 
-def synced(group: ClassicGroup, member_id: str) -> None:
+def on_synced(group: ClassicGroup, member_id: str) -> None:
     """A member has sent its SyncGroup; once all have, none is overdue any more."""
     group.pending_syncs.discard(member_id)
     if not group.pending_syncs:
         _cancel(group.sync_timer)
 
 
-def _propagate(host: Host, group: ClassicGroup, error: ErrorCode) -> None:
+def _propagate(host: RebalanceContext, group: ClassicGroup, error: ErrorCode) -> None:
     """Answer every parked SyncGroup; from here on the members heartbeat."""
     for member in list(group.members.values()):
         response = (
-            assignment_of(group, member)
+            sync_response(group, member)
             if error is ErrorCode.NONE
             else SyncGroupResponse(error_code=error)
         )
@@ -197,7 +204,7 @@ def _propagate(host: Host, group: ClassicGroup, error: ErrorCode) -> None:
             expect_heartbeat(host, group, member)
 
 
-def _expire_syncs(host: Host, group: ClassicGroup) -> None:
+def _expire_syncs(host: RebalanceContext, group: ClassicGroup) -> None:
     """The time for SyncGroup is over: who has not sent one is dropped.
 
     The timer stops when all have, and when the next rebalance begins.
@@ -205,53 +212,60 @@ def _expire_syncs(host: Host, group: ClassicGroup) -> None:
     late = sorted(group.pending_syncs)
     for member_id in late:
         group.remove(member_id)
-    prepare(host, group, f"removing {', '.join(late)}: no SyncGroup in time")
+    prepare_rebalance(host, group, f"removing {', '.join(late)}: no SyncGroup in time")
 
 
 # -- sessions ------------------------------------------------------------------------------------
 
 
 def expect_heartbeat(
-    host: Host, group: ClassicGroup, member: Member, within_ms: int | None = None
+    host: RebalanceContext,
+    group: ClassicGroup,
+    member: ClassicGroupMember,
+    within_ms: int | None = None,
 ) -> None:
     """Drop a member unless it is heard of within its session timeout, or within another time."""
     timeout_ms = member.session_timeout_ms if within_ms is None else within_ms
-    member.session = _moved(
+    member.session = _reset_timer(
         member.session, host, timeout_ms, lambda: _expire_session(host, group, member)
     )
 
 
-def expect_join(host: Host, group: ClassicGroup, member_id: str, within_ms: int) -> None:
+def expect_join(
+    host: RebalanceContext, group: ClassicGroup, member_id: str, within_ms: int
+) -> None:
     """Forget an id that was given out unless it joins in time (KIP-394)."""
 
     def expire() -> None:
         group.forget_pending(member_id)
-        if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
-            complete(host, group)
+        if group.state is ClassicGroupState.PREPARING_REBALANCE and group.all_joined:
+            complete_join(host, group)
 
     group.pending_joins[member_id] = host.scheduler.at(host.scheduler.now_ms() + within_ms, expire)
 
 
-def _expire_session(host: Host, group: ClassicGroup, member: Member) -> None:
+def _expire_session(
+    host: RebalanceContext, group: ClassicGroup, member: ClassicGroupMember
+) -> None:
     if group.members.get(member.member_id) is member and not member.may_be_silent:
         remove_member(host, group, member.member_id, f"{member.member_id} was silent too long")
 
 
-def remove_member(host: Host, group: ClassicGroup, member_id: str, reason: str) -> None:
+def remove_member(host: RebalanceContext, group: ClassicGroup, member_id: str, reason: str) -> None:
     """Drop a member, and rebalance without it."""
     group.remove(member_id)
-    if group.state in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
-        prepare(host, group, reason)
-    elif group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
-        complete(host, group)
+    if group.state in {ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE}:
+        prepare_rebalance(host, group, reason)
+    elif group.state is ClassicGroupState.PREPARING_REBALANCE and group.all_joined:
+        complete_join(host, group)
 
 
 # -- the end -------------------------------------------------------------------------------------
 
 
-def dissolve(group: ClassicGroup, now_ms: int) -> None:
+def unload(group: ClassicGroup, now_ms: int) -> None:
     """This broker does not coordinate the group any more: answer what is parked."""
-    group.move_to(GroupState.DEAD, now_ms)
+    group.move_to(ClassicGroupState.DEAD, now_ms)
     _cancel(group.join_timer)
     _cancel(group.sync_timer)
     for member_id in list(group.pending_joins):
@@ -269,12 +283,14 @@ def dissolve(group: ClassicGroup, now_ms: int) -> None:
 
 
 def _complete_after(
-    host: Host, group: ClassicGroup, delay_ms: int, callback: Callable[[], None]
+    host: RebalanceContext, group: ClassicGroup, delay_ms: int, callback: Callable[[], None]
 ) -> None:
-    group.join_timer = _moved(group.join_timer, host, delay_ms, callback)
+    group.join_timer = _reset_timer(group.join_timer, host, delay_ms, callback)
 
 
-def _moved(timer: Timer | None, host: Host, delay_ms: int, callback: Callable[[], None]) -> Timer:
+def _reset_timer(
+    timer: Timer | None, host: RebalanceContext, delay_ms: int, callback: Callable[[], None]
+) -> Timer:
     """The timer, set anew: one of each kind runs for a group or a member."""
     deadline_ms = host.scheduler.now_ms() + max(delay_ms, 0)
     if timer is None or timer.deadline_ms is None:

@@ -9,20 +9,22 @@ key    record               value versions    written here
 
 A null value deletes. Versions up to 3 are plain, 4 is compact with tagged fields (KIP-915). Keys
 of other types belong to groups of other kinds and are skipped.
+
+What a partition of ``__consumer_offsets`` remembers, as far as its records have been applied.
 """
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from fencepost.broker.groups.wire import Malformed, Reader, Writer
+from fencepost.broker.coordinator.record_fields import FieldReader, FieldWriter, MalformedRecord
 
 __all__ = [
     "CommittedOffset",
     "CoordinatorRecord",
     "GroupRecord",
-    "Malformed",
+    "MalformedRecord",
     "OffsetRecord",
     "StoredGroup",
     "StoredMember",
@@ -107,7 +109,7 @@ def encode(record: CoordinatorRecord, offset_version: int = 3) -> tuple[bytes, b
     :param offset_version: Of committed offsets: 3, or 4 with the topic's id.
     :raises Malformed: When a name is too long for its field.
     """
-    key = Writer(flexible=False)
+    key = FieldWriter(flexible=False)
     if isinstance(record, GroupRecord):
         key.int16(2)
         key.string(record.group_id)
@@ -127,12 +129,12 @@ def decode(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
     :raises Malformed: When the bytes are cut short, or the value is of a version not known here.
     """
     try:
-        return _decode(Reader(key), value)
+        return _decode(FieldReader(key), value)
     except (struct.error, UnicodeDecodeError) as error:
-        raise Malformed(str(error)) from error
+        raise MalformedRecord(str(error)) from error
 
 
-def _decode(key: Reader, value: bytes | None) -> CoordinatorRecord | None:
+def _decode(key: FieldReader, value: bytes | None) -> CoordinatorRecord | None:
     version = key.int16()
     if version in {0, 1}:
         group_id, topic, partition = key.string(), key.string(), key.int32()
@@ -149,7 +151,7 @@ def _encode_offset(value: CommittedOffset, version: int) -> bytes:
         version = _EXPIRING_OFFSET_VERSION
     elif len(value.metadata.encode()) > _LONGEST_PLAIN_STRING:
         version = _FIRST_FLEXIBLE
-    out = Writer(flexible=version >= _FIRST_FLEXIBLE)
+    out = FieldWriter(flexible=version >= _FIRST_FLEXIBLE)
     out.int16(version)
     out.int64(value.offset)
     if version >= 3:
@@ -184,7 +186,7 @@ def _decode_offset(data: bytes) -> CommittedOffset:
 
 
 def _encode_group(value: StoredGroup) -> bytes:
-    out = Writer(flexible=False)
+    out = FieldWriter(flexible=False)
     out.int16(GROUP_VALUE_VERSION)
     out.string(value.protocol_type)
     out.int32(value.generation)
@@ -217,7 +219,7 @@ def _decode_group(data: bytes) -> StoredGroup:
     )
 
 
-def _decode_member(body: Reader, version: int) -> StoredMember:
+def _decode_member(body: FieldReader, version: int) -> StoredMember:
     member_id = body.string()
     group_instance_id = body.nullable_string() if version >= 3 else None
     client_id, client_host = body.string(), body.string()
@@ -239,8 +241,55 @@ def _decode_member(body: Reader, version: int) -> StoredMember:
     return member
 
 
-def _value_reader(data: bytes) -> Reader:
-    version = Reader(data).int16()
+def _value_reader(data: bytes) -> FieldReader:
+    version = FieldReader(data).int16()
     if not 0 <= version <= _FIRST_FLEXIBLE:
-        raise Malformed(f"a value of version {version}")
-    return Reader(data, flexible=version >= _FIRST_FLEXIBLE)
+        raise MalformedRecord(f"a value of version {version}")
+    return FieldReader(data, flexible=version >= _FIRST_FLEXIBLE)
+
+
+GroupOffsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
+"""Committed offsets by topic and partition."""
+
+SIMPLE_GROUP: Final = StoredGroup()
+"""A group that exists by its committed offsets alone."""
+
+
+@dataclass(slots=True)
+class ReplayedState:
+    """Groups and offsets. ``apply`` is the only thing that changes them.
+
+    A shard keeps two: one up to the log's end, from which it decides, and one up to the high
+    watermark, which is what others may see.
+    """
+
+    groups: dict[str, StoredGroup] = field(default_factory=dict)
+    offsets: dict[str, GroupOffsets] = field(default_factory=dict)
+    """By group; no group or topic here is without offsets."""
+
+    def apply(self, record: CoordinatorRecord) -> None:
+        """Take a record over, in the order of the log."""
+        match record:
+            case GroupRecord(value=None):
+                self.groups.pop(record.group_id, None)
+            case GroupRecord(value=StoredGroup() as group):
+                self.groups[record.group_id] = group
+            case OffsetRecord(value=None):
+                self._forget_offset(record)
+            case OffsetRecord(value=CommittedOffset() as committed):
+                self.groups.setdefault(record.group_id, SIMPLE_GROUP)
+                topics = self.offsets.setdefault(record.group_id, {})
+                topics.setdefault(record.topic, {})[record.partition] = committed
+
+    def offset(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+        """What a group has committed for a partition, None where nothing."""
+        return self.offsets.get(group_id, {}).get(topic, {}).get(partition)
+
+    def _forget_offset(self, record: OffsetRecord) -> None:
+        topics = self.offsets.get(record.group_id, {})
+        partitions = topics.get(record.topic, {})
+        partitions.pop(record.partition, None)
+        if not partitions:
+            topics.pop(record.topic, None)
+        if not topics:
+            self.offsets.pop(record.group_id, None)

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import cast
 
-from fencepost.broker.context import Handler
+from fencepost.broker.core.context import Handler
 from fencepost.protocol.apis import Api
 
 _HANDLERS: dict[int, Handler] = {}

@@ -7,9 +7,9 @@ stands in the request twice is refused in both places (Apache Kafka 4.3.1 never 
 Versions: 1 is 0, 2 is 1 in the compact encoding.
 """
 
-from fencepost.broker.configs.alter import Operation
-from fencepost.broker.configs.change import Alteration, Changes
-from fencepost.broker.context import Context
+from fencepost.broker.configs.operations import AlterConfigOp
+from fencepost.broker.controller.config_changes import Alteration, ConfigChanges
+from fencepost.broker.core.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -20,7 +20,7 @@ from fencepost.protocol.messages.alter_configs import (
 
 
 def handle(ctx: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    changes = Changes(
+    changes = ConfigChanges(
         registry=ctx.broker.controller,
         broker_id=ctx.broker.broker_id,
         layers=ctx.broker.configs.layers,
@@ -50,7 +50,7 @@ def _alteration(resource: AlterConfigsResource) -> Alteration:
     return Alteration(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
-        operations=[Operation(name=c.name, value=c.value) for c in resource.configs],
+        operations=[AlterConfigOp(name=c.name, value=c.value) for c in resource.configs],
     )
 
 

@@ -1,9 +1,9 @@
 """AlterPartitionReassignments (45), versions 0-1: give partitions other replicas (KIP-455).
 
 A partition gets the replicas that it is to have, keeps those that it has, and is rid of the latter
-as soon as the former are in sync (``fencepost.broker.reassignment``): at once where nobody has to
-catch up. The answer says that it has begun; ListPartitionReassignments, whether it is over. Null
-replicas take back what is in progress.
+as soon as the former are in sync (``fencepost.broker.controller.reassignment``): at once where
+nobody has to catch up. The answer says that it has begun; ListPartitionReassignments, whether it is
+over. Null replicas take back what is in progress.
 
 Each partition is answered by itself: INVALID_REPLICA_ASSIGNMENT where the target is empty, names a
 broker twice or one that is not registered, or where only an unclean leader could take it back;
@@ -13,8 +13,8 @@ that are offline can be named: the reassignment waits for them.
 Versions: v1 can forbid that the number of replicas changes, and says whether it did (KIP-860).
 """
 
-from fencepost.broker.context import Context
-from fencepost.broker.partition_changes import PartitionAdmin, Problem, Reassignment
+from fencepost.broker.controller.partition_admin import PartitionAdmin, PartitionError, Reassignment
+from fencepost.broker.core.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -76,7 +76,7 @@ def refuse(
     )
 
 
-def _response(index: int, problem: Problem | None) -> ReassignablePartitionResponse:
+def _response(index: int, problem: PartitionError | None) -> ReassignablePartitionResponse:
     return ReassignablePartitionResponse(
         partition_index=index,
         error_code=ErrorCode.NONE if problem is None else problem.code,

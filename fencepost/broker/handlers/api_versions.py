@@ -15,9 +15,9 @@ and features in the answer; v4 features may start at version 0.
 import re
 from typing import Final
 
-from fencepost.broker.broker import Broker
-from fencepost.broker.context import Context
-from fencepost.broker.features import SUPPORTED
+from fencepost.broker.core.context import Context
+from fencepost.broker.metadata.features import SUPPORTED
+from fencepost.broker.node.broker import Broker
 from fencepost.protocol.apis import APIS, BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import (

@@ -12,9 +12,9 @@ Missing: quotas.
 
 from collections import Counter
 
-from fencepost.broker.context import Context
-from fencepost.broker.image import TopicImage
-from fencepost.broker.refusals import ControllerError
+from fencepost.broker.core.context import Context
+from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.metadata.image import TopicImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_partitions import (
     CreatePartitionsRequest,

@@ -5,11 +5,11 @@ NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND. A group that is named twice is deleted and 
 Versions: 1 and 2 are 0, 2 in the compact encoding.
 """
 
-from fencepost.broker.context import Context
+from fencepost.broker.core.context import Context
+from fencepost.broker.core.outcomes import gather_responses, map_response
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
-from fencepost.broker.groups.answers import gathered, mapped
-from fencepost.broker.groups.shard import Shard
-from fencepost.broker.waits import Wait
+from fencepost.broker.groups.group_coordinator import GroupCoordinatorShard
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -23,7 +23,7 @@ def handle(
 ) -> DeleteGroupsResponse | Wait[DeleteGroupsResponse]:
     names = tuple(dict.fromkeys(request.groups_names))
     refused: dict[str, ErrorCode] = {}
-    by_shard: dict[Shard, list[str]] = {}
+    by_shard: dict[GroupCoordinatorShard, list[str]] = {}
     for name in names:
         shard = ctx.broker.coordinator.shard_for(name)
         if isinstance(shard, ErrorCode):
@@ -40,7 +40,7 @@ def handle(
             )
         )
 
-    return gathered(parts, respond)
+    return gather_responses(parts, respond)
 
 
 def refuse(request: DeleteGroupsRequest, error_code: int) -> DeleteGroupsResponse:
@@ -52,8 +52,10 @@ def refuse(request: DeleteGroupsRequest, error_code: int) -> DeleteGroupsRespons
     )
 
 
-def _delete(shard: Shard, names: list[str]) -> dict[str, ErrorCode] | Wait[dict[str, ErrorCode]]:
-    return mapped(
+def _delete(
+    shard: GroupCoordinatorShard, names: list[str]
+) -> dict[str, ErrorCode] | Wait[dict[str, ErrorCode]]:
+    return map_response(
         requests.delete_groups(shard, names),
         lambda codes: dict(zip(names, codes, strict=True)),
     )

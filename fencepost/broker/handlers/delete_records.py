@@ -13,10 +13,10 @@ Versions: v1 is throttled after the answer; v2 compact types.
 from dataclasses import dataclass
 from typing import Final
 
-from fencepost.broker.context import Answer, Context
-from fencepost.broker.ladder import find_leader
-from fencepost.broker.replica import Replica
-from fencepost.broker.waits import Wait
+from fencepost.broker.core.context import Answer, Context
+from fencepost.broker.core.waits import Wait
+from fencepost.broker.replication.partition_checks import find_leader
+from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker.context import Context
-from fencepost.broker.image import ClusterImage, TopicImage
+from fencepost.broker.core.context import Context
+from fencepost.broker.metadata.image import ClusterImage, TopicImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.delete_topics import (
     DeletableTopicResult,

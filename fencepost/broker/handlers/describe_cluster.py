@@ -7,8 +7,8 @@ UNSUPPORTED_ENDPOINT_TYPE; v2 fenced brokers on request (KIP-1073).
 
 from typing import Final
 
-from fencepost.broker import authorized
-from fencepost.broker.context import Context
+from fencepost.broker.core.context import Context
+from fencepost.broker.security import authorizer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -50,7 +50,7 @@ def handle(ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResp
             if request.include_fenced_brokers or not b.fenced
         ),
         cluster_authorized_operations=(
-            authorized.CLUSTER if wants_operations else authorized.NOT_ASKED
+            authorizer.CLUSTER if wants_operations else authorizer.NOT_REQUESTED
         ),
     )
 

@@ -13,11 +13,11 @@ A kind of resource that nobody knows refuses the whole request, as at a real bro
 from collections.abc import Collection
 from dataclasses import replace
 
-from fencepost.broker.configs import describe
-from fencepost.broker.configs.change import ResourceType, parse_node_id
-from fencepost.broker.configs.definitions import ConfigError
-from fencepost.broker.context import Context
-from fencepost.broker.topic_plans import topic_name_problem
+from fencepost.broker.configs import config_entries
+from fencepost.broker.configs.config_def import ConfigError
+from fencepost.broker.controller.config_changes import ResourceType, parse_node_id
+from fencepost.broker.controller.topic_changes import topic_name_problem
+from fencepost.broker.core.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -90,7 +90,9 @@ def _as_asked(
     )
 
 
-def _entries(ctx: Context, resource: DescribeConfigsResource) -> describe.Entries | ConfigError:
+def _entries(
+    ctx: Context, resource: DescribeConfigsResource
+) -> config_entries.Entries | ConfigError:
     name, keys = resource.resource_name, resource.configuration_keys or None
     match resource.resource_type:
         case ResourceType.TOPIC:
@@ -102,14 +104,16 @@ def _entries(ctx: Context, resource: DescribeConfigsResource) -> describe.Entrie
         case ResourceType.CLIENT_METRICS:
             if not name:
                 return _invalid_request("Client metrics subscription name must not be empty")
-            return describe.client_metrics_entries(keys)
+            return config_entries.client_metrics_entries(keys)
         case _:
             if not name:
                 return _invalid_request("Group name must not be empty")
-            return describe.group_entries(ctx.broker.configs.layers, keys)
+            return config_entries.group_entries(ctx.broker.configs.layers, keys)
 
 
-def _topic(ctx: Context, name: str, keys: Collection[str] | None) -> describe.Entries | ConfigError:
+def _topic(
+    ctx: Context, name: str, keys: Collection[str] | None
+) -> config_entries.Entries | ConfigError:
     problem = topic_name_problem(name)
     if problem is not None:
         return ConfigError(
@@ -118,24 +122,26 @@ def _topic(ctx: Context, name: str, keys: Collection[str] | None) -> describe.En
     view = ctx.broker.view
     if name not in view.topics:
         return ConfigError(code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message="")
-    return describe.topic_entries(ctx.broker.configs.layers, view.configs_of(name), keys)
+    return config_entries.topic_entries(ctx.broker.configs.layers, view.configs_of(name), keys)
 
 
 def _broker(
     ctx: Context, name: str, keys: Collection[str] | None
-) -> describe.Entries | ConfigError:
+) -> config_entries.Entries | ConfigError:
     layers = ctx.broker.configs.layers
     if not name:
-        return describe.cluster_default_entries(layers, keys)
-    return _not_this_broker(ctx, name, " or empty string,") or describe.broker_entries(layers, keys)
+        return config_entries.cluster_default_entries(layers, keys)
+    return _not_this_broker(ctx, name, " or empty string,") or config_entries.broker_entries(
+        layers, keys
+    )
 
 
 def _loggers(
     ctx: Context, name: str, keys: Collection[str] | None
-) -> describe.Entries | ConfigError:
+) -> config_entries.Entries | ConfigError:
     if not name:
         return _invalid_request("Broker id must not be empty")
-    return _not_this_broker(ctx, name, "") or describe.logger_entries(keys)
+    return _not_this_broker(ctx, name, "") or config_entries.logger_entries(keys)
 
 
 def _not_this_broker(ctx: Context, name: str, otherwise: str) -> ConfigError | None:

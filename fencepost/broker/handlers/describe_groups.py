@@ -9,9 +9,9 @@ does not exist is GROUP_ID_NOT_FOUND with a message, before it was no error (KIP
 from dataclasses import replace
 from typing import Final
 
-from fencepost.broker import authorized
-from fencepost.broker.context import Context
+from fencepost.broker.core.context import Context
 from fencepost.broker.groups import requests
+from fencepost.broker.security import authorizer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -27,7 +27,7 @@ def handle(ctx: Context, request: DescribeGroupsRequest) -> DescribeGroupsRespon
     asked = request.include_authorized_operations
     return DescribeGroupsResponse(
         groups=tuple(
-            replace(group, authorized_operations=authorized.GROUP)
+            replace(group, authorized_operations=authorizer.GROUP)
             if asked and group.error_code == ErrorCode.NONE
             else group
             for group in groups

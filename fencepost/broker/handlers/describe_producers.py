@@ -8,9 +8,9 @@ Missing: transactions, so no coordinator epoch (-1) and no start of a transactio
 
 from typing import Final
 
-from fencepost.broker.context import Context
-from fencepost.broker.ladder import find_leader
-from fencepost.broker.topic_plans import topic_name_problem
+from fencepost.broker.controller.topic_changes import topic_name_problem
+from fencepost.broker.core.context import Context
+from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -19,7 +19,7 @@ from fencepost.protocol.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
-from fencepost.storage.producers import ProducerView
+from fencepost.storage.log.producer_state import ProducerStateEntry
 
 NO_TRANSACTION: Final = -1
 _UNKNOWN: Final = "This server does not host this topic-partition."
@@ -72,7 +72,7 @@ def _error(index: int, code: int, message: str | None) -> PartitionResponse:
     return PartitionResponse(partition_index=index, error_code=code, error_message=message)
 
 
-def _producer(view: ProducerView) -> ProducerState:
+def _producer(view: ProducerStateEntry) -> ProducerState:
     first = view.txn_first_offset
     return ProducerState(
         producer_id=view.producer_id,

@@ -12,12 +12,16 @@ leader replicas are an empty list where there are none: clients cannot do with n
 
 from dataclasses import dataclass, field
 
-from fencepost.broker import authorized
-from fencepost.broker.broker import Broker
-from fencepost.broker.context import Context
-from fencepost.broker.image import TopicImage
-from fencepost.broker.topic_plans import topic_name_problem
-from fencepost.broker.topics import offline_replicas, online_brokers, shown_epoch
+from fencepost.broker.controller.topic_changes import topic_name_problem
+from fencepost.broker.core.context import Context
+from fencepost.broker.metadata.image import TopicImage
+from fencepost.broker.metadata.topic_lookup import (
+    client_leader_epoch,
+    offline_replicas,
+    online_brokers,
+)
+from fencepost.broker.node.broker import Broker
+from fencepost.broker.security import authorizer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -96,7 +100,7 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
             ErrorCode.INVALID_TOPIC_EXCEPTION if illegal else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         ),
         name=name,
-        topic_authorized_operations=authorized.TOPIC,
+        topic_authorized_operations=authorizer.TOPIC,
     )
 
 
@@ -108,7 +112,7 @@ def _topic(
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=partitions,
-        topic_authorized_operations=authorized.TOPIC,
+        topic_authorized_operations=authorizer.TOPIC,
     )
 
 
@@ -119,7 +123,7 @@ def _partition(
     return DescribeTopicPartitionsResponsePartition(
         partition_index=index,
         leader_id=partition.leader,
-        leader_epoch=shown_epoch(broker.configs, topic.name, partition.leader_epoch),
+        leader_epoch=client_leader_epoch(broker.configs, topic.name, partition.leader_epoch),
         replica_nodes=partition.replicas,
         isr_nodes=partition.isr,
         eligible_leader_replicas=partition.elr,

@@ -16,10 +16,10 @@ answer; v2 compact types.
 from collections.abc import Iterator
 from typing import Final
 
-from fencepost.broker.context import Context
-from fencepost.broker.elections import Election
-from fencepost.broker.image import ClusterImage
-from fencepost.broker.partition_changes import PartitionAdmin, Problem
+from fencepost.broker.controller.elections import ElectionType
+from fencepost.broker.controller.partition_admin import PartitionAdmin, PartitionError
+from fencepost.broker.core.context import Context
+from fencepost.broker.metadata.image import ClusterImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -29,7 +29,7 @@ from fencepost.protocol.messages.elect_leaders import (
     TopicPartitions,
 )
 
-_ELECTIONS: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}
+_ELECTIONS: Final = {0: ElectionType.PREFERRED, 1: ElectionType.UNCLEAN}
 
 
 def handle(ctx: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -72,7 +72,7 @@ def _everything(image: ClusterImage) -> tuple[TopicPartitions, ...]:
 
 
 def _results(
-    topic: TopicPartitions, problems: Iterator[Problem | None]
+    topic: TopicPartitions, problems: Iterator[PartitionError | None]
 ) -> Iterator[PartitionResult]:
     for index, problem in zip(topic.partitions, problems, strict=False):
         yield PartitionResult(

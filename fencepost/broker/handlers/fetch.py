@@ -31,16 +31,20 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker.context import Answer, Context
-from fencepost.broker.fetchers import FIRST_FROM_FOLLOWERS, Fetcher, fetcher_of
-from fencepost.broker.ladder import find_replica
-from fencepost.broker.read_replicas import preferred_read_replica
-from fencepost.broker.replica import Replica
-from fencepost.broker.sessions import CachedPartition, FetchPlan, Key, order_behind
-from fencepost.broker.tiering.fetching import TieredPart
-from fencepost.broker.topics import resolve_name, shown_epoch
-from fencepost.broker.waits import Wait, WatchList
-from fencepost.protocol.buffers import Buffer
+from fencepost.broker.core.context import Answer, Context
+from fencepost.broker.core.waits import Wait, WatchList
+from fencepost.broker.fetch.fetch_sessions import CachedPartition, FetchPlan, Key, move_to_end
+from fencepost.broker.fetch.fetch_source import (
+    FIRST_FROM_FOLLOWERS,
+    FetchSource,
+    RemoteFetch,
+    fetch_source_of,
+)
+from fencepost.broker.fetch.replica_selector import preferred_read_replica
+from fencepost.broker.metadata.topic_lookup import client_leader_epoch, resolve_name
+from fencepost.broker.replication.partition_checks import find_replica
+from fencepost.broker.replication.replica import Replica
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import (
     EpochEndOffset,
@@ -52,8 +56,8 @@ from fencepost.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from fencepost.storage.files.failures import StorageFailure
-from fencepost.storage.log import OffsetMovedToTier, OffsetOutOfRange
+from fencepost.storage.files.file_system import StorageFailure
+from fencepost.storage.log.interface import OffsetMovedToTier, OffsetOutOfRange
 
 READ_COMMITTED: Final = 1
 _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -92,7 +96,7 @@ def _answer(
     plan = ctx.broker.sessions.plan(request, ctx.version, ctx.now_ms)
     if plan.error:
         return FetchResponse(error_code=plan.error)
-    reading = start(ctx, request, plan, fetcher_of(request, ctx.version))
+    reading = start(ctx, request, plan, fetch_source_of(request, ctx.version))
     reading.read()
     if reading.tiered:
         return _wait_for_tier(ctx, reading)
@@ -157,7 +161,7 @@ class _Reading:
     ctx: Context
     request: FetchRequest
     plan: FetchPlan
-    fetcher: Fetcher
+    fetcher: FetchSource
     size: int = 0
     """Bytes of the records that were read."""
     promised: int = 0
@@ -165,7 +169,7 @@ class _Reading:
     final: bool = False
     """Whether an answer is one that must not wait for the others."""
     answers: dict[Key, PartitionData] = field(default_factory=dict)
-    tiered: dict[Key, TieredPart] = field(default_factory=dict)
+    tiered: dict[Key, RemoteFetch] = field(default_factory=dict)
     """What is to be read from the tier; until it is, there are no records in the answer."""
     watched: list[WatchList] = field(default_factory=list)
 
@@ -221,7 +225,7 @@ class _Reading:
                 leaders.add(answer.current_leader.leader_id)
             topics.setdefault(key[:2], []).append(answer)
         if self.plan.session_id:
-            order_behind(self.plan.partitions, sent)
+            move_to_end(self.plan.partitions, sent)
         return FetchResponse(
             session_id=self.plan.session_id,
             responses=tuple(
@@ -259,7 +263,7 @@ class _Reading:
         known = self.ctx.broker.view.partition(topic, index)
         if code not in _HINTED or self.ctx.version < 16 or known is None:
             return _error(index, code)
-        epoch = shown_epoch(self.ctx.broker.configs, topic, known.leader_epoch)
+        epoch = client_leader_epoch(self.ctx.broker.configs, topic, known.leader_epoch)
         leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=epoch)
         return _error(index, code, leader=leader)
 
@@ -330,7 +334,7 @@ class _Reading:
         except OffsetMovedToTier:
             if self.fetcher.reads_to_log_end:
                 return _moved(index, replica)
-            self.tiered[key] = TieredPart(replica, offset, max_bytes, bound, is_first)
+            self.tiered[key] = RemoteFetch(replica, offset, max_bytes, bound, is_first)
             return ()
         except OffsetOutOfRange:
             return _error(index, ErrorCode.OFFSET_OUT_OF_RANGE)

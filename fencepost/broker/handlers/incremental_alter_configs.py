@@ -8,9 +8,9 @@ config that acts here, so they take only what holds anyway.
 Versions: 1 is 0 in the compact encoding.
 """
 
-from fencepost.broker.configs.alter import Operation
-from fencepost.broker.configs.change import Alteration, Changes
-from fencepost.broker.context import Context
+from fencepost.broker.configs.operations import AlterConfigOp
+from fencepost.broker.controller.config_changes import Alteration, ConfigChanges
+from fencepost.broker.core.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -23,7 +23,7 @@ from fencepost.protocol.messages.incremental_alter_configs import (
 def handle(
     ctx: Context, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    changes = Changes(
+    changes = ConfigChanges(
         registry=ctx.broker.controller,
         broker_id=ctx.broker.broker_id,
         layers=ctx.broker.configs.layers,
@@ -56,7 +56,7 @@ def _alteration(resource: AlterConfigsResource) -> Alteration:
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         operations=[
-            Operation(name=c.name, op_type=c.config_operation, value=c.value)
+            AlterConfigOp(name=c.name, op_type=c.config_operation, value=c.value)
             for c in resource.configs
         ],
     )

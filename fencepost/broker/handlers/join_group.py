@@ -2,7 +2,7 @@
 
 The answer waits until everybody has joined, or had the time to. Who stays away for good is dropped
 after its session timeout, as is a member whose client has disconnected meanwhile. See
-``fencepost.broker.groups.state`` for the whole of it.
+``fencepost.broker.groups.classic_group_state`` for the whole of it.
 
 Versions: 1 a rebalance timeout of its own (before: the session timeout); 4 a new member is told its
 id first, MEMBER_ID_REQUIRED (KIP-394); 5 static members (KIP-345); 7 protocol type in the answer,
@@ -13,11 +13,11 @@ comes back may be told to skip the assignment (KIP-814).
 from dataclasses import replace
 from typing import Final
 
-from fencepost.broker.context import Context
+from fencepost.broker.core.context import Context
+from fencepost.broker.core.outcomes import map_response
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
-from fencepost.broker.groups.answers import mapped
-from fencepost.broker.groups.joins import Join, refusal
-from fencepost.broker.waits import Wait
+from fencepost.broker.groups.classic_membership import JoinAttempt, join_error
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -28,7 +28,7 @@ _FIRST_WITH_SKIPPED_ASSIGNMENT: Final = 9
 
 
 def handle(ctx: Context, request: JoinGroupRequest) -> JoinGroupResponse | Wait[JoinGroupResponse]:
-    return mapped(_join(ctx, request), lambda response: _as_of(ctx.version, response))
+    return map_response(_join(ctx, request), lambda response: _as_of(ctx.version, response))
 
 
 def refuse(_request: JoinGroupRequest, error_code: int) -> JoinGroupResponse:
@@ -39,17 +39,17 @@ def _join(ctx: Context, request: JoinGroupRequest) -> JoinGroupResponse | Wait[J
     config = ctx.broker.coordinator.config
     timeout_ms = request.session_timeout_ms
     if not request.group_id:
-        return refusal(ErrorCode.INVALID_GROUP_ID, request.member_id)
+        return join_error(ErrorCode.INVALID_GROUP_ID, request.member_id)
     if not config.min_session_timeout_ms <= timeout_ms <= config.max_session_timeout_ms:
-        return refusal(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+        return join_error(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
     shard = ctx.broker.coordinator.shard_for(request.group_id)
     if isinstance(shard, ErrorCode):
-        return refusal(shard)
+        return join_error(shard)
     has_own = ctx.version >= _FIRST_WITH_REBALANCE_TIMEOUT
     answer: Wait[JoinGroupResponse] = Wait()
     requests.join(
         shard,
-        Join(
+        JoinAttempt(
             request=request,
             rebalance_timeout_ms=request.rebalance_timeout_ms if has_own else timeout_ms,
             client_id=ctx.client_id or "",

@@ -8,10 +8,10 @@ Versions: 3 many members, each with an error of its own, and static ones (KIP-34
 
 from typing import Final
 
-from fencepost.broker.context import Context
+from fencepost.broker.core.context import Context
+from fencepost.broker.core.outcomes import map_response
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
-from fencepost.broker.groups.answers import mapped
-from fencepost.broker.waits import Wait
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -33,7 +33,7 @@ def handle(
     if ctx.version >= _FIRST_WITH_MANY_MEMBERS:
         return requests.leave(shard, request.group_id, request.members)
     alone = (MemberIdentity(member_id=request.member_id),)
-    return mapped(requests.leave(shard, request.group_id, alone), _of_one)
+    return map_response(requests.leave(shard, request.group_id, alone), _of_one)
 
 
 def _of_one(left: LeaveGroupResponse) -> LeaveGroupResponse:

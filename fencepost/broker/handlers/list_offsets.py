@@ -29,12 +29,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from fencepost.broker.configs.own import ListOffsetsGate
-from fencepost.broker.context import Answer, Context
-from fencepost.broker.gate import gate_of, refusal
-from fencepost.broker.ladder import NO_EPOCH, find_leader, find_replica
-from fencepost.broker.replica import Replica
-from fencepost.broker.waits import Wait
+from fencepost.broker.configs.fencepost_configs import ListOffsetsGate
+from fencepost.broker.core.context import Answer, Context
+from fencepost.broker.core.waits import Wait
+from fencepost.broker.fetch.list_offsets_gate import effective_gate, gate_error
+from fencepost.broker.replication.partition_checks import NO_EPOCH, find_leader, find_replica
+from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -43,7 +43,7 @@ from fencepost.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from fencepost.storage.log import TimestampAndOffset
+from fencepost.storage.log.interface import TimestampAndOffset
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -91,7 +91,7 @@ class _Lookup:
         """What was found; all are -1 where nothing was."""
         index = self.replica.index
         if self.gate is ListOffsetsGate.KAFKA and offset < 0 and _is_by_time(self.target):
-            return _error(index, refusal(self.ctx.version))
+            return _error(index, gate_error(self.ctx.version))
         has_epochs = self.replica.log.config.keeps_leader_epochs
         return ListOffsetsPartitionResponse(
             partition_index=index,
@@ -205,9 +205,9 @@ def _look_up(
     if isinstance(replica, ErrorCode):
         return _error(index, replica)
     is_client = request.replica_id == CONSUMER
-    gate = gate_of(ctx.broker, replica) if is_client else ListOffsetsGate.OFF
+    gate = effective_gate(ctx.broker, replica) if is_client else ListOffsetsGate.OFF
     if gate is ListOffsetsGate.KIP or (gate is ListOffsetsGate.KAFKA and target == LATEST):
-        return _error(index, refusal(ctx.version))
+        return _error(index, gate_error(ctx.version))
     lookup = _Lookup(
         ctx=ctx, replica=replica, target=target, bound=_bound(replica, request), gate=gate
     )

@@ -7,9 +7,9 @@ view.
 
 from collections.abc import Iterable, Iterator
 
-from fencepost.broker.context import Context
-from fencepost.broker.image import ClusterImage
-from fencepost.broker.reassignment import is_in_progress
+from fencepost.broker.controller.reassignment import is_in_progress
+from fencepost.broker.core.context import Context
+from fencepost.broker.metadata.image import ClusterImage
 from fencepost.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,

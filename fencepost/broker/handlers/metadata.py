@@ -18,14 +18,14 @@ from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker import authorized
-from fencepost.broker.auto_topics import auto_create
-from fencepost.broker.context import Context
-from fencepost.broker.image import TopicImage
-from fencepost.broker.ladder import NO_EPOCH
-from fencepost.broker.refusals import ControllerError
-from fencepost.broker.topic_plans import topic_name_problem
-from fencepost.broker.topics import offline_replicas, online_brokers
+from fencepost.broker.controller.auto_topic_creation import auto_create_topic
+from fencepost.broker.controller.topic_changes import topic_name_problem
+from fencepost.broker.core.context import Context
+from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.metadata.image import TopicImage
+from fencepost.broker.metadata.topic_lookup import offline_replicas, online_brokers
+from fencepost.broker.replication.partition_checks import NO_EPOCH
+from fencepost.broker.security import authorizer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.metadata import (
     MetadataRequest,
@@ -81,9 +81,9 @@ def _response(
         controller_id=view.controller_id,
         topics=topics,
         cluster_authorized_operations=(
-            authorized.CLUSTER
+            authorizer.CLUSTER
             if request.include_cluster_authorized_operations
-            else authorized.NOT_ASKED
+            else authorizer.NOT_REQUESTED
         ),
     )
 
@@ -110,7 +110,7 @@ def _answer(
 
 def _create(ctx: Context, request: MetadataRequest, name: str) -> MetadataResponseTopic:
     try:
-        auto_create(ctx.broker, name)
+        auto_create_topic(ctx.broker, name)
     except ControllerError as error:
         return _error(name, error.code)
     topic = ctx.broker.view.topics.get(name)
@@ -140,9 +140,9 @@ def _describe(ctx: Context, request: MetadataRequest, topic: TopicImage) -> Meta
         is_internal=topic.is_internal,
         partitions=tuple(map(_without_offline, partitions)) if ctx.version == 0 else partitions,
         topic_authorized_operations=(
-            authorized.TOPIC
+            authorizer.TOPIC
             if request.include_topic_authorized_operations
-            else authorized.NOT_ASKED
+            else authorizer.NOT_REQUESTED
         ),
     )
 

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from fencepost.broker.context import Context
+from fencepost.broker.core.context import Context
+from fencepost.broker.core.outcomes import map_response
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
-from fencepost.broker.groups.answers import mapped
 from fencepost.broker.groups.offsets import Commit, PartitionCommit
-from fencepost.broker.topics import resolve_name
-from fencepost.broker.waits import Wait
+from fencepost.broker.metadata.topic_lookup import resolve_name
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -124,7 +124,7 @@ def _commit(
             ErrorCode.GROUP_ID_NOT_FOUND if not_found else ErrorCode.ILLEGAL_GENERATION
         ),
     )
-    return mapped(requests.commit(shard, commit), respond)
+    return map_response(requests.commit(shard, commit), respond)
 
 
 def _response(results: Iterable[_Result]) -> OffsetCommitResponse:

@@ -7,10 +7,10 @@ otherwise; of a group of others, only while it has no members, NON_EMPTY_GROUP.
 from collections import defaultdict
 from collections.abc import Iterable
 
-from fencepost.broker.context import Context
+from fencepost.broker.core.context import Context
+from fencepost.broker.core.outcomes import map_response
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
-from fencepost.broker.groups.answers import mapped
-from fencepost.broker.waits import Wait
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -45,7 +45,7 @@ def handle(
         known = [(name, index, code) for name, code in codes.items() for index in wanted[name]]
         return OffsetDeleteResponse(topics=_topics([*unknown, *known]))
 
-    return mapped(requests.delete_offsets(shard, request.group_id, wanted), respond)
+    return map_response(requests.delete_offsets(shard, request.group_id, wanted), respond)
 
 
 def refuse(_request: OffsetDeleteRequest, error_code: int) -> OffsetDeleteResponse:

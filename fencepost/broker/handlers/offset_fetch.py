@@ -13,15 +13,14 @@ Missing: UNSTABLE_OFFSET_COMMIT, which takes transactions.
 from collections.abc import Iterable
 from typing import Final
 
-from fencepost.broker.context import Context
+from fencepost.broker.core.context import Context
+from fencepost.broker.core.outcomes import gather_responses, map_response
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
-from fencepost.broker.groups.answers import gathered, mapped
-from fencepost.broker.groups.durable import DurableState
-from fencepost.broker.groups.offsets import find
-from fencepost.broker.groups.records import CommittedOffset
-from fencepost.broker.image import ClusterImage
-from fencepost.broker.topics import resolve_name
-from fencepost.broker.waits import Wait
+from fencepost.broker.groups.offsets import find_offset
+from fencepost.broker.groups.records import CommittedOffset, ReplayedState
+from fencepost.broker.metadata.image import ClusterImage
+from fencepost.broker.metadata.topic_lookup import resolve_name
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -46,12 +45,12 @@ def handle(
     ctx: Context, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | Wait[OffsetFetchResponse]:
     if ctx.version >= _FIRST_WITH_MANY_GROUPS:
-        return gathered(
+        return gather_responses(
             [_fetch(ctx, group, stable=request.require_stable) for group in request.groups],
             lambda groups: OffsetFetchResponse(groups=tuple(groups)),
         )
     group = _fetch(ctx, _one_group(request), stable=request.require_stable)
-    return mapped(group, lambda found: _single(ctx.version, request, found))
+    return map_response(group, lambda found: _single(ctx.version, request, found))
 
 
 def refuse(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
@@ -128,7 +127,7 @@ def _fetch(
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=shard)
     by_id = ctx.version >= _FIRST_WITH_TOPIC_IDS
 
-    def respond(read: requests.Offsets) -> OffsetFetchResponseGroup:
+    def respond(read: requests.OffsetsView) -> OffsetFetchResponseGroup:
         if read.error is not ErrorCode.NONE:
             # Consumers before 3.9 do not know what to do with any other error here.
             return OffsetFetchResponseGroup(
@@ -143,12 +142,12 @@ def _fetch(
             )
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
-    return mapped(requests.read_offsets(shard, stable=stable), respond)
+    return map_response(requests.read_offsets(shard, stable=stable), respond)
 
 
 def _topic(
     view: ClusterImage,
-    state: DurableState,
+    state: ReplayedState,
     group_id: str,
     topic: OffsetFetchRequestTopics,
     *,
@@ -161,7 +160,7 @@ def _topic(
         known = view.topics.get(name)
         topic_id = None if known is None else known.topic_id
         partitions = tuple(
-            _partition(index, find(state, group_id, name, topic_id, index))
+            _partition(index, find_offset(state, group_id, name, topic_id, index))
             for index in topic.partition_indexes
         )
     return OffsetFetchResponseTopics(
@@ -170,7 +169,7 @@ def _topic(
 
 
 def _everything(
-    view: ClusterImage, state: DurableState, group_id: str, *, by_id: bool
+    view: ClusterImage, state: ReplayedState, group_id: str, *, by_id: bool
 ) -> tuple[OffsetFetchResponseTopics, ...]:
     """All that the group has committed; by id, of topics that still exist."""
     topics = []

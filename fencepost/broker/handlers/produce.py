@@ -19,18 +19,18 @@ from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker.conditional import append_all_or_none
-from fencepost.broker.context import HANG_UP, Answer, Context, HangUp
-from fencepost.broker.producing import (
+from fencepost.broker.core.context import HANG_UP, Answer, Context, HangUp
+from fencepost.broker.core.waits import Wait
+from fencepost.broker.produce.append import (
     ALL,
-    Appended,
-    Outcome,
-    append_alone,
-    error,
+    PartitionOutcome,
+    PendingAppend,
+    append_partition,
+    error_response,
     find_targets,
 )
-from fencepost.broker.waits import Wait
-from fencepost.protocol.buffers import Buffer
+from fencepost.broker.produce.expected_offsets import append_all_or_none
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.produce import (
     NodeEndpoint,
@@ -56,7 +56,7 @@ def handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | H
         outcomes = append_all_or_none(ctx, find_targets(ctx, request), request.acks)
     else:
         outcomes = [
-            append_alone(ctx, topic.name, topic.topic_id, partition, request.acks)
+            append_partition(ctx, topic.name, topic.topic_id, partition, request.acks)
             for topic in request.topic_data
             for partition in topic.partition_data
         ]
@@ -76,7 +76,8 @@ def refuse(request: ProduceRequest, error_code: int) -> ProduceResponse:
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_responses=tuple(
-                    error(partition.index, error_code) for partition in topic.partition_data
+                    error_response(partition.index, error_code)
+                    for partition in topic.partition_data
                 ),
             )
             for topic in request.topic_data
@@ -114,7 +115,7 @@ def _is_later_transactional(records: Buffer) -> bool:
 
 
 def _wait(
-    ctx: Context, timeout_ms: int, outcomes: list[Outcome], pending: list[Appended]
+    ctx: Context, timeout_ms: int, outcomes: list[PartitionOutcome], pending: list[PendingAppend]
 ) -> Wait[ProduceResponse]:
     wait: Wait[ProduceResponse] = Wait()
 
@@ -129,7 +130,7 @@ def _wait(
     return wait
 
 
-def _respond(ctx: Context, outcomes: list[Outcome]) -> ProduceResponse:
+def _respond(ctx: Context, outcomes: list[PartitionOutcome]) -> ProduceResponse:
     topics: dict[tuple[str, UUID | None], list[PartitionProduceResponse]] = {}
     leaders: set[int] = set()
     for outcome in outcomes:

@@ -12,8 +12,8 @@ validation alone; v2 has no results of single features. The results are those of
 NONE for a message; a refusal has none.
 """
 
-from fencepost.broker.context import Context
-from fencepost.broker.features import FeatureUpdate, UpgradeType, refusal
+from fencepost.broker.core.context import Context
+from fencepost.broker.metadata.features import FeatureUpdate, UpgradeType, update_error
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.update_features import (
     UpdatableFeatureResult,
@@ -30,7 +30,7 @@ def handle(ctx: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesRespon
     updates = _updates(request, ctx.version)
     image = controller.image
     for update in updates:
-        problem = refusal(
+        problem = update_error(
             update,
             image.features,
             controller_id=image.controller_id,

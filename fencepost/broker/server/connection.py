@@ -13,22 +13,22 @@ import sys
 from collections import deque
 from typing import TYPE_CHECKING, Final, cast
 
-from fencepost.broker.context import HANG_UP, Context, HangUp, Peer
-from fencepost.broker.faults.held import Held, Throttled
+from fencepost.broker.core.context import HANG_UP, Context, HangUp, Peer
+from fencepost.broker.core.outcomes import BlockingResponse, ThrottledResponse
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers import handler_of
+from fencepost.broker.produce.expected_offsets import extract_expected_offsets
 from fencepost.broker.server import logs
-from fencepost.broker.server.answers import KEPT_API, Key
 from fencepost.broker.server.journal import Exchange
-from fencepost.broker.stated import stated_offsets
-from fencepost.broker.waits import Wait
+from fencepost.broker.server.response_cache import CACHED_API, Key
 from fencepost.protocol.apis import BY_KEY, BY_NAME, Api
-from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec import MalformedMessage, decode_request, encode_response
-from fencepost.protocol.codec.outcomes import errors_finder
+from fencepost.protocol.codec.error_codes import error_code_finder
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.frames import (
-    BadFrame,
     FrameAssembler,
+    InvalidFrame,
     RequestHeader,
     read_header,
     skip_tags,
@@ -104,7 +104,7 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active_ms = self._server.clock.now_ms()
         try:
             self._inbox += self._assembler.received(nbytes)
-        except BadFrame as error:
+        except InvalidFrame as error:
             self._close("bad_frame", str(error))
             return
         self._work()
@@ -161,12 +161,12 @@ class Connection(asyncio.BufferedProtocol):
                 return
             offset = skip_tags(frame, header, api)
             key = None
-            if api is KEPT_API and not self._broker.faults.armed:
+            if api is CACHED_API and not self._broker.faults.armed:
                 key = (header.version, self.peer.listener_host, bytes(frame[offset:]))
                 if self._repeat(key, api, header, frame, offset):
                     return
             request = decode_request(api, header.version, frame, offset)
-        except (BadFrame, MalformedMessage) as error:
+        except (InvalidFrame, MalformedMessage) as error:
             self._close("bad_request", str(error))
             return
         self._answer(self._open(api, header.version, header, frame, offset), request, key)
@@ -206,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
         )
         api = exchange.api
         if api is _PRODUCE and self._broker.configs.may_check_expected_offsets:
-            exchange.stated = stated_offsets(self._broker, cast(ProduceRequest, request))
+            exchange.stated = extract_expected_offsets(self._broker, cast(ProduceRequest, request))
         try:
             answer = self._broker.handle(api, ctx, request)
         except Exception:  # noqa: BLE001  # a bug costs one answer, never the broker
@@ -214,7 +214,7 @@ class Connection(asyncio.BufferedProtocol):
             answer = self._apologize(api, request)
         if isinstance(answer, Wait):
             exchange.wait = answer
-            if isinstance(answer, Held):
+            if isinstance(answer, BlockingResponse):
                 self._room = 0
                 answer.then(lambda outcome: self._go_on(exchange, outcome))
             else:
@@ -270,7 +270,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._close("answer_not_encodable")
                 return
             if key is not None:
-                errors = errors_finder(exchange.api, exchange.version)(answer)
+                errors = error_code_finder(exchange.api, exchange.version)(answer)
                 self._answers.keep(self._broker.view, key, chunks, errors)
         self._settle(exchange, chunks, answer)
 
@@ -295,7 +295,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if isinstance(outcome, HangUp):
             self._hang_up(exchange)
-        elif isinstance(outcome, Throttled):
+        elif isinstance(outcome, ThrottledResponse):
             self._complete(exchange, outcome.response)
             outcome.until.then(lambda _: self._unmute())
         else:

@@ -17,14 +17,14 @@ from heapq import merge
 from time import perf_counter_ns
 from typing import Final, TypeAlias, cast
 
-from fencepost.broker.context import Context
-from fencepost.broker.server.meter import Meter
-from fencepost.broker.stated import Stated
-from fencepost.broker.waits import Wait
+from fencepost.broker.core.context import Context
+from fencepost.broker.core.waits import Wait
+from fencepost.broker.produce.expected_offsets import ExpectedOffsets
+from fencepost.broker.server.request_metrics import RequestMetrics
 from fencepost.protocol.apis import BY_NAME, Api
-from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec import decode_request, decode_response, response_body_offset
-from fencepost.protocol.codec.outcomes import NO_ERRORS, Finder, errors_finder
+from fencepost.protocol.codec.error_codes import NO_ERRORS, Finder, error_code_finder
 from fencepost.protocol.frames import frame_size
 from fencepost.protocol.messages.fetch import FetchResponse
 
@@ -76,7 +76,7 @@ class Exchange:
     """Bytes that the journal counts for it; -1 when it is no longer in the journal."""
     newest: int = 0
     """Once it is done, the number of the last request that was taken up before."""
-    stated: Stated | None = None
+    stated: ExpectedOffsets | None = None
     """What a produce request expects; None where no topic checks that."""
 
     def settle(self, errors_in: Finder) -> int:
@@ -137,7 +137,7 @@ class BrokerExchange:
     bytes_in: int = 0
     """They have none."""
     newest: int = 0
-    stated: Stated | None = None
+    stated: ExpectedOffsets | None = None
     """Brokers produce nothing."""
 
     def settle(self, errors_in: Finder) -> int:
@@ -163,7 +163,7 @@ class BrokerExchange:
 AnyExchange: TypeAlias = Exchange | BrokerExchange
 
 
-class _Row:
+class _ExchangeQueue:
     """The last exchanges of one sort, bounded in number and bytes, and what all of them come to."""
 
     __slots__ = ("bytes", "due", "exchanges", "meter")
@@ -173,7 +173,7 @@ class _Row:
         self.due: list[AnyExchange] = []
         """Those that are over and not counted yet."""
         self.bytes = 0
-        self.meter = Meter()
+        self.meter = RequestMetrics()
 
     def count_due(self) -> None:
         """Count what is over and is not counted yet."""
@@ -184,7 +184,7 @@ class _Row:
             if sort != last:
                 last = sort
                 figures = self.meter.of(exchange.broker_id, exchange.api)
-                errors_in = errors_finder(exchange.api, exchange.version)
+                errors_in = error_code_finder(exchange.api, exchange.version)
             size = exchange.settle(errors_in)
             figures.count(exchange.elapsed_us, exchange.bytes_in, size, exchange.errors)
             if exchange.counted >= 0:
@@ -213,8 +213,8 @@ class Journal:
     """The last exchanges of clients, and those between brokers."""
 
     def __init__(self) -> None:
-        self._clients = _Row()
-        self._brokers = _Row()
+        self._clients = _ExchangeQueue()
+        self._brokers = _ExchangeQueue()
         self.newest = 0
         """The number of the last request."""
         self.listeners: list[Callable[[AnyExchange], None]] = []
@@ -235,7 +235,7 @@ class Journal:
         return merge(*map(reversed, rows), key=_number, reverse=True)
 
     @property
-    def meters(self) -> tuple[Meter, Meter]:
+    def meters(self) -> tuple[RequestMetrics, RequestMetrics]:
         """What is counted of clients' requests, and of those between brokers.
 
         Between brokers, bytes are those of records in answers alone.
@@ -301,7 +301,7 @@ class Journal:
         exchange.answer = answer
         self._over(self._brokers, exchange, ctx.broker.scheduler.now_ms())
 
-    def _over(self, row: _Row, exchange: AnyExchange, now_ms: int | None) -> None:
+    def _over(self, row: _ExchangeQueue, exchange: AnyExchange, now_ms: int | None) -> None:
         """It is answered now, or (None) never will be."""
         exchange.done = True
         exchange.newest = self.newest
@@ -333,7 +333,7 @@ class Journal:
     def clear(self) -> Iterator[None]:
         """Forget all; numbers go on. What was kept is freed by the steps, a little with each."""
         self.count_due()
-        return _freed([self._clients.clear(), self._brokers.clear()])
+        return _free_in_steps([self._clients.clear(), self._brokers.clear()])
 
 
 def _number(exchange: AnyExchange) -> int:
@@ -349,7 +349,7 @@ def _records_size(answer: FetchResponse) -> int:
     )
 
 
-def _freed(rows: list[deque[AnyExchange]]) -> Iterator[None]:
+def _free_in_steps(rows: list[deque[AnyExchange]]) -> Iterator[None]:
     for exchanges in rows:
         while exchanges:
             exchanges.popleft()

@@ -9,9 +9,9 @@ import socket
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from fencepost.broker.broker import Broker
-from fencepost.broker.server.answers import Answers
+from fencepost.broker.node.broker import Broker
 from fencepost.broker.server.connection import Connection
+from fencepost.broker.server.response_cache import ResponseCache
 
 if TYPE_CHECKING:
     from fencepost.broker.server.server import Server
@@ -84,7 +84,7 @@ class Listener:
     def __init__(self, server: "Server", broker: Broker, sock: socket.socket) -> None:
         self.server = server
         self.broker = broker
-        self.answers = Answers()
+        self.answers = ResponseCache()
         self.is_down = False
         """Whether connections are refused, because the broker is down."""
         self._sock = sock

@@ -3,6 +3,8 @@
 structlog is imported on first use, after the listeners accept: start-up is a goal. Events are
 snake_case nouns with key-values; every line of a connection is bound to it and to its client id.
 Nothing is logged per request above debug.
+
+What goes wrong with files, in the log: the core tells it as events, and logs nothing.
 """
 
 import logging
@@ -11,9 +13,12 @@ from functools import cache
 from io import TextIOBase
 from typing import TYPE_CHECKING, Final, TextIO, cast
 
+from fencepost.broker.core.events import Event, Kind
+
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger as Logger
     from structlog.typing import Processor
+
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 _level = "info"
@@ -73,3 +78,14 @@ def _configured() -> "Logger":
     )
     made: Logger = structlog.get_logger()
     return made
+
+
+_FAILURES: Final = frozenset({Kind.REPLICA_FAILED, Kind.STORAGE_FAILED})
+
+
+def log_storage_failure(event: Event) -> None:
+    """Log an event that says that something failed."""
+    if event.kind in _FAILURES:
+        where = {"topic": event.topic, "partition": event.partition, "broker": event.broker}
+        said = {name: value for name, value in where.items() if value is not None}
+        logger().error(event.kind.value, **said, **event.details)

@@ -15,12 +15,12 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from fencepost.broker.cluster import MakeObjects
-from fencepost.broker.scheduler import Scheduler
+from fencepost.broker.core.scheduler import Scheduler
+from fencepost.broker.node.cluster import MakeObjectStore
 from fencepost.broker.server import logs
 from fencepost.broker.server.remote_urls import first_line, open_remote
-from fencepost.protocol.buffers import Buffer
-from fencepost.storage.tier.objects import Done, Got, Listed, TierError
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.storage.tier.object_store import DoneCallback, ListCallback, ReadCallback, TierError
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStoreMethods
@@ -41,7 +41,7 @@ class _Closing(Exception):
     """Objects on their way are given up."""
 
 
-class ObstoreObjects:
+class ObstoreObjectStore:
     """An `ObjectStore` over one of obstore's stores.
 
     :param executor: Whose threads make the calls; None is the caller's own.
@@ -56,19 +56,19 @@ class ObstoreObjects:
         self.is_closing = False
         """Whether nobody is told anything any more."""
 
-    def put(self, key: str, buffers: Iterable[Buffer], done: Done) -> None:
+    def put(self, key: str, buffers: Iterable[Buffer], done: DoneCallback) -> None:
         """Write an object whole or not at all; its bytes are taken as they are sent."""
         self._do(key, partial(self._put, key, iter(buffers)), done)
 
-    def get(self, key: str, start: int, end: int | None, done: Got) -> None:
+    def get(self, key: str, start: int, end: int | None, done: ReadCallback) -> None:
         """Read from `start` to before `end`, as far as there is something."""
         self._do(key, partial(_get, self._store, key, start, end), done)
 
-    def delete(self, keys: Sequence[str], done: Done) -> None:
+    def delete(self, keys: Sequence[str], done: DoneCallback) -> None:
         """Delete objects; those that are not there are no error."""
         self._do(keys[0] if keys else "", partial(_delete, self._store, keys), done)
 
-    def list(self, prefix: str, done: Listed) -> None:
+    def list(self, prefix: str, done: ListCallback) -> None:
         """The keys that begin with `prefix`, which ends with a slash, in order."""
         self._do(prefix, partial(_list, self._store, prefix), done)
 
@@ -151,25 +151,25 @@ def _list(store: "ObjectStoreMethods", prefix: str) -> list[str]:
 
 
 @contextmanager
-def open_objects(url: str, *, at_once: bool) -> Iterator[MakeObjects]:
+def open_objects(url: str, *, at_once: bool) -> Iterator[MakeObjectStore]:
     """What makes the tier of a URL, within a running loop; it is closed at the end.
 
     :param at_once: Whether nothing is to happen beside the turns of the loop.
     :raises RemoteUnavailable: When it can't be used.
     """
     store = open_remote(url, os.environ)
-    opened: list[ObstoreObjects] = []
+    opened: list[ObstoreObjectStore] = []
 
-    def make(scheduler: Scheduler) -> ObstoreObjects:
+    def make(scheduler: Scheduler) -> ObstoreObjectStore:
         if at_once:
-            objects = ObstoreObjects(store, scheduler.soon)
+            objects = ObstoreObjectStore(store, scheduler.soon)
         else:
             loop = asyncio.get_running_loop()
 
             def post(callback: Callable[[], None]) -> None:
                 loop.call_soon_threadsafe(scheduler.soon, callback)
 
-            objects = ObstoreObjects(store, post, ThreadPoolExecutor(THREADS, "tier"))
+            objects = ObstoreObjectStore(store, post, ThreadPoolExecutor(THREADS, "tier"))
         opened.append(objects)
         return objects
 

@@ -1,39 +1,91 @@
-"""Run a cluster in this process until it is told to stop."""
+"""Standard input as a lifeline: it ends with whoever holds its other end, however that one ends.
+
+A line ``reset`` on it is a reset, answered on standard output. Whoever starts a cluster for
+tests has both ends at hand, and need not wait until the control API is imported.
+
+Run a cluster in this process until it is told to stop.
+"""
 
 import asyncio
 import gc
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fencepost.broker.cluster import (
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.core.scheduler import Clock, ManualClock
+from fencepost.broker.node.cluster import (
     Address,
     Cluster,
     ClusterOptions,
     Conformance,
-    MakeObjects,
+    MakeObjectStore,
 )
-from fencepost.broker.scheduler import Clock, ManualClock
 from fencepost.broker.server import logs
-from fencepost.broker.server.driver import SystemClock
+from fencepost.broker.server.event_loop import SystemClock
 from fencepost.broker.server.listener import bind
 from fencepost.broker.server.remote_urls import is_in_memory
 from fencepost.broker.server.server import Server
-from fencepost.broker.server.stdin import follow_stdin
-from fencepost.broker.server.tracefile import MakeDescribe, TraceFile
-from fencepost.broker.topic_plans import NewTopic
+from fencepost.broker.server.trace_file import MakeDescribe, TraceFile
 
 if TYPE_CHECKING:
-    from fencepost.broker.data_dir import DataDir
+    from fencepost.broker.data_dir.directory import DataDir
+
+
+RESET: Final = b"reset"
+_STDIN: Final = 0
+_CHUNK: Final = 65536
+
+
+def follow_stdin(
+    reset: Callable[[], Coroutine[None, None, None]], stop: Callable[[], None]
+) -> None:
+    """Do in the running loop what standard input says; other lines than those above are dropped.
+
+    A thread waits for it, because a loop can wait for pipes only, and not for files or
+    ``/dev/null``. It is a daemon: nobody waits for it in turn.
+
+    :param reset: Carries out a reset and answers it. When it is refused, the server stops: nobody
+        would know what state it is in.
+    :param stop: Called when standard input ends.
+    """
+    loop = asyncio.get_running_loop()
+
+    def follow() -> None:
+        try:
+            for line in _lines():
+                if line == RESET:
+                    asyncio.run_coroutine_threadsafe(reset(), loop).result()
+        except ControllerError as error:
+            logs.logger().error("reset_refused", detail=str(error))
+        with suppress(RuntimeError):  # the loop has ended before
+            loop.call_soon_threadsafe(stop)
+
+    threading.Thread(target=follow, name="stdin", daemon=True).start()
+
+
+def _lines() -> Iterator[bytes]:
+    """The lines of standard input, whole ones, as they come."""
+    if sys.stdin is None:  # it was closed, and its number may be another file's now
+        return
+    rest = b""
+    with suppress(OSError):
+        while chunk := os.read(_STDIN, _CHUNK):
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from lines
+
 
 BACKLOG = 512
 WILDCARDS = ("0.0.0.0", "::")
@@ -98,7 +150,7 @@ class Ready:
     pid: int
 
 
-def spare_the_collector() -> None:
+def tune_garbage_collection() -> None:
     """Let the garbage collector look at less, and less often.
 
     What start-up made lives as long as the process, and hardly anything else is in a cycle: to look
@@ -159,7 +211,7 @@ async def _serve_with_tier(
         await _serve(options, control_plane, on_ready, trace, make_objects)
 
 
-def _open_objects(options: ServeOptions) -> AbstractContextManager[MakeObjects | None]:
+def _open_objects(options: ServeOptions) -> AbstractContextManager[MakeObjectStore | None]:
     """The tier of ``--remote``; without that the cluster makes its own, if it is to have one."""
     if options.remote is None:
         return nullcontext()
@@ -175,7 +227,7 @@ async def _serve(
     control_plane: ControlPlane,
     on_ready: Callable[[Ready], None],
     trace: TraceFile | None,
-    make_objects: MakeObjects | None,
+    make_objects: MakeObjectStore | None,
 ) -> None:
     sockets, control_socket = _bind_all(options)
     clock = _make_clock(options.clock)
@@ -189,13 +241,13 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     with _syncing(cluster):
         await server.start()
-        spare_the_collector()
+        tune_garbage_collection()
         ready = partial(on_ready, _ready(options, server, control_socket))
         ready()
         if cluster.persistence is not None:
-            from fencepost.broker.server import found
+            from fencepost.broker.server import recovery_report
 
-            found.tell(cluster.persistence)
+            recovery_report.log_recovery(cluster.persistence)
         if options.stop_with_stdin:
             follow_stdin(partial(_reset, server, ready), stop.set)
         plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
@@ -210,9 +262,9 @@ async def _serve(
 def _syncing(cluster: Cluster) -> AbstractContextManager[None]:
     if cluster.persistence is None:
         return nullcontext()
-    from fencepost.broker.server.elsewhere import syncing_elsewhere
+    from fencepost.broker.server.io_thread import sync_on_thread
 
-    return syncing_elsewhere(cluster)
+    return sync_on_thread(cluster)
 
 
 async def _reset(server: Server, ready: Callable[[], None]) -> None:
@@ -242,7 +294,7 @@ def _make_cluster(
     options: ServeOptions,
     sockets: list[socket.socket],
     clock: Clock,
-    make_objects: MakeObjects | None,
+    make_objects: MakeObjectStore | None,
 ) -> Cluster:
     advertised = _advertised(options)
     cluster_options = ClusterOptions(
@@ -266,10 +318,12 @@ def _open_data_dir(options: ServeOptions) -> "DataDir | None":
     if options.data_dir is None:
         return None
     # Few want one, and everybody waits for the start.
-    from fencepost.broker.data_dir import open_data_dir
-    from fencepost.storage.files.io import RealFiles
+    from fencepost.broker.data_dir.directory import open_data_dir
+    from fencepost.storage.files.file_system import RealFileSystem
 
-    return open_data_dir(RealFiles(), options.data_dir, brokers=options.brokers, sync=options.fsync)
+    return open_data_dir(
+        RealFileSystem(), options.data_dir, brokers=options.brokers, sync=options.fsync
+    )
 
 
 def _ready(options: ServeOptions, server: Server, control_socket: socket.socket) -> Ready:

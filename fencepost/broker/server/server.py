@@ -9,20 +9,19 @@ import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from fencepost.broker import steering
-from fencepost.broker.cluster import Cluster
-from fencepost.broker.events import Kind
-from fencepost.broker.fence import Fence
-from fencepost.broker.refusals import ControllerError
-from fencepost.broker.scheduler import Clock, ManualClock, advance
-from fencepost.broker.server import logs, trouble
+from fencepost.broker.controller.registration import Fence
+from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.core.events import Kind
+from fencepost.broker.core.scheduler import Clock, ManualClock, advance
+from fencepost.broker.node import operator_actions
+from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.server import logs
+from fencepost.broker.server import logs as server_logs
 from fencepost.broker.server.connection import Connection
-from fencepost.broker.server.driver import LoopDriver
+from fencepost.broker.server.event_loop import BusyPoll, DeferredFree, LoopDriver
 from fencepost.broker.server.journal import Journal
 from fencepost.broker.server.listener import Listener, PortUnavailable
-from fencepost.broker.server.meter import Changes
-from fencepost.broker.server.reclaim import Reclaimer
-from fencepost.broker.server.wakefulness import Wakefulness
+from fencepost.broker.server.request_metrics import EventMetrics
 from fencepost.protocol.errors import ErrorCode
 
 IDLE_CHECK_S = 1.0
@@ -38,16 +37,16 @@ class Server:
         self.cluster = cluster
         self.clock = clock
         self.journal = Journal()
-        self.changes = Changes()
+        self.changes = EventMetrics()
         cluster.network.observe = self.journal.observe
-        cluster.events.listeners += (self.changes.note, trouble.note)
+        cluster.events.listeners += (self.changes.note, server_logs.log_storage_failure)
         self._sockets = sockets
         self._listeners: dict[int, Listener] = {}
         self._flushes: dict[Connection, None] = {}
         self.stay_awake: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop
         self._driver: LoopDriver
-        self._reclaimer: Reclaimer
+        self._reclaimer: DeferredFree
         self._idle_check: asyncio.TimerHandle | None = None
         self._ports = asyncio.Lock()
         """Held while a port opens, which may take some turns of the loop."""
@@ -56,8 +55,8 @@ class Server:
         """Accept connections on every port."""
         self._loop = asyncio.get_running_loop()
         self._driver = LoopDriver(self.cluster.scheduler, self._loop)
-        self._reclaimer = Reclaimer(self._loop)
-        self.stay_awake = Wakefulness(self._loop, self.journal.count_in_passing).prolong
+        self._reclaimer = DeferredFree(self._loop)
+        self.stay_awake = BusyPoll(self._loop, self.journal.count_in_passing).prolong
         for broker in self.cluster.brokers.values():
             broker.disk.discard = self._reclaimer.add
         for broker, sock in zip(self.cluster.brokers.values(), self._sockets, strict=True):
@@ -78,7 +77,7 @@ class Server:
         async with self._ports:
             with self._opening(self._listeners.values()) as opened:
                 self._reclaimer.add(self.journal.clear())
-                steering.restore(self.cluster)
+                operator_actions.restore(self.cluster)
                 self.cluster.reset()
             await self._accept(opened)
 
@@ -90,7 +89,7 @@ class Server:
         :raises ControllerError: When there is no such broker, or it does not run.
         """
         async with self._ports:
-            steering.stop(self.cluster, broker_id)
+            operator_actions.stop(self.cluster, broker_id)
             self._listeners[broker_id].go_down(abruptly=False)
 
     async def kill_broker(self, broker_id: int, fence: Fence) -> None:
@@ -102,7 +101,7 @@ class Server:
             listener = self._listeners.get(broker_id)
             if listener is not None:  # first, so that what its end brings about is not answered
                 listener.go_down(abruptly=True)
-            steering.kill(self.cluster, broker_id, fence)
+            operator_actions.kill(self.cluster, broker_id, fence)
 
     async def start_broker(self, broker_id: int) -> None:
         """Start a broker that is down, on its port; it has caught up with its leaders.
@@ -113,7 +112,7 @@ class Server:
         async with self._ports:
             port = self._listeners.get(broker_id)
             with self._opening([port] if port is not None else []) as opened:
-                steering.start(self.cluster, broker_id)
+                operator_actions.start(self.cluster, broker_id)
             await self._accept(opened)
 
     @contextmanager

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.violations import Violation
 
 
@@ -21,4 +21,4 @@ class Rule:
     order: int
     """Where it stands in a report, among the rules about logs or among those about traces: what
     others build on comes first. Rules of the same number go by their names."""
-    check: Callable[[Evidence], Iterator[Violation]]
+    check: Callable[[PartitionEvidence], Iterator[Violation]]

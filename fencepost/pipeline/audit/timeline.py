@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.broker.events import Kind
-from fencepost.pipeline.reading.trace_lines import (
+from fencepost.broker.core.events import Kind
+from fencepost.pipeline.datasource.trace_files import (
     COORDINATOR_CHANGED,
     COORDINATOR_WIPED,
     EXCHANGE,
@@ -30,7 +30,7 @@ from fencepost.protocol.errors import ErrorCode
 
 FOREVER: Final = 1 << 62
 """No line, and no number of an exchange, is as great."""
-_TELLING: Final = (
+_RELEVANT_KINDS: Final = (
     Kind.TRACE_STARTED,
     Kind.TOPIC_KNOWN,
     Kind.TRACE_ENDED,
@@ -46,12 +46,12 @@ _TELLING: Final = (
     COORDINATOR_WIPED,
 )
 """Events that say something to a rule."""
-_ADMITS_THE_WIPED_BELOW: Final = 15
+_FIRST_FETCH_WITH_REPLICA_EPOCH: Final = 15
 """The Fetch version from which a follower says in which registration it asks (KIP-903)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class TraceEvent:
     """An event that concerns the partition."""
 
     kind: str
@@ -67,7 +67,7 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reign:
+class LeaderTerm:
     """An election and what came of it."""
 
     leader: int
@@ -79,7 +79,7 @@ class Reign:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Life:
+class TopicIncarnation:
     """What the trace tells of the partition while one topic had the name."""
 
     topic: str
@@ -91,9 +91,9 @@ class Life:
     """Whether the trace has all of it, from when it was empty."""
     rows: pa.Table
     """Its exchanges, by line."""
-    events: tuple[Happening, ...]
+    events: tuple[TraceEvent, ...]
     """All of the trace that concern it, those of the cluster too, by line."""
-    configs: "Configs"
+    configs: "ConfigHistory"
 
     def of(self, *apis: str) -> pa.Table:
         """Exchanges of some APIs."""
@@ -106,7 +106,7 @@ class Life:
         return rows.filter(pc.fill_null(told, fill_value=False))
 
     @cached_property
-    def reigns(self) -> tuple[Reign, ...]:
+    def reigns(self) -> tuple[LeaderTerm, ...]:
         """All elections, the first leader too where it is known."""
         return tuple(self._reigns())
 
@@ -120,16 +120,16 @@ class Life:
             if earlier.kind == later.kind == Kind.TRACE_STARTED
         )
 
-    def _reigns(self) -> Iterator[Reign]:
+    def _reigns(self) -> Iterator[LeaderTerm]:
         for event in self.events:
             details = event.details
             if event.kind in (Kind.TOPIC_CREATED, Kind.TOPIC_KNOWN):
                 leaders = details.get("leaders", ())
                 if self.partition < len(leaders):
                     leader, epoch = leaders[self.partition]
-                    yield Reign(leader=leader, epoch=epoch, unclean=False, line=event.line)
+                    yield LeaderTerm(leader=leader, epoch=epoch, unclean=False, line=event.line)
             elif event.kind == Kind.LEADER_CHANGED:
-                yield Reign(
+                yield LeaderTerm(
                     leader=details["leader"],
                     epoch=details["leader_epoch"],
                     unclean=bool(details.get("unclean")),
@@ -161,7 +161,7 @@ class Life:
                 return f"broker {event.broker} lost its disk, and its fetches do not tell"
         return None if epoch is None else self._untold(epoch + 1, until)
 
-    def _is_later(self, event: Happening, epoch: int | None, number: int) -> bool:
+    def _is_later(self, event: TraceEvent, epoch: int | None, number: int) -> bool:
         """Whether what was written is of later than an event.
 
         A disk that is lost has what was written in the epoch of that time or before; who has read
@@ -187,15 +187,15 @@ class Life:
         fetches = self.of("Fetch")
         by_old = pc.and_(
             pc.greater_equal(fetches["replica_id"], 0),
-            pc.less(fetches["version"], _ADMITS_THE_WIPED_BELOW),
+            pc.less(fetches["version"], _FIRST_FETCH_WITH_REPLICA_EPOCH),
         )
         return bool(pc.any(by_old).as_py())
 
 
-class Configs:
+class ConfigHistory:
     """The configs that a topic had, and when."""
 
-    def __init__(self, events: Iterable[Happening]) -> None:
+    def __init__(self, events: Iterable[TraceEvent]) -> None:
         self._layers: list[tuple[int, dict[str, Mapping[str, str | None]]]] = []
         """From which line on, and then by where they are set."""
         self.is_apache = False
@@ -225,7 +225,7 @@ _STATIC: Final = "static"
 
 
 def _changed(
-    event: Happening, present: Mapping[str, Mapping[str, str | None]]
+    event: TraceEvent, present: Mapping[str, Mapping[str, str | None]]
 ) -> dict[str, Mapping[str, str | None]] | None:
     """What the configs are after an event; None where it is not about any."""
     details = event.details
@@ -254,7 +254,7 @@ def _values(layers: Mapping[str, Mapping[str, str | None]], name: str) -> set[st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Span:
+class _IncarnationSpan:
     topic_id: str | None
     line: int
     newest: int
@@ -262,12 +262,12 @@ class _Span:
     """Whether it begins there, and was not there before."""
 
 
-def lives(traces: pa.Table, topic: str, partition: int) -> Iterator[Life]:
+def incarnations(traces: pa.Table, topic: str, partition: int) -> Iterator[TopicIncarnation]:
     """Every life of a partition, in order; one at least.
 
     :param traces: `TRACES` of the partition and of no partition at all, by line.
     """
-    happenings = tuple(_happenings(traces))
+    happenings = tuple(_trace_events(traces))
     is_exchange = pc.equal(traces["kind"], EXCHANGE)
     exchanges = traces.filter(pc.and_(is_exchange, pc.is_valid(traces["partition"])))
     spans = list(_spans(happenings))
@@ -278,9 +278,9 @@ def lives(traces: pa.Table, topic: str, partition: int) -> Iterator[Life]:
         events = tuple(
             each
             for each in happenings
-            if each.line < end and (each.line >= start or _is_of_cluster(each))
+            if each.line < end and (each.line >= start or _is_cluster_event(each))
         )
-        yield Life(
+        yield TopicIncarnation(
             topic=topic,
             partition=partition,
             topic_id=span.topic_id,
@@ -288,24 +288,24 @@ def lives(traces: pa.Table, topic: str, partition: int) -> Iterator[Life]:
             from_start=span.created,
             rows=_within(exchanges, span, start, end, happenings),
             events=events,
-            configs=Configs(events),
+            configs=ConfigHistory(events),
         )
 
 
-def _happenings(traces: pa.Table) -> Iterator[Happening]:
-    events = traces.filter(pc.is_in(traces["kind"], pa.array(_TELLING)))
-    for row in events.select([each.name for each in fields(Happening)]).to_pylist():
+def _trace_events(traces: pa.Table) -> Iterator[TraceEvent]:
+    events = traces.filter(pc.is_in(traces["kind"], pa.array(_RELEVANT_KINDS)))
+    for row in events.select([each.name for each in fields(TraceEvent)]).to_pylist():
         row["details"] = json.loads(row["details"] or "{}")
-        yield Happening(**row)
+        yield TraceEvent(**row)
 
 
-def _is_of_cluster(event: Happening) -> bool:
+def _is_cluster_event(event: TraceEvent) -> bool:
     return event.topic is None
 
 
-def _spans(events: Iterable[Happening]) -> Iterator[_Span]:
+def _spans(events: Iterable[TraceEvent]) -> Iterator[_IncarnationSpan]:
     """Where another topic id begins; one span of no id where the trace does not say."""
-    present = _Span(topic_id=None, line=0, newest=-1, created=False)
+    present = _IncarnationSpan(topic_id=None, line=0, newest=-1, created=False)
     is_first = True
     for event in events:
         if event.kind not in (Kind.TOPIC_CREATED, Kind.TOPIC_KNOWN) or event.topic is None:
@@ -316,7 +316,7 @@ def _spans(events: Iterable[Happening]) -> Iterator[_Span]:
         if not is_first:
             yield present
         is_first = False
-        present = _Span(
+        present = _IncarnationSpan(
             topic_id=topic_id,
             line=event.line,
             newest=event.newest,
@@ -326,7 +326,7 @@ def _spans(events: Iterable[Happening]) -> Iterator[_Span]:
 
 
 def _within(
-    exchanges: pa.Table, span: _Span, start: int, end: int, events: Iterable[Happening]
+    exchanges: pa.Table, span: _IncarnationSpan, start: int, end: int, events: Iterable[TraceEvent]
 ) -> pa.Table:
     """The exchanges of a life, asked and answered while it lasted, by brokers that knew of it."""
     lines, numbers = exchanges["line"].to_numpy(), exchanges["number"].to_numpy()
@@ -334,12 +334,12 @@ def _within(
     if start:
         found &= numbers > span.newest
     brokers = exchanges["broker"].to_numpy()
-    for broker, until in _deaf(events, span.line).items():
+    for broker, until in _unreachable_brokers(events, span.line).items():
         found &= (brokers != broker) | (lines >= until)
     return exchanges.filter(pa.array(found))
 
 
-def _deaf(events: Iterable[Happening], line: int) -> dict[int, int]:
+def _unreachable_brokers(events: Iterable[TraceEvent], line: int) -> dict[int, int]:
     """Brokers that could not hear of what happened at a line, and until when."""
     away: set[int] = set()
     until: dict[int, int] = {}

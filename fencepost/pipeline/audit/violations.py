@@ -53,6 +53,6 @@ class Violation:
     time_ms: int | None = None
 
 
-def table(found: list[Violation]) -> pa.Table:
+def to_table(found: list[Violation]) -> pa.Table:
     """Findings as Arrow."""
     return pa.Table.from_pylist([asdict(each) for each in found], schema=SCHEMA)

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from fencepost.pipeline.load.job import load
-    from fencepost.pipeline.load.outcomes import Loaded, LoadInterrupted, LoadRefused
-    from fencepost.pipeline.load.wanted import Columns, Files, Target
+    from fencepost.pipeline.load.options import (
+        Columns,
+        Files,
+        Loaded,
+        LoadInterrupted,
+        LoadRefused,
+        Target,
+    )
 
 __all__ = ["Columns", "Files", "LoadInterrupted", "LoadRefused", "Loaded", "Target", "load"]
 

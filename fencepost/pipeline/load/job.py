@@ -1,31 +1,51 @@
-"""The load as one Spark job."""
+"""The load as one Spark job.
+
+Why Spark failed, in one line, and whether it is for the rows of the source.
+
+How far a load has come, as the topic itself tells: how long its partitions are.
+"""
 
 import asyncio
 import json
+import re
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, Final, Self
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from fencepost.pipeline.load.failures import FAILURES, reason, unreadable
-from fencepost.pipeline.load.outcomes import (
+from fencepost.client.client import Client
+from fencepost.client.errors import KafkaClientError
+from fencepost.client.model import OffsetSpec, Partition
+from fencepost.client.partitions import list_offsets
+from fencepost.pipeline.load.options import (
+    Columns,
+    Files,
     Loaded,
     LoadInterrupted,
     LoadRefused,
     PartitionLoaded,
+    Target,
 )
-from fencepost.pipeline.load.plan import make_plan
-from fencepost.pipeline.load.progress import Progress
-from fencepost.pipeline.load.rows import arrange, read
-from fencepost.pipeline.load.sink import ASSIGNMENT, NAME, REPORT, LoadSource
-from fencepost.pipeline.load.tasks import Assignment
-from fencepost.pipeline.load.wanted import Columns, Files, Target
+from fencepost.pipeline.load.plan import Plan, make_plan
+from fencepost.pipeline.load.sink import (
+    ASSIGNMENT_OPTION,
+    FORMAT,
+    REPORT_OPTION,
+    Assignment,
+    LoadSource,
+)
+from fencepost.pipeline.load.source_rows import arrange, read_files
 
 
-class NoSource(Exception):
+class UnreadableRows(Exception):
     """The source cannot be read: no such file, none of that format, or a row that is none."""
 
 
@@ -55,8 +75,8 @@ def load(
     """
     columns = columns or Columns()
     spark.dataSource.register(LoadSource)
-    with _reading():
-        rows = read(spark, files)
+    with _source_errors():
+        rows = read_files(spark, files)
         names = sorted(rows.inputFiles())
         total = _total(rows, files) if tell is not None else None
     plan = asyncio.run(make_plan(target, columns, names, checkpoint))
@@ -69,7 +89,7 @@ def load(
         patience_s=target.patience_s,
     )
     records = arrange(rows, files, columns, len(plan.bases), names)
-    with nullcontext() if tell is None else Progress(target, plan, total, tell):
+    with nullcontext() if tell is None else ProgressReporter(target, plan, total, tell):
         told = _run(records, assignment)
     partitions = sorted(told["partitions"], key=lambda each: each["partition"])
     return Loaded(
@@ -81,33 +101,148 @@ def _run(records: DataFrame, assignment: Assignment) -> dict[str, Any]:
     """Run the job; the report of its writer."""
     with tempfile.TemporaryDirectory(prefix="fencepost-load-") as folder:
         report = Path(folder) / "report.json"
-        writer = records.write.format(NAME).mode("append")
-        writer = writer.option(ASSIGNMENT, assignment.to_json()).option(REPORT, str(report))
+        writer = records.write.format(FORMAT).mode("append")
+        writer = writer.option(ASSIGNMENT_OPTION, assignment.to_json()).option(
+            REPORT_OPTION, str(report)
+        )
         failure: Exception | None = None
         try:
             writer.save()
-        except FAILURES as error:
+        except SPARK_ERRORS as error:
             failure = error
         told: dict[str, Any] = json.loads(report.read_text()) if report.exists() else {}
     if told.get("refused"):
         raise LoadRefused("; ".join(told["refused"])) from failure
     if failure is not None:
-        said = unreadable(failure)
+        said = unreadable_row(failure)
         if said is not None:
-            raise NoSource(said) from failure
-        raise LoadInterrupted(reason(failure)) from failure
+            raise UnreadableRows(said) from failure
+        raise LoadInterrupted(failure_reason(failure)) from failure
     return told
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
+def _source_errors() -> Iterator[None]:
     """What Spark says of the source, before any row is taken from it."""
     try:
         yield
-    except FAILURES as error:
-        raise NoSource(unreadable(error) or reason(error)) from error
+    except SPARK_ERRORS as error:
+        raise UnreadableRows(unreadable_row(error) or failure_reason(error)) from error
 
 
 def _total(rows: DataFrame, files: Files) -> int | None:
     """How many rows there are, where the files say so themselves."""
     return rows.count() if files.format == "parquet" else None
+
+
+SPARK_ERRORS: Final = (PySparkException, Py4JError)
+"""What Spark raises: the second where pyspark has no class for what the JVM threw, such as a row
+that cannot be read, or a worker that died too often."""
+_INTERRUPTED: Final = re.compile(rf"{LoadInterrupted.__name__}: (.+)")
+_CAUSE: Final = re.compile(r"^(?:Caused by: |: )?[\w.$]+(?:Exception|Error): (.+)$", re.MULTILINE)
+_FILE: Final = re.compile(r"Encountered error while reading file (\S+?)\.\s")
+_OF_ROWS: Final = re.compile(
+    r"(?:^|: )(\[(?:MALFORMED_RECORD_IN_PARSING|USER_RAISED_EXCEPTION)[^\n]*)", re.MULTILINE
+)
+"""What comes again however often it is tried. `rows` raises the second."""
+
+
+def failure_reason(failure: Exception) -> str:
+    """What a task said, of all that Spark says around it; otherwise the last cause."""
+    text = str(failure)
+    found = _INTERRUPTED.findall(text) or _CAUSE.findall(text) or [text.strip()]
+    return _at_file(text, found[-1].strip().partition("\n")[0])
+
+
+def unreadable_row(failure: Exception) -> str | None:
+    """Which row cannot be read; None where it has failed for something else."""
+    text = str(failure)
+    found = _OF_ROWS.search(text)
+    return None if found is None else _at_file(text, found[1].strip())
+
+
+def _at_file(text: str, said: str) -> str:
+    file = _FILE.search(text)
+    return said if file is None or file[1] in said else f"{file[1]}: {said}"
+
+
+PROGRESS_INTERVAL_S: Final = 1.0
+_ATTEMPT_S: Final = 2.0
+
+Tell = Callable[[str], None]
+
+
+class ProgressReporter:
+    """Tells of it in a line now and then, from a thread of its own, while it is entered.
+
+    It stands aside: where brokers do not answer it says nothing, and the load goes on.
+
+    :param total: How many rows there are; None where that is not known.
+    """
+
+    def __init__(self, target: Target, plan: Plan, total: int | None, tell: Tell) -> None:
+        self._target = target
+        self._plan = plan
+        self._total = total
+        self._tell = tell
+        self._ends: dict[int, int] = {}
+        self._over = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        began, before = 0.0, -1
+        first: int | None = None
+        while not self._over.wait(PROGRESS_INTERVAL_S):
+            asyncio.run(self._look())
+            if not self._ends:
+                continue
+            there = sum(self._ends.values())
+            if first is None:
+                first, began = there, time.monotonic()
+            if there != before:
+                self._tell(
+                    progress_line(there, self._total, there - first, time.monotonic() - began)
+                )
+            before = there
+
+    async def _look(self) -> None:
+        """Ask how long the partitions are; what is not told stays as it was last."""
+        target = self._target
+        async with Client(target.bootstrap, client_id="fencepost-load-progress") as client:
+            for index, base in enumerate(self._plan.bases):
+                if self._over.is_set():  # whoever leaves waits for this
+                    return
+                partition = Partition(topic=target.topic, index=index)
+                try:
+                    leader = await client.leader(target.topic, index, timeout_s=_ATTEMPT_S)
+                    found = await list_offsets(
+                        leader, partition, OffsetSpec.LATEST, timeout_s=_ATTEMPT_S
+                    )
+                except KafkaClientError:
+                    continue
+                if not found.error:
+                    self._ends[index] = max(found.offset - base, 0)
+
+
+def progress_line(there: int, total: int | None, since: int, seconds: float) -> str:
+    """What is told: ``120000 of 5000000 rows (2 %), 60000 rows/s``.
+
+    :param there: Rows that are in the topic.
+    :param since: How many of them came in these seconds.
+    """
+    of_all = "" if total is None else f" of {total}"
+    share = f" ({100 * min(there, total) // total} %)" if total else ""
+    return f"{there}{of_all} rows{share}, {since / max(seconds, 1e-3):.0f} rows/s"

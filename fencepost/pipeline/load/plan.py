@@ -13,25 +13,24 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from fencepost.client.asking import A, NotTold, until_told
 from fencepost.client.client import Client
 from fencepost.client.cluster import TopicConfigs, TopicMetadata, topic_configs
 from fencepost.client.errors import RETRIABLE
 from fencepost.client.model import Partition
-from fencepost.pipeline.load.outcomes import LoadInterrupted, LoadRefused
-from fencepost.pipeline.load.reading_back import Log
-from fencepost.pipeline.load.wanted import Columns, Target
+from fencepost.client.retry import A, RetryFailed, retry
+from fencepost.pipeline.load.options import Columns, LoadInterrupted, LoadRefused, Target
+from fencepost.pipeline.load.partition_load import PartitionLog
 from fencepost.protocol.errors import ErrorCode
 
-NEEDED: Final = {
+REQUIRED_CONFIGS: Final = {
     "check.expected.offsets": "true",
     "check.expected.offsets.source": "batch",
     "check.expected.offsets.scope": "partition",
 }
 """What the topic must be like; the last two are so by default."""
-FILE: Final = "load.json"
+PLAN_FILE: Final = "load.json"
 _VERSION: Final = 1
-_MISSING: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+_UNKNOWN_TOPIC: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 _ATTEMPT_S: Final = 10.0
 
 
@@ -56,26 +55,26 @@ async def make_plan(
     :raises OSError: When the folder cannot be read or written.
     """
     async with Client(target.bootstrap, client_id="fencepost-load") as client:
-        topic_id, count = await _described(client, target)
+        topic_id, count = await _describe_topic(client, target)
         if checkpoint is None:
             return Plan(topic_id=topic_id, bases=(0,) * count)
         told = {"topic": target.topic, "columns": asdict(columns), "files": list(files)}
-        path = checkpoint / FILE
+        path = checkpoint / PLAN_FILE
         if not path.exists():
             partitions = (
                 Partition(topic=target.topic, index=each, topic_id=topic_id)
                 for each in range(count)
             )
-            logs = [Log(client, each, patience_s=target.patience_s) for each in partitions]
+            logs = [PartitionLog(client, each, patience_s=target.patience_s) for each in partitions]
             bases = tuple([(await log.bounds())[1] for log in logs])
-            _keep(path, Plan(topic_id=topic_id, bases=bases), told)
-    return _kept(path, topic_id, count, told)
+            _write_plan(path, Plan(topic_id=topic_id, bases=bases), told)
+    return _read_plan(path, topic_id, count, told)
 
 
 # -- what the topic is like ---------------------------------------------------------------------
 
 
-async def _described(client: Client, target: Target) -> tuple[UUID | None, int]:
+async def _describe_topic(client: Client, target: Target) -> tuple[UUID | None, int]:
     """The topic's id, and how many partitions it has."""
 
     async def look() -> TopicMetadata:
@@ -83,22 +82,24 @@ async def _described(client: Client, target: Target) -> tuple[UUID | None, int]:
 
     async def look_at_configs() -> TopicConfigs:
         anybody = await client.anybody(timeout_s=_ATTEMPT_S)
-        return await topic_configs(anybody, target.topic, tuple(NEEDED), timeout_s=_ATTEMPT_S)
+        return await topic_configs(
+            anybody, target.topic, tuple(REQUIRED_CONFIGS), timeout_s=_ATTEMPT_S
+        )
 
-    found = await _told(client, look, target)
-    if (await _told(client, look_at_configs, target)).values != NEEDED:
-        needed = ", ".join(f"{name}={value}" for name, value in NEEDED.items())
+    found = await _ask_until_answered(client, look, target)
+    if (await _ask_until_answered(client, look_at_configs, target)).values != REQUIRED_CONFIGS:
+        needed = ", ".join(f"{name}={value}" for name, value in REQUIRED_CONFIGS.items())
         raise LoadRefused(f"topic {target.topic} must have {needed}")
     return found.topic_id, len(found.partitions)
 
 
-async def _told(client: Client, ask: Callable[[], Awaitable[A]], target: Target) -> A:
+async def _ask_until_answered(client: Client, ask: Callable[[], Awaitable[A]], target: Target) -> A:
     try:
-        return await until_told(
-            client, ask, patience_s=target.patience_s, may_come_right=RETRIABLE - {_MISSING}
+        return await retry(
+            client, ask, patience_s=target.patience_s, may_come_right=RETRIABLE - {_UNKNOWN_TOPIC}
         )
-    except NotTold as error:
-        if error.error == _MISSING:
+    except RetryFailed as error:
+        if error.error == _UNKNOWN_TOPIC:
             raise LoadRefused(f"there is no topic {target.topic}") from error
         if error.error is not None:
             raise LoadRefused(f"topic {target.topic}: {error}") from error
@@ -108,7 +109,7 @@ async def _told(client: Client, ask: Callable[[], Awaitable[A]], target: Target)
 # -- what is written down -----------------------------------------------------------------------
 
 
-def _keep(path: Path, plan: Plan, told: Mapping[str, Any]) -> None:
+def _write_plan(path: Path, plan: Plan, told: Mapping[str, Any]) -> None:
     """Write the plan beside its place and then to it: it is there wholly, or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     topic_id = None if plan.topic_id is None else str(plan.topic_id)
@@ -126,7 +127,7 @@ def _keep(path: Path, plan: Plan, told: Mapping[str, Any]) -> None:
         os.close(folder)
 
 
-def _kept(path: Path, topic_id: UUID | None, count: int, told: Mapping[str, Any]) -> Plan:
+def _read_plan(path: Path, topic_id: UUID | None, count: int, told: Mapping[str, Any]) -> Plan:
     """The plan that is written down, if it is this load's."""
     try:
         content = json.loads(path.read_text())

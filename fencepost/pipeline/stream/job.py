@@ -1,4 +1,11 @@
-"""The whole of a job: what it needs is looked at, its session opened, its query run to the end."""
+"""The topics as a table that grows.
+
+Records counted by their keys, as the records of another topic.
+
+Queries that run: into Parquet files, and into another topic.
+
+The whole of a job: what it needs is looked at, its session opened, its query run to the end.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +13,128 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Self
 
-from fencepost.pipeline.needs import CannotRunError, need_packages
+from fencepost.pipeline.requirements import CannotRunError, require_packages
 from fencepost.pipeline.session import session
-from fencepost.pipeline.stream import sinks
-from fencepost.pipeline.stream.ahead import look_at_files, look_at_topics
-from fencepost.pipeline.stream.failures import explain
-from fencepost.pipeline.stream.running import run
+from fencepost.pipeline.stream.options import (
+    CountOptions,
+    OnDataLoss,
+    SourceOptions,
+    Trigger,
+    TriggerOptions,
+)
+from fencepost.pipeline.stream.preflight import check_output_directory, check_topics
+from fencepost.pipeline.stream.query_monitor import explain_failure, monitor_query
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from fencepost.pipeline.stream.progress import Batch
-    from fencepost.pipeline.stream.wanted import Counting, Pace, Source
+    from fencepost.pipeline.stream.query_monitor import MicroBatch
+
+
+FORMAT: Final = "kafka"
+_CLIENT_PREFIX: Final = "kafka."
+COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+
+
+def read_topics(spark: SparkSession, source: SourceOptions) -> DataFrame:
+    """The records of the topics, with `COLUMNS`, as they come."""
+    reader = (
+        spark.readStream.format(FORMAT)
+        .options(**source.options)
+        .options(**client_options(source))
+        .option("subscribe", ",".join(source.topics))
+        .option("startingOffsets", source.start.value)
+        .option("failOnDataLoss", source.on_data_loss is OnDataLoss.FAIL)
+        .option("includeHeaders", True)
+    )
+    if source.max_offsets is not None:
+        reader = reader.option("maxOffsetsPerTrigger", source.max_offsets)
+    return reader.load().select(*COLUMNS)
+
+
+def client_options(source: SourceOptions) -> dict[str, str]:
+    """What the connector is told of its Kafka clients, whether they read or write."""
+    given = {key: value for key, value in source.options.items() if key.startswith(_CLIENT_PREFIX)}
+    return {**given, f"{_CLIENT_PREFIX}bootstrap.servers": source.bootstrap}
+
+
+_MS_PER_S: Final = 1000
+
+
+def count_by_key(records: DataFrame, counting: CountOptions) -> DataFrame:
+    """A row for each key, or for each key and window: its key and, as JSON, what was counted.
+
+    ``count`` is of records, ``bytes`` of their values. A window also has ``start`` (inclusive) and
+    ``end`` (exclusive), in milliseconds since the epoch.
+
+    :param records: With key, value and timestamp.
+    """
+    from pyspark.sql import functions as f
+
+    counted: tuple[Column, ...] = (
+        f.count("*").alias("count"),
+        f.coalesce(f.sum(f.octet_length("value")), f.lit(0)).alias("bytes"),
+    )
+    if counting.window_s is None:
+        told: tuple[Column, ...] = (f.col("count"), f.col("bytes"))
+        rows = records.groupBy("key").agg(*counted)
+    else:
+        window = f.window("timestamp", _interval(counting.window_s)).alias("window")
+        start, end = (f.unix_millis(f"window.{edge}").alias(edge) for edge in ("start", "end"))
+        told = (start, end, f.col("count"), f.col("bytes"))
+        in_time = records.withWatermark("timestamp", _interval(counting.late_s))
+        rows = in_time.groupBy(window, "key").agg(*counted)
+    return rows.select("key", f.to_json(f.struct(*told)).alias("value"))
+
+
+def _interval(seconds: float) -> str:
+    return f"{round(seconds * _MS_PER_S)} milliseconds"
+
+
+def start_parquet_query(
+    spark: SparkSession, source: SourceOptions, pace: TriggerOptions, directory: str
+) -> StreamingQuery:
+    """Write every record to files in a directory, each once, however often the query is restarted.
+
+    That holds for who reads ``_spark_metadata`` in it, as Spark does: it names the files of the
+    batches that were finished. Others may lie beside them.
+    """
+    records = read_topics(spark, source)
+    return _start(records.writeStream.format("parquet").option("path", directory), pace)
+
+
+def start_count_query(
+    spark: SparkSession,
+    source: SourceOptions,
+    pace: TriggerOptions,
+    target: str,
+    counting: CountOptions,
+) -> StreamingQuery:
+    """Count records by their keys, and append the counts to a topic, at least once.
+
+    Without windows a count is appended when it has grown; with windows once, when its window is
+    over. A batch that is done again after a failure appends the same counts again.
+    """
+    counted = count_by_key(read_topics(spark, source), counting)
+    writer = (
+        counted.writeStream.format(FORMAT)
+        .options(**client_options(source))
+        .option("topic", target)
+        .outputMode("update" if counting.window_s is None else "append")
+    )
+    return _start(writer, pace)
+
+
+def _start(writer: DataStreamWriter, pace: TriggerOptions) -> StreamingQuery:
+    if pace.trigger is Trigger.AVAILABLE_NOW:
+        writer = writer.trigger(availableNow=True)
+    else:
+        interval_ms = round(pace.interval_s * _MS_PER_S)
+        writer = writer.trigger(processingTime=f"{interval_ms} milliseconds")
+    return writer.option("checkpointLocation", pace.checkpoint).start()
+
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _CONFIGS: Final = {
@@ -30,7 +146,12 @@ _CONFIGS: Final = {
 
 
 def write_files(
-    source: Source, pace: Pace, directory: str, *, master: str | None, tell: Callable[[Batch], None]
+    source: SourceOptions,
+    pace: TriggerOptions,
+    directory: str,
+    *,
+    master: str | None,
+    tell: Callable[[MicroBatch], None],
 ) -> None:
     """Write topics to Parquet, until all is read or SIGTERM or Ctrl-C comes.
 
@@ -38,32 +159,32 @@ def write_files(
     :raises CannotRunError: When something is missing, or will not do.
     :raises StreamFailedError: When the query failed.
     """
-    need_packages()
-    look_at_topics(source)
-    look_at_files(pace, directory)
+    require_packages()
+    check_topics(source)
+    check_output_directory(pace, directory)
     _run(
         f"stream {','.join(source.topics)} to {directory}",
-        lambda spark: sinks.to_parquet(spark, source, pace, directory),
+        lambda spark: start_parquet_query(spark, source, pace, directory),
         master,
         tell,
     )
 
 
 def write_counts(
-    source: Source,
-    pace: Pace,
+    source: SourceOptions,
+    pace: TriggerOptions,
     target: str,
-    counting: Counting,
+    counting: CountOptions,
     *,
     master: str | None,
-    tell: Callable[[Batch], None],
+    tell: Callable[[MicroBatch], None],
 ) -> None:
     """Count the records of topics into another, as `write_files` does."""
-    need_packages()
-    look_at_topics(source, target)
+    require_packages()
+    check_topics(source, target)
     _run(
         f"stream {','.join(source.topics)} to {target}",
-        lambda spark: sinks.to_topic(spark, source, pace, target, counting),
+        lambda spark: start_count_query(spark, source, pace, target, counting),
         master,
         tell,
     )
@@ -73,22 +194,24 @@ def _run(
     app: str,
     begin: Callable[[SparkSession], StreamingQuery],
     master: str | None,
-    tell: Callable[[Batch], None],
+    tell: Callable[[MicroBatch], None],
 ) -> None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     opened = session(app, master=master, connector=True, configs=_CONFIGS)
-    with _Stop() as stop, opened as spark:
+    with _StopSignals() as stop, opened as spark:
         stop.listen()  # again: Spark has taken Ctrl-C for itself
         try:
             query = begin(spark)
         except (PySparkException, Py4JError) as error:
-            raise CannotRunError(f"Spark refuses the query: {explain(str(error))}") from None
-        run(query, tell, lambda: stop.asked)
+            raise CannotRunError(
+                f"Spark refuses the query: {explain_failure(str(error))}"
+            ) from None
+        monitor_query(query, tell, lambda: stop.asked)
 
 
-class _Stop:
+class _StopSignals:
     """Whether the program was asked to end, by SIGTERM or Ctrl-C, within a context."""
 
     def __init__(self) -> None:

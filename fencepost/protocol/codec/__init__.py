@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any, Final
 
 from fencepost.protocol.apis import Api
-from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec.reader import Read, compile_reader
-from fencepost.protocol.codec.schema import Side, message_shape
+from fencepost.protocol.codec.schema import Side, message_schema
 from fencepost.protocol.codec.writer import Writer, compile_writer
 
 _API_VERSIONS: Final = 18
@@ -82,9 +82,9 @@ def _decode(api: Api, side: Side, version: int, frame: Buffer, offset: int) -> A
 
 @cache
 def _reader(name: str, side: Side, version: int) -> Read:
-    return compile_reader(message_shape(name, side, version))
+    return compile_reader(message_schema(name, side, version))
 
 
 @cache
 def _writer(name: str, side: Side, version: int) -> Writer:
-    return compile_writer(message_shape(name, side, version))
+    return compile_writer(message_schema(name, side, version))

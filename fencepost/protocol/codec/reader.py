@@ -11,19 +11,19 @@ from dataclasses import fields
 from typing import Any, NoReturn
 from uuid import UUID
 
-from fencepost.protocol.codec.schema import RECORDS, FieldShape, Shape
-from fencepost.protocol.codec.source import FIXED, Source
+from fencepost.protocol.codec.code_builder import FIXED_WIDTH_CODES, CodeBuilder
+from fencepost.protocol.codec.schema import RECORD_KINDS, FieldSchema, StructSchema
 
 Read = Callable[[memoryview, int], tuple[Any, int]]
 
 
-def compile_reader(shape: Shape) -> Read:
+def compile_reader(shape: StructSchema) -> Read:
     """A reader of a body in a frame, from a position: returns the message and where it ends.
 
     The reader raises ``ValueError``, ``IndexError`` or ``struct.error`` when the bytes are not such
     a body.
     """
-    src = Source()
+    src = CodeBuilder()
     src.constants.update(
         short=_short, null=_not_nullable, uvarint=read_uvarint, new=object.__new__, UUID=UUID
     )
@@ -56,14 +56,14 @@ def _not_nullable(name: str) -> NoReturn:
     raise ValueError(f"{name} is null, which it must not be")
 
 
-def _struct(src: Source, shape: Shape) -> str:
+def _struct(src: CodeBuilder, shape: StructSchema) -> str:
     """Emit the reading of a struct; returns the variable that holds it."""
     values: dict[str, str] = {}
-    run: list[FieldShape] = []
+    run: list[FieldSchema] = []
     for f in shape.fields:
         if f.tag is not None:
             continue
-        if f.kind in FIXED and not f.array:
+        if f.kind in FIXED_WIDTH_CODES and not f.array:
             run.append(f)
             continue
         _flush(src, run, values)
@@ -75,7 +75,7 @@ def _struct(src: Source, shape: Shape) -> str:
     return _instance(src, shape.cls, values)
 
 
-def _instance(src: Source, cls: type, values: dict[str, str]) -> str:
+def _instance(src: CodeBuilder, cls: type, values: dict[str, str]) -> str:
     """Emit the making of an instance, with the defaults of what is not among the values.
 
     Its slots are filled one by one: passing twenty arguments by keyword takes twice as long.
@@ -88,11 +88,11 @@ def _instance(src: Source, cls: type, values: dict[str, str]) -> str:
     return message
 
 
-def _flush(src: Source, run: list[FieldShape], values: dict[str, str]) -> None:
+def _flush(src: CodeBuilder, run: list[FieldSchema], values: dict[str, str]) -> None:
     """Read a run of fixed-width fields with one call."""
     if not run:
         return
-    packed = src.packed("".join(FIXED[f.kind] for f in run))
+    packed = src.packed("".join(FIXED_WIDTH_CODES[f.kind] for f in run))
     names = [src.fresh("v") for _ in run]
     src.line(f"{', '.join(names)}, = {packed}.unpack_from(view, at)")
     src.line(f"at += {src.constants[packed].size}")
@@ -105,7 +105,7 @@ def _fixed(kind: str, name: str) -> str:
     return f"(UUID(bytes={name}) if any({name}) else None)" if kind == "uuid" else name
 
 
-def _value(src: Source, f: FieldShape, flexible: bool) -> str:
+def _value(src: CodeBuilder, f: FieldSchema, flexible: bool) -> str:
     if f.array:
         return _array(src, f, flexible)
     if f.struct is not None:
@@ -113,7 +113,7 @@ def _value(src: Source, f: FieldShape, flexible: bool) -> str:
     return _sized(src, f, flexible)
 
 
-def _length(src: Source, flexible: bool, code: str) -> str:
+def _length(src: CodeBuilder, flexible: bool, code: str) -> str:
     """Emit the reading of a length, -1 for null."""
     size = src.fresh("n")
     if flexible:
@@ -126,7 +126,7 @@ def _length(src: Source, flexible: bool, code: str) -> str:
     return size
 
 
-def _sized(src: Source, f: FieldShape, flexible: bool) -> str:
+def _sized(src: CodeBuilder, f: FieldSchema, flexible: bool) -> str:
     """Strings, bytes and batches."""
     kind = f.kind
     size = _length(src, flexible, "h" if kind == "string" else "i")
@@ -143,13 +143,13 @@ def _sized(src: Source, f: FieldShape, flexible: bool) -> str:
     return value
 
 
-def _null(src: Source, name: str, allowed: bool, length: str, value: str) -> None:
+def _null(src: CodeBuilder, name: str, allowed: bool, length: str, value: str) -> None:
     """Emit what a negative length means; an ``else`` has to follow."""
     missing = f"{value} = None" if allowed else f"null({name!r})"
     src.line(f"if {length} < 0: {missing}")
 
 
-def _array(src: Source, f: FieldShape, flexible: bool) -> str:
+def _array(src: CodeBuilder, f: FieldSchema, flexible: bool) -> str:
     count = _length(src, flexible, "i")
     value, items = src.fresh("a"), src.fresh("l")
     _null(src, f.name, f.nullable, count, value)
@@ -162,7 +162,7 @@ def _array(src: Source, f: FieldShape, flexible: bool) -> str:
     src.depth += 1
     if f.struct is not None:
         item = _struct(src, f.struct)
-    elif f.kind in FIXED:
+    elif f.kind in FIXED_WIDTH_CODES:
         one: dict[str, str] = {}
         _flush(src, [f], one)
         item = one[f.name]
@@ -175,7 +175,7 @@ def _array(src: Source, f: FieldShape, flexible: bool) -> str:
     return value
 
 
-def _nullable(src: Source, shape: Shape) -> str:
+def _nullable(src: CodeBuilder, shape: StructSchema) -> str:
     """A struct behind a byte that says whether it is there (KIP-893)."""
     value = src.fresh("o")
     src.line(f"{value} = None")
@@ -187,7 +187,7 @@ def _nullable(src: Source, shape: Shape) -> str:
     return value
 
 
-def _tags(src: Source, tagged: list[FieldShape]) -> dict[str, str]:
+def _tags(src: CodeBuilder, tagged: list[FieldSchema]) -> dict[str, str]:
     """Tagged fields (KIP-482): those that are known, by any order; others are passed over."""
     values = {f.name: src.fresh("x") for f in tagged}
     for f in tagged:
@@ -213,13 +213,13 @@ def _tags(src: Source, tagged: list[FieldShape]) -> dict[str, str]:
     return values
 
 
-def _tag_value(src: Source, f: FieldShape) -> str:
+def _tag_value(src: CodeBuilder, f: FieldSchema) -> str:
     """As a field of a flexible version; being there says that it is not null."""
     if f.struct is not None and not f.array:
         return _struct(src, f.struct)
-    if f.kind in FIXED and not f.array:
+    if f.kind in FIXED_WIDTH_CODES and not f.array:
         one: dict[str, str] = {}
         _flush(src, [f], one)
         return one[f.name]
-    assert f.kind not in RECORDS, "no message has batches in a tagged field"
+    assert f.kind not in RECORD_KINDS, "no message has batches in a tagged field"
     return _value(src, f, True)

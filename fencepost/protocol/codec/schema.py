@@ -42,7 +42,7 @@ Side = Literal["request", "response"]
 
 # kio reads times as timedeltas and datetimes, and error codes as a closed enum. Ours are plain
 # integers, as on the wire.
-RECORDS: Final = ("records", "batches")
+RECORD_KINDS: Final = ("records", "batches")
 _PLAIN: Final = {
     "timedelta_i32": "int32",
     "timedelta_i64": "int64",
@@ -52,7 +52,7 @@ _PLAIN: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class FieldShape:
+class FieldSchema:
     """One field of a struct in one version."""
 
     name: str
@@ -62,21 +62,21 @@ class FieldShape:
     nullable: bool
     tag: int | None
     default: object
-    struct: "Shape | None"
+    struct: "StructSchema | None"
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class StructSchema:
     """A struct in one version: ``cls`` is ours, ``fields`` stand in wire order."""
 
     cls: type
     flexible: bool
-    fields: tuple[FieldShape, ...]
+    fields: tuple[FieldSchema, ...]
     kio_class: Any
 
 
 @cache
-def message_shape(name: str, side: Side, version: int) -> Shape:
+def message_schema(name: str, side: Side, version: int) -> StructSchema:
     """The shape of a request or response body.
 
     :raises KeyError: When kio has no such API or version.
@@ -89,21 +89,21 @@ def message_shape(name: str, side: Side, version: int) -> Shape:
     return _shape_of(kio_class, vars(module), side)
 
 
-def _shape_of(kio_class: Any, classes: dict[str, Any], side: Side) -> Shape:
+def _shape_of(kio_class: Any, classes: dict[str, Any], side: Side) -> StructSchema:
     own_name = f"Response{kio_class.__name__}"
     cls = classes[own_name if side == "response" and own_name in classes else kio_class.__name__]
     shapes = tuple(_field_shape(cls, f, classes, side) for f in fields(kio_class))
-    return Shape(cls, kio_class.__flexible__, shapes, kio_class)
+    return StructSchema(cls, kio_class.__flexible__, shapes, kio_class)
 
 
-def _field_shape(cls: Any, f: Field[Any], classes: dict[str, Any], side: Side) -> FieldShape:
+def _field_shape(cls: Any, f: Field[Any], classes: dict[str, Any], side: Side) -> FieldSchema:
     inner, array, nullable = split_type(f.type)
     name = field_name(f)
     struct = _shape_of(inner, classes, side) if is_dataclass(inner) else None
     kind = "struct" if struct else _wire_type(f.metadata["kafka_type"], side)
     ours = cls.__dataclass_fields__[name]
     nullable = nullable and kind not in ("uuid", "int64")
-    return FieldShape(name, kind, array, nullable, f.metadata.get("tag"), ours.default, struct)
+    return FieldSchema(name, kind, array, nullable, f.metadata.get("tag"), ours.default, struct)
 
 
 def _wire_type(kafka_type: str, side: Side) -> str:

@@ -9,9 +9,9 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from fencepost.protocol.buffers import Buffer
-from fencepost.protocol.codec.schema import RECORDS, FieldShape, Shape
-from fencepost.protocol.codec.source import FIXED, Source
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.codec.code_builder import FIXED_WIDTH_CODES, CodeBuilder
+from fencepost.protocol.codec.schema import RECORD_KINDS, FieldSchema, StructSchema
 
 Writer = Callable[[bytearray, Any], list[Buffer]]
 """Appends a body to the bytes so far; returns all buffers in order, the first being those bytes."""
@@ -29,13 +29,13 @@ def uvarint(value: int) -> bytes:
     return bytes(out)
 
 
-def compile_writer(shape: Shape) -> Writer:
+def compile_writer(shape: StructSchema) -> Writer:
     """Compile the writer of a body.
 
     A value that does not fit its field raises ``struct.error``, ``AttributeError`` or ``TypeError``
     in the writer: a bug of the caller, not of a peer.
     """
-    src = Source()
+    src = CodeBuilder()
     src.constants.update(uvarint=uvarint, ZERO=ZERO_UUID)
     src.line("def write(out, m):")
     src.depth += 1
@@ -46,14 +46,14 @@ def compile_writer(shape: Shape) -> Writer:
     return writer
 
 
-def _struct(src: Source, shape: Shape, var: str, out: str) -> None:
+def _struct(src: CodeBuilder, shape: StructSchema, var: str, out: str) -> None:
     """Emit the fields of a struct, runs of fixed width joined, then its tagged fields."""
     run: list[tuple[str, str]] = []
     for f in shape.fields:
         if f.tag is not None:
             continue
-        if f.kind in FIXED and not f.array:
-            run.append((FIXED[f.kind], _fixed_value(f.kind, f"{var}.{f.name}")))
+        if f.kind in FIXED_WIDTH_CODES and not f.array:
+            run.append((FIXED_WIDTH_CODES[f.kind], _fixed_value(f.kind, f"{var}.{f.name}")))
             continue
         _flush(src, run, out)
         _value(src, f, f"{var}.{f.name}", shape.flexible, out)
@@ -66,25 +66,25 @@ def _fixed_value(kind: str, value: str) -> str:
     return f"({value}.bytes if {value} is not None else ZERO)" if kind == "uuid" else value
 
 
-def _flush(src: Source, run: list[tuple[str, str]], out: str) -> None:
+def _flush(src: CodeBuilder, run: list[tuple[str, str]], out: str) -> None:
     if run:
         code = "".join(code for code, _ in run)
         src.line(f"{out} += {src.packed(code)}.pack({', '.join(value for _, value in run)})")
         run.clear()
 
 
-def _value(src: Source, f: FieldShape, value: str, flexible: bool, out: str) -> None:
+def _value(src: CodeBuilder, f: FieldSchema, value: str, flexible: bool, out: str) -> None:
     if f.array:
         _array(src, f, value, flexible, out)
     elif f.struct is not None:
         _nested(src, f, f.struct, value, out)
-    elif f.kind in RECORDS:
+    elif f.kind in RECORD_KINDS:
         _records(src, value, flexible, out)
     else:
         _text(src, f, value, flexible, out)
 
 
-def _nested(src: Source, f: FieldShape, inner: Shape, value: str, out: str) -> None:
+def _nested(src: CodeBuilder, f: FieldSchema, inner: StructSchema, value: str, out: str) -> None:
     """A struct in place; nullable ones are marked by a leading byte (KIP-893)."""
     var = src.fresh("s")
     src.line(f"{var} = {value}")
@@ -99,7 +99,7 @@ def _nested(src: Source, f: FieldShape, inner: Shape, value: str, out: str) -> N
     src.depth -= 1
 
 
-def _array(src: Source, f: FieldShape, value: str, flexible: bool, out: str) -> None:
+def _array(src: CodeBuilder, f: FieldSchema, value: str, flexible: bool, out: str) -> None:
     var, item = src.fresh("a"), src.fresh("e")
     src.line(f"{var} = {value}")
     src.line(f"if {var} is None: {out} += {_null(flexible, 'i')}")
@@ -111,8 +111,10 @@ def _array(src: Source, f: FieldShape, value: str, flexible: bool, out: str) -> 
     mark = len(src.lines)
     if f.struct is not None:
         _struct(src, f.struct, item, out)
-    elif f.kind in FIXED:
-        src.line(f"{out} += {src.packed(FIXED[f.kind])}.pack({_fixed_value(f.kind, item)})")
+    elif f.kind in FIXED_WIDTH_CODES:
+        src.line(
+            f"{out} += {src.packed(FIXED_WIDTH_CODES[f.kind])}.pack({_fixed_value(f.kind, item)})"
+        )
     else:
         _text(src, f, item, flexible, out)
     if len(src.lines) == mark:
@@ -120,7 +122,7 @@ def _array(src: Source, f: FieldShape, value: str, flexible: bool, out: str) -> 
     src.depth -= 2
 
 
-def _text(src: Source, f: FieldShape, value: str, flexible: bool, out: str) -> None:
+def _text(src: CodeBuilder, f: FieldSchema, value: str, flexible: bool, out: str) -> None:
     """Strings and bytes, with a length before them."""
     var = src.fresh("t")
     src.line(f"{var} = {value}")
@@ -134,7 +136,7 @@ def _text(src: Source, f: FieldShape, value: str, flexible: bool, out: str) -> N
     src.depth -= 1
 
 
-def _records(src: Source, value: str, flexible: bool, out: str) -> None:
+def _records(src: CodeBuilder, value: str, flexible: bool, out: str) -> None:
     """Record batches, untouched: one buffer, or a tuple of them."""
     var, size = src.fresh("r"), src.fresh("n")
     src.line(f"{var} = {value}")
@@ -152,7 +154,7 @@ def _records(src: Source, value: str, flexible: bool, out: str) -> None:
     src.depth -= 1
 
 
-def _length(src: Source, var: str, flexible: bool, code: str, out: str) -> None:
+def _length(src: CodeBuilder, var: str, flexible: bool, code: str, out: str) -> None:
     if not flexible:
         src.line(f"{out} += {src.packed(code)}.pack(len({var}))")
         return
@@ -166,7 +168,7 @@ def _null(flexible: bool, code: str) -> str:
     return r"b'\x00'" if flexible else repr(struct.pack(f">{code}", -1))
 
 
-def _tags(src: Source, tagged: list[FieldShape], var: str, out: str) -> None:
+def _tags(src: CodeBuilder, tagged: list[FieldSchema], var: str, out: str) -> None:
     """Tagged fields (KIP-482): those that differ from their default, by rising tag."""
     if not tagged:
         src.line(f"{out}.append(0)")
@@ -186,9 +188,11 @@ def _tags(src: Source, tagged: list[FieldShape], var: str, out: str) -> None:
     src.line(f"for {tags} in {tags}: {out} += {tags}")
 
 
-def _tag_value(src: Source, f: FieldShape, value: str, body: str) -> None:
-    if f.kind in FIXED and not f.array:
-        src.line(f"{body} += {src.packed(FIXED[f.kind])}.pack({_fixed_value(f.kind, value)})")
+def _tag_value(src: CodeBuilder, f: FieldSchema, value: str, body: str) -> None:
+    if f.kind in FIXED_WIDTH_CODES and not f.array:
+        src.line(
+            f"{body} += {src.packed(FIXED_WIDTH_CODES[f.kind])}.pack({_fixed_value(f.kind, value)})"
+        )
     elif f.struct is not None and not f.array:
         var = src.fresh("s")
         src.line(f"{var} = {value}")

@@ -5,7 +5,7 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
-from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.structs import struct
 
 

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fencepost.protocol.records import MAX_SEQUENCE, NO_LEADER_EPOCH, BatchHeader, crc_ok
-from fencepost.storage.epochs import LeaderEpochCache
-from fencepost.storage.files.failures import DamagedSegment
-from fencepost.storage.files.segment import FileSegment
-from fencepost.storage.files.snapshots import Snapshots
-from fencepost.storage.files.walking import batches
-from fencepost.storage.producers import ProducerStates
+from fencepost.storage.files.batch_scan import scan_batches
+from fencepost.storage.files.file_segment import FileSegment
+from fencepost.storage.files.file_system import DamagedSegment
+from fencepost.storage.files.producer_snapshots import ProducerSnapshots
+from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
+from fencepost.storage.log.producer_state import ProducerStateManager
 
 
-class Cut(NamedTuple):
+class TruncatedSegment(NamedTuple):
     """A segment that was cut.
 
     :ivar name: Of the ``.log``.
@@ -39,7 +39,7 @@ class Cut(NamedTuple):
 
 
 @dataclass(slots=True)
-class Recovery:
+class LogRecoveryReport:
     """What was done when a log was opened, for the line that tells it.
 
     :ivar cut: Segments that were cut, or removed because they came behind such a one.
@@ -49,7 +49,7 @@ class Recovery:
     :ivar checked_bytes: How much was validated.
     """
 
-    cut: list[Cut] = field(default_factory=list)
+    cut: list[TruncatedSegment] = field(default_factory=list)
     tidied: list[str] = field(default_factory=list)
     rebuilt: list[str] = field(default_factory=list)
     checked_bytes: int = 0
@@ -58,7 +58,7 @@ class Recovery:
         return bool(self.cut or self.tidied or self.rebuilt or self.checked_bytes)
 
 
-class Recovering:
+class LogRecovery:
     """One pass over the segments that may not be durable.
 
     :param recovery_point: Checksums are computed from this offset on.
@@ -74,9 +74,9 @@ class Recovering:
         *,
         recovery_point: int,
         epochs: LeaderEpochCache,
-        producers: ProducerStates,
-        snapshots: Snapshots,
-        report: Recovery,
+        producers: ProducerStateManager,
+        snapshots: ProducerSnapshots,
+        report: LogRecoveryReport,
     ) -> None:
         self._recovery_point = recovery_point
         self._epochs = epochs
@@ -116,7 +116,9 @@ class Recovering:
                 raise
             log.truncate(segment.size)
             name, lost = segment.files.name, size - log.size
-            self._report.cut.append(Cut(name, log.size, lost, self._end, damage.reason))
+            self._report.cut.append(
+                TruncatedSegment(name, log.size, lost, self._end, damage.reason)
+            )
             return False
         finally:
             self._report.checked_bytes += segment.size
@@ -129,7 +131,7 @@ class Recovering:
             self.gap = self._end
         self._end = max(self._end, segment.base_offset)
         log = segment.files.log
-        whole = batches(log.read, 0, log.size)
+        whole = scan_batches(log.read, 0, log.size)
         segment.begin_anew()
         for position, batch, header in whole:
             fault = self._fault(batch, header, segment.base_offset)
@@ -161,7 +163,7 @@ class Recovering:
         self._epochs.assign(epoch, start if self._end <= start <= base else base)
 
 
-def replay(segments: Iterable[FileSegment], producers: ProducerStates) -> None:
+def replay_producer_state(segments: Iterable[FileSegment], producers: ProducerStateManager) -> None:
     """Let producers learn of the batches in segments."""
     for segment in segments:
         for _, header in segment.scan():
@@ -169,7 +171,7 @@ def replay(segments: Iterable[FileSegment], producers: ProducerStates) -> None:
                 producers.update(header)
 
 
-def epochs_of(segments: Iterable[FileSegment]) -> LeaderEpochCache:
+def epochs_from_batches(segments: Iterable[FileSegment]) -> LeaderEpochCache:
     """The leader epochs that the batches in segments say."""
     epochs = LeaderEpochCache()
     for segment in segments:

@@ -1,18 +1,123 @@
-"""The files of one segment: their names, and how they come and go."""
+"""What the segments of one log have in common.
 
-from collections.abc import Iterable, Iterator
+A segment's ``.log``, opened when it is used.
+
+It is read by pread, not from a memory map. A map saves a copy: 1 MB takes 0.15 ms to read and 0.03
+ms to look at in a map, and on its way through a socket 0.3 ms against 0.2. But whoever holds a
+view of a map, as the journal and slow sockets do, dies with the process when the file is cut under
+it or the disk fails.
+
+The files of one segment: their names, and how they come and go.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 from weakref import finalize
 
-from fencepost.protocol.buffers import Buffer
-from fencepost.storage.files.home import Home
-from fencepost.storage.files.indexes import SegmentIndexes
-from fencepost.storage.files.io import File
-from fencepost.storage.files.log_file import LogFile
-from fencepost.storage.formats.names import FileKind, FileState
-from fencepost.storage.formats.offset_index import OffsetIndex
-from fencepost.storage.formats.time_index import TimeIndex
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.storage.files.file_system import File, FileSystem
+from fencepost.storage.files.index_lookup import SegmentIndexes
+from fencepost.storage.files.process_limits import BoundedCache, ProcessLimits
+from fencepost.storage.formats.file_names import FileKind, FileState, segment_file_name
+from fencepost.storage.formats.indexes import OffsetIndex, TimeIndex
+from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.producer_state import ProducerStateEntry
+
+
+@dataclass(slots=True, kw_only=True)
+class LogDirectory:
+    """Where the segments of one log are, and what they share.
+
+    :ivar config: As of the last change; a segment takes from it when it is made.
+    :ivar rebuilt: Names of files that were rebuilt because they were missing or broken.
+    :ivar producers_at: Finds the producers before the segment of a base offset in their file.
+    """
+
+    files: FileSystem
+    directory: PurePath
+    shared: ProcessLimits
+    config: LogConfig
+    rebuilt: list[str]
+    producers_at: Callable[[int], tuple[ProducerStateEntry, ...]]
+
+    def path(self, offset: int, kind: FileKind, state: FileState = FileState.LIVE) -> PurePath:
+        """Path of a segment's file."""
+        return self.directory / segment_file_name(offset, kind, state)
+
+
+class LogFile:
+    """A file that need not be open, so that there can be more logs than open files.
+
+    :ivar path: Where it is now.
+    :ivar size: Bytes in it.
+    :ivar used: For the bound: whether it was used since its last turn.
+    """
+
+    __slots__ = ("_bound", "_file", "_files", "path", "size", "used")
+
+    def __init__(
+        self, files: FileSystem, path: PurePath, bound: BoundedCache, *, size: int
+    ) -> None:
+        self._files = files
+        self._bound = bound
+        self._file: File | None = None
+        self.path = path
+        self.size = size
+        self.used = False
+
+    def create(self) -> None:
+        """Make the file, empty."""
+        file = self._open()
+        if file.size:  # one of the same name, from before a failure
+            file.truncate(0)
+        self.size = 0
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        """Write at the end: all or nothing."""
+        file = self._file or self._open()
+        file.append(buffers)
+        self.size = file.size
+        self.used = True
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from `start` to `end`."""
+        self.used = True
+        return (self._file or self._open()).read(start, end)
+
+    def truncate(self, size: int) -> None:
+        """Keep the first `size` bytes, durably: what was cut must not come back."""
+        file = self._file or self._open()
+        file.truncate(size)
+        self.size = size
+        file.sync()
+
+    def sync(self) -> None:
+        """Make what was written durable."""
+        (self._file or self._open()).sync()
+
+    def rename(self, path: PurePath) -> None:
+        """Give it another name."""
+        self._files.rename(self.path, path)
+        self.path = path
+
+    def release(self) -> None:
+        """Close it; it is opened again when it is used."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def close(self) -> None:
+        """Close it, for good."""
+        self._bound.drop(self)
+        self.release()
+
+    def _open(self) -> File:
+        self._file = file = self._files.open(self.path)
+        self._bound.hold(self, 1)
+        return file
+
 
 _COPY_BYTES: Final = 1 << 20
 _INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
@@ -28,7 +133,9 @@ class SegmentFiles:
 
     __slots__ = ("_base_offset", "_home", "log", "state")
 
-    def __init__(self, home: Home, base_offset: int, state: FileState, *, size: int) -> None:
+    def __init__(
+        self, home: LogDirectory, base_offset: int, state: FileState, *, size: int
+    ) -> None:
         self._home = home
         self._base_offset = base_offset
         self.state = state

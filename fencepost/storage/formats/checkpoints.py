@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
-from fencepost.protocol.buffers import Buffer
-from fencepost.storage.epochs import EpochEntry
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.storage.log.leader_epoch_cache import EpochEntry
 
 _VERSION: Final = "0"
 _PARTITION_METADATA: Final = re.compile(r"version: 0\s+topic_id: (?P<id>[a-zA-Z0-9_-]{22})\s*")

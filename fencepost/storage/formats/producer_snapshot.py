@@ -10,10 +10,9 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from fencepost.protocol.buffers import Buffer
-from fencepost.protocol.checksums import crc32c
+from fencepost.protocol.byte_utils import Buffer, crc32c
 from fencepost.protocol.records import NO_SEQUENCE
-from fencepost.storage.producers import BatchMetadata, ProducerView
+from fencepost.storage.log.producer_state import BatchMetadata, ProducerStateEntry
 
 _VERSION: Final = 1
 _HEAD: Final = struct.Struct(">hI")
@@ -27,14 +26,14 @@ class CorruptSnapshot(ValueError):
     """A snapshot of another version, of another length than it says, or that fails its CRC."""
 
 
-def encode_snapshot(producers: Iterable[ProducerView]) -> bytes:
+def encode_snapshot(producers: Iterable[ProducerStateEntry]) -> bytes:
     """The bytes of the file."""
     rows = [_encode(producer) for producer in producers]
     body = _COUNT.pack(len(rows)) + b"".join(rows)
     return _HEAD.pack(_VERSION, crc32c(body)) + body
 
 
-def _encode(producer: ProducerView) -> bytes:
+def _encode(producer: ProducerStateEntry) -> bytes:
     batch = producer.batches[-1] if producer.batches else _NO_BATCH
     begun = producer.txn_first_offset
     return _PRODUCER.pack(
@@ -49,7 +48,7 @@ def _encode(producer: ProducerView) -> bytes:
     )
 
 
-def decode_snapshot(data: Buffer) -> tuple[ProducerView, ...]:
+def decode_snapshot(data: Buffer) -> tuple[ProducerStateEntry, ...]:
     """The producers in a file's bytes, in its order; each has one batch at most.
 
     :raises CorruptSnapshot: When it is no snapshot of version 1.
@@ -70,10 +69,10 @@ def decode_snapshot(data: Buffer) -> tuple[ProducerView, ...]:
     return tuple(_decode(row) for row in _PRODUCER.iter_unpack(rows))
 
 
-def _decode(row: tuple[int, ...]) -> ProducerView:
+def _decode(row: tuple[int, ...]) -> ProducerStateEntry:
     producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, begun = row
     batch = BatchMetadata(sequence, offset, delta, timestamp)
-    return ProducerView(
+    return ProducerStateEntry(
         producer_id=producer_id,
         producer_epoch=epoch,
         last_timestamp=timestamp,

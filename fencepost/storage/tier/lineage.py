@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from fencepost.storage.epochs import EpochEntry
-from fencepost.storage.tier.segments import RemoteSegment
+from fencepost.storage.log.leader_epoch_cache import EpochEntry
+from fencepost.storage.tier.segment_metadata import RemoteSegment
 
 NOTHING_TIERED = -1
 

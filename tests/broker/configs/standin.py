@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from fencepost.broker.broker import Broker
-from fencepost.broker.configs.resolve import BrokerConfigs
-from fencepost.broker.context import Context, Peer
-from fencepost.broker.controller import Controller
+from fencepost.broker.configs.effective_configs import BrokerConfigs
+from fencepost.broker.controller.controller import Controller
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.handlers import (
     alter_configs,
     describe_configs,
     incremental_alter_configs,
 )
-from fencepost.broker.image import BrokerImage, ClusterImage
-from fencepost.broker.topic_plans import NewTopic
+from fencepost.broker.metadata.image import BrokerImage, ClusterImage
+from fencepost.broker.node.broker import Broker
 
 Message: TypeAlias = Any
 """A request or response of any API."""

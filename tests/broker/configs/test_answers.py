@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fencepost.broker.configs import own, tables
+from fencepost.broker.configs import fencepost_configs, tables
 from tests.broker.configs import asking
 from tests.broker.configs.standin import StandIn, broker
 
@@ -34,7 +34,7 @@ STATIC = {
     "transaction.state.log.replication.factor": "1",
 }
 
-OWN = {*tables.read(own.BROKER), *tables.read(own.TOPIC)}
+OWN = {*tables.read(fencepost_configs.BROKER), *tables.read(fencepost_configs.TOPIC)}
 
 
 @pytest.fixture(scope="module")

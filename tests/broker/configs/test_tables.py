@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from fencepost.broker.configs import tables
-from fencepost.broker.configs.broker import broker_configs
-from fencepost.broker.configs.definitions import (
+from fencepost.broker.configs.broker_configs import broker_configs
+from fencepost.broker.configs.config_def import (
+    REASONS,
     ConfigType,
     Effect,
     UpdateMode,
@@ -12,9 +13,8 @@ from fencepost.broker.configs.definitions import (
     default_value,
     parse,
 )
-from fencepost.broker.configs.describe import client_metrics_configs, group_configs
-from fencepost.broker.configs.effects import REASONS
-from fencepost.broker.configs.topic import BROKER_SYNONYMS, topic_configs
+from fencepost.broker.configs.config_entries import client_metrics_configs, group_configs
+from fencepost.broker.configs.topic_configs import BROKER_SYNONYMS, topic_configs
 
 ALL = [
     *broker_configs().values(),

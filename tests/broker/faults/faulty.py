@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fencepost.broker.events import Event
+from fencepost.broker.core.events import Event
 from fencepost.broker.faults.registry import Fault
-from fencepost.broker.faults.rules import Action, Rule
+from fencepost.broker.faults.rules import Action, FaultRule
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.driver import Driver
@@ -15,8 +15,8 @@ CODE: Final = ErrorCode.KAFKA_STORAGE_ERROR
 """No handler answers it on its own."""
 
 
-def rule(api_name: str, action: Action, **selectors: Any) -> Rule:  # noqa: ANN401  # a rule's fields
-    return Rule(api=BY_NAME[api_name], action=action, **selectors)
+def rule(api_name: str, action: Action, **selectors: Any) -> FaultRule:  # noqa: ANN401  # a rule's fields
+    return FaultRule(api=BY_NAME[api_name], action=action, **selectors)
 
 
 def set_fault(

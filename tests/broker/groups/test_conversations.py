@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker.topic_plans import NewTopic
+from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.broker.driver import Asked, Driver
 from tests.broker.groups.scripts import ALL

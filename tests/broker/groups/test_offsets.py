@@ -8,17 +8,16 @@ from uuid import UUID
 import pytest
 
 from fencepost.broker.groups import requests
-from fencepost.broker.groups.config import GroupConfig
-from fencepost.broker.groups.durable import DurableState
+from fencepost.broker.groups.classic_group_state import ClassicGroupState
+from fencepost.broker.groups.group_config import GroupConfig
 from fencepost.broker.groups.offsets import (
     Commit,
     PartitionCommit,
     check_commit,
     decide_commit,
-    find,
+    find_offset,
 )
-from fencepost.broker.groups.records import CommittedOffset, OffsetRecord
-from fencepost.broker.groups.state import GroupState
+from fencepost.broker.groups.records import CommittedOffset, OffsetRecord, ReplayedState
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.groups.workbench import NOW_MS, Workbench, said
 
@@ -48,14 +47,14 @@ def commit_of(
 @pytest.mark.parametrize(
     ("state", "member", "nobody", "old", "stranger", "simple"),
     [
-        (GroupState.EMPTY, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, NONE),
-        (GroupState.PREPARING_REBALANCE, NONE, UNKNOWN, GENERATION, UNKNOWN, UNKNOWN),
-        (GroupState.COMPLETING_REBALANCE, REBALANCE, UNKNOWN, GENERATION, UNKNOWN, UNKNOWN),
-        (GroupState.STABLE, NONE, UNKNOWN, GENERATION, UNKNOWN, UNKNOWN),
+        (ClassicGroupState.EMPTY, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, NONE),
+        (ClassicGroupState.PREPARING_REBALANCE, NONE, UNKNOWN, GENERATION, UNKNOWN, UNKNOWN),
+        (ClassicGroupState.COMPLETING_REBALANCE, REBALANCE, UNKNOWN, GENERATION, UNKNOWN, UNKNOWN),
+        (ClassicGroupState.STABLE, NONE, UNKNOWN, GENERATION, UNKNOWN, UNKNOWN),
     ],
 )
 def test_who_may_commit(
-    state: GroupState,
+    state: ClassicGroupState,
     member: ErrorCode,
     nobody: ErrorCode,
     old: ErrorCode,
@@ -64,7 +63,7 @@ def test_who_may_commit(
 ) -> None:
     bench = Workbench()
     (leader,) = bench.stable()
-    if state is GroupState.EMPTY:
+    if state is ClassicGroupState.EMPTY:
         bench.leave((leader, None))
     group = bench.group()
     group.state = state
@@ -73,7 +72,7 @@ def test_who_may_commit(
     assert check_commit(group, commit_of(0, leader)) is old
     assert check_commit(group, commit_of(1, "stranger")) is stranger
     assert check_commit(group, commit_of(-1, "")) is simple
-    of_member = NONE if state is GroupState.EMPTY else GENERATION
+    of_member = NONE if state is ClassicGroupState.EMPTY else GENERATION
     assert check_commit(group, commit_of(-1, leader)) is of_member
     assert check_commit(group, commit_of(1, leader, "nobody's")) is UNKNOWN
 
@@ -130,20 +129,20 @@ def test_a_refused_commit_changes_nothing() -> None:
     assert bench.commit(generation=3, member_id="x") == (NOT_FOUND,)
     bench.log.refusal = ErrorCode.NOT_ENOUGH_REPLICAS
     assert bench.commit() == (ErrorCode.COORDINATOR_NOT_AVAILABLE,)
-    assert bench.shard.latest == DurableState()
+    assert bench.shard.latest == ReplayedState()
 
 
 def test_an_offset_of_another_topic_of_that_name_is_not_found() -> None:
     one, other = UUID(int=1), UUID(int=2)
-    state = DurableState()
+    state = ReplayedState()
     for index, topic_id in enumerate([one, None]):
         value = CommittedOffset(offset=index, commit_timestamp_ms=1, topic_id=topic_id)
         state.apply(OffsetRecord(group_id="g", topic="t", partition=index, value=value))
-    assert find(state, "g", "t", one, 0) is not None
-    assert find(state, "g", "t", None, 0) is not None
-    assert find(state, "g", "t", other, 0) is None
-    assert find(state, "g", "t", other, 1) is not None
-    assert find(state, "g", "t", one, 2) is None
+    assert find_offset(state, "g", "t", one, 0) is not None
+    assert find_offset(state, "g", "t", None, 0) is not None
+    assert find_offset(state, "g", "t", other, 0) is None
+    assert find_offset(state, "g", "t", other, 1) is not None
+    assert find_offset(state, "g", "t", one, 2) is None
 
 
 @pytest.mark.parametrize(("version", "kept"), [(3, None), (4, UUID(int=1))])
@@ -222,7 +221,7 @@ def test_a_simple_groups_offsets_expire_a_retention_after_each_commit() -> None:
     assert committed(bench, topic="t") is None
     assert committed(bench, topic="u") is not None
     bench.advance(SWEEP_MS)
-    assert bench.shard.latest == DurableState(), "with its last offset the group goes"
+    assert bench.shard.latest == ReplayedState(), "with its last offset the group goes"
 
 
 def test_a_groups_offsets_expire_a_retention_after_it_became_empty() -> None:

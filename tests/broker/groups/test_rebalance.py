@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencepost.broker.groups.state import GroupState
+from fencepost.broker.groups.classic_group_state import ClassicGroupState
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.groups.workbench import NOW_MS, REBALANCE_MS, SESSION_MS, Workbench, said
 
@@ -13,9 +13,9 @@ def test_a_silent_member_is_dropped_after_its_session_timeout() -> None:
     bench = Workbench()
     bench.stable()
     bench.advance(SESSION_MS - 1)
-    assert bench.group().state is GroupState.STABLE
+    assert bench.group().state is ClassicGroupState.STABLE
     bench.advance(1)
-    assert bench.group().state is GroupState.EMPTY
+    assert bench.group().state is ClassicGroupState.EMPTY
     assert bench.group().generation == 2
 
 
@@ -129,9 +129,9 @@ def test_a_follower_that_never_syncs_is_dropped_from_a_stable_group() -> None:
     bench.join(leader, session_ms=MANY * 10)
     bench.join(follower, session_ms=MANY * 10)
     bench.sync(leader, 3, {})
-    assert bench.group().state is GroupState.STABLE
+    assert bench.group().state is ClassicGroupState.STABLE
     bench.advance(REBALANCE_MS)
-    assert bench.group().state is GroupState.PREPARING_REBALANCE
+    assert bench.group().state is ClassicGroupState.PREPARING_REBALANCE
     assert list(bench.group().members) == [leader]
 
 
@@ -139,7 +139,7 @@ def test_all_synced_and_nobody_is_overdue() -> None:
     bench = Workbench()
     bench.stable(2, session_ms=MANY * 10)
     bench.advance(REBALANCE_MS)
-    assert bench.group().state is GroupState.STABLE
+    assert bench.group().state is ClassicGroupState.STABLE
 
 
 def test_a_pending_member_holds_up_the_others_until_it_is_forgotten() -> None:
@@ -175,9 +175,9 @@ def test_only_static_members_left_and_none_comes_until_their_sessions_end() -> N
     bench.join(told)
     bench.leave((told, None))
     bench.advance(REBALANCE_MS)
-    assert bench.group().state is GroupState.PREPARING_REBALANCE
+    assert bench.group().state is ClassicGroupState.PREPARING_REBALANCE
     bench.advance(REBALANCE_MS)
-    assert (bench.group().state, bench.group().generation) == (GroupState.EMPTY, 2)
+    assert (bench.group().state, bench.group().generation) == (ClassicGroupState.EMPTY, 2)
 
 
 def test_a_generation_may_begin_without_a_static_member_that_sleeps() -> None:
@@ -216,7 +216,7 @@ def test_an_assignment_that_cannot_be_stored_makes_everybody_join_again() -> Non
     bench.log.refusal = ErrorCode.MESSAGE_TOO_LARGE
     assert said(bench.sync(leader, 3, {})).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert said(parked).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert bench.group().state is GroupState.PREPARING_REBALANCE
+    assert bench.group().state is ClassicGroupState.PREPARING_REBALANCE
 
 
 def test_a_generation_without_an_assignment_has_not_that_of_the_one_before() -> None:
@@ -224,7 +224,7 @@ def test_a_generation_without_an_assignment_has_not_that_of_the_one_before() -> 
     leader, _ = bench.stable(2)
     for member in list(bench.group().members):
         bench.join(member)
-    assert bench.group().state is GroupState.COMPLETING_REBALANCE
+    assert bench.group().state is ClassicGroupState.COMPLETING_REBALANCE
     assert bench.group().members[leader].assignment == leader.encode()
     bench.enter()
     assert bench.group().members[leader].assignment == b""
@@ -237,10 +237,10 @@ def test_an_assignment_counts_when_it_is_committed() -> None:
     bench.log.held = True
     parked = bench.sync(told, 1, {told: b"A"})
     assert not parked.done
-    assert bench.group().state is GroupState.COMPLETING_REBALANCE
+    assert bench.group().state is ClassicGroupState.COMPLETING_REBALANCE
     bench.log.commit()
     assert said(parked).assignment == b"A"
-    assert bench.group().state is GroupState.STABLE
+    assert bench.group().state is ClassicGroupState.STABLE
 
 
 def test_an_assignment_of_a_generation_that_is_over_is_ignored() -> None:
@@ -252,7 +252,7 @@ def test_an_assignment_of_a_generation_that_is_over_is_ignored() -> None:
     bench.join(told, topics=("u",), rebalance_ms=1000)
     assert said(parked).error_code == ErrorCode.REBALANCE_IN_PROGRESS
     bench.log.commit()
-    assert bench.group().state is GroupState.COMPLETING_REBALANCE
+    assert bench.group().state is ClassicGroupState.COMPLETING_REBALANCE
     assert bench.group().generation == 2
     assert bench.group().members[told].assignment == b""
 
@@ -263,7 +263,7 @@ def test_no_timer_outlives_a_group() -> None:
     bench.join()
     bench.leave(*((member, None) for member in members))
     bench.advance(REBALANCE_MS + SESSION_MS)
-    assert bench.group().state is GroupState.EMPTY
+    assert bench.group().state is ClassicGroupState.EMPTY
     assert (
         bench.scheduler.next_deadline_ms()
         == NOW_MS + bench.config.offsets_retention_check_interval_ms

@@ -13,7 +13,7 @@ from fencepost.broker.groups.records import (
     CommittedOffset,
     CoordinatorRecord,
     GroupRecord,
-    Malformed,
+    MalformedRecord,
     OffsetRecord,
     StoredGroup,
     StoredMember,
@@ -220,12 +220,12 @@ def test_keys_of_other_kinds_of_groups_are_skipped(key: str) -> None:
     ],
 )
 def test_broken_records_are_malformed(key: str, value: str | None) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRecord):
         decode(bytes.fromhex(key), None if value is None else bytes.fromhex(value))
 
 
 def test_a_name_too_long_for_its_field_is_malformed() -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRecord):
         encode(GroupRecord(group_id="g" * 32768, value=None))
 
 
@@ -269,5 +269,5 @@ def test_there_and_back(record: CoordinatorRecord, version: int) -> None:
 @settings(deadline=None, database=None)
 @given(st.binary(max_size=30), st.none() | st.binary(max_size=60))
 def test_any_bytes_are_a_record_or_malformed(key: bytes, value: bytes | None) -> None:
-    with contextlib.suppress(Malformed):
+    with contextlib.suppress(MalformedRecord):
         decode(key, value)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from random import Random
 
+from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
-from fencepost.broker.groups.config import GroupConfig
-from fencepost.broker.groups.group import ClassicGroup
-from fencepost.broker.groups.joins import Join
+from fencepost.broker.groups.classic_group import ClassicGroup
+from fencepost.broker.groups.classic_membership import JoinAttempt
+from fencepost.broker.groups.group_config import GroupConfig
+from fencepost.broker.groups.group_coordinator import GroupCoordinatorShard
 from fencepost.broker.groups.offsets import Commit, PartitionCommit
-from fencepost.broker.groups.shard import Shard
-from fencepost.broker.scheduler import ManualClock, Scheduler, advance
-from fencepost.broker.waits import Wait
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
 from fencepost.protocol.messages.join_group import (
@@ -87,7 +87,7 @@ class Workbench:
         self.scheduler = Scheduler(self.clock)
         self.log = log or FakeLog()
         self.config = config or GroupConfig(initial_rebalance_delay_ms=0)
-        self.shard = Shard(
+        self.shard = GroupCoordinatorShard(
             log=self.log, scheduler=self.scheduler, rng=Random(seed), config=self.config
         )
         self.scheduler.run_due()
@@ -129,7 +129,7 @@ class Workbench:
             rebalance_timeout_ms=rebalance_ms,
             reason=reason,
         )
-        joining = Join(
+        joining = JoinAttempt(
             request=request,
             rebalance_timeout_ms=rebalance_ms,
             client_id=client_id,

@@ -7,8 +7,8 @@ from typing import Final, TypeAlias
 
 import pytest
 
-from fencepost.broker import steering
-from fencepost.broker.fence import Fence
+from fencepost.broker.controller.registration import Fence
+from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -120,7 +120,7 @@ def test_until_those_who_come_have_caught_up_those_who_go_serve_on() -> None:
     assert driver.partition("t").leader == 1
     assert produce(driver, "t", b"b").error_code == ErrorCode.NONE, "3 is not waited for"
     before = driver.partition("t")
-    steering.release(driver.cluster, "t", 0, 3)
+    operator_actions.release(driver.cluster, "t", 0, 3)
     after = driver.partition("t")
     assert (after.replicas, after.leader, ongoing(driver)) == ((3, 2), 3, [])
     assert after.leader_epoch == before.leader_epoch + 1
@@ -157,11 +157,11 @@ def test_what_is_so_already_changes_nothing() -> None:
 def test_a_reassignment_waits_for_a_broker_that_is_offline() -> None:
     driver = Driver(3)
     create(driver, "t", [(1, 2)])
-    steering.kill(driver.cluster, 3)
+    operator_actions.kill(driver.cluster, 3)
     alter(driver, ("t", [(0, [1, 3])]))
     assert ongoing(driver) == [("t", 0, (1, 3, 2), (3,), (2,))]
     produce(driver, "t", b"a")
-    steering.start(driver.cluster, 3)
+    operator_actions.start(driver.cluster, 3)
     assert ongoing(driver) == []
     assert driver.partition("t").replicas == (1, 3)
     assert driver.replica(3, "t").log.log_end_offset == 1
@@ -172,8 +172,8 @@ def test_an_acknowledged_record_survives_the_move_and_the_loss_of_the_old_broker
     create(driver, "t", [(1, 2)], min_insync_replicas="2")
     produce(driver, "t", b"acknowledged", acks=-1)
     alter(driver, ("t", [(0, [3, 4])]))
-    steering.kill(driver.cluster, 1)
-    steering.kill(driver.cluster, 2)
+    operator_actions.kill(driver.cluster, 1)
+    operator_actions.kill(driver.cluster, 2)
     request = fetch_request(("t", from_offset(0)))
     leader = driver.partition("t").leader
     assert values(fetched(driver.ask(leader, "fetch", 12, request))) == [b"acknowledged"]
@@ -226,10 +226,10 @@ def test_only_an_unclean_leader_takes_back_what_nobody_else_has(unclean: str) ->
     produce(driver, "t", b"gone")
     driver.broker(4).hold("t", 0, None)
     alter(driver, ("t", [(0, [3, 4])]))
-    steering.kill(driver.cluster, 2)
-    steering.kill(driver.cluster, 1)
-    steering.start(driver.cluster, 2)
-    steering.hold(driver.cluster, "t", 0, 2, leave_isr=True)
+    operator_actions.kill(driver.cluster, 2)
+    operator_actions.kill(driver.cluster, 1)
+    operator_actions.start(driver.cluster, 2)
+    operator_actions.hold(driver.cluster, "t", 0, 2, leave_isr=True)
     assert driver.partition("t").isr == (3,)
     answer = results(ask(driver, ("t", [(0, None)]), broker_id=3))
     if unclean == "false":
@@ -253,9 +253,9 @@ def test_a_reassignment_is_taken_back_to_the_first_replica_where_nobody_is_in_sy
     driver.broker(4).hold("t", 0, None)
     alter(driver, ("t", [(0, [3, 4])]))
     for broker_id in (1, 2):
-        steering.hold(driver.cluster, "t", 0, broker_id)
-        steering.kill(driver.cluster, broker_id)
-        steering.start(driver.cluster, broker_id)
+        operator_actions.hold(driver.cluster, "t", 0, broker_id)
+        operator_actions.kill(driver.cluster, broker_id)
+        operator_actions.start(driver.cluster, broker_id)
     assert (driver.partition("t").isr, driver.partition("t").elr) == ((3,), (2,))
     assert results(ask(driver, ("t", [(0, None)]), broker_id=3)) == [("t", 0, *DONE)]
     found = driver.partition("t")
@@ -351,7 +351,7 @@ def test_a_request_for_nothing_is_answered_so() -> None:
 def test_a_broker_that_does_not_reach_the_controller_moves_nothing() -> None:
     driver = Driver(2)
     create(driver, "t", [(1,)])
-    steering.isolate(driver.cluster, 1, from_controller=True, fence=Fence.NEVER)
+    operator_actions.isolate(driver.cluster, 1, from_controller=True, fence=Fence.NEVER)
     response = ask(driver, ("t", [(0, [2])]))
     assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert results(response) == [("t", 0, ErrorCode.REQUEST_TIMED_OUT, None)]
@@ -374,7 +374,7 @@ def test_the_list_names_what_is_in_progress_of_what_was_asked() -> None:
 def test_the_list_is_the_controllers_and_not_that_of_a_broker_without_it() -> None:
     driver = Driver(3)
     waiting(driver)
-    steering.isolate(driver.cluster, 1, from_controller=True, fence=Fence.NEVER)
+    operator_actions.isolate(driver.cluster, 1, from_controller=True, fence=Fence.NEVER)
     request = ListPartitionReassignmentsRequest(
         topics=(ListPartitionReassignmentsTopics(name="t", partition_indexes=(0,)),)
     )

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.broker.context import Context, Peer
+from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.handlers import api_versions
 from fencepost.protocol.apis import APIS, BY_NAME
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.kafka_releases import release_ceilings
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
-from fencepost.protocol.releases import release_ceilings
 from tests.broker.driver import Driver, versions
 
 

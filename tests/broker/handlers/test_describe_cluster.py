@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.broker import authorized
+from fencepost.broker.security import authorizer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
@@ -62,7 +62,7 @@ def test_fenced_brokers_are_only_shown_to_who_asks_for_them() -> None:
 
 def test_operations_are_answered_when_asked_for() -> None:
     driver = Driver(1)
-    assert describe(driver).cluster_authorized_operations == authorized.NOT_ASKED
+    assert describe(driver).cluster_authorized_operations == authorizer.NOT_REQUESTED
     asked = describe(driver, operations=True)
     assert asked.cluster_authorized_operations == 8096
 

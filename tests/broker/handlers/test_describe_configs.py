@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fencepost.broker.configs import own, tables
-from fencepost.broker.configs.broker import broker_configs
-from fencepost.broker.configs.layers import ConfigSource
-from fencepost.broker.configs.resolve import static_configs
+from fencepost.broker.configs import fencepost_configs, tables
+from fencepost.broker.configs.broker_configs import broker_configs
+from fencepost.broker.configs.config_layers import ConfigSource
+from fencepost.broker.configs.effective_configs import static_configs
 from fencepost.broker.handlers import describe_configs
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_configs import (
@@ -65,7 +65,9 @@ def test_no_keys_and_an_empty_list_of_keys_both_mean_all() -> None:
     )
     request = DescribeConfigsRequest(resources=(resource,))
     (result,) = asked.ask("describe_configs", 4, request).results
-    kafkas = {config.name for config in result.configs} - tables.read(own.TOPIC).keys()
+    kafkas = {config.name for config in result.configs} - tables.read(
+        fencepost_configs.TOPIC
+    ).keys()
     assert len(kafkas) == 33
     assert result.configs == describe(asked, TOPIC, "t").configs
 

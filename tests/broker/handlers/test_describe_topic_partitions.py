@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from fencepost.broker import steering
+from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -71,7 +71,7 @@ def test_eligible_leaders_outside_the_isr_are_told_and_who_is_offline() -> None:
     driver = Driver(3)
     create(driver, "t", [(1, 2, 3)], min_insync_replicas="2")
     for broker_id in (2, 3):
-        steering.kill(driver.cluster, broker_id)
+        operator_actions.kill(driver.cluster, broker_id)
     (topic,) = describe(driver, ["t"]).topics
     (partition,) = topic.partitions
     assert (partition.leader_id, partition.replica_nodes) == (1, (1, 2, 3))
@@ -83,7 +83,7 @@ def test_who_led_last_is_told_where_nobody_is_eligible_and_no_leader_is_no_error
     driver = Driver(3)
     create(driver, "t", [(3, 2)], min_insync_replicas="2")
     for broker_id in (2, 3):
-        steering.kill(driver.cluster, broker_id)
+        operator_actions.kill(driver.cluster, broker_id)
     (topic,) = describe(driver, ["t"]).topics
     (partition,) = topic.partitions
     assert (partition.error_code, partition.leader_id) == (ErrorCode.NONE, -1)

@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker import steering
-from fencepost.broker.fence import Fence
+from fencepost.broker.controller.registration import Fence
+from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from tests.broker.driver import NEWEST, Driver, Message, versions
@@ -101,12 +101,12 @@ def test_any_broker_holds_elections() -> None:
 def test_a_preferred_replica_that_is_not_in_sync_does_not_lead() -> None:
     driver = Driver(3)
     create(driver, "t", [(1, 2, 3)])
-    steering.kill(driver.cluster, 1)
-    steering.start(driver.cluster, 1)
-    steering.hold(driver.cluster, "t", 0, 1, leave_isr=True)
+    operator_actions.kill(driver.cluster, 1)
+    operator_actions.start(driver.cluster, 1)
+    operator_actions.hold(driver.cluster, "t", 0, 1, leave_isr=True)
     assert elect(driver, [("t", [0])]) == [("t", 0, *NO_PREFERRED)]
     assert driver.partition("t").leader == 2
-    steering.release(driver.cluster, "t", 0, 1)
+    operator_actions.release(driver.cluster, "t", 0, 1)
     assert elect(driver, [("t", [0])]) == [("t", 0, *DONE)]
 
 
@@ -114,7 +114,7 @@ def test_a_preferred_replica_that_is_offline_does_not_lead() -> None:
     driver = Driver(2)
     create(driver, "a", [(2, 1)])
     create(driver, "b", [(2,)])
-    steering.kill(driver.cluster, 2)
+    operator_actions.kill(driver.cluster, 2)
     assert elect(driver, [("a", [0]), ("b", [0])]) == [
         ("a", 0, *NO_PREFERRED),
         ("b", 0, *NO_PREFERRED),
@@ -125,10 +125,10 @@ def test_a_preferred_replica_that_is_offline_does_not_lead() -> None:
 def test_an_unclean_election_is_for_who_has_no_leader() -> None:
     driver = Driver(3)
     create(driver, "t", [(2, 3)])
-    steering.hold(driver.cluster, "t", 0, 3, leave_isr=True)
+    operator_actions.hold(driver.cluster, "t", 0, 3, leave_isr=True)
     produce(driver, "t", b"only 2 has it", acks=1)
     assert elect(driver, [("t", [0])], UNCLEAN) == [("t", 0, *NOT_NEEDED)]
-    steering.kill(driver.cluster, 2)
+    operator_actions.kill(driver.cluster, 2)
     assert driver.partition("t").leader == -1
     assert elect(driver, [("t", [0])]) == [("t", 0, *NO_PREFERRED)]
     assert elect(driver, [("t", [0])], UNCLEAN) == [("t", 0, *DONE)]
@@ -140,7 +140,7 @@ def test_an_unclean_election_is_for_who_has_no_leader() -> None:
 def test_an_unclean_election_needs_a_replica_that_is_online() -> None:
     driver = Driver(2)
     create(driver, "t", [(2,)])
-    steering.kill(driver.cluster, 2)
+    operator_actions.kill(driver.cluster, 2)
     assert elect(driver, [("t", [0])], UNCLEAN) == [("t", 0, *NOBODY)]
 
 
@@ -161,7 +161,7 @@ def test_null_is_every_partition_but_only_those_that_need_it_are_answered() -> N
     create(driver, "b", [(1, 2), (3, 1)])
     create(driver, "c", [(2,)])
     driver.elect("a", 1, 1)
-    steering.kill(driver.cluster, 3)
+    operator_actions.kill(driver.cluster, 3)
     response = ask(driver, None)
     assert response.error_code == ErrorCode.NONE
     assert results(response) == [("a", 1, *DONE), ("b", 1, *NO_PREFERRED)]
@@ -202,7 +202,7 @@ def test_a_broker_that_does_not_reach_the_controller_holds_no_elections() -> Non
     driver = Driver(2)
     create(driver, "t", [(1, 2)])
     driver.elect("t", 0, 2)
-    steering.isolate(driver.cluster, 1, from_controller=True, fence=Fence.NEVER)
+    operator_actions.isolate(driver.cluster, 1, from_controller=True, fence=Fence.NEVER)
     response = ask(driver, [("t", [0])])
     assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert results(response) == [("t", 0, ErrorCode.REQUEST_TIMED_OUT, None)]

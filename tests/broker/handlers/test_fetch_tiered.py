@@ -8,7 +8,7 @@ import pytest
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchPartition, PartitionData, ReplicaState
-from fencepost.storage.tier.objects import Part
+from fencepost.storage.tier.object_store import ObjectKind
 from tests.broker.driver import Asked
 from tests.broker.talk import create, fetch, fetch_request, fetched, from_offset, values
 from tests.broker.tiering.tier import Tier
@@ -172,7 +172,7 @@ def test_a_refused_follower_has_not_fetched(tier: Tier) -> None:
 
 
 def hold_records(tier: Tier) -> None:
-    tier.objects.holds = lambda op, key: op == "get" and key.endswith(Part.LOG)
+    tier.objects.holds = lambda op, key: op == "get" and key.endswith(ObjectKind.LOG)
 
 
 def test_a_slow_tier_is_waited_for_however_little_the_consumer_wants_to_wait(tier: Tier) -> None:
@@ -212,7 +212,7 @@ def test_one_small_answer_from_the_tier_is_enough(tier: Tier) -> None:
 
 
 def test_a_tier_that_fails(tier: Tier) -> None:
-    tier.objects.fails = lambda op, key: op == "get" and key.endswith(Part.LOG)
+    tier.objects.fails = lambda op, key: op == "get" and key.endswith(ObjectKind.LOG)
     assert fetch(tier, "t", 0).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert bases(fetch(tier, "t", 6)) == [6]
 

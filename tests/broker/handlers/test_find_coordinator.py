@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.broker.broker import Broker
-from fencepost.broker.groups.coordinator import OFFSETS_TOPIC, partition_of
+from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC, partition_of
 from fencepost.broker.handlers import find_coordinator
-from fencepost.broker.image import NO_LEADER, ClusterImage
-from fencepost.broker.refusals import ControllerError
+from fencepost.broker.metadata.image import NO_LEADER, ClusterImage
+from fencepost.broker.node.broker import Broker
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.find_coordinator import (
     Coordinator,

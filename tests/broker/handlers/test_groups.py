@@ -10,8 +10,10 @@ from uuid import UUID
 
 import pytest
 
-from fencepost.broker.context import Context, Peer
-from fencepost.broker.groups.coordinator import OFFSETS_TOPIC
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.waits import Wait
+from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.groups.records import CommittedOffset, GroupRecord, OffsetRecord, decode
 from fencepost.broker.handlers import (
     delete_groups,
@@ -26,8 +28,6 @@ from fencepost.broker.handlers import (
     offset_fetch,
     sync_group,
 )
-from fencepost.broker.topic_plans import NewTopic
-from fencepost.broker.waits import Wait
 from fencepost.protocol import codec
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode

@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker.cluster import Conformance
-from fencepost.broker.tiering.faults import Operation, TierRule
+from fencepost.broker.faults.remote_storage import RemoteFaultRule, RemoteOperation
+from fencepost.broker.node.cluster import Conformance
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -24,7 +24,7 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from fencepost.storage.tier.objects import Part
+from fencepost.storage.tier.object_store import ObjectKind
 from tests.broker.driver import Asked
 from tests.broker.talk import list_offset
 from tests.broker.tiering.tier import Tier
@@ -121,7 +121,7 @@ def test_where_all_is_tiered(conformance: Conformance, pending: tuple[int, int, 
 def test_a_new_leader_does_not_know_until_its_task_has_run(conformance: Conformance) -> None:
     tier = moved(conformance, brokers=2)
     fault = tier.cluster.tier_faults.add(
-        TierRule(operation=Operation.LIST, error="not now", count=None)
+        RemoteFaultRule(operation=RemoteOperation.LIST, error="not now", count=None)
     )
     tier.elect("t", 0, 2)
     assert [place(tier, each) for each in (TIERED, PENDING)] == [NOTHING, NOTHING]
@@ -233,7 +233,7 @@ def send(tier: Tier, *targets: tuple[int, int], timeout_ms: int = 0, version: in
 
 
 def hold_records(tier: Tier) -> None:
-    tier.objects.holds = lambda op, key: op == "get" and key.endswith(Part.LOG)
+    tier.objects.holds = lambda op, key: op == "get" and key.endswith(ObjectKind.LOG)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_partitions_that_wait_and_that_do_not_are_one_answer() -> None:
 
 def test_a_tier_that_fails() -> None:
     tier = moved()
-    tier.objects.fails = lambda op, key: op == "get" and key.endswith(Part.TIME_INDEX)
+    tier.objects.fails = lambda op, key: op == "get" and key.endswith(ObjectKind.TIME_INDEX)
     assert list_offset(tier, "t", T).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     tier.objects.fails = lambda op, _key: op == "list"
     tier.manager.forget(tier.leader("t"), lambda _: None)

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from fencepost.broker import steering
-from fencepost.broker.fence import Fence
+from fencepost.broker.controller.registration import Fence
+from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.metadata import (
     MetadataRequest,
@@ -161,14 +161,14 @@ def test_replicas_of_a_dead_broker_are_offline_from_v5(version: int) -> None:
     driver = Driver(3)
     create(driver, "t", [(3, 1, 2)])
     create(driver, "alone", [(3,)])
-    steering.kill(driver.cluster, 3)
+    operator_actions.kill(driver.cluster, 3)
     offline = (3,) if version >= 5 else ()
     assert told(driver, "t", version) == (ErrorCode.NONE, 1, (3, 1, 2), (1, 2), offline)
     # The last of an ISR leaves it too, since there are eligible leaders outside it (KIP-966).
     nobody: Told = (ErrorCode.LEADER_NOT_AVAILABLE, -1, (3,), (), offline)
     assert told(driver, "alone", version) == nobody
     assert [b.node_id for b in ask(driver, version=version).brokers] == [1, 2]
-    steering.start(driver.cluster, 3)
+    operator_actions.start(driver.cluster, 3)
     assert told(driver, "t", version) == (ErrorCode.NONE, 1, (3, 1, 2), (1, 2, 3), ())
     assert told(driver, "alone", version) == (ErrorCode.NONE, 3, (3,), (3,), ())
 
@@ -178,7 +178,7 @@ def test_v0_leaves_out_what_is_offline() -> None:
     create(driver, "t", [(3, 1, 2)])
     create(driver, "alone", [(3,)])
     assert told(driver, "t", 0) == (ErrorCode.NONE, 3, (3, 1, 2), (3, 1, 2), ())
-    steering.kill(driver.cluster, 3)
+    operator_actions.kill(driver.cluster, 3)
     assert told(driver, "t", 0) == (ErrorCode.REPLICA_NOT_AVAILABLE, 1, (1, 2), (1, 2), ())
     assert told(driver, "alone", 0) == (ErrorCode.LEADER_NOT_AVAILABLE, -1, (), (), ())
 
@@ -186,7 +186,7 @@ def test_v0_leaves_out_what_is_offline() -> None:
 def test_a_zombie_tells_what_it_knew_and_the_others_that_it_is_offline() -> None:
     driver = Driver(3)
     create(driver, "t", [(1, 2, 3)])
-    steering.isolate(driver.cluster, 1, from_controller=True)
+    operator_actions.isolate(driver.cluster, 1, from_controller=True)
     knew: Told = (ErrorCode.NONE, 1, (1, 2, 3), (1, 2, 3), ())
     assert told(driver, "t", 13, broker_id=1) == knew
     assert told(driver, "t", 13, broker_id=2) == (ErrorCode.NONE, 2, (1, 2, 3), (2, 3), (1,))
@@ -195,5 +195,5 @@ def test_a_zombie_tells_what_it_knew_and_the_others_that_it_is_offline() -> None
 def test_a_killed_broker_that_the_controller_believes_in_is_not_offline() -> None:
     driver = Driver(2)
     create(driver, "t", [(1, 2)])
-    steering.kill(driver.cluster, 1, Fence.NEVER)
+    operator_actions.kill(driver.cluster, 1, Fence.NEVER)
     assert told(driver, "t", 13, broker_id=2) == (ErrorCode.NONE, 1, (1, 2), (1, 2), ())

@@ -10,7 +10,7 @@ import pytest
 
 from fencepost.protocol import codec
 from fencepost.protocol.apis import APIS, BY_NAME, Api
-from fencepost.protocol.codec.schema import message_shape
+from fencepost.protocol.codec.schema import message_schema
 from fencepost.protocol.errors import ErrorCode
 from tests.protocol.messages import Value, content_of, ours, smallest
 
@@ -38,10 +38,10 @@ def error_codes(content: Value) -> Iterator[int]:
 def test_the_error_stands_wherever_there_is_room_for_one(case: tuple[Api, int]) -> None:
     api, version = case
     refuse = import_module(f"fencepost.broker.handlers.{api.name}").refuse
-    request = message_shape(api.name, "request", version)
+    request = message_schema(api.name, "request", version)
     response = refuse(ours(request, smallest(request)), CODE)
     sent = b"".join(codec.encode_response(api, version, 1, response))[4:]
     body = codec.response_body_offset(api, version)
-    shape = message_shape(api.name, "response", version)
+    shape = message_schema(api.name, "response", version)
     content = content_of(shape, codec.decode_response(api, version, sent, body))
     assert set(error_codes(content)) == (set() if case in WITHOUT else {CODE})

@@ -6,18 +6,23 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker import steering
-from fencepost.broker.cluster import Conformance
-from fencepost.broker.features import METADATA_VERSION, PENDING_UPLOAD, Level, UpgradeType
-from fencepost.broker.fence import Fence
+from fencepost.broker.controller.registration import Fence
+from fencepost.broker.metadata.features import (
+    METADATA_VERSION,
+    PENDING_UPLOAD,
+    MetadataVersion,
+    UpgradeType,
+)
+from fencepost.broker.node import operator_actions
+from fencepost.broker.node.cluster import Conformance
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.broker.driver import NEWEST, Driver, Message, versions
 
-LOWEST: Final = min(Level)
-HIGHEST: Final = max(Level)
+LOWEST: Final = min(MetadataVersion)
+HIGHEST: Final = max(MetadataVersion)
 FAILED: Final = (
     "The update failed for all features since the following feature had an error: "
     "Invalid update version {} for feature {}. {}"
@@ -91,18 +96,18 @@ def test_every_broker_knows_the_new_level_and_a_newer_epoch() -> None:
 
 def test_a_broker_that_heard_nothing_of_it_goes_on_as_before() -> None:
     driver = Driver(2)
-    steering.isolate(driver.cluster, 2, from_controller=True, fence=Fence.NEVER)
+    operator_actions.isolate(driver.cluster, 2, from_controller=True, fence=Fence.NEVER)
     lower(driver)
     assert (level(driver, 2), list_offsets(driver, 2)) == (HIGHEST, 11)
     assert update(driver, (METADATA_VERSION, HIGHEST, 1), broker_id=2).error_code == (
         ErrorCode.REQUEST_TIMED_OUT
     )
-    steering.rejoin(driver.cluster, 2)
+    operator_actions.rejoin(driver.cluster, 2)
     assert (level(driver, 2), list_offsets(driver, 2)) == (28, 10)
 
 
-@pytest.mark.parametrize("asked", Level)
-def test_list_offsets_goes_as_far_as_the_level_lets_it(asked: Level) -> None:
+@pytest.mark.parametrize("asked", MetadataVersion)
+def test_list_offsets_goes_as_far_as_the_level_lets_it(asked: MetadataVersion) -> None:
     driver = Driver(2)
     lower(driver, asked)
     assert (level(driver, 1), level(driver, 2)) == (asked, asked)
@@ -114,9 +119,9 @@ def test_list_offsets_goes_as_far_as_the_level_lets_it(asked: Level) -> None:
 
 def test_a_restarted_broker_serves_what_the_level_says() -> None:
     driver = Driver(2)
-    steering.stop(driver.cluster, 2)
+    operator_actions.stop(driver.cluster, 2)
     lower(driver)
-    steering.start(driver.cluster, 2)
+    operator_actions.start(driver.cluster, 2)
     assert (level(driver, 2), list_offsets(driver, 2)) == (28, 10)
 
 

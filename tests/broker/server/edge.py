@@ -7,14 +7,14 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from fencepost.broker.cluster import Address, Cluster, ClusterOptions
-from fencepost.broker.scheduler import ManualClock
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.scheduler import ManualClock
+from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
 from fencepost.broker.server.connection import Connection
 from fencepost.broker.server.listener import Listener
 from fencepost.broker.server.server import Server
-from fencepost.broker.topic_plans import NewTopic
 from fencepost.protocol.apis import BY_NAME, Api
-from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec import decode_response, encode_request, response_body_offset
 
 Message: TypeAlias = Any

@@ -9,6 +9,7 @@ import pytest
 from fencepost.broker.handlers import metadata
 from fencepost.broker.server.connection import MAX_IN_FLIGHT
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.kafka_releases import NOT_SERVED
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -19,7 +20,6 @@ from fencepost.protocol.messages.produce import (
     TopicProduceData,
 )
 from fencepost.protocol.records import Record, build_batch
-from fencepost.protocol.releases import NOT_SERVED
 from tests.broker.server.edge import Edge
 
 NO_TOPICS = MetadataRequest(topics=())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost.broker.cluster import Address, Cluster, ClusterOptions
-from fencepost.broker.context import Context, Peer
-from fencepost.broker.scheduler import ManualClock
+from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.scheduler import ManualClock
+from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
 from fencepost.broker.server import journal as module
 from fencepost.broker.server.journal import BrokerExchange, Exchange, Journal
 from fencepost.protocol.apis import BY_NAME

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import pytest
 
-from fencepost.broker.cluster import Address, Cluster, ClusterOptions
-from fencepost.broker.scheduler import ManualClock
+from fencepost.broker.core.scheduler import ManualClock
+from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
 from fencepost.broker.server.listener import Listener, PortUnavailable, _hold, bind
 from fencepost.broker.server.server import Server
 

@@ -12,10 +12,10 @@ from typing import Final, TypeVar
 
 import pytest
 
-from fencepost.broker.server.object_store import PART_BYTES, THREADS, ObstoreObjects
+from fencepost.broker.server.object_store import PART_BYTES, THREADS, ObstoreObjectStore
 from fencepost.broker.server.remote_urls import RemoteUnavailable, open_remote, remote_problem
-from fencepost.protocol.buffers import Buffer
-from fencepost.storage.tier.objects import TierError
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.storage.tier.object_store import TierError
 from tests.harness.cluster import unique
 from tests.harness.s3 import S3, serve_s3
 
@@ -47,7 +47,7 @@ class Caller:
 
     def __init__(self, url: str, executor: Executor | None) -> None:
         self._loop = asyncio.get_running_loop()
-        self.objects = ObstoreObjects(
+        self.objects = ObstoreObjectStore(
             open_remote(url, {}), self._loop.call_soon_threadsafe, executor
         )
 
@@ -190,7 +190,7 @@ async def test_a_bug_is_an_error_to_whoever_asked(
 
 async def test_in_turn_it_is_done_when_the_call_returns(url: str) -> None:
     posted: list[Callable[[], None]] = []
-    objects = ObstoreObjects(open_remote(url, {}), posted.append)
+    objects = ObstoreObjectStore(open_remote(url, {}), posted.append)
     told: list[object] = []
     objects.put("k", [b"v"], told.append)
     objects.get("k", 0, None, told.append)

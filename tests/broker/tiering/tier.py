@@ -6,16 +6,23 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from fencepost.broker.cluster import Conformance
-from fencepost.broker.events import Event, Kind
-from fencepost.broker.replica import Replica
-from fencepost.broker.scheduler import Scheduler
-from fencepost.broker.tiering.manager import RemoteLogManager
-from fencepost.protocol.buffers import Buffer
-from fencepost.storage.appends import AppendResult
+from fencepost.broker.core.events import Event, Kind
+from fencepost.broker.core.scheduler import Scheduler
+from fencepost.broker.node.cluster import Conformance
+from fencepost.broker.replication.replica import Replica
+from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
-from fencepost.storage.tier.objects import Done, Got, Listed, MemoryObjects, Part, TierError
-from fencepost.storage.tier.segments import RemoteSegment
+from fencepost.storage.tier.object_store import (
+    DoneCallback,
+    ListCallback,
+    MemoryObjectStore,
+    ObjectKind,
+    ReadCallback,
+    TierError,
+)
+from fencepost.storage.tier.segment_metadata import RemoteSegment
 from tests.broker.driver import Driver
 from tests.broker.talk import create
 from tests.storage.logs import batch
@@ -27,7 +34,7 @@ Op = tuple[str, str]
 """What is done, and the key or prefix that it is about."""
 
 
-class Objects(MemoryObjects):
+class Objects(MemoryObjectStore):
     """Notes what is asked.
 
     :ivar fails: Says whether an operation fails.
@@ -42,16 +49,16 @@ class Objects(MemoryObjects):
         self.holds: Callable[[str, str], bool] = lambda _op, _key: False
         self.held: list[Callable[[], None]] = []
 
-    def put(self, key: str, buffers: Iterable[Buffer], done: Done) -> None:
+    def put(self, key: str, buffers: Iterable[Buffer], done: DoneCallback) -> None:
         self._meet("put", key, partial(super().put, key, buffers, done), done)
 
-    def get(self, key: str, start: int, end: int | None, done: Got) -> None:
+    def get(self, key: str, start: int, end: int | None, done: ReadCallback) -> None:
         self._meet("get", key, partial(super().get, key, start, end, done), done)
 
-    def delete(self, keys: Sequence[str], done: Done) -> None:
+    def delete(self, keys: Sequence[str], done: DoneCallback) -> None:
         self._meet("delete", keys[0], partial(super().delete, keys, done), done)
 
-    def list(self, prefix: str, done: Listed) -> None:
+    def list(self, prefix: str, done: ListCallback) -> None:
         self._meet("list", prefix, partial(super().list, prefix, done), done)
 
     def _meet(
@@ -85,7 +92,7 @@ def short(key: str) -> str:
 
 def every(start: int) -> list[str]:
     """The short names of all objects of a segment, in their order."""
-    return sorted(f"{start}{part}" for part in Part)
+    return sorted(f"{start}{part}" for part in ObjectKind)
 
 
 class Tier(Driver):
@@ -179,7 +186,7 @@ class Tier(Driver):
         found = [
             RemoteSegment.from_json(data)
             for key, data in sorted(self.objects.objects.items())
-            if key.endswith(Part.METADATA)
+            if key.endswith(ObjectKind.METADATA)
         ]
         return {segment.start_offset: segment for segment in found}
 

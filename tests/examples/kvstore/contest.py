@@ -12,8 +12,8 @@ from examples.kvstore.kafka_wal import KafkaWal
 from examples.kvstore.leader import Leader
 from examples.kvstore.replica import Replica
 from examples.kvstore.state import Kind, Operation
-from fencepost.broker.events import Event
-from fencepost.broker.topic_plans import NewTopic
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.events import Event
 from fencepost.client.client import Client
 from fencepost.client.model import Partition
 from tests.examples.kvstore import misfortune

@@ -13,7 +13,7 @@ from typing import Final
 
 from examples.kvstore.leader import NotDone, Unknown
 from examples.kvstore.state import Operation, Result
-from fencepost.broker.events import Kind
+from fencepost.broker.core.events import Kind
 from tests.harness.cache import made_once
 from tests.harness.require import tool
 from tests.harness.run import run

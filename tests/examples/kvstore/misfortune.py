@@ -8,10 +8,18 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fencepost.broker import steering
-from fencepost.broker.faults.rules import Action, Delay, Disconnect, Drop, Refuse, Rule, When
-from fencepost.broker.fence import Fence
-from fencepost.broker.refusals import ControllerError
+from fencepost.broker.controller.registration import Fence
+from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.faults.rules import (
+    Action,
+    Delay,
+    Disconnect,
+    DisconnectWhen,
+    Drop,
+    FaultRule,
+    Refuse,
+)
+from fencepost.broker.node import operator_actions
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 
@@ -25,11 +33,11 @@ WITHIN: Final = 40
 """Requests of a leader, among which its faults are spread."""
 
 
-def rules(rng: random.Random, client_id: str, topic: str) -> Iterator[Rule]:
+def rules(rng: random.Random, client_id: str, topic: str) -> Iterator[FaultRule]:
     """Faults that a leader's requests meet, each once."""
     for _ in range(RULES_A_LEADER):
         api = rng.choice(("produce", "produce", "produce", "fetch"))
-        yield Rule(
+        yield FaultRule(
             api=BY_NAME[api],
             action=_action(rng, api),
             client_id=client_id,
@@ -41,13 +49,13 @@ def rules(rng: random.Random, client_id: str, topic: str) -> Iterator[Rule]:
 def _action(rng: random.Random, api: str) -> Action:
     anything: list[Action] = [
         Delay(rng.randint(1, 15)),
-        Disconnect(When.BEFORE),
-        Disconnect(When.AFTER),
+        Disconnect(DisconnectWhen.BEFORE),
+        Disconnect(DisconnectWhen.AFTER),
         Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ]
     if api == "produce":
         # Both are carried out.
-        anything += [Disconnect(When.AFTER), Refuse(ErrorCode.REQUEST_TIMED_OUT), Drop()]
+        anything += [Disconnect(DisconnectWhen.AFTER), Refuse(ErrorCode.REQUEST_TIMED_OUT), Drop()]
     return rng.choice(anything)
 
 
@@ -67,8 +75,8 @@ async def heal(contest: Contest) -> None:
     cluster.faults.remove_all()
     for broker_id, broker in cluster.brokers.items():
         for topic, index in list(broker.holds):
-            steering.release(cluster, topic, index, broker_id)
-        steering.rejoin(cluster, broker_id)
+            operator_actions.release(cluster, topic, index, broker_id)
+        operator_actions.rejoin(cluster, broker_id)
         if not broker.running:
             await contest.server.start_broker(broker_id)
 
@@ -78,26 +86,26 @@ async def heal(contest: Contest) -> None:
 
 async def elect(contest: Contest) -> None:
     """Another leader, who has everything that is acknowledged."""
-    steering.elect(contest.server.cluster, contest.topic, 0, contest.rng.choice(BROKERS))
+    operator_actions.elect(contest.server.cluster, contest.topic, 0, contest.rng.choice(BROKERS))
 
 
 async def hold(contest: Contest) -> None:
     """A follower fetches nothing, so that appends are not acknowledged; then it goes on."""
     cluster, broker_id = contest.server.cluster, contest.rng.choice(BROKERS)
-    steering.hold(cluster, contest.topic, 0, broker_id)
+    operator_actions.hold(cluster, contest.topic, 0, broker_id)
     await contest.a_while()
-    steering.release(cluster, contest.topic, 0, broker_id)
+    operator_actions.release(cluster, contest.topic, 0, broker_id)
 
 
 async def truncate(contest: Contest) -> None:
     """A follower that has not the newest becomes the leader: what was not acknowledged is lost."""
     cluster, broker_id = contest.server.cluster, contest.rng.choice(BROKERS)
-    steering.hold(cluster, contest.topic, 0, broker_id)
+    operator_actions.hold(cluster, contest.topic, 0, broker_id)
     await contest.a_while()
     try:
-        steering.elect(cluster, contest.topic, 0, broker_id)
+        operator_actions.elect(cluster, contest.topic, 0, broker_id)
     finally:
-        steering.release(cluster, contest.topic, 0, broker_id)
+        operator_actions.release(cluster, contest.topic, 0, broker_id)
 
 
 async def kill(contest: Contest) -> None:
@@ -111,9 +119,9 @@ async def kill(contest: Contest) -> None:
 async def zombie(contest: Contest) -> None:
     """A broker loses touch with the controller, and goes on as if nothing had happened."""
     cluster, broker_id = contest.server.cluster, contest.rng.choice(BROKERS)
-    steering.isolate(cluster, broker_id, from_controller=True)
+    operator_actions.isolate(cluster, broker_id, from_controller=True)
     await contest.a_while()
-    steering.rejoin(cluster, broker_id)
+    operator_actions.rejoin(cluster, broker_id)
 
 
 async def crash(contest: Contest) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from examples.kvstore.kafka_wal import KafkaWal
 from examples.kvstore.leader import Leader
-from fencepost.client.outcomes import NotChecked
+from fencepost.client.append_outcomes import NotChecked
 
 if TYPE_CHECKING:
     from examples.kvstore.records import Entry

@@ -15,12 +15,12 @@ from examples.kvstore.replica import Replica
 from examples.kvstore.state import Kind, Operation
 from examples.kvstore.topic import UnfitTopic, prepare
 from examples.kvstore.wal import NotConfirmed
-from fencepost.broker import steering
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.node import operator_actions
 from fencepost.broker.server.server import Server
-from fencepost.broker.topic_plans import NewTopic
+from fencepost.client.append_outcomes import NotChecked
 from fencepost.client.client import Client
 from fencepost.client.model import Partition
-from fencepost.client.outcomes import NotChecked
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -51,7 +51,7 @@ def entries(*ids: str) -> list[Entry]:
 
 
 def elect(server: Server, leader: int) -> None:
-    steering.elect(server.cluster, TOPIC, 0, leader)
+    operator_actions.elect(server.cluster, TOPIC, 0, leader)
 
 
 async def test_it_is_read_as_it_was_written(client: Client) -> None:
@@ -143,7 +143,7 @@ async def test_it_does_not_go_on_asking_a_leader_that_was_deposed(
     wal = KafkaWal(client, PARTITION)
     await wal.append(0, entries("1"))
     assert (await wal.read(1, 0)).entries == ()
-    steering.isolate(server.cluster, 1, from_controller=True)
+    operator_actions.isolate(server.cluster, 1, from_controller=True)
     async with Client(bootstrap) as other:
         await KafkaWal(other, PARTITION).append(1, entries("2"))
     replica = Replica()

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pytest
 
-from fencepost.broker import conditional
-from fencepost.broker.events import Kind
+from fencepost.broker.core.events import Kind
+from fencepost.broker.produce import expected_offsets
 from tests.examples.kvstore.contest import Contest
 from tests.examples.kvstore.histories import History, check, checker
 from tests.examples.kvstore.mutants import HastyLeader, TrustingWal
@@ -78,7 +78,7 @@ async def test_without_the_check_it_is_not(
     servers: list[Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broker that takes all offsets for the expected ones."""
-    monkeypatch.setattr(conditional, "is_upcoming", lambda *_: True)
+    monkeypatch.setattr(expected_offsets, "is_upcoming", lambda *_: True)
     trusting = partial(Contest, wal=TrustingWal)
     assert_found_out(await histories_of(servers, MUTANT_SEEDS, trusting))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fencepost.protocol.checksums import crc32c
+from fencepost.protocol.byte_utils import crc32c
 from fencepost.protocol.records import BatchHeader, iter_headers
 
 _EPOCH_AT = 12

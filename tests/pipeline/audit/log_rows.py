@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fencepost.pipeline.audit.evidence import ReplicaGround, TierSegment
+from fencepost.pipeline.audit.partition_evidence import ReplicaMetadata, TierSegment
 
 Row = dict[str, object]
 
@@ -50,8 +50,8 @@ def missing(name: str, segment: int) -> Row:
     }
 
 
-def replica(broker: int = 1, **what: object) -> ReplicaGround:
-    known = ReplicaGround(
+def replica(broker: int = 1, **what: object) -> ReplicaMetadata:
+    known = ReplicaMetadata(
         broker=broker, clean=True, segments=(0,), epochs=((0, 0),), recovery_point=0, topic_id="a"
     )
     return replace(known, **what)  # type: ignore[arg-type]  # as the tests say

@@ -13,13 +13,13 @@ from typing import Final
 import pyarrow as pa
 from confluent_kafka import Producer
 
-from fencepost.pipeline.audit import ground
-from fencepost.pipeline.audit.evidence import PartitionGround
-from fencepost.pipeline.audit.examine import Key, examine
+from fencepost.pipeline.audit import partition_metadata
+from fencepost.pipeline.audit.partition_evidence import PartitionMetadata
 from fencepost.pipeline.audit.rules import RULES
+from fencepost.pipeline.audit.spark_task import TopicPartition, check_partitions
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.scan import Checks, scan_folder
-from fencepost.pipeline.reading.trace_lines import read_directory
+from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
+from fencepost.pipeline.datasource.trace_files import read_trace_directory
 from tests.durability.served import Served
 from tests.harness.control import Control, Json
 
@@ -171,22 +171,22 @@ class Left:
         """What the rules about logs find in it, in these topics or in all."""
         tier, data = self.place / "tier", self.place / "data"
         remote = tier.as_uri() if tier.exists() else None
-        known = ground.gather(data, remote=remote, topics=topics)
+        known = partition_metadata.read_partition_metadata(data, remote=remote, topics=topics)
         rows = scan_folder(data, remote=remote, topics=topics or None, checks=Checks.RECORDS)
-        traces = read_directory(self.place / "trace") if traced else None
+        traces = read_trace_directory(self.place / "trace") if traced else None
         return followed(rows, traces, known, LOG_RULES)
 
 
 def followed(
     rows: pa.Table,
     traces: pa.Table | None,
-    known: Mapping[Key, PartitionGround],
+    known: Mapping[TopicPartition, PartitionMetadata],
     rules: Collection[str],
 ) -> list[Violation]:
     """What some rules find, each of which is followed to its end."""
     found: list[Violation] = []
     now_ms = time.time_ns() // 1_000_000
-    for examined in examine(rows, traces, known, rules=rules, now_ms=now_ms):
+    for examined in check_partitions(rows, traces, known, rules=rules, now_ms=now_ms):
         assert not examined.account.failures, examined.account.failures
         found += examined.violations
     return found

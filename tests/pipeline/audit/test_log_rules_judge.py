@@ -9,16 +9,15 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from fencepost.pipeline.audit.evidence import (
-    Evidence,
-    PartitionGround,
-    ReplicaGround,
+from fencepost.pipeline.audit.partition_evidence import (
+    PartitionEvidence,
+    PartitionMetadata,
+    ReplicaMetadata,
     TierSegment,
 )
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.schemas import BATCHES, TRACES
-from tests.pipeline.audit.accounts import NOW_MS
+from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
 from tests.pipeline.audit.log_rows import (
     Row,
     batch,
@@ -29,6 +28,7 @@ from tests.pipeline.audit.log_rows import (
     replica,
 )
 from tests.pipeline.audit.rigs import LOG_RULES
+from tests.pipeline.audit.summaries import NOW_MS
 
 
 def event(kind: str, broker: int | None = None, **details: object) -> Row:
@@ -43,16 +43,16 @@ def elected(epoch: int, *, unclean: bool = False) -> Row:
 
 def judge(
     rows: Sequence[Row],
-    *replicas: ReplicaGround,
+    *replicas: ReplicaMetadata,
     tier: Sequence[TierSegment] = (),
     trace: Sequence[Row] | None = None,
     compacted: bool = False,
 ) -> list[Violation]:
     """What all rules about logs say."""
-    evidence = Evidence(
+    evidence = PartitionEvidence(
         topic="t",
         partition=0,
-        ground=PartitionGround(
+        ground=PartitionMetadata(
             replicas=replicas,
             tier=tuple(tier),
             with_tier=bool(tier),
@@ -220,7 +220,7 @@ _NEW = of_broker(2, batch(0, 4), batch(5, 9, 2), batch(10, 14, 2))
 
 def pair(
     committed: int, epochs: tuple[tuple[int, int], ...] = ((0, 0),)
-) -> tuple[ReplicaGround, ReplicaGround]:
+) -> tuple[ReplicaMetadata, ReplicaMetadata]:
     return (
         replica(1, high_watermark=committed, epochs=epochs),
         replica(2, high_watermark=committed, epochs=((0, 0), (2, 5))),
@@ -291,7 +291,7 @@ def here(
     clean: bool = True,
     log_start: int | None = None,
     epochs: tuple[tuple[int, int], ...] = ((0, 0),),
-) -> ReplicaGround:
+) -> ReplicaMetadata:
     return replica(segments=(start,), clean=clean, log_start=log_start, epochs=epochs)
 
 

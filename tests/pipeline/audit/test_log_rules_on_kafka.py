@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.pipeline.audit import ground
+from fencepost.pipeline.audit import partition_metadata
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.scan import Checks, scan_folder
+from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from tests.harness.kafka_writes import KafkaWrites
 from tests.pipeline.audit import damage
 from tests.pipeline.audit.rigs import LOG_RULES, followed
@@ -16,19 +16,19 @@ from tests.pipeline.audit.rigs import LOG_RULES, followed
 
 def audit(folder: Path) -> list[Violation]:
     rows = scan_folder(folder, checks=Checks.RECORDS)
-    return followed(rows, None, ground.gather(folder), LOG_RULES)
+    return followed(rows, None, partition_metadata.read_partition_metadata(folder), LOG_RULES)
 
 
 def test_nothing_is_found(kafka_wrote: KafkaWrites) -> None:
     for wrote in (kafka_wrote.killed, kafka_wrote.stopped):
-        known = ground.gather(wrote.folder)
+        known = partition_metadata.read_partition_metadata(wrote.folder)
         assert {topic for topic, _ in known} >= {"plain", "compacted", "transactions"}
         assert [each for each in audit(wrote.folder) if each.explanation is None] == []
     assert audit(kafka_wrote.stopped.folder) == []
 
 
 def test_who_is_compacted(kafka_wrote: KafkaWrites) -> None:
-    known = ground.gather(kafka_wrote.stopped.folder)
+    known = partition_metadata.read_partition_metadata(kafka_wrote.stopped.folder)
     compacted = {topic for (topic, _), each in known.items() if each.compacted}
     assert compacted == {"compacted", "__consumer_offsets", "__transaction_state"}
 

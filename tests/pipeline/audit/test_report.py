@@ -14,18 +14,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from fencepost.pipeline.audit.account import Account, Failure
-from fencepost.pipeline.audit.audit import Findings
-from fencepost.pipeline.audit.report.page import (
-    MAX_DRAWN,
-    MAX_FINDINGS,
-    MAX_LISTED,
-    write_report,
-)
+from fencepost.pipeline.audit.job import AuditResult
+from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure
+from fencepost.pipeline.audit.report import MAX_DRAWN, MAX_FINDINGS, MAX_LISTED, write_report
+from fencepost.pipeline.audit.rule_totals import select_findings
 from fencepost.pipeline.audit.rules import RULES
-from fencepost.pipeline.audit.tally import chosen
 from tests.harness.recorded import recorded
-from tests.pipeline.audit.accounts import START_MS, account, examined, findings, violation
+from tests.pipeline.audit.summaries import START_MS, account, examined, findings, violation
 
 _WITHOUT_END: Final = frozenset({"meta", "br", "link", "img", "hr"})
 
@@ -71,7 +66,7 @@ class Page(HTMLParser):
         return [ET.fromstring(each) for each in found]
 
 
-def page(folder: Path, told: Findings) -> Page:
+def page(folder: Path, told: AuditResult) -> Page:
     path = folder / "report.html"
     write_report(path, told)
     return Page(path.read_text(encoding="utf-8"))
@@ -84,12 +79,12 @@ def parts(drawing: ET.Element) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+def history(tmp_path_factory: pytest.TempPathFactory) -> AuditResult:
     """An audit of a minute in which much happened."""
     return examined(recorded(tmp_path_factory.mktemp("recorded"), seed=3, minutes=1))
 
 
-def test_a_page_needs_nothing_else(tmp_path: Path, history: Findings) -> None:
+def test_a_page_needs_nothing_else(tmp_path: Path, history: AuditResult) -> None:
     made = page(tmp_path, history)
     assert not {"script", "iframe", "object", "link", "img"} & set(made.tags)
     assert re.findall(r"@import|url\((?!#)", made.text) == []
@@ -97,7 +92,7 @@ def test_a_page_needs_nothing_else(tmp_path: Path, history: Findings) -> None:
     assert twice == set()
 
 
-def test_it_tells_of_every_rule_and_partition(tmp_path: Path, history: Findings) -> None:
+def test_it_tells_of_every_rule_and_partition(tmp_path: Path, history: AuditResult) -> None:
     made = page(tmp_path, history)
     for name in RULES:
         assert name in made.words
@@ -106,7 +101,7 @@ def test_it_tells_of_every_rule_and_partition(tmp_path: Path, history: Findings)
     assert len(made.drawings) == len(history.accounts)
 
 
-def test_everything_over_time_is_drawn(tmp_path: Path, history: Findings) -> None:
+def test_everything_over_time_is_drawn(tmp_path: Path, history: AuditResult) -> None:
     busiest = max(history.accounts, key=lambda each: each.traced)
     made = page(tmp_path, history)
     names = re.findall(r'<details id="([^"]+)"', made.text)
@@ -130,7 +125,7 @@ def test_findings_are_told_and_marked(tmp_path: Path) -> None:
 
 
 def test_what_failed_is_no_clean_bill(tmp_path: Path) -> None:
-    failure = Failure(rule="torn-tail", topic="orders", partition=0, reason="line\nOops: why")
+    failure = RuleFailure(rule="torn-tail", topic="orders", partition=0, reason="line\nOops: why")
     made = page(tmp_path, findings([account(0, failures=[failure])]))
     assert "The audit is not complete" in made.words
     assert "No violation" not in made.words
@@ -151,7 +146,7 @@ def test_hundreds_of_partitions_make_a_small_page_soon(tmp_path: Path) -> None:
 
 
 def test_what_is_not_drawn_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.pipeline.audit.report.page.MAX_DRAWN", 1)
+    monkeypatch.setattr("fencepost.pipeline.audit.report.MAX_DRAWN", 1)
     many = [_long(account(0)), *(account(number) for number in range(1, MAX_LISTED + 2))]
     found = [violation(number % 7, str(number)) for number in range(MAX_FINDINGS + 5)]
     made = page(tmp_path, findings(many, found))
@@ -164,7 +159,7 @@ def test_what_is_not_drawn_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert said in " ".join(made.words.split())
 
 
-def _long(short: Account) -> Account:
+def _long(short: PartitionSummary) -> PartitionSummary:
     """The same, as if there had been more."""
     assert short.history is not None
     return replace(
@@ -183,16 +178,16 @@ def test_no_rule_or_partition_is_crowded_out() -> None:
         return {"rule": rule, "topic": "a", "partition": partition, "explanation": explanation}
 
     rows = [row(0, "x") for _ in range(100)] + [row(1, "x"), row(0, "y"), row(2, "x", "because")]
-    some = chosen(rows, 5)
+    some = select_findings(rows, 5)
     assert [(each["partition"], each["rule"]) for each in some] == [
         *[(0, "x")] * 3,
         (1, "x"),
         (0, "y"),
     ]
-    assert chosen(rows, 1000) == rows
+    assert select_findings(rows, 1000) == rows
 
 
-def test_the_same_findings_give_the_same_page(tmp_path: Path, history: Findings) -> None:
+def test_the_same_findings_give_the_same_page(tmp_path: Path, history: AuditResult) -> None:
     made = datetime.fromtimestamp(START_MS / 1000, UTC)
     write_report(tmp_path / "a.html", history, made=made)
     write_report(tmp_path / "b.html", history, made=made)

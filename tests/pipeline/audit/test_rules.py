@@ -11,7 +11,7 @@ import pytest
 
 from fencepost.pipeline.audit import rules
 from fencepost.pipeline.audit.rules import RULES
-from fencepost.pipeline.shipping import write_package
+from fencepost.pipeline.session import write_package
 from tests.harness.run import run
 
 FOLDER: Final = Path(rules.__file__).parent

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from fencepost.pipeline.audit.audit import Case, Findings, audit
+from fencepost.pipeline.audit.job import AuditOptions, AuditResult, audit
 from fencepost.pipeline.audit.rules import RULES
 from tests.harness.recorded import Recorded, recorded
-from tests.pipeline.audit.accounts import examined
+from tests.pipeline.audit.summaries import examined
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ _AT_LEAST: Final = 100
 """Batches and exchanges of a minute."""
 
 
-def nothing_is_found(findings: Findings) -> None:
+def nothing_is_found(findings: AuditResult) -> None:
     """All rules were followed to their end, and what they found is explained."""
     assert findings.failures == ()
     unexplained = [row for row in findings.violations.to_pylist() if row["explanation"] is None]
@@ -40,7 +40,7 @@ def nothing_is_found(findings: Findings) -> None:
     assert followed == set(RULES)
 
 
-def there_was_something_to_look_at(findings: Findings) -> None:
+def there_was_something_to_look_at(findings: AuditResult) -> None:
     batches = sum(held.batches for account in findings.accounts for held in account.held)
     assert batches > _AT_LEAST
     assert sum(account.traced for account in findings.accounts) > _AT_LEAST
@@ -51,7 +51,7 @@ def test_an_audit_of_a_history_with_every_fault_finds_nothing(
     tmp_path: Path, spark: SparkSession
 ) -> None:
     left = _recorded(tmp_path, WITH_EXPECTED_OFFSETS, heals=True)
-    case = Case(directory=str(left.data), trace=str(left.trace), remote=left.tier)
+    case = AuditOptions(directory=str(left.data), trace=str(left.trace), remote=left.tier)
     findings = audit(spark, case)
     nothing_is_found(findings)
     there_was_something_to_look_at(findings)

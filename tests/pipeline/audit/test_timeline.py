@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.pipeline.audit.register import registers
+from fencepost.pipeline.audit.committed_offset_register import committed_offset_registers
 from tests.pipeline.audit.trace_rows import (
     Row,
     away,
@@ -117,7 +117,7 @@ def test_a_broker_that_was_away_answers_of_the_topic_before() -> None:
 def test_what_a_group_may_be_told(rows: tuple[Row, ...], wrong: list[int | None]) -> None:
     given = evidence(*rows)
     (life,) = given.lives
-    (register,) = registers(given, life)
+    (register,) = committed_offset_registers(given, life)
     assert [told.offset for told, _ in register.wrong()] == wrong
 
 

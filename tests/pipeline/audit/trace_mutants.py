@@ -14,13 +14,13 @@ import pytest
 
 from fencepost.broker.groups import offsets
 from fencepost.cli import main
-from tests.scenarios.mutant import MUTANTS as OF_SCENARIOS
+from tests.scenario.mutant import MUTANTS as OF_SCENARIOS
 from tests.simulation import mutants
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fencepost.broker.groups.config import GroupConfig
+    from fencepost.broker.groups.group_config import GroupConfig
     from fencepost.broker.groups.offsets import Commit, PartitionCommit
     from fencepost.broker.groups.records import CommittedOffset
 

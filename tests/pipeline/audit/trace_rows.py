@@ -8,18 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from fencepost.pipeline.audit.evidence import Evidence, PartitionGround
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence, PartitionMetadata
 from fencepost.pipeline.audit.rules import RULES
-from fencepost.pipeline.reading.schemas import BATCHES, TRACES
-from tests.pipeline.audit.accounts import NOW_MS
+from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
 from tests.pipeline.audit.log_rows import Row as LogRow
+from tests.pipeline.audit.summaries import NOW_MS
 
 Row = dict[str, Any]
 
 
 def evidence(
-    *rows: Row, ground: PartitionGround | None = None, batches: Sequence[LogRow] = ()
-) -> Evidence:
+    *rows: Row, ground: PartitionMetadata | None = None, batches: Sequence[LogRow] = ()
+) -> PartitionEvidence:
     """Rows that come one after the other where they do not say otherwise.
 
     :param batches: Rows of the logs and of the tier.
@@ -41,11 +41,11 @@ def evidence(
             "error": 0,
         }
         told.append({**own, **row})
-    return Evidence(
+    return PartitionEvidence(
         now_ms=NOW_MS,
         topic="t",
         partition=0,
-        ground=ground or PartitionGround(),
+        ground=ground or PartitionMetadata(),
         batches=pa.Table.from_pylist(list(batches), schema=BATCHES),
         traces=pa.Table.from_pylist(told, schema=TRACES),
     )
@@ -71,7 +71,7 @@ def latest(offset: int, **row: int) -> Row:
     return {"api": "ListOffsets", **own, **row}
 
 
-def found(rule: str, given: Evidence) -> list[tuple[int | None, bool]]:
+def found(rule: str, given: PartitionEvidence) -> list[tuple[int | None, bool]]:
     """Offsets, and whether each is explained."""
     return [(v.offset, v.explanation is not None) for v in RULES[rule].check(given)]
 

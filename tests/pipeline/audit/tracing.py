@@ -10,11 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from fencepost.pipeline.audit.ground import gather
+from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.scan import scan_folder
-from fencepost.pipeline.reading.trace_lines import read_directory
+from fencepost.pipeline.datasource.segment_scan import scan_folder
+from fencepost.pipeline.datasource.trace_files import read_trace_directory
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.codec import decode_response, encode_request, response_body_offset
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -214,8 +214,8 @@ def audit(place: Path) -> list[Violation]:
     """What the rules about traces find in what was left there."""
     data, tier = place / "data", place / "tier"
     remote = tier.as_uri() if tier.exists() else None
-    rows, known = scan_folder(data, remote=remote), gather(data, remote=remote)
-    return followed(rows, read_directory(place / "trace"), known, TRACE_RULES)
+    rows, known = scan_folder(data, remote=remote), read_partition_metadata(data, remote=remote)
+    return followed(rows, read_trace_directory(place / "trace"), known, TRACE_RULES)
 
 
 def batch(first: int, count: int = 3, *, note: str = "") -> bytearray:

@@ -25,8 +25,8 @@ from fencepost.pipeline.load import (
     job,
     load,
 )
-from fencepost.pipeline.load.job import NoSource
-from fencepost.pipeline.load.rows import NoSuchColumns, arrange
+from fencepost.pipeline.load.job import UnreadableRows
+from fencepost.pipeline.load.source_rows import NoSuchColumns, arrange
 from fencepost.testing.cluster import Cluster
 from tests.pipeline.load.rows import log_of
 
@@ -190,7 +190,7 @@ def test_a_line_that_cannot_be_read_is_not_left_out(
     (tmp_path / name).write_text(good + line)
     form = name.partition(".")[2]
     source = Files(paths=(str(tmp_path / name),), format=form, options=options)
-    with pytest.raises(NoSource, match=r"(?i)malformed") as refused:
+    with pytest.raises(UnreadableRows, match=r"(?i)malformed") as refused:
         load(spark, source, target(fencepost))
     assert "\n" not in str(refused.value)
     assert logs(fencepost) == [[], [], []]
@@ -201,10 +201,10 @@ def test_files_that_are_of_another_format(
 ) -> None:
     path = tmp_path / "rows.parquet"
     path.write_text("id,number\n1,2\n")
-    with pytest.raises(NoSource, match=r"^[^\n]*rows\.parquet[^\n]*$"):
+    with pytest.raises(UnreadableRows, match=r"^[^\n]*rows\.parquet[^\n]*$"):
         load(spark, Files(paths=(str(path),), format="parquet"), target(fencepost))
     separated = Files(paths=(str(path),), format="csv", options={"sep": ""})
-    with pytest.raises(NoSource, match=r"(?i)^[^\n]*delimiter[^\n]*$"):
+    with pytest.raises(UnreadableRows, match=r"(?i)^[^\n]*delimiter[^\n]*$"):
         load(spark, separated, target(fencepost))
 
 
@@ -247,7 +247,7 @@ def test_what_cannot_be_taken_so(fencepost: Cluster, spark: SparkSession, tmp_pa
         with pytest.raises(NoSuchColumns):
             load(spark, source, target(fencepost), columns=columns)
     nothing = Files(paths=(str(tmp_path / "none"),), format="parquet")
-    with pytest.raises(NoSource, match=r"(?i)path"):
+    with pytest.raises(UnreadableRows, match=r"(?i)path"):
         load(spark, nothing, target(fencepost))
 
 

@@ -9,10 +9,9 @@ from typing import Final
 import pytest
 
 from fencepost.client import Client, NewRecord, Partition, encode_records, produce
-from fencepost.pipeline.load.outcomes import LoadInterrupted, LoadRefused
-from fencepost.pipeline.load.plan import FILE, Plan, make_plan
-from fencepost.pipeline.load.progress import line
-from fencepost.pipeline.load.wanted import Columns, Target, format_of
+from fencepost.pipeline.load.job import progress_line
+from fencepost.pipeline.load.options import Columns, LoadInterrupted, LoadRefused, Target, format_of
+from fencepost.pipeline.load.plan import PLAN_FILE, Plan, make_plan
 from fencepost.testing.cluster import AsyncCluster
 
 TOPIC: Final = "loaded"
@@ -60,7 +59,7 @@ async def test_with_one_where_the_log_ended_then(
     assert first.topic_id is not None
     await append(fencepost_async, 3, 4)
     assert await plan(fencepost_async, kept) == first
-    assert [each.name for each in kept.iterdir()] == [FILE]
+    assert [each.name for each in kept.iterdir()] == [PLAN_FILE]
 
 
 async def test_that_of_another_load_is_refused(
@@ -91,7 +90,7 @@ async def test_one_that_says_something_else(
     fencepost_async: AsyncCluster, tmp_path: Path, change: dict[str, object], why: str
 ) -> None:
     await plan(fencepost_async, tmp_path)
-    path = tmp_path / FILE
+    path = tmp_path / PLAN_FILE
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(LoadRefused, match=why):
         await plan(fencepost_async, tmp_path)
@@ -107,11 +106,11 @@ async def test_brokers_that_are_not_there_interrupt_it() -> None:
 
 
 def test_how_far_it_is() -> None:
-    assert line(0, 10, 0, 1.0) == "0 of 10 rows (0 %), 0 rows/s"
-    assert line(500, 1_000, 300, 2.0) == "500 of 1000 rows (50 %), 150 rows/s"
-    assert line(1_003, 1_000, 3, 1.0) == "1003 of 1000 rows (100 %), 3 rows/s"
-    assert line(5, None, 5, 2.5) == "5 rows, 2 rows/s"
-    assert line(0, 0, 0, 0.0) == "0 of 0 rows, 0 rows/s"
+    assert progress_line(0, 10, 0, 1.0) == "0 of 10 rows (0 %), 0 rows/s"
+    assert progress_line(500, 1_000, 300, 2.0) == "500 of 1000 rows (50 %), 150 rows/s"
+    assert progress_line(1_003, 1_000, 3, 1.0) == "1003 of 1000 rows (100 %), 3 rows/s"
+    assert progress_line(5, None, 5, 2.5) == "5 rows, 2 rows/s"
+    assert progress_line(0, 0, 0, 0.0) == "0 of 0 rows, 0 rows/s"
 
 
 def test_formats_by_names() -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from fencepost.pipeline.stream.progress import Range, new_batches
-from fencepost.pipeline.stream.sinks import to_parquet
-from fencepost.pipeline.stream.wanted import OnDataLoss, Pace, Source, Trigger
+from fencepost.pipeline.stream.job import start_parquet_query
+from fencepost.pipeline.stream.options import OnDataLoss, SourceOptions, Trigger, TriggerOptions
+from fencepost.pipeline.stream.query_monitor import OffsetRange, new_batches
 from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Remote
 from tests.clients.confluent import delivered, send
@@ -68,19 +68,19 @@ class Ground:
         **options: str,
     ) -> StreamingQuery:
         """Start or go on: topic to Parquet. Options of the connector have ``_`` for ``.``."""
-        source = Source(
+        source = SourceOptions(
             bootstrap=self.cluster.bootstrap,
             topics=(TOPIC,),
             on_data_loss=on_data_loss,
             max_offsets=max_offsets,
             options={**QUICK, **dotted(options)},
         )
-        pace = Pace(checkpoint=str(self.checkpoint), trigger=trigger)
-        query = to_parquet(self.spark, source, pace, str(self.files))
+        pace = TriggerOptions(checkpoint=str(self.checkpoint), trigger=trigger)
+        query = start_parquet_query(self.spark, source, pace, str(self.files))
         self.queries.append(query)
         return query
 
-    def catch_up(self, on_data_loss: OnDataLoss = OnDataLoss.FAIL) -> list[tuple[int, Range]]:
+    def catch_up(self, on_data_loss: OnDataLoss = OnDataLoss.FAIL) -> list[tuple[int, OffsetRange]]:
         """Go on until all is read that is there; the batches that took."""
         query = self.begin(Trigger.AVAILABLE_NOW, on_data_loss=on_data_loss)
         assert query.awaitTermination(WAIT_S), "it does not end"
@@ -132,7 +132,7 @@ def dotted(given: Mapping[str, str]) -> dict[str, str]:
     return {key.replace("_", "."): value for key, value in given.items()}
 
 
-def batches(query: StreamingQuery) -> list[tuple[int, Range]]:
+def batches(query: StreamingQuery) -> list[tuple[int, OffsetRange]]:
     """Records and range of each batch that a query has done, in their order."""
     done = new_batches(query.recentProgress, -1)
     return [(each.records, span) for each in done for span in each.ranges]

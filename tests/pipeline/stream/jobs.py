@@ -46,7 +46,7 @@ def job(log: Path, *arguments: str) -> Iterator[Job]:
     """Start ``fencepost stream``. What still runs of it in the end is killed."""
     need_spark()
     command = [sys.executable, "-m", "fencepost", "stream", *arguments, "--json"]
-    environment = {connector.HOME: str(jars()), "JDK_JAVA_OPTIONS": QUICK_JVM}
+    environment = {connector.JARS_VARIABLE: str(jars()), "JDK_JAVA_OPTIONS": QUICK_JVM}
     process = start("stream", [*command, "--master", "local[2]"], log, env=environment)
     try:
         yield Job(process)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost.pipeline.stream.failures import explain
-from fencepost.pipeline.stream.wanted import OnDataLoss
+from fencepost.pipeline.stream.options import OnDataLoss
+from fencepost.pipeline.stream.query_monitor import explain_failure
 from tests.harness.cluster import wait_until
 from tests.pipeline.stream.ground import TOPIC, Ground, failure, numbered, spans
 
@@ -44,7 +44,7 @@ def test_without_the_gate_the_query_fails_although_nothing_is_lost(ungated: Grou
     query.processAllAvailable()
     assert spans(query) == [(None, 10), (10, 20)]
     elect(ungated)
-    assert explain(failure(query)) == WENT_BACK
+    assert explain_failure(failure(query)) == WENT_BACK
     assert [answer["offset"] for answer in ungated.answers("ListOffsets")][-1] == 10
     assert refusals(ungated) == 0
     # The election lost no record, and what was written is right.
@@ -52,7 +52,7 @@ def test_without_the_gate_the_query_fails_although_nothing_is_lost(ungated: Grou
     assert ungated.read() == numbered("a", 0, 20)
     # Nor does it help to start again: Spark has written down the offset before it looked at it.
     ungated.send("a", 20, 30)
-    assert explain(failure(ungated.begin())) == WENT_BACK
+    assert explain_failure(failure(ungated.begin())) == WENT_BACK
     assert ungated.read() == numbered("a", 0, 20)
     # What helps is to let Spark forget the batch that it never did.
     for name in ("2", ".2.crc"):

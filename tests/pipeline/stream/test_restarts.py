@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 
-from fencepost.pipeline.stream.sinks import to_topic
-from fencepost.pipeline.stream.wanted import Counting, Pace, Source, Trigger
+from fencepost.pipeline.stream.job import start_count_query
+from fencepost.pipeline.stream.options import CountOptions, SourceOptions, Trigger, TriggerOptions
 from fencepost.protocol.records import iter_headers, iter_records
 from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Remote
@@ -140,9 +140,9 @@ def test_counts_are_right_and_some_are_told_twice(
         killed.kill()
     assert not (checkpoint / "commits" / "0").exists()
     verbs.remove_faults()
-    source = Source(bootstrap=served.bootstrap, topics=(SOURCE,))
-    pace = Pace(checkpoint=str(checkpoint), trigger=Trigger.AVAILABLE_NOW)
-    query = to_topic(spark_with_kafka, source, pace, TARGET, Counting())
+    source = SourceOptions(bootstrap=served.bootstrap, topics=(SOURCE,))
+    pace = TriggerOptions(checkpoint=str(checkpoint), trigger=Trigger.AVAILABLE_NOW)
+    query = start_count_query(spark_with_kafka, source, pace, TARGET, CountOptions())
     assert query.awaitTermination(WAIT_S)
     found = told(served)
     assert dict(found) == {f"k{n}": 40 // KEYS for n in range(KEYS)}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fencepost.pipeline.stream.failures import explain
-from fencepost.pipeline.stream.wanted import OnDataLoss
+from fencepost.pipeline.stream.options import OnDataLoss
+from fencepost.pipeline.stream.query_monitor import explain_failure
 from tests.harness.cluster import wait_until
 from tests.pipeline.stream.ground import TOPIC, Ground, failure, numbered, spans
 
@@ -26,7 +26,7 @@ def test_a_shorter_log_fails_the_query(field: Ground) -> None:
     read_what_will_be_lost(field)
     lose(field)
     field.send("b", 10, 15)
-    lost = explain(failure(field.begin()))
+    lost = explain_failure(failure(field.begin()))
     assert lost == "data loss: Partition orders-0 offset was changed from 20 to 15"
     assert field.read() == numbered("a", 0, 20)
 
@@ -61,7 +61,7 @@ def test_records_that_are_deleted_before_they_are_read(field: Ground) -> None:
     field.catch_up()
     field.send("a", 10, 20)
     delete_before(field, 15)
-    lost = explain(failure(field.begin()))
+    lost = explain_failure(failure(field.begin()))
     assert (
         lost == "data loss: Could not read records in offset [10, 20) for topic partition orders-0"
     )

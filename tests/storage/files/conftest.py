@@ -2,13 +2,13 @@
 
 import pytest
 
-from fencepost.storage.files.failing import FailingFiles
+from tests.harness.faulty_file_system import FaultyFileSystem
 from tests.storage.files.mirror import DIRECTORY
 
 
 @pytest.fixture
-def files() -> FailingFiles:
-    files = FailingFiles()
+def files() -> FaultyFileSystem:
+    files = FaultyFileSystem()
     files.make_dirs(DIRECTORY.parent)
     files.settle()
     return files

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.protocol.buffers import Buffer
+from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import BatchHeader
-from fencepost.storage.config import ExpectedOffsetsScope, LogConfig
-from fencepost.storage.files.failing import FailingFiles
-from fencepost.storage.files.log import FileLog
-from fencepost.storage.formats.key_offsets import Scope, decode_key_offsets
-from fencepost.storage.formats.names import KEY_OFFSETS
-from fencepost.storage.keys import LastOffsets
+from fencepost.storage.files.file_log import FileLog
+from fencepost.storage.formats.file_names import KEY_OFFSETS
+from fencepost.storage.formats.key_offset_checkpoint import KeyOffsetScope, decode_key_offsets
+from fencepost.storage.log.config import ExpectedOffsetsScope, LogConfig
+from fencepost.storage.log.key_offsets import LatestKeyOffsets
+from tests.harness.faulty_file_system import FaultyFileSystem
 from tests.storage.files.mirror import DIRECTORY, all_records, reopen
 from tests.storage.logs import NOW, T, append, batch
 
@@ -40,7 +40,7 @@ def known(log: FileLog) -> dict[bytes, int]:
     return dict(log._last_offsets().offsets)
 
 
-def kept(files: FailingFiles) -> tuple[Scope, dict[bytes, int]]:
+def kept(files: FaultyFileSystem) -> tuple[KeyOffsetScope, dict[bytes, int]]:
     return decode_key_offsets(files.read(PATH))
 
 
@@ -58,15 +58,15 @@ class Reads:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._begun: list[int] = []
-        whole = LastOffsets.catch_up
+        whole = LatestKeyOffsets.catch_up
 
         def catch_up(
-            keys: LastOffsets, batches: Iterable[tuple[Buffer, BatchHeader]], until: int
+            keys: LatestKeyOffsets, batches: Iterable[tuple[Buffer, BatchHeader]], until: int
         ) -> None:
             self._begun.append(keys.until)
             whole(keys, batches, until)
 
-        monkeypatch.setattr(LastOffsets, "catch_up", catch_up)
+        monkeypatch.setattr(LatestKeyOffsets, "catch_up", catch_up)
 
     def __call__(self) -> list[int]:
         begun, self._begun = self._begun, []
@@ -78,7 +78,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     return Reads(monkeypatch)
 
 
-def written(files: FailingFiles) -> FileLog:
+def written(files: FaultyFileSystem) -> FileLog:
     """Three closed segments of epochs 0 to 2, and a checkpoint of all of it."""
     log, _ = reopen(files, CONFIG, clean=True)
     for epoch in range(3):
@@ -86,11 +86,11 @@ def written(files: FailingFiles) -> FileLog:
         known(log)
         log.roll(NOW)
     log.flush()
-    assert kept(files) == (Scope(6, 2, 0), {b"0": 1, b"1": 3, b"a": 4, b"2": 5})
+    assert kept(files) == (KeyOffsetScope(6, 2, 0), {b"0": 1, b"1": 3, b"a": 4, b"2": 5})
     return log
 
 
-def compacted(files: FailingFiles) -> FileLog:
+def compacted(files: FaultyFileSystem) -> FileLog:
     """Everything is durable; a tombstone can go, and a checkpoint knows of it."""
     log, _ = reopen(files, COMPACTED, clean=True)
     for key, value in ((b"a", b"v"), (b"b", None), (b"a", b"w"), (b"c", b"v")):

@@ -5,23 +5,22 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from fencepost.protocol.records import Record, iter_records
-from fencepost.storage.config import LogConfig
-from fencepost.storage.contents import LogContents
-from fencepost.storage.epochs import LeaderEpochCache
-from fencepost.storage.files.failing import FailingFiles
-from fencepost.storage.files.log import FileLog
-from fencepost.storage.files.opening import Opened, open_log
-from fencepost.storage.files.shared import Shared
-from fencepost.storage.memory import MemorySegments
-from fencepost.storage.memory_segment import MemorySegment
-from fencepost.storage.producers import ProducerStates, ProducerView
-from fencepost.storage.segmented import SegmentedLog
+from fencepost.storage.files.file_log import FileLog
+from fencepost.storage.files.open_log import OpenedLog, open_log
+from fencepost.storage.files.process_limits import ProcessLimits
+from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
+from fencepost.storage.log.producer_state import ProducerStateEntry, ProducerStateManager
+from fencepost.storage.log.segmented_log import SegmentedLog
+from fencepost.storage.log.segments import InitialLogState
+from fencepost.storage.memory import MemorySegment, MemorySegmentStore
+from tests.harness.faulty_file_system import FaultyFileSystem
 
 DIRECTORY = PurePath("/data/t-0")
 
 
 def reopen(
-    files: FailingFiles,
+    files: FaultyFileSystem,
     config: LogConfig,
     *,
     clean: bool,
@@ -29,15 +28,15 @@ def reopen(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     cleaned_until: int = 0,
-    shared: Shared | None = None,
-) -> Opened:
+    shared: ProcessLimits | None = None,
+) -> OpenedLog:
     return open_log(
         files,
         DIRECTORY,
         "t-0",
         config,
         now_ms=now_ms,
-        shared=shared or Shared(),
+        shared=shared or ProcessLimits(),
         clean=clean,
         recovery_point=recovery_point,
         log_start_offset=log_start_offset,
@@ -58,9 +57,9 @@ def mirror(log: FileLog) -> SegmentedLog:
             twin.append(bytes(batch), header, segment.last_modified_ms)
         twin.last_modified_ms = segment.last_modified_ms
         segments.append(twin)
-    producers = ProducerStates()
+    producers = ProducerStateManager()
     producers.restore(log.producers())
-    contents = LogContents(
+    contents = InitialLogState(
         segments=segments,
         epochs=LeaderEpochCache(log.epoch_entries()),
         producers=producers,
@@ -68,7 +67,7 @@ def mirror(log: FileLog) -> SegmentedLog:
         log_end_offset=log.log_end_offset,
         cleaned_until=log.cleaned_until,
     )
-    return SegmentedLog(log.name, log.config, MemorySegments(), contents)
+    return SegmentedLog(log.name, log.config, MemorySegmentStore(), contents)
 
 
 def all_records(log: SegmentedLog) -> list[Record]:
@@ -81,6 +80,6 @@ def all_records(log: SegmentedLog) -> list[Record]:
     ]
 
 
-def as_kept(producers: Sequence[ProducerView]) -> list[ProducerView]:
+def as_kept(producers: Sequence[ProducerStateEntry]) -> list[ProducerStateEntry]:
     """Producers as a snapshot file keeps them: with their last batch."""
     return [replace(producer, batches=producer.batches[-1:]) for producer in producers]

@@ -7,32 +7,34 @@ from random import Random
 
 import pytest
 
-from fencepost.storage.appends import AppendResult
-from fencepost.storage.config import LogConfig
-from fencepost.storage.files.failing import FailingFiles
-from fencepost.storage.files.failures import StorageFailure
-from fencepost.storage.files.log import FileLog
-from fencepost.storage.files.machine import Operation
-from fencepost.storage.files.segment import FileSegment
-from fencepost.storage.files.shared import Shared
+from fencepost.storage.files.file_log import FileLog
+from fencepost.storage.files.file_segment import FileSegment
+from fencepost.storage.files.file_system import StorageFailure
+from fencepost.storage.files.process_limits import ProcessLimits
+from fencepost.storage.log.append_result import AppendResult
+from fencepost.storage.log.config import LogConfig
+from tests.harness.crash_model import Operation
+from tests.harness.faulty_file_system import FaultyFileSystem
 from tests.storage.files.mirror import DIRECTORY, all_records, reopen
 from tests.storage.logs import NOW, T, append, batch, records_of
 
 CONFIG = LogConfig(index_interval_bytes=100)
 
 
-def new(files: FailingFiles, config: LogConfig = CONFIG, shared: Shared | None = None) -> FileLog:
+def new(
+    files: FaultyFileSystem, config: LogConfig = CONFIG, shared: ProcessLimits | None = None
+) -> FileLog:
     return reopen(files, config, clean=True, now_ms=NOW, shared=shared).log
 
 
-def again(files: FailingFiles, log: FileLog, config: LogConfig = CONFIG) -> FileLog:
+def again(files: FaultyFileSystem, log: FileLog, config: LogConfig = CONFIG) -> FileLog:
     return reopen(files, config, clean=False, now_ms=NOW, recovery_point=log.recovery_point).log
 
 
 # Flushing.
 
 
-def test_what_was_not_flushed_may_be_lost_and_what_was_is_not(files: FailingFiles) -> None:
+def test_what_was_not_flushed_may_be_lost_and_what_was_is_not(files: FaultyFileSystem) -> None:
     log = new(files)
     append(log, epoch=3)
     append(log, epoch=3)
@@ -44,7 +46,7 @@ def test_what_was_not_flushed_may_be_lost_and_what_was_is_not(files: FailingFile
     assert (log.log_end_offset, log.epoch_entries()) == (2, ((3, 0),))
 
 
-def test_every_append_is_durable_before_it_is_answered(files: FailingFiles) -> None:
+def test_every_append_is_durable_before_it_is_answered(files: FaultyFileSystem) -> None:
     config = replace(CONFIG, flush_messages=1)
     log = new(files, config)
     for n in range(4):
@@ -64,7 +66,7 @@ def follower_batch(log: FileLog) -> bytearray:
     return data
 
 
-def test_flush_messages_counts_records(files: FailingFiles) -> None:
+def test_flush_messages_counts_records(files: FaultyFileSystem) -> None:
     log = new(files, replace(CONFIG, flush_messages=3))
     points = []
     for _ in range(7):
@@ -73,7 +75,7 @@ def test_flush_messages_counts_records(files: FailingFiles) -> None:
     assert points == [0, 0, 3, 3, 3, 6, 6]
 
 
-def test_flush_ms(files: FailingFiles) -> None:
+def test_flush_ms(files: FaultyFileSystem) -> None:
     log = new(files, replace(CONFIG, flush_ms=100))
     append(log)
     log.flush_due(NOW + 99)
@@ -87,7 +89,7 @@ def test_flush_ms(files: FailingFiles) -> None:
     assert log.recovery_point == 2
 
 
-def test_a_truncation_takes_the_recovery_point_along_and_says_so(files: FailingFiles) -> None:
+def test_a_truncation_takes_the_recovery_point_along_and_says_so(files: FaultyFileSystem) -> None:
     log = new(files)
     told: list[int] = []
     log.on_truncated = lambda: told.append(log.recovery_point)
@@ -102,7 +104,7 @@ def test_a_truncation_takes_the_recovery_point_along_and_says_so(files: FailingF
     assert (log.recovery_point, told) == (1, [3, 1])
 
 
-def test_what_was_truncated_does_not_come_back(files: FailingFiles) -> None:
+def test_what_was_truncated_does_not_come_back(files: FaultyFileSystem) -> None:
     log = new(files)
     for _ in range(5):
         append(log)
@@ -112,7 +114,7 @@ def test_what_was_truncated_does_not_come_back(files: FailingFiles) -> None:
     assert again(files, log).log_end_offset == 3
 
 
-def test_a_buffer_that_was_cut_in_the_middle_is_not_read_whole(files: FailingFiles) -> None:
+def test_a_buffer_that_was_cut_in_the_middle_is_not_read_whole(files: FaultyFileSystem) -> None:
     log = new(files)
     first, second = follower_batch(log), follower_batch(log)
     second[:8] = (1).to_bytes(8, "big")
@@ -122,7 +124,7 @@ def test_a_buffer_that_was_cut_in_the_middle_is_not_read_whole(files: FailingFil
     assert [record.value for record in records_of(log)] == [b"v", b"new"]
 
 
-def test_closed_segments_can_be_synced_by_another_thread(files: FailingFiles) -> None:
+def test_closed_segments_can_be_synced_by_another_thread(files: FaultyFileSystem) -> None:
     log = new(files)
     append(log, epoch=1)
     assert log.closed_segments_to_sync() is None
@@ -141,7 +143,7 @@ def test_closed_segments_can_be_synced_by_another_thread(files: FailingFiles) ->
     assert not recovery.rebuilt
 
 
-def test_indexes_of_what_was_truncated_do_not_stay(files: FailingFiles) -> None:
+def test_indexes_of_what_was_truncated_do_not_stay(files: FaultyFileSystem) -> None:
     log = new(files)
     append(log)
     log.close(sync=False)
@@ -153,7 +155,7 @@ def test_indexes_of_what_was_truncated_do_not_stay(files: FailingFiles) -> None:
     assert not any(name.endswith("index") for name in files.names(DIRECTORY))
 
 
-def test_what_was_truncated_meanwhile_is_not_taken_for_synced(files: FailingFiles) -> None:
+def test_what_was_truncated_meanwhile_is_not_taken_for_synced(files: FaultyFileSystem) -> None:
     log = new(files)
     for _ in range(3):
         append(log)
@@ -170,7 +172,7 @@ def test_what_was_truncated_meanwhile_is_not_taken_for_synced(files: FailingFile
     assert log.closed_segments_to_sync() is not None
 
 
-def test_a_sync_that_fails_elsewhere_fails_the_log(files: FailingFiles) -> None:
+def test_a_sync_that_fails_elsewhere_fails_the_log(files: FaultyFileSystem) -> None:
     log = new(files)
     append(log)
     log.roll(NOW)
@@ -182,7 +184,7 @@ def test_a_sync_that_fails_elsewhere_fails_the_log(files: FailingFiles) -> None:
         append(log)
 
 
-def test_closing_makes_everything_durable(files: FailingFiles) -> None:
+def test_closing_makes_everything_durable(files: FaultyFileSystem) -> None:
     log = new(files, replace(CONFIG, segment_bytes=200))
     for n in range(6):
         append(log, batch((T + n, b"k", b"v"), pid=1, epoch=0, seq=n), epoch=n)
@@ -199,7 +201,7 @@ def test_closing_makes_everything_durable(files: FailingFiles) -> None:
         append(log)
 
 
-def test_an_empty_log_leaves_little_behind(files: FailingFiles) -> None:
+def test_an_empty_log_leaves_little_behind(files: FaultyFileSystem) -> None:
     log = new(files)
     log.close()
     assert files.names(DIRECTORY) == ("00000000000000000000.log",)
@@ -209,7 +211,7 @@ def test_an_empty_log_leaves_little_behind(files: FailingFiles) -> None:
 # Failing.
 
 
-def test_a_full_disk(files: FailingFiles) -> None:
+def test_a_full_disk(files: FaultyFileSystem) -> None:
     log = new(files)
     append(log, batch((T, b"k", b"1")))
     files.fail(Operation.WRITE, errno.ENOSPC, times=None)
@@ -258,7 +260,7 @@ def refuses_everything(log: FileLog) -> None:
     assert (log.log_start_offset, log.name, log.recovery_point) == (0, "t-0", 0)
 
 
-def test_bytes_that_a_failed_write_left_are_cut(files: FailingFiles) -> None:
+def test_bytes_that_a_failed_write_left_are_cut(files: FaultyFileSystem) -> None:
     log = new(files)
     append(log, batch((T, b"k", b"1")))
     files.fail(Operation.WRITE, errno.EIO, torn=30)
@@ -270,7 +272,7 @@ def test_bytes_that_a_failed_write_left_are_cut(files: FailingFiles) -> None:
     assert [record.value for record in records_of(log)] == [b"1"]
 
 
-def test_a_failing_sync(files: FailingFiles) -> None:
+def test_a_failing_sync(files: FaultyFileSystem) -> None:
     log = new(files, replace(CONFIG, flush_messages=1))
     append(log)
     files.fail(Operation.SYNC, errno.EIO)
@@ -283,8 +285,8 @@ def test_a_failing_sync(files: FailingFiles) -> None:
     assert again(files, log).log_end_offset == 1
 
 
-def test_a_failing_read(files: FailingFiles) -> None:
-    log = new(files, shared=Shared(recent_bytes=0))
+def test_a_failing_read(files: FaultyFileSystem) -> None:
+    log = new(files, shared=ProcessLimits(recent_bytes=0))
     append(log)
     files.fail(Operation.READ, errno.EIO)
     with pytest.raises(StorageFailure, match="Input/output error"):
@@ -294,7 +296,7 @@ def test_a_failing_read(files: FailingFiles) -> None:
 @pytest.mark.parametrize("operation", [Operation.WRITE, Operation.CHANGE, Operation.SYNC])
 @pytest.mark.parametrize("after", range(6))
 def test_a_roll_that_fails_loses_nothing(
-    files: FailingFiles, operation: Operation, after: int
+    files: FaultyFileSystem, operation: Operation, after: int
 ) -> None:
     log = new(files, replace(CONFIG, flush_messages=1))
     for n in range(5):
@@ -313,16 +315,16 @@ def test_a_roll_that_fails_loses_nothing(
     assert [record.offset for record in records_of(log)] == list(range(log.log_end_offset))
 
 
-def test_other_logs_go_on(files: FailingFiles) -> None:
+def test_other_logs_go_on(files: FaultyFileSystem) -> None:
     log = new(files)
     files.fail(Operation.WRITE, errno.ENOSPC, times=None, under=DIRECTORY)
     with pytest.raises(StorageFailure):
         append(log)
-    other = FailingFiles()
+    other = FaultyFileSystem()
     assert isinstance(append(new(other)), AppendResult)
 
 
-def test_opening_what_cannot_be_read(files: FailingFiles) -> None:
+def test_opening_what_cannot_be_read(files: FaultyFileSystem) -> None:
     append(new(files))
     files.fail(Operation.READ, errno.EIO)
     with pytest.raises(StorageFailure, match=r"t-0: .*Input/output error"):
@@ -332,7 +334,7 @@ def test_opening_what_cannot_be_read(files: FailingFiles) -> None:
 # Leaving.
 
 
-def test_deleting_makes_room_for_a_new_log_at_once(files: FailingFiles) -> None:
+def test_deleting_makes_room_for_a_new_log_at_once(files: FaultyFileSystem) -> None:
     log = new(files, replace(CONFIG, segment_bytes=200))
     for _ in range(6):
         append(log)
@@ -345,7 +347,7 @@ def test_deleting_makes_room_for_a_new_log_at_once(files: FailingFiles) -> None:
     assert files.names(DIRECTORY.parent) == ("t-0",)
 
 
-def test_a_failed_log_can_be_deleted(files: FailingFiles) -> None:
+def test_a_failed_log_can_be_deleted(files: FaultyFileSystem) -> None:
     log = new(files)
     files.fail(Operation.WRITE, errno.ENOSPC, times=None)
     with pytest.raises(StorageFailure):
@@ -355,7 +357,7 @@ def test_a_failed_log_can_be_deleted(files: FailingFiles) -> None:
     assert files.names(DIRECTORY.parent) == ()
 
 
-def test_a_copy_outlives_its_segment(files: FailingFiles) -> None:
+def test_a_copy_outlives_its_segment(files: FaultyFileSystem) -> None:
     log = new(files, replace(CONFIG, remote_storage_enable=True))
     append(log, batch((T, b"k", b"v" * 100)))
     log.roll(NOW)
@@ -372,8 +374,8 @@ def test_a_copy_outlives_its_segment(files: FailingFiles) -> None:
 # What is held in memory.
 
 
-def test_ten_thousand_logs_keep_no_more_than_one(files: FailingFiles) -> None:
-    shared = Shared(recent_bytes=50_000, index_bytes=3_000, open_files=8)
+def test_ten_thousand_logs_keep_no_more_than_one(files: FaultyFileSystem) -> None:
+    shared = ProcessLimits(recent_bytes=50_000, index_bytes=3_000, open_files=8)
     for n in range(200):
         log = reopen(files, CONFIG, clean=True, now_ms=NOW, shared=shared).log
         for _ in range(10):
@@ -388,8 +390,8 @@ def test_ten_thousand_logs_keep_no_more_than_one(files: FailingFiles) -> None:
         files.rename(DIRECTORY, DIRECTORY.with_name(f"t-{n + 1}"))
 
 
-def test_appending_and_truncating_for_ever_keeps_no_more(files: FailingFiles) -> None:
-    shared = Shared(recent_bytes=10_000)
+def test_appending_and_truncating_for_ever_keeps_no_more(files: FaultyFileSystem) -> None:
+    shared = ProcessLimits(recent_bytes=10_000)
     log = new(files, shared=shared)
     for _ in range(300):
         append(log, batch((T, b"k", b"v" * 50)))
@@ -399,8 +401,8 @@ def test_appending_and_truncating_for_ever_keeps_no_more(files: FailingFiles) ->
     assert len(shared.recent._order) < 100
 
 
-def test_memory_stays_flat_however_many_batches_there_are(files: FailingFiles) -> None:
-    log = new(files, LogConfig(), Shared(recent_bytes=0))
+def test_memory_stays_flat_however_many_batches_there_are(files: FaultyFileSystem) -> None:
+    log = new(files, LogConfig(), ProcessLimits(recent_bytes=0))
     data = batch((T, b"k", b"v"))
     for _ in range(2_000):
         append(log, bytearray(data))
@@ -411,7 +413,7 @@ def test_memory_stays_flat_however_many_batches_there_are(files: FailingFiles) -
     assert log._store_of_files.home.shared.recent.size == 0
 
 
-def test_a_segment_whose_index_is_full_is_rolled(files: FailingFiles) -> None:
+def test_a_segment_whose_index_is_full_is_rolled(files: FaultyFileSystem) -> None:
     log = new(files, LogConfig(index_interval_bytes=1, segment_index_bytes=48))
     for n in range(20):
         append(log, batch((T + n, b"k", b"v")))
@@ -422,7 +424,7 @@ def test_a_segment_whose_index_is_full_is_rolled(files: FailingFiles) -> None:
     assert files.size(DIRECTORY / "00000000000000000004.timeindex") == 36
 
 
-def test_offsets_too_far_from_the_base_begin_a_segment(files: FailingFiles) -> None:
+def test_offsets_too_far_from_the_base_begin_a_segment(files: FaultyFileSystem) -> None:
     log = new(files)
     for offset in (0, 2**31 - 1, 2**31, 2**33):
         data = batch()

@@ -21,7 +21,7 @@ from fencepost.storage.formats.checkpoints import (
     encode_partition_metadata,
     encode_properties,
 )
-from fencepost.storage.formats.names import (
+from fencepost.storage.formats.file_names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
@@ -37,9 +37,8 @@ from fencepost.storage.formats.names import (
     parse_directory_name,
     parse_segment_file_name,
 )
-from fencepost.storage.formats.offset_index import OffsetIndex
+from fencepost.storage.formats.indexes import OffsetIndex, TimeIndex
 from fencepost.storage.formats.producer_snapshot import decode_snapshot, encode_snapshot
-from fencepost.storage.formats.time_index import TimeIndex
 from tests.harness.kafka_writes import DELETED_BEFORE, KafkaWrites, KafkaWrote
 
 METADATA: Final = "__cluster_metadata-0"

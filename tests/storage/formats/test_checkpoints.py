@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.storage.epochs import EpochEntry
 from fencepost.storage.formats.checkpoints import (
     CorruptCheckpoint,
     decode_clean_shutdown,
@@ -23,6 +22,7 @@ from fencepost.storage.formats.checkpoints import (
     encode_partition_metadata,
     encode_properties,
 )
+from fencepost.storage.log.leader_epoch_cache import EpochEntry
 
 EPOCHS = b"0\n2\n0 0\n2 45\n"
 OFFSETS = b"0\n4\n__transaction_state 0 8\nplain 1 45\n__consumer_offsets 0 0\na-b.c_d 12 100\n"

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.storage.formats.index_file import CorruptIndex
-from fencepost.storage.formats.offset_index import OffsetIndex
-from fencepost.storage.formats.time_index import TimeIndex
+from fencepost.storage.formats.indexes import CorruptIndex, OffsetIndex, TimeIndex
 
 BASE = 12
 """Of a segment with four batches of three records, of 237 bytes each, a second apart."""

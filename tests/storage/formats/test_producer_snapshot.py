@@ -7,13 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.protocol.checksums import crc32c
+from fencepost.protocol.byte_utils import crc32c
 from fencepost.storage.formats.producer_snapshot import (
     CorruptSnapshot,
     decode_snapshot,
     encode_snapshot,
 )
-from fencepost.storage.producers import BatchMetadata, ProducerStates, ProducerView
+from fencepost.storage.log.producer_state import (
+    BatchMetadata,
+    ProducerStateEntry,
+    ProducerStateManager,
+)
 
 
 def producer(
@@ -23,8 +27,8 @@ def producer(
     epoch: int = 0,
     coordinator_epoch: int = -1,
     begun: int | None = None,
-) -> ProducerView:
-    return ProducerView(
+) -> ProducerStateEntry:
+    return ProducerStateEntry(
         producer_id=producer_id,
         producer_epoch=epoch,
         last_timestamp=last_timestamp,
@@ -53,7 +57,7 @@ BY_A_MARKER = """
     0000000000000000 0001 ffffffff ffffffffffffffff 00000000 000001a1ffb6b880 00000000
     ffffffffffffffff
 """
-KAFKA: dict[str, tuple[str, tuple[ProducerView, ...]]] = {
+KAFKA: dict[str, tuple[str, tuple[ProducerStateEntry, ...]]] = {
     "nobody": (NOBODY, ()),
     "two idempotent producers": (
         TWO_PRODUCERS,
@@ -102,7 +106,7 @@ def test_only_the_last_batch_is_kept() -> None:
 
 
 def test_a_producer_goes_on_after_a_snapshot() -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     states.restore(decode_snapshot(TWO))
     assert encode_snapshot(states.snapshot()) == TWO
 

@@ -2,10 +2,14 @@
 
 from uuid import UUID
 
-from fencepost.storage.epochs import EpochEntry
-from fencepost.storage.tier.segments import RemoteSegment, RemoteState, TieredPartition
+from fencepost.storage.log.leader_epoch_cache import EpochEntry
+from fencepost.storage.tier.segment_metadata import (
+    RemoteLogSegmentState,
+    RemoteSegment,
+    TopicIdPartition,
+)
 
-PARTITION = TieredPartition(topic="t", topic_id=UUID(int=7), index=0)
+PARTITION = TopicIdPartition(topic="t", topic_id=UUID(int=7), index=0)
 Epochs = tuple[tuple[int, int], ...]
 
 
@@ -21,7 +25,7 @@ def segment(
     size: int = 100,
     max_timestamp: int = 1000,
     event_ms: int = 0,
-    state: RemoteState = RemoteState.COPY_SEGMENT_FINISHED,
+    state: RemoteLogSegmentState = RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
 ) -> RemoteSegment:
     """From `start` to `end`, both inclusive; of epoch 0 where none are given."""
     return RemoteSegment(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.storage.epochs import EpochEntry, LeaderEpochCache
+from fencepost.storage.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
 from fencepost.storage.tier.lineage import RemoteSegments, valid_end
-from fencepost.storage.tier.segments import RemoteSegment, RemoteState
+from fencepost.storage.tier.segment_metadata import RemoteLogSegmentState, RemoteSegment
 from tests.storage.tier.segments import lineage, segment
 
 LINEAGE = lineage((1, 0), (3, 40))
@@ -49,7 +49,7 @@ def test_without_a_lineage_nothing_belongs() -> None:
 
 def test_what_is_not_whole_is_not_served() -> None:
     segments = RemoteSegments()
-    for start, state in enumerate(RemoteState):
+    for start, state in enumerate(RemoteLogSegmentState):
         segments.put(segment(start * 10, start * 10 + 9, (0, start * 10), state=state))
     assert [each.start_offset for each in segments.ranges(lineage((0, 0)))] == [10]
     assert segments.range_for(lineage((0, 0)), 5) is None
@@ -63,7 +63,7 @@ def test_a_new_state_counts_from_then_on() -> None:
     copied = segment(0, 9)
     segments.put(copied)
     assert segments.highest_tiered(lineage((0, 0)), 100) == 9
-    segments.put(copied.become(RemoteState.DELETE_SEGMENT_STARTED, broker_id=1, now_ms=1))
+    segments.put(copied.become(RemoteLogSegmentState.DELETE_SEGMENT_STARTED, broker_id=1, now_ms=1))
     assert segments.highest_tiered(lineage((0, 0)), 100) == -1
     segments.drop(copied.id)
     segments.drop(copied.id)

@@ -21,7 +21,7 @@ The defaults, types and bounds are those of Apache Kafka 4.3.1; the words are ou
 
 from typing import Final
 
-from fencepost.broker.configs.definitions import (
+from fencepost.broker.configs.config_def import (
     ConfigDef,
     ConfigType,
     Effect,

@@ -16,7 +16,13 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
-from fencepost.pipeline.audit.account import Account, Election, Held, History, Series
+from fencepost.pipeline.audit.partition_summary import (
+    Election,
+    PartitionHistory,
+    PartitionSummary,
+    ReplicaInventory,
+    TimeSeries,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +67,7 @@ _FRACTION: Final = re.compile(r"(\.\d\d)\d+")
 _ID: Final = re.compile(r'(\bid="|url\(#|href="#)')
 
 
-def draw(account: Account, wrong: Sequence[Mark], *, name: str) -> str:
+def render_svg(account: PartitionSummary, wrong: Sequence[Mark], *, name: str) -> str:
     """A partition as SVG, to be put into a page.
 
     :param wrong: Where findings are.
@@ -84,14 +90,14 @@ def draw(account: Account, wrong: Sequence[Mark], *, name: str) -> str:
         made = StringIO()
         # All that names neither a time nor a program: the same findings give the same page.
         none = dict.fromkeys(("Date", "Creator", "Type", "Format"))
-        figure(account, wrong).savefig(made, format="svg", metadata=none)
+        make_figure(account, wrong).savefig(made, format="svg", metadata=none)
     text = made.getvalue()
     plain = _FONT.sub("", text[text.index("<svg") :])
     short = _PATH.sub(lambda path: _FRACTION.sub(r"\1", path[0]), plain)
     return _ID.sub(rf"\g<1>{name}-", short)
 
 
-def figure(account: Account, wrong: Sequence[Mark]) -> Figure:
+def make_figure(account: PartitionSummary, wrong: Sequence[Mark]) -> Figure:
     """Up to three plots above each other, as there is something to show."""
     history = account.history
     lags = history is not None and bool(history.lag)
@@ -127,7 +133,7 @@ def _axes(made: Figure, heights: Sequence[float]) -> "list[Axes]":
     return axes
 
 
-def _draw_offsets(axes: "Axes", history: History, wrong: Sequence[Mark]) -> None:
+def _draw_offsets(axes: "Axes", history: PartitionHistory, wrong: Sequence[Mark]) -> None:
     _steps(axes, history.log_end, "log end", _LOG_END)
     _steps(axes, history.high_watermark, "high watermark", _WATERMARK)
     latest = history.latest
@@ -166,7 +172,7 @@ def _draw_offsets(axes: "Axes", history: History, wrong: Sequence[Mark]) -> None
         )
 
 
-def _draw_elections(axes: "Axes", history: History) -> None:
+def _draw_elections(axes: "Axes", history: PartitionHistory) -> None:
     """Lines, and who leads in which epoch where there is room to write it."""
     times = [each.time_ms for each in history.elections]
     shown = [times[0], times[-1]] if times else [0, 0]
@@ -199,7 +205,7 @@ def _election(election: Election, *, traced: bool) -> str:
     return f"none in {election.epoch}" if traced else f"epoch {election.epoch}"
 
 
-def _draw_lag(axes: "Axes", history: History) -> None:
+def _draw_lag(axes: "Axes", history: PartitionHistory) -> None:
     for number, each in enumerate(history.lag):
         color = _LAGS[number % len(_LAGS)]
         _steps(axes, each.records, f"broker {each.broker}", color, gid=f"lag-{each.broker}")
@@ -210,7 +216,7 @@ def _draw_lag(axes: "Axes", history: History) -> None:
     axes.legend(loc="lower left", frameon=False, ncols=6, bbox_to_anchor=(0, 1), borderaxespad=0)
 
 
-def _draw_segments(axes: "Axes", held: Sequence[Held], wrong: Sequence[Mark]) -> None:
+def _draw_segments(axes: "Axes", held: Sequence[ReplicaInventory], wrong: Sequence[Mark]) -> None:
     """A row for each replica: the offsets of its segments, as high as they are large."""
     rows = [_row(each) for each in held]
     largest = max((span.bytes for each in held for span in each.spans), default=0) or 1
@@ -262,7 +268,9 @@ def _draw_marks(axes: "Axes", x: "Sequence[int] | Dates", y: Sequence[int], name
         )
 
 
-def _steps(axes: "Axes", series: Series, label: str, color: str, *, gid: str | None = None) -> None:
+def _steps(
+    axes: "Axes", series: TimeSeries, label: str, color: str, *, gid: str | None = None
+) -> None:
     if series.times:
         axes.step(
             _dates(series.times),
@@ -283,10 +291,10 @@ def _offsets() -> FuncFormatter:
     return FuncFormatter(lambda value, _: f"{value:,.0f}")
 
 
-def _row(held: Held) -> str:
+def _row(held: ReplicaInventory) -> str:
     return "tier" if held.broker is None else str(held.broker)
 
 
-def _label(held: Held) -> str:
+def _label(held: ReplicaInventory) -> str:
     where = "tier" if held.broker is None else f"broker {held.broker}"
     return f"{where}\n{EngFormatter('B', places=1)(held.bytes)}"

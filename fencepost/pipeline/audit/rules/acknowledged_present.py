@@ -17,38 +17,38 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit.evidence import Evidence
-from fencepost.pipeline.audit.excuses import crash
-from fencepost.pipeline.audit.lineage import copies_of
-from fencepost.pipeline.audit.logs import (
-    NOWHERE,
+from fencepost.pipeline.audit.explanations import unclean_shutdown
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.pipeline.audit.partition_logs import (
+    NOT_FOUND,
     Batches,
-    Family,
-    Flags,
-    Log,
-    family_of,
+    BoolArray,
+    IncarnationLogs,
+    ReplicaLog,
+    logs_of_incarnation,
+    tier_copies,
 )
 from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.timeline import Life
-from fencepost.pipeline.audit.traced_batches import NONE, TracedBatches, batches_of
+from fencepost.pipeline.audit.timeline import TopicIncarnation
+from fencepost.pipeline.audit.traced_batches import UNKNOWN, TracedBatches, traced_batches_of
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.schemas import Place
+from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "acknowledged-present"
 _ALL: Final = -1
 
 
-def check(evidence: Evidence) -> Iterator[Violation]:
+def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """What was acknowledged and is gone, neighbours together."""
     life = evidence.last_life
     if life is None:
         return
-    family = family_of(evidence, life.topic_id)
+    family = logs_of_incarnation(evidence, life.topic_id)
     if not family.logs:
         return
     rows = life.answered("Produce")
     rows = rows.filter(pc.equal(rows["acks"], _ALL))
-    acknowledged = _placed(batches_of(rows)) if rows.num_rows else None
+    acknowledged = _placed(traced_batches_of(rows)) if rows.num_rows else None
     if acknowledged is None or not len(acknowledged):
         return
     log = _of_leader(life, family)
@@ -57,14 +57,14 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     yield from search.report(rows, acknowledged)
 
 
-def _of_leader(life: Life, family: Family) -> Log:
+def _of_leader(life: TopicIncarnation, family: IncarnationLogs) -> ReplicaLog:
     """The log of the last leader; where it is not there, of who knows the newest epoch."""
-    leader = life.reigns[-1].leader if life.reigns else NONE
+    leader = life.reigns[-1].leader if life.reigns else UNKNOWN
     known = [log for log in family.logs if log.broker == leader]
     return known[0] if known else max(family.logs, key=lambda log: (_newest_epoch(log), log.end))
 
 
-def _newest_epoch(log: Log) -> int:
+def _newest_epoch(log: ReplicaLog) -> int:
     return max((epoch for epoch, _ in log.epochs), default=log.last_epoch_before(log.end))
 
 
@@ -81,8 +81,8 @@ def _placed(batches: TracedBatches) -> TracedBatches:
         base=base,
         last=np.where(kept, placed.last, base + placed.count - 1),
         count=placed.count,
-        epoch=np.where(kept, placed.epoch, NONE),
-        crc=np.where(kept, placed.crc, NONE),
+        epoch=np.where(kept, placed.epoch, UNKNOWN),
+        crc=np.where(kept, placed.crc, UNKNOWN),
         producer_id=placed.producer_id,
         expected=placed.expected,
         answered=placed.answered,
@@ -94,10 +94,10 @@ def _placed(batches: TracedBatches) -> TracedBatches:
 class _Search:
     """Looks for acknowledged batches."""
 
-    evidence: Evidence
-    life: Life
-    family: Family
-    log: Log
+    evidence: PartitionEvidence
+    life: TopicIncarnation
+    family: IncarnationLogs
+    log: ReplicaLog
     """Where they must be."""
     held: Batches
     """The batches of that log, by offset."""
@@ -114,12 +114,12 @@ class _Search:
             if missing[start]:
                 yield self._violation(rows, batches.pick(np.arange(start, end)))
 
-    def _is_missing(self, batches: TracedBatches) -> Flags:
+    def _is_missing(self, batches: TracedBatches) -> BoolArray:
         log_start = self._log_start()
         if self.evidence.ground.compacted or self._was_compacted():
-            gone: Flags = (batches.last >= self.log.end) & (batches.base >= log_start)
+            gone: BoolArray = (batches.last >= self.log.end) & (batches.base >= log_start)
             return gone
-        missing: Flags = (batches.base >= log_start) & ~_is_in(self.held, batches)
+        missing: BoolArray = (batches.base >= log_start) & ~_is_in(self.held, batches)
         below = np.flatnonzero(missing & (batches.base < self._local_start))
         missing[below] = self._is_missing_in_tier(batches.pick(below))
         return missing
@@ -141,19 +141,19 @@ class _Search:
         }
         return any("compact" in value for value in values)
 
-    def _is_missing_in_tier(self, batches: TracedBatches) -> Flags:
+    def _is_missing_in_tier(self, batches: TracedBatches) -> BoolArray:
         """Of each whether the tier says that it has its offsets, and has it in none of its copies.
 
         :param batches: By offset.
         """
         told, found = np.zeros((2, len(batches)), bool)
-        for copy in copies_of(self.evidence, self.family.tier):
+        for copy in tier_copies(self.evidence, self.family.tier):
             start, end = copy.segment.start_offset, copy.segment.end_offset + 1
             numbers = np.arange(*np.searchsorted(batches.base, (start, end)))
             numbers = numbers[batches.last[numbers] < end]
             told[numbers] = True
             found[numbers] |= _is_in(copy.batches, batches.pick(numbers))
-        missing: Flags = told & ~found
+        missing: BoolArray = told & ~found
         return missing
 
     def _violation(self, rows: pa.Table, gone: TracedBatches) -> Violation:
@@ -183,7 +183,7 @@ class _Search:
         if offset < self._local_start:
             return "the tier, which should have it, does not"
         (number,) = self.held.holding(np.array([offset]))
-        if number == NOWHERE:
+        if number == NOT_FOUND:
             return f"{where} has nothing there"
         return f"{where} has other records there, of epoch {self.held.epoch[number]}"
 
@@ -196,14 +196,14 @@ class _Search:
             return loss
         others = (log for log in self.family.logs if log is not self.log)
         if any(_is_in(log.batches.by_offset(), gone).all() for log in others):
-            return crash(self.log, int(gone.base[0]))
+            return unclean_shutdown(self.log, int(gone.base[0]))
         return None
 
 
-def _is_in(held: Batches, batches: TracedBatches) -> Flags:
+def _is_in(held: Batches, batches: TracedBatches) -> BoolArray:
     """Of each whether it is there: the very same, or anything where its checksum is not known."""
     numbers = held.holding(batches.base)
-    found: Flags = numbers != NOWHERE
+    found: BoolArray = numbers != NOT_FOUND
     if not len(held):
         return found
     same = (
@@ -211,8 +211,8 @@ def _is_in(held: Batches, batches: TracedBatches) -> Flags:
         & (held.last[numbers] == batches.last)
         & (held.crc[numbers] == batches.crc)
     )
-    behind = held.holding(batches.last) != NOWHERE
-    found &= np.where(batches.crc == NONE, behind, same)
+    behind = held.holding(batches.last) != NOT_FOUND
+    found &= np.where(batches.crc == UNKNOWN, behind, same)
     return found
 
 

@@ -17,32 +17,43 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit.evidence import Evidence
-from fencepost.pipeline.audit.logs import NOWHERE, Batches, Log, family_of
-from fencepost.pipeline.audit.register import Register, Written, registers
+from fencepost.pipeline.audit.committed_offset_register import (
+    CommittedOffsetRegister,
+    OffsetWrite,
+    committed_offset_registers,
+)
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.pipeline.audit.partition_logs import (
+    NOT_FOUND,
+    Batches,
+    ReplicaLog,
+    logs_of_incarnation,
+)
 from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.timeline import Life
+from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.audit.violations import Violation
 
 NAME: Final = "committed-offsets"
 _NO_EPOCH: Final = -1
 
 
-def check(evidence: Evidence) -> Iterator[Violation]:
+def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """What was told wrongly, and what can't have been consumed."""
     last = evidence.last_life
     for life in evidence.lives:
-        groups = tuple(registers(evidence, life))
+        groups = tuple(committed_offset_registers(evidence, life))
         for register in groups:
-            yield from _told_wrongly(life, register)
+            yield from _invalid_reads(life, register)
         if life is last:
-            yield from _not_in_the_log(evidence, life, groups)
+            yield from _invalid_commits(evidence, life, groups)
 
 
 # -- what was told ------------------------------------------------------------------------------
 
 
-def _told_wrongly(life: Life, register: Register) -> Iterator[Violation]:
+def _invalid_reads(
+    life: TopicIncarnation, register: CommittedOffsetRegister
+) -> Iterator[Violation]:
     for told, last in register.wrong():
         if told.offset is None:
             message = f"group {register.group} is told that it has committed nothing"
@@ -66,10 +77,10 @@ def _told_wrongly(life: Life, register: Register) -> Iterator[Violation]:
 # -- what was committed -------------------------------------------------------------------------
 
 
-def _not_in_the_log(
-    evidence: Evidence, life: Life, groups: Iterable[Register]
+def _invalid_commits(
+    evidence: PartitionEvidence, life: TopicIncarnation, groups: Iterable[CommittedOffsetRegister]
 ) -> Iterator[Violation]:
-    logs = family_of(evidence, life.topic_id).logs
+    logs = logs_of_incarnation(evidence, life.topic_id).logs
     if not logs:
         return
     longest = max(logs, key=lambda log: (log.last_epoch_before(log.end), log.end))
@@ -81,13 +92,13 @@ def _not_in_the_log(
         for commit in register.commits:
             if not commit.is_certain:
                 continue
-            message = _misfit(commit, longest, held, log_start, newest)
+            message = _commit_problem(commit, longest, held, log_start, newest)
             if message is not None:
-                yield _misfits(life, register, commit, longest, message)
+                yield _commit_violation(life, register, commit, longest, message)
 
 
-def _misfit(
-    commit: Written, log: Log, held: Batches | None, log_start: int, newest: int | None
+def _commit_problem(
+    commit: OffsetWrite, log: ReplicaLog, held: Batches | None, log_start: int, newest: int | None
 ) -> str | None:
     """What is wrong with a commit, None where nothing is.
 
@@ -111,10 +122,16 @@ def _misfit(
 
 def _epoch_at(held: Batches, offset: int) -> int | None:
     (number,) = held.holding(np.array([offset]))
-    return None if number == NOWHERE else int(held.epoch[number])
+    return None if number == NOT_FOUND else int(held.epoch[number])
 
 
-def _misfits(life: Life, register: Register, commit: Written, log: Log, message: str) -> Violation:
+def _commit_violation(
+    life: TopicIncarnation,
+    register: CommittedOffsetRegister,
+    commit: OffsetWrite,
+    log: ReplicaLog,
+    message: str,
+) -> Violation:
     known = None if commit.epoch == _NO_EPOCH else commit.epoch
     until = log.last_epoch_before(log.end)
     return Violation(

@@ -11,27 +11,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit.evidence import Evidence
-from fencepost.pipeline.audit.logs import (
-    DOUBTFUL,
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.pipeline.audit.partition_logs import (
+    UNTRUSTED_PROBLEMS,
     Batches,
-    Flags,
+    BoolArray,
     batches_of,
     by_segment_id,
-    logs_of,
     may_be_compacted,
+    replica_logs,
 )
 from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.schemas import Place
+from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "contiguous-offsets"
 
 
-def check(evidence: Evidence) -> Iterator[Violation]:
+def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Gaps, repetitions, and batches that lie in a segment that begins behind them."""
     compacted = may_be_compacted(evidence)
-    for log in logs_of(evidence):
+    for log in replica_logs(evidence):
         yield from _in_order(
             evidence, log.broker, log.batches, _damaged(log.rows), compacted=compacted
         )
@@ -42,13 +42,15 @@ def check(evidence: Evidence) -> Iterator[Violation]:
 def _damaged(rows: pa.Table) -> list[tuple[int, int]]:
     """Segments and positions of what is no batch, or none to be believed: offsets hide there."""
     damaged = rows.filter(
-        pc.and_(pc.is_in(rows["problem"], pa.array(DOUBTFUL)), pc.is_valid(rows["position"]))
+        pc.and_(
+            pc.is_in(rows["problem"], pa.array(UNTRUSTED_PROBLEMS)), pc.is_valid(rows["position"])
+        )
     )
     return list(zip(damaged["segment"].to_pylist(), damaged["position"].to_pylist(), strict=True))
 
 
 def _in_order(
-    evidence: Evidence,
+    evidence: PartitionEvidence,
     broker: int | None,
     batches: Batches,
     damaged: list[tuple[int, int]],
@@ -88,7 +90,7 @@ def _in_order(
         )
 
 
-def _behind(batches: Batches, damaged: list[tuple[int, int]]) -> Flags:
+def _behind(batches: Batches, damaged: list[tuple[int, int]]) -> BoolArray:
     """Of each batch whether something damaged lies between it and the one before it."""
     found = np.zeros(len(batches), bool)
     for segment, position in damaged:

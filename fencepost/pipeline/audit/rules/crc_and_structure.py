@@ -10,25 +10,30 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit.evidence import Evidence
-from fencepost.pipeline.audit.excuses import may_be_gone, torn
-from fencepost.pipeline.audit.logs import DOUBTFUL, Family, Log, families
+from fencepost.pipeline.audit.explanations import retention, torn_write
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.pipeline.audit.partition_logs import (
+    UNTRUSTED_PROBLEMS,
+    IncarnationLogs,
+    ReplicaLog,
+    logs_by_incarnation,
+)
 from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.schemas import Place, Problem
+from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "crc-and-structure"
-_PROBLEMS: Final = (*DOUBTFUL, Problem.RECORDS)
+_PROBLEMS: Final = (*UNTRUSTED_PROBLEMS, Problem.RECORDS)
 _LOG_FILE: Final = re.compile(r"\.log\b")
 
 
-def check(evidence: Evidence) -> Iterator[Violation]:
+def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """What fails its checksum, is no batch, or has records that are none."""
-    for family in families(evidence):
+    for family in logs_by_incarnation(evidence):
         for log in family.logs:
             for row in _damages(log.rows):
                 offset = _offset_of(log, row)
-                yield _violation(evidence, row, offset, _excuse(log, family, row, offset))
+                yield _violation(evidence, row, offset, _explanation(log, family, row, offset))
     for row in _damages(evidence.of(Place.TIER)):
         # That an object is gone is between the tier and the logs.
         if row["problem"] != Problem.MISSING:
@@ -47,7 +52,7 @@ def _damages(rows: pa.Table) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def _offset_of(log: Log, row: dict[str, Any]) -> int:
+def _offset_of(log: ReplicaLog, row: dict[str, Any]) -> int:
     """Where the batches before it end, if its own header may be wrong."""
     if row["problem"] == Problem.RECORDS:
         return int(row["base_offset"])
@@ -57,17 +62,19 @@ def _offset_of(log: Log, row: dict[str, Any]) -> int:
     return int(ends.max()) + 1 if len(ends) else int(row["segment"])
 
 
-def _excuse(log: Log, family: Family, row: dict[str, Any], offset: int) -> str | None:
+def _explanation(
+    log: ReplicaLog, family: IncarnationLogs, row: dict[str, Any], offset: int
+) -> str | None:
     """A crash damages the end; what sound batches follow was not written last."""
     if row["problem"] == Problem.MISSING:
-        return may_be_gone(log, row["segment"])
+        return retention(log, row["segment"])
     if (log.batches.base >= offset).any():
         return None
-    return torn(log, family, offset)
+    return torn_write(log, family, offset)
 
 
 def _violation(
-    evidence: Evidence, row: dict[str, Any], offset: int | None, explanation: str | None
+    evidence: PartitionEvidence, row: dict[str, Any], offset: int | None, explanation: str | None
 ) -> Violation:
     last = row["last_offset"] if row["problem"] == Problem.RECORDS else None
     return Violation(

@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.broker.events import Kind
-from fencepost.pipeline.audit.evidence import Evidence
-from fencepost.pipeline.audit.logs import Batches, Log, family_of
+from fencepost.broker.core.events import Kind
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.pipeline.audit.partition_logs import Batches, ReplicaLog, logs_of_incarnation
 from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.timeline import Life
-from fencepost.pipeline.audit.traced_batches import NONE, TracedBatches, batches_of
+from fencepost.pipeline.audit.timeline import TopicIncarnation
+from fencepost.pipeline.audit.traced_batches import UNKNOWN, TracedBatches, traced_batches_of
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.schemas import Place
+from fencepost.pipeline.datasource.schemas import Place
 from fencepost.protocol.errors import ErrorCode
 
 NAME: Final = "expected-offsets"
@@ -35,23 +35,23 @@ _APPENDED: Final = (
 """What is answered for a batch that was, or may have been, appended."""
 
 
-def check(evidence: Evidence) -> Iterator[Violation]:
+def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Batches that lie elsewhere, and batches that should not be there at all."""
     for life in evidence.lives:
         rows = life.of("Produce")
         error = pc.cast(rows["error"], pa.int64())
         appended = pc.or_(pc.is_null(error), pc.is_in(error, pa.array(_APPENDED, pa.int64())))
-        yield from _elsewhere(life, rows.filter(appended))
+        yield from _misplaced(life, rows.filter(appended))
     last = evidence.last_life
     if last is not None and _is_whole(last):
-        yield from _left_behind(last, family_of(evidence, last.topic_id).logs)
+        yield from _left_behind(last, logs_of_incarnation(evidence, last.topic_id).logs)
 
 
 # -- what was appended --------------------------------------------------------------------------
 
 
-def _elsewhere(life: Life, rows: pa.Table) -> Iterator[Violation]:
-    batches = batches_of(rows)
+def _misplaced(life: TopicIncarnation, rows: pa.Table) -> Iterator[Violation]:
+    batches = traced_batches_of(rows)
     offset = _offsets(batches, rows)
     wrong = (batches.expected >= 0) & (offset >= 0) & (offset != batches.expected)
     for index in np.flatnonzero(wrong).tolist():
@@ -75,13 +75,13 @@ def _elsewhere(life: Life, rows: pa.Table) -> Iterator[Violation]:
 def _offsets(
     batches: TracedBatches, rows: pa.Table
 ) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Where each was appended by its request; `NONE` where that is not known.
+    """Where each was appended by its request; `UNKNOWN` where that is not known.
 
     Without a producer id nothing is a repetition, and the answer tells of what was converted.
     """
     succeeded = pc.fill_null(pc.equal(rows["error"], ErrorCode.NONE), fill_value=False)
     told = batches.is_first & succeeded.to_numpy()[batches.row] & (batches.producer_id < 0)
-    converted = np.where(told, batches.answered, NONE)
+    converted = np.where(told, batches.answered, UNKNOWN)
     found: np.ndarray[tuple[int], np.dtype[np.int64]] = np.where(
         batches.is_stamped, batches.base, converted
     )
@@ -91,7 +91,7 @@ def _offsets(
 # -- what was refused ---------------------------------------------------------------------------
 
 
-def _is_whole(life: Life) -> bool:
+def _is_whole(life: TopicIncarnation) -> bool:
     """Whether the trace has everything that was ever produced, and no server was killed since."""
     ended = bool(life.events) and life.events[-1].kind == Kind.TRACE_ENDED
     created = (each.line for each in life.events if each.kind == Kind.TOPIC_CREATED)
@@ -99,13 +99,13 @@ def _is_whole(life: Life) -> bool:
     return life.from_start and ended and all(g < first for g in life.gaps)
 
 
-def _left_behind(life: Life, logs: Iterable[Log]) -> Iterator[Violation]:
+def _left_behind(life: TopicIncarnation, logs: Iterable[ReplicaLog]) -> Iterator[Violation]:
     rows = life.of("Produce")
     is_refused = pc.fill_null(_is_refused(life, rows), fill_value=False)
-    refused = batches_of(rows.filter(is_refused))
+    refused = traced_batches_of(rows.filter(is_refused))
     if not len(refused):
         return
-    sent = batches_of(rows.filter(pc.invert(is_refused)))
+    sent = traced_batches_of(rows.filter(pc.invert(is_refused)))
     stamped = sent.pick(sent.epoch >= 0)
     claimed = set(zip(stamped.base.tolist(), stamped.crc.tolist(), strict=True))
     for log in logs:
@@ -116,7 +116,7 @@ def _left_behind(life: Life, logs: Iterable[Log]) -> Iterator[Violation]:
                 yield _found(life, log, held, index)
 
 
-def _found(life: Life, log: Log, held: Batches, index: int) -> Violation:
+def _found(life: TopicIncarnation, log: ReplicaLog, held: Batches, index: int) -> Violation:
     base = int(held.base[index])
     return Violation(
         rule=NAME,
@@ -134,7 +134,7 @@ def _found(life: Life, log: Log, held: Batches, index: int) -> Violation:
     )
 
 
-def _is_refused(life: Life, rows: pa.Table) -> pa.ChunkedArray:
+def _is_refused(life: TopicIncarnation, rows: pa.Table) -> pa.ChunkedArray:
     configured = {int(text) for text in life.configs.ever(_ERROR_CODE)}
     codes = pa.array([ErrorCode.EXPECTED_OFFSET_MISMATCH, *sorted(configured)], pa.int64())
     return pc.is_in(pc.cast(rows["error"], pa.int64()), codes)

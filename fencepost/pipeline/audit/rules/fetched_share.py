@@ -17,11 +17,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.broker.events import Kind
-from fencepost.pipeline.audit.evidence import Evidence
-from fencepost.pipeline.audit.logs import Longs
+from fencepost.broker.core.events import Kind
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.pipeline.audit.partition_logs import Int64Array
 from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.timeline import FOREVER, Happening, Life
+from fencepost.pipeline.audit.timeline import FOREVER, TopicIncarnation, TraceEvent
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.protocol.errors import ErrorCode
 
@@ -42,18 +42,18 @@ _ANOTHER_LOG: Final = (
 """After these a broker may have a log that begins elsewhere."""
 
 
-def check(evidence: Evidence) -> Iterator[Violation]:
+def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Each begin behind the tier, and each refusal, by itself."""
     for life in evidence.lives:
         yield from _refused(life)
         for event in life.events:
             if event.kind == Kind.LOG_STARTED_FROM_TIER and event.topic == life.topic:
-                yield from _begun_elsewhere(life, event)
+                yield from _wrong_start(life, event)
                 yield from _fetched_before(life, event)
 
 
-def _begun_elsewhere(life: Life, event: Happening) -> Iterator[Violation]:
-    row = _last_told(life, event)
+def _wrong_start(life: TopicIncarnation, event: TraceEvent) -> Iterator[Violation]:
+    row = _last_start_offset(life, event)
     offset = event.details["offset"]
     if row is None:  # the trace began meanwhile
         return
@@ -78,7 +78,7 @@ def _begun_elsewhere(life: Life, event: Happening) -> Iterator[Violation]:
         )
 
 
-def _last_told(life: Life, event: Happening) -> dict[str, Any] | None:
+def _last_start_offset(life: TopicIncarnation, event: TraceEvent) -> dict[str, Any] | None:
     """The last offset to begin at that the follower was told."""
     rows = life.answered("ListOffsets")
     asked = pc.is_in(rows["timestamp"], pa.array(_ASKED_BY_STARTERS, pa.int64()))
@@ -89,17 +89,17 @@ def _last_told(life: Life, event: Happening) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
-def _should_bootstrap(life: Life, event: Happening, row: dict[str, Any]) -> bool:
+def _should_bootstrap(life: TopicIncarnation, event: TraceEvent, row: dict[str, Any]) -> bool:
     """Whether it was empty, and the feature on all the time."""
     values = life.configs.ever(_ENABLED, since=row["line"], until=event.line)
     is_empty = event.details["previous_offset"] == 0
     return is_empty and values == {"true"} and row["version"] >= _FIRST_WITH_PENDING
 
 
-def _fetched_before(life: Life, event: Happening) -> Iterator[Violation]:
+def _fetched_before(life: TopicIncarnation, event: TraceEvent) -> Iterator[Violation]:
     """What it was given afterwards, although it had left it to the tier."""
     start = event.details["offset"]
-    until = _ends(event.broker, (each for each in life.events if each.line > event.line))
+    until = _log_replaced_at(event.broker, (each for each in life.events if each.line > event.line))
     rows = life.answered("Fetch")
     wanted = pc.and_(
         pc.and_(pc.equal(rows["replica_id"], event.broker), pc.greater(rows["bytes"], 0)),
@@ -117,13 +117,13 @@ def _fetched_before(life: Life, event: Happening) -> Iterator[Violation]:
         )
 
 
-def _ends(broker: int | None, events: Iterable[Happening]) -> int:
+def _log_replaced_at(broker: int | None, events: Iterable[TraceEvent]) -> int:
     """The line in which a broker's log may be another one, for the first time in some events."""
     lines = (e.line for e in events if e.kind in _ANOTHER_LOG and e.broker in (None, broker))
     return next(lines, FOREVER)
 
 
-def _refused(life: Life) -> Iterator[Violation]:
+def _refused(life: TopicIncarnation) -> Iterator[Violation]:
     """Offsets that a leader said are in the tier alone, and had itself."""
     fetches = life.of("Fetch")
     is_moved = pc.equal(fetches["error"], ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)
@@ -131,10 +131,12 @@ def _refused(life: Life) -> Iterator[Violation]:
     refusals = fetches.filter(pc.fill_null(moved, fill_value=False)).to_pylist()
     if not refusals:
         return
-    shown, starts = _shown(life)
+    shown, starts = _local_starts(life)
     brokers, numbers, lines = (shown[each].to_numpy() for each in ("broker", "number", "line"))
     for row in refusals:
-        until = _ends(row["broker"], (e for e in life.events if e.newest >= row["number"]))
+        until = _log_replaced_at(
+            row["broker"], (e for e in life.events if e.newest >= row["number"])
+        )
         later = (brokers == row["broker"]) & (numbers > row["newest"]) & (lines < until)
         start = int(starts[later].min(initial=FOREVER))
         if start <= row["fetch_offset"]:
@@ -149,7 +151,7 @@ def _refused(life: Life) -> Iterator[Violation]:
             )
 
 
-def _shown(life: Life) -> tuple[pa.Table, Longs]:
+def _local_starts(life: TopicIncarnation) -> tuple[pa.Table, Int64Array]:
     """Answers that show where a leader's own log begins, and the offset: there or before."""
     rows = life.answered("ListOffsets", "Fetch")
     is_start = pc.and_(pc.equal(rows["timestamp"], _LOCAL), pc.greater_equal(rows["offset"], 0))
@@ -161,7 +163,7 @@ def _shown(life: Life) -> tuple[pa.Table, Longs]:
 
 
 def _violation(
-    life: Life, row: dict[str, Any], broker: int | None, offset: int, message: str
+    life: TopicIncarnation, row: dict[str, Any], broker: int | None, offset: int, message: str
 ) -> Violation:
     return Violation(
         rule=NAME,

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit.evidence import Evidence
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.timeline import Life
+from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.exchanges import CLIENT
+from fencepost.pipeline.datasource.trace_exchanges import CLIENT_REPLICA_ID
 
 NAME: Final = "latest-never-back"
 LATEST: Final = -1
@@ -45,17 +45,17 @@ class _Answer:
     broker: int
 
 
-def check(evidence: Evidence) -> Iterator[Violation]:
+def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Every answer that is below an earlier one."""
     for life in evidence.lives:
         rows = life.answered("ListOffsets")
         is_latest = pc.equal(rows["timestamp"], LATEST)
-        rows = rows.filter(pc.and_(is_latest, pc.equal(rows["replica_id"], CLIENT)))
+        rows = rows.filter(pc.and_(is_latest, pc.equal(rows["replica_id"], CLIENT_REPLICA_ID)))
         for level in pc.unique(rows["isolation_level"]).to_pylist():
             yield from _of_level(life, rows.filter(pc.equal(rows["isolation_level"], level)))
 
 
-def _of_level(life: Life, rows: pa.Table) -> Iterator[Violation]:
+def _of_level(life: TopicIncarnation, rows: pa.Table) -> Iterator[Violation]:
     offsets = rows["offset"].to_numpy()
     numbers, newest = rows["number"].to_numpy(), rows["newest"].to_numpy()
     # Line by line: an answer came before a question where its `newest` is below that number.
@@ -77,7 +77,7 @@ def _answer(rows: pa.Table, index: int) -> _Answer:
     return _Answer(**row, epoch=None if epoch is None or epoch < 0 else epoch)
 
 
-def _violation(life: Life, first: _Answer, second: _Answer) -> Violation:
+def _violation(life: TopicIncarnation, first: _Answer, second: _Answer) -> Violation:
     return Violation(
         rule=NAME,
         topic=life.topic,
@@ -98,7 +98,7 @@ def _of_epoch(answer: _Answer) -> str:
     return "" if answer.epoch is None else f" in epoch {answer.epoch}"
 
 
-def _explanation(life: Life, first: _Answer, second: _Answer) -> str | None:
+def _explanation(life: TopicIncarnation, first: _Answer, second: _Answer) -> str | None:
     stale = _stale(life, first, second)
     if stale is not None:
         return stale
@@ -109,7 +109,7 @@ def _explanation(life: Life, first: _Answer, second: _Answer) -> str | None:
     return life.loss(epoch=first.epoch, number=first.number, until=until, before=second.line)
 
 
-def _stale(life: Life, first: _Answer, second: _Answer) -> str | None:
+def _stale(life: TopicIncarnation, first: _Answer, second: _Answer) -> str | None:
     """That the later answer is of who was no leader any more."""
     if first.epoch is not None and second.epoch is not None:
         if second.epoch >= first.epoch:

@@ -10,20 +10,26 @@ from typing import Final
 
 import numpy as np
 
-from fencepost.pipeline.audit.evidence import Evidence
-from fencepost.pipeline.audit.excuses import crash
-from fencepost.pipeline.audit.logs import Batches, Flags, Log, Longs, logs_of
+from fencepost.pipeline.audit.explanations import unclean_shutdown
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.pipeline.audit.partition_logs import (
+    Batches,
+    BoolArray,
+    Int64Array,
+    ReplicaLog,
+    replica_logs,
+)
 from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.schemas import Place
+from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "monotonic-epochs"
 _FILE: Final = "leader-epoch-checkpoint"
 
 
-def check(evidence: Evidence) -> Iterator[Violation]:
+def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Epochs that fall, in batches or in the checkpoint, and where the two differ."""
-    for log in logs_of(evidence):
+    for log in replica_logs(evidence):
         found = [*_falling(log.batches), *_checkpoint(log)]
         for message, offset, epoch, explanation in found:
             yield Violation(
@@ -51,13 +57,13 @@ def _falling(batches: Batches) -> Iterator[_Found]:
         yield f"a batch of leader epoch {epoch} follows one of {before}", offset, epoch, None
 
 
-def _checkpoint(log: Log) -> Iterator[_Found]:
+def _checkpoint(log: ReplicaLog) -> Iterator[_Found]:
     known = log.batches.pick(log.batches.epoch >= 0)
     if not log.epochs:
         if len(known):
             offset, epoch = int(known.base[0]), int(known.epoch[0])
             what = "is not there, or is none" if log.ground.epochs is None else "is empty"
-            yield f"the {_FILE} {what}", offset, epoch, crash(log, offset)
+            yield f"the {_FILE} {what}", offset, epoch, unclean_shutdown(log, offset)
         return
     for (epoch, start), (later, later_start) in pairwise(log.epochs):
         if later <= epoch or later_start <= start:
@@ -67,41 +73,44 @@ def _checkpoint(log: Log) -> Iterator[_Found]:
             )
             yield message, later_start, later, None
             return
-    yield from _unequal(log, known)
+    yield from _mismatches(log, known)
     epoch, start = log.epochs[-1]
     if start > log.end:
         message = f"the {_FILE} lets epoch {epoch} begin at {start}, and the log ends at {log.end}"
-        yield message, start, epoch, crash(log, log.end)
+        yield message, start, epoch, unclean_shutdown(log, log.end)
 
 
-def _unequal(log: Log, batches: Batches) -> Iterator[_Found]:
+def _mismatches(log: ReplicaLog, batches: Batches) -> Iterator[_Found]:
     """Where the checkpoint says another epoch than the batches, neighbours together."""
     epochs, starts = (np.array(column, np.int64) for column in zip(*log.epochs, strict=True))
-    first, last = _told(epochs, starts, batches.base), _told(epochs, starts, batches.last)
+    first, last = (
+        _checkpoint_epochs(epochs, starts, batches.base),
+        _checkpoint_epochs(epochs, starts, batches.last),
+    )
     # Before the log start nothing is known any more. Its checkpoint lags behind while one runs.
     begin = log.ground.log_start or 0
     if not log.ground.clean:
         begin = max(begin, int(starts[0]))
-    in_log: Flags = batches.last >= begin
-    whole: Flags = batches.base >= begin
-    wrongly_begun: Flags = whole & (first != batches.epoch)
-    differs: Flags = (in_log & (last != batches.epoch)) | wrongly_begun
+    in_log: BoolArray = batches.last >= begin
+    whole: BoolArray = batches.base >= begin
+    wrongly_begun: BoolArray = whole & (first != batches.epoch)
+    differs: BoolArray = (in_log & (last != batches.epoch)) | wrongly_begun
     said = np.where(wrongly_begun, first, last)
     for number in _first_of_each(differs, batches.epoch, said).tolist():
         offset, epoch = int(batches.base[number]), int(batches.epoch[number])
         newer = epoch > int(epochs[-1])
         instead = f"epoch {said[number]}" if said[number] >= 0 else "no epoch"
         message = f"a batch of leader epoch {epoch}, where the {_FILE} says {instead}"
-        yield message, offset, epoch, crash(log, offset) if newer else None
+        yield message, offset, epoch, unclean_shutdown(log, offset) if newer else None
 
 
-def _told(epochs: Longs, starts: Longs, offsets: Longs) -> Longs:
+def _checkpoint_epochs(epochs: Int64Array, starts: Int64Array, offsets: Int64Array) -> Int64Array:
     """The epoch that the checkpoint says of each offset, -1 where it says none."""
     numbers = np.searchsorted(starts, offsets, side="right") - 1
     return np.where(numbers >= 0, epochs[numbers], -1)
 
 
-def _first_of_each(differs: Flags, *columns: Longs) -> Longs:
+def _first_of_each(differs: BoolArray, *columns: Int64Array) -> Int64Array:
     """The numbers of those that differ, without those that are as the one before them."""
     begins = differs & ~np.append(False, differs[:-1])
     for column in columns:

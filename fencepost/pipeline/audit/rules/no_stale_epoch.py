@@ -13,33 +13,33 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.broker.events import Kind
-from fencepost.pipeline.audit.evidence import Evidence
-from fencepost.pipeline.audit.logs import Longs
+from fencepost.broker.core.events import Kind
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.pipeline.audit.partition_logs import Int64Array
 from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.rules.latest_never_back import LATEST
-from fencepost.pipeline.audit.timeline import Life
-from fencepost.pipeline.audit.traced_batches import batches_of
+from fencepost.pipeline.audit.timeline import TopicIncarnation
+from fencepost.pipeline.audit.traced_batches import traced_batches_of
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.exchanges import CLIENT
+from fencepost.pipeline.datasource.trace_exchanges import CLIENT_REPLICA_ID
 
 NAME: Final = "no-stale-epoch"
 _CHECKED: Final = ("Fetch", "ListOffsets", "OffsetForLeaderEpoch")
 _NONE: Final = -1
 
 
-def check(evidence: Evidence) -> Iterator[Violation]:
+def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Every success under an epoch that the broker knew to be another."""
     for life in evidence.lives:
         rows = life.answered("Produce", *_CHECKED)
         if not rows.num_rows:
             continue
-        asked, shown = _asked(rows), _shown(rows)
+        asked, shown = _requested_epochs(rows), _shown_epochs(rows)
         yield from _by_itself(life, rows, asked, shown)
         yield from _by_others(life, rows, asked, np.maximum(asked, shown))
 
 
-def _asked(rows: pa.Table) -> Longs:
+def _requested_epochs(rows: pa.Table) -> Int64Array:
     """The epoch that each was asked under; what a fetch session has is not said again."""
     asked = pc.fill_null(rows["current_leader_epoch"], _NONE).to_numpy().copy()
     is_silent = pc.and_(pc.is_null(rows["fetch_offset"]), pc.equal(rows["api"], "Fetch"))
@@ -53,30 +53,34 @@ def _asked(rows: pa.Table) -> Longs:
             asked[index] = said.get(sessions[index], _NONE)
         else:
             said[sessions[index]] = int(asked[index])
-    found: Longs = asked
+    found: Int64Array = asked
     return found
 
 
-def _shown(rows: pa.Table) -> Longs:
+def _shown_epochs(rows: pa.Table) -> Int64Array:
     """The epoch that the broker had at least, as its answer shows; `_NONE` where it shows none."""
     shown = np.full(rows.num_rows, _NONE, np.int64)
-    batches = batches_of(rows)
+    batches = traced_batches_of(rows)
     is_produced = pc.equal(rows["api"], "Produce").to_numpy()[batches.row]
     epochs = np.where(is_produced & ~batches.is_stamped, _NONE, batches.epoch)
     np.maximum.at(shown, batches.row, epochs)
     epoch = pc.fill_null(rows["epoch"].cast(pa.int64()), _NONE).to_numpy()
     tells = pc.is_in(rows["api"], pa.array(["ListOffsets", "OffsetForLeaderEpoch"])).to_numpy()
-    found: Longs = np.maximum(shown, np.where(tells, epoch, _NONE))
+    found: Int64Array = np.maximum(shown, np.where(tells, epoch, _NONE))
     return found
 
 
-def _by_itself(life: Life, rows: pa.Table, asked: Longs, shown: Longs) -> Iterator[Violation]:
+def _by_itself(
+    life: TopicIncarnation, rows: pa.Table, asked: Int64Array, shown: Int64Array
+) -> Iterator[Violation]:
     """Answers that show another epoch than they were asked under.
 
     Latest is answered to clients in the leader's own epoch, which is neither older nor newer.
     """
     is_latest = pc.and_(
-        pc.and_(pc.equal(rows["api"], "ListOffsets"), pc.equal(rows["replica_id"], CLIENT)),
+        pc.and_(
+            pc.equal(rows["api"], "ListOffsets"), pc.equal(rows["replica_id"], CLIENT_REPLICA_ID)
+        ),
         pc.equal(rows["timestamp"], LATEST),
     )
     exact = pc.fill_null(is_latest, fill_value=False).to_numpy() & (shown >= 0)
@@ -86,7 +90,9 @@ def _by_itself(life: Life, rows: pa.Table, asked: Longs, shown: Longs) -> Iterat
         yield _violation(life, rows, index, int(asked[index]), found)
 
 
-def _by_others(life: Life, rows: pa.Table, asked: Longs, known: Longs) -> Iterator[Violation]:
+def _by_others(
+    life: TopicIncarnation, rows: pa.Table, asked: Int64Array, known: Int64Array
+) -> Iterator[Violation]:
     """Answers under an epoch older than one that the broker had answered in before."""
     brokers = rows["broker"].to_numpy()
     starts = _starts(life, rows)
@@ -98,7 +104,11 @@ def _by_others(life: Life, rows: pa.Table, asked: Longs, known: Longs) -> Iterat
 
 
 def _of_one_start(
-    life: Life, rows: pa.Table, indexes: Longs, asked: Longs, known: Longs
+    life: TopicIncarnation,
+    rows: pa.Table,
+    indexes: Int64Array,
+    asked: Int64Array,
+    known: Int64Array,
 ) -> Iterator[Violation]:
     """What one broker answered between two of its starts.
 
@@ -114,7 +124,7 @@ def _of_one_start(
         yield _violation(life, rows, int(indexes[at]), int(asked[indexes[at]]), found)
 
 
-def _starts(life: Life, rows: pa.Table) -> Longs:
+def _starts(life: TopicIncarnation, rows: pa.Table) -> Int64Array:
     """How often its broker had been started when each was answered: it may know less then."""
     starts = np.zeros(rows.num_rows, np.int64)
     lines, brokers = rows["line"].to_numpy(), rows["broker"].to_numpy()
@@ -126,7 +136,9 @@ def _starts(life: Life, rows: pa.Table) -> Longs:
     return starts
 
 
-def _violation(life: Life, rows: pa.Table, index: int, asked: int, found: str) -> Violation:
+def _violation(
+    life: TopicIncarnation, rows: pa.Table, index: int, asked: int, found: str
+) -> Violation:
     row = rows.slice(index, 1).to_pylist()[0]
     return Violation(
         rule=NAME,

@@ -15,24 +15,29 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
-from fencepost.pipeline.audit.comparing import Difference, differences
-from fencepost.pipeline.audit.evidence import Evidence
-from fencepost.pipeline.audit.excuses import honest_loss
-from fencepost.pipeline.audit.logs import Log, families, may_be_compacted
+from fencepost.pipeline.audit.explanations import committed_loss
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.pipeline.audit.partition_logs import (
+    BatchDifference,
+    ReplicaLog,
+    batch_differences,
+    logs_by_incarnation,
+    may_be_compacted,
+)
 from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.schemas import Place
+from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "replicas-agree"
 
 
-def check(evidence: Evidence) -> Iterator[Violation]:
+def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Where two replicas have different batches, each pair by itself."""
     compacted = may_be_compacted(evidence)
-    for family in families(evidence):
+    for family in logs_by_incarnation(evidence):
         ordered = [(log, log.batches.by_offset()) for log in family.logs]
         for (one, batches), (other, others) in combinations(ordered, 2):
-            found = differences(
+            found = batch_differences(
                 batches,
                 others,
                 family.log_start,
@@ -40,11 +45,11 @@ def check(evidence: Evidence) -> Iterator[Violation]:
                 compacted=compacted,
             )
             for difference in found:
-                yield from _judged(evidence, one, other, difference)
+                yield from _violations(evidence, one, other, difference)
 
 
-def _judged(
-    evidence: Evidence, one: Log, other: Log, difference: Difference
+def _violations(
+    evidence: PartitionEvidence, one: ReplicaLog, other: ReplicaLog, difference: BatchDifference
 ) -> Iterator[Violation]:
     start, epoch, other_epoch = difference.start, difference.epoch, difference.other_epoch
     committed = min(one.ground.high_watermark or 0, other.ground.high_watermark or 0)
@@ -62,7 +67,9 @@ def _judged(
             f"{where} batches of leader epochs {epoch} and {other_epoch}, below both high "
             f"watermarks ({one.ground.high_watermark} and {other.ground.high_watermark})"
         )
-        explanation = honest_loss(evidence.traces, min(epoch, other_epoch), max(epoch, other_epoch))
+        explanation = committed_loss(
+            evidence.traces, min(epoch, other_epoch), max(epoch, other_epoch)
+        )
     else:
         return
     yield Violation(

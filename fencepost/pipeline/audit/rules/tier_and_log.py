@@ -17,14 +17,22 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from fencepost.pipeline.audit.comparing import differences
-from fencepost.pipeline.audit.evidence import Evidence
-from fencepost.pipeline.audit.excuses import honest_loss, tier_lost
-from fencepost.pipeline.audit.lineage import Copy, copies_of
-from fencepost.pipeline.audit.logs import Family, Log, families, gaps, is_held, may_be_compacted
+from fencepost.pipeline.audit.explanations import committed_loss, lost_tier
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.pipeline.audit.partition_logs import (
+    IncarnationLogs,
+    ReplicaLog,
+    TierCopy,
+    batch_differences,
+    covers,
+    gaps,
+    logs_by_incarnation,
+    may_be_compacted,
+    tier_copies,
+)
 from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.schemas import Place
+from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "tier-and-log"
 
@@ -32,7 +40,7 @@ _Finding: TypeAlias = partial[Violation]
 """Makes a violation of what is peculiar to it."""
 
 
-def check(evidence: Evidence) -> Iterator[Violation]:
+def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """What the tier lacks, has besides, or has otherwise."""
     find = partial(
         Violation,
@@ -45,24 +53,24 @@ def check(evidence: Evidence) -> Iterator[Violation]:
         yield find(message=why)
     if not evidence.ground.with_tier:
         return
-    for family in families(evidence):
-        copies = copies_of(evidence, family.tier)
+    for family in logs_by_incarnation(evidence):
+        copies = tier_copies(evidence, family.tier)
         for copy in copies:
             if copy.segment.end_offset >= family.log_start:
-                yield from _as_told(find, copy, copies, family)
+                yield from _object_mismatches(find, copy, copies, family)
         there = [copy for copy in copies if len(copy.batches)]
         for log in family.logs:
             if log.epochs:
                 yield from _gaps(find, evidence, log, family, there)
-                yield from _otherwise(find, evidence, log, family, there)
-        yield from _foreign(find, evidence, family, there)
+                yield from _batch_mismatches(find, evidence, log, family, there)
+        yield from _truncated_in_tier(find, evidence, family, there)
 
 
 # An object by itself.
 
 
-def _as_told(
-    find: _Finding, copy: Copy, copies: Sequence[Copy], family: Family
+def _object_mismatches(
+    find: _Finding, copy: TierCopy, copies: Sequence[TierCopy], family: IncarnationLogs
 ) -> Iterator[Violation]:
     segment, batches = copy.segment, copy.batches
     told = partial(
@@ -89,20 +97,22 @@ def _as_told(
             message=f"segment {segment.id} holds {int(batches.size.sum())} bytes, its metadata "
             f"say {segment.bytes}"
         )
-    yield from _epochs_as_told(told, copy, family.log_start)
+    yield from _epoch_mismatches(told, copy, family.log_start)
 
 
-def _others_serve(copy: Copy, copies: Sequence[Copy], family: Family) -> str | None:
+def _others_serve(
+    copy: TierCopy, copies: Sequence[TierCopy], family: IncarnationLogs
+) -> str | None:
     """That nobody has to read it: other copies have it, and the logs themselves."""
     start, end = max(copy.segment.start_offset, family.log_start), copy.segment.end_offset + 1
     spans = [span for other in copies for span in other.batches.spans]
     for log in family.logs:
-        if not is_held([*spans, *log.batches.by_offset().spans], start, end):
+        if not covers([*spans, *log.batches.by_offset().spans], start, end):
             return None
     return "all that it had is in every log, or in another segment" if family.logs else None
 
 
-def _epochs_as_told(told: _Finding, copy: Copy, log_start: int) -> Iterator[Violation]:
+def _epoch_mismatches(told: _Finding, copy: TierCopy, log_start: int) -> Iterator[Violation]:
     epochs, starts = zip(*copy.segment.epochs, strict=True)
     # What lies before the log start goes by the epoch that is there.
     batches = copy.batches.pick(copy.batches.last >= log_start)
@@ -122,7 +132,11 @@ def _epochs_as_told(told: _Finding, copy: Copy, log_start: int) -> Iterator[Viol
 
 
 def _gaps(
-    find: _Finding, evidence: Evidence, log: Log, family: Family, there: Sequence[Copy]
+    find: _Finding,
+    evidence: PartitionEvidence,
+    log: ReplicaLog,
+    family: IncarnationLogs,
+    there: Sequence[TierCopy],
 ) -> Iterator[Violation]:
     """What is neither in the log nor, of its lineage, in the tier."""
     spans = [(copy.segment.start_offset, copy.end_in(log)) for copy in there]
@@ -135,20 +149,24 @@ def _gaps(
         yield find(
             message=f"offsets {first} to {end - 1} are neither in the tier nor in the log of "
             f"broker {log.broker}, which begins at {log.local_start}; the log start is {start}",
-            explanation=tier_lost(evidence.traces),
+            explanation=lost_tier(evidence.traces),
             broker=log.broker,
             offset=first,
             end_offset=end,
         )
 
 
-def _otherwise(
-    find: _Finding, evidence: Evidence, log: Log, family: Family, there: Sequence[Copy]
+def _batch_mismatches(
+    find: _Finding,
+    evidence: PartitionEvidence,
+    log: ReplicaLog,
+    family: IncarnationLogs,
+    there: Sequence[TierCopy],
 ) -> Iterator[Violation]:
     """Where the tier has other batches of the same lineage than the log."""
     batches, compacted = log.batches.by_offset(), may_be_compacted(evidence)
     for copy in there:
-        for difference in differences(
+        for difference in batch_differences(
             copy.batches,
             batches,
             family.log_start,
@@ -170,8 +188,8 @@ def _otherwise(
 # The tier and whoever leads.
 
 
-def _foreign(
-    find: _Finding, evidence: Evidence, family: Family, there: Sequence[Copy]
+def _truncated_in_tier(
+    find: _Finding, evidence: PartitionEvidence, family: IncarnationLogs, there: Sequence[TierCopy]
 ) -> Iterator[Violation]:
     """What is in the tier, and was truncated where the newest leader epoch is known."""
     leader = max(family.logs, key=lambda log: log.epochs[-1:], default=None)
@@ -188,7 +206,7 @@ def _foreign(
             message=f"segment {segment.id} has offsets {start} to {segment.end_offset} of leader "
             f"epoch {epoch}, and they are no part of the log of broker {leader.broker}, where "
             f"epoch {instead} has their place",
-            explanation=honest_loss(evidence.traces, epoch, instead),
+            explanation=committed_loss(evidence.traces, epoch, instead),
             broker=leader.broker,
             segment=segment.start_offset,
             offset=start,

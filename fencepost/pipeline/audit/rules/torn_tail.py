@@ -11,27 +11,37 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit.evidence import Evidence
-from fencepost.pipeline.audit.excuses import crash, honest_loss, torn, wiped
-from fencepost.pipeline.audit.logs import DOUBTFUL, Family, Log, families
+from fencepost.pipeline.audit.explanations import (
+    committed_loss,
+    lost_disk,
+    torn_write,
+    unclean_shutdown,
+)
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.pipeline.audit.partition_logs import (
+    UNTRUSTED_PROBLEMS,
+    IncarnationLogs,
+    ReplicaLog,
+    logs_by_incarnation,
+)
 from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.schemas import Place, Problem
+from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "torn-tail"
 
 
-def check(evidence: Evidence) -> Iterator[Violation]:
+def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Torn ends of segments, and logs that end too early."""
-    for family in families(evidence):
+    for family in logs_by_incarnation(evidence):
         for log in family.logs:
             tails = _tails(log.rows)
             for row in tails:
                 yield _torn(evidence, log, family, row)
             if not any(row["segment"] == log.active for row in tails):
-                yield from _short(evidence, log, family)
+                yield from _ends_too_early(evidence, log, family)
     for row in _tails(evidence.of(Place.TIER)):
-        yield _of_row(evidence, row, None, row["message"], None)
+        yield _row_violation(evidence, row, None, row["message"], None)
 
 
 def _tails(rows: pa.Table) -> list[dict[str, Any]]:
@@ -41,18 +51,20 @@ def _tails(rows: pa.Table) -> list[dict[str, Any]]:
     return found
 
 
-def _torn(evidence: Evidence, log: Log, family: Family, row: dict[str, Any]) -> Violation:
+def _torn(
+    evidence: PartitionEvidence, log: ReplicaLog, family: IncarnationLogs, row: dict[str, Any]
+) -> Violation:
     batches = log.batches
     ends = batches.last[batches.segment == row["segment"]]
     end = int(ends.max()) + 1 if len(ends) else int(row["segment"])
-    message, explanation = row["message"], torn(log, family, end)
+    message, explanation = row["message"], torn_write(log, family, end)
     if row["segment"] == log.active and end < _expected(log):
         message += f"; {_too_early(log, end)}"
-    return _of_row(evidence, row, end, message, explanation)
+    return _row_violation(evidence, row, end, message, explanation)
 
 
-def _of_row(
-    evidence: Evidence,
+def _row_violation(
+    evidence: PartitionEvidence,
     row: dict[str, Any],
     end: int | None,
     message: str,
@@ -72,10 +84,15 @@ def _of_row(
     )
 
 
-def _short(evidence: Evidence, log: Log, family: Family) -> Iterator[Violation]:
+def _ends_too_early(
+    evidence: PartitionEvidence, log: ReplicaLog, family: IncarnationLogs
+) -> Iterator[Violation]:
     """A log that ends with a whole batch, too early. One with a damaged end is told as that."""
     end, expected = log.end, _expected(log)
-    if end >= expected or pc.any(pc.is_in(log.rows["problem"], pa.array(DOUBTFUL))).as_py():
+    if (
+        end >= expected
+        or pc.any(pc.is_in(log.rows["problem"], pa.array(UNTRUSTED_PROBLEMS))).as_py()
+    ):
         return
     yield Violation(
         rule=NAME,
@@ -84,8 +101,8 @@ def _short(evidence: Evidence, log: Log, family: Family) -> Iterator[Violation]:
         message=_too_early(log, end),
         explanation=(
             _truncated(evidence, log, family, end)
-            or torn(log, family, end)
-            or wiped(log, evidence.traces)
+            or torn_write(log, family, end)
+            or lost_disk(log, evidence.traces)
         ),
         broker=log.broker,
         place=Place.LOG,
@@ -95,20 +112,22 @@ def _short(evidence: Evidence, log: Log, family: Family) -> Iterator[Violation]:
     )
 
 
-def _expected(log: Log) -> int:
+def _expected(log: ReplicaLog) -> int:
     return max(log.ground.high_watermark or 0, log.ground.recovery_point or 0)
 
 
-def _too_early(log: Log, end: int) -> str:
+def _too_early(log: ReplicaLog, end: int) -> str:
     high_watermark, recovery_point = log.ground.high_watermark or 0, log.ground.recovery_point or 0
     if recovery_point > high_watermark:
         return f"the log ends at {end}, and it was durable up to {recovery_point}"
     return f"the log ends at {end}, and its high watermark was {high_watermark}"
 
 
-def _truncated(evidence: Evidence, log: Log, family: Family, end: int) -> str | None:
+def _truncated(
+    evidence: PartitionEvidence, log: ReplicaLog, family: IncarnationLogs, end: int
+) -> str | None:
     """That it was cut back to a leader who lacked committed records, since the checkpoint."""
-    if crash(log, end) is None:
+    if unclean_shutdown(log, end) is None:
         return None
     own = {epoch for epoch, _ in log.epochs}
     last = log.last_epoch_before(end)
@@ -118,7 +137,7 @@ def _truncated(evidence: Evidence, log: Log, family: Family, end: int) -> str | 
         for epoch, start in other.epochs
         if epoch > last and epoch not in own and start < _expected(log)
     ]
-    return honest_loss(evidence.traces, last, min(newer)) if newer else None
+    return committed_loss(evidence.traces, last, min(newer)) if newer else None
 
 
 RULE: Final = Rule(

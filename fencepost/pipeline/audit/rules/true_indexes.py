@@ -10,27 +10,27 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit.evidence import Evidence
-from fencepost.pipeline.audit.excuses import crash, may_be_gone
-from fencepost.pipeline.audit.logs import Log, logs_of
+from fencepost.pipeline.audit.explanations import retention, unclean_shutdown
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.pipeline.audit.partition_logs import ReplicaLog, replica_logs
 from fencepost.pipeline.audit.rule import Rule
 from fencepost.pipeline.audit.rules.crc_and_structure import is_of_log
 from fencepost.pipeline.audit.violations import Violation
-from fencepost.pipeline.reading.schemas import Place, Problem
+from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "true-indexes"
 _PROBLEMS: Final = (Problem.OFFSET_INDEX, Problem.TIME_INDEX, Problem.MISSING)
 
 
-def check(evidence: Evidence) -> Iterator[Violation]:
+def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Entries that are not so, and indexes that are not there."""
-    for log in logs_of(evidence):
+    for log in replica_logs(evidence):
         for row in _faults(log.rows):
             if row["segment"] == log.active and not log.ground.clean:
                 continue  # what is written of them is of no account until the segment is closed
-            excuse = crash(log, _end_of(log, row["segment"]))
+            excuse = unclean_shutdown(log, _end_of(log, row["segment"]))
             if row["problem"] == Problem.MISSING:
-                excuse = excuse or may_be_gone(log, row["segment"])
+                excuse = excuse or retention(log, row["segment"])
             yield _violation(evidence, row, excuse)
     for row in _faults(evidence.of(Place.TIER)):
         yield _violation(evidence, row, None)
@@ -42,13 +42,15 @@ def _faults(rows: pa.Table) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def _end_of(log: Log, segment: int) -> int:
+def _end_of(log: ReplicaLog, segment: int) -> int:
     """Where a segment ends (exclusive)."""
     later = [base for base in log.ground.segments if base > segment]
     return min(later) if later else log.end
 
 
-def _violation(evidence: Evidence, row: dict[str, Any], explanation: str | None) -> Violation:
+def _violation(
+    evidence: PartitionEvidence, row: dict[str, Any], explanation: str | None
+) -> Violation:
     message = row["message"] or ""
     if row["problem"] != Problem.MISSING:
         message = f"{row['problem'].replace('-', ' ')}: {message}"

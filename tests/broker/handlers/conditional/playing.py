@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fencepost.broker.cluster import Conformance
+from fencepost.broker.node.cluster import Conformance
 from fencepost.protocol.records import iter_headers, iter_records
-from fencepost.storage.appends import AppendResult
+from fencepost.storage.log.append_result import AppendResult
 from tests.broker.driver import Driver
 from tests.broker.handlers.conditional import frames
 from tests.broker.handlers.conditional.rows import Batch, Played, Row, Step, batch

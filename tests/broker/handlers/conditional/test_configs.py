@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker.cluster import Conformance
+from fencepost.broker.node.cluster import Conformance
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.driver import Driver
 from tests.broker.handlers.conditional import frames

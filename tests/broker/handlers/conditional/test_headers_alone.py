@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from fencepost.storage.config import ExpectedOffsetsScope, ExpectedOffsetsSource, LogConfig
-from fencepost.storage.expected import is_upcoming
-from fencepost.storage.staging import Staging
+from fencepost.storage.log.config import ExpectedOffsetsScope, ExpectedOffsetsSource, LogConfig
+from fencepost.storage.log.expected_offsets import matches_upcoming_offset
+from fencepost.storage.log.staging import Staging
 from tests.broker.driver import Driver
 from tests.broker.handlers.conditional import frames
 from tests.broker.talk import batch, create
@@ -57,7 +57,7 @@ def at(base_offset: int, *values: bytes, gap: int = 0) -> bytes:
     ],
 )
 def test_a_header_says_so_or_not(records: bytes, config: LogConfig, says_so: bool) -> None:
-    assert is_upcoming(records, config, 7) is says_so
+    assert matches_upcoming_offset(records, config, 7) is says_so
 
 
 def test_nothing_is_staged_where_it_does(monkeypatch: pytest.MonkeyPatch) -> None:

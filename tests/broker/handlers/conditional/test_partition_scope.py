@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fencepost.broker.scheduler import ManualClock
+from fencepost.broker.core.scheduler import ManualClock
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.driver import Driver

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.broker.steering import isolate
+from fencepost.broker.node.operator_actions import isolate
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.driver import Driver

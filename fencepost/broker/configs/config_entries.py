@@ -1,0 +1,140 @@
+"""What DescribeConfigs answers for each kind of resource: entries with value, source and synonyms.
+
+Entries stand in the order of their names. What is secret has no value, wherever it stands.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+
+from fencepost.broker.configs import tables
+from fencepost.broker.configs.broker_configs import broker_configs
+from fencepost.broker.configs.config_def import (
+    ConfigDef,
+    ConfigType,
+    Table,
+    UpdateMode,
+    Value,
+    default_value,
+    parse,
+    to_text,
+)
+from fencepost.broker.configs.config_layers import ConfigLayers, ConfigSource, ConfigSynonym
+from fencepost.broker.configs.topic_configs import BROKER_SYNONYMS, topic_configs
+from fencepost.protocol.messages.describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsSynonym,
+)
+
+Entries = Iterator[DescribeConfigsResourceResult]
+ROOT_LOGGER = "root"
+ROOT_LEVEL = "INFO"
+_GROUP_SYNONYM_PREFIX = "group."
+
+
+@cache
+def group_configs() -> Table:
+    """Every group config, by name."""
+    from fencepost.broker.configs.tables.resources import GROUP
+
+    return tables.read(GROUP)
+
+
+@cache
+def client_metrics_configs() -> Table:
+    """Every config of a client metrics subscription, by name."""
+    from fencepost.broker.configs.tables.resources import CLIENT_METRICS
+
+    return tables.read(CLIENT_METRICS)
+
+
+def topic_entries(
+    broker: ConfigLayers, configs: Mapping[str, str], keys: Collection[str] | None
+) -> Entries:
+    """The configs of a topic with these dynamic ones; all of them where ``keys`` is None."""
+    values = broker.topic_values(configs)
+    for name, config in topic_configs().items():
+        if config.hidden and name not in configs:
+            continue
+        if keys is None or name in keys:
+            synonym = BROKER_SYNONYMS.get(name)
+            found = [] if synonym is None else list(broker.synonyms(synonym))
+            if name in configs:
+                text = to_text(values[name]) or ""
+                found.insert(0, ConfigSynonym(name, text, ConfigSource.DYNAMIC_TOPIC_CONFIG))
+            yield _entry(config, values[name], found, read_only=False)
+
+
+def broker_entries(broker: ConfigLayers, keys: Collection[str] | None) -> Entries:
+    """The configs of a broker; all of them where ``keys`` is None."""
+    for name, config in broker_configs().items():
+        if keys is None or name in keys:
+            found = broker.synonyms(name)
+            if config.hidden and not found:
+                continue
+            read_only = config.mode is UpdateMode.READ_ONLY
+            yield _entry(config, broker.value(name), found, read_only=read_only)
+
+
+def cluster_default_entries(broker: ConfigLayers, keys: Collection[str] | None) -> Entries:
+    """The dynamic configs that every broker has by default: only those that are set."""
+    table = broker_configs()
+    for name, text in sorted(broker.cluster_default.items()):
+        if keys is None or name in keys:
+            found = ConfigSynonym(name, text, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+            yield _entry(table[name], parse(table[name], text), [found], read_only=False)
+
+
+def group_entries(broker: ConfigLayers, keys: Collection[str] | None) -> Entries:
+    """The configs of any group: the defaults, which broker configs give."""
+    brokers = broker_configs()
+    for name, config in group_configs().items():
+        if keys is None or name in keys:
+            synonym = _GROUP_SYNONYM_PREFIX + name
+            if synonym in brokers:
+                yield _entry(
+                    config, broker.value(synonym), broker.synonyms(synonym), read_only=False
+                )
+            else:
+                found = ConfigSynonym(name, config.default or "", ConfigSource.DEFAULT_CONFIG)
+                yield _entry(config, default_value(config), [found], read_only=False)
+
+
+def client_metrics_entries(keys: Collection[str] | None) -> Entries:
+    """The configs of any client metrics subscription: the defaults."""
+    for name, config in client_metrics_configs().items():
+        if keys is None or name in keys:
+            yield _entry(config, default_value(config), [], read_only=False)
+
+
+def logger_entries(keys: Collection[str] | None) -> Entries:
+    """The loggers of a broker: one, since levels are chosen at start for the whole process."""
+    if keys is None or ROOT_LOGGER in keys:
+        yield DescribeConfigsResourceResult(
+            name=ROOT_LOGGER,
+            value=ROOT_LEVEL,
+            config_source=ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+            config_type=ConfigType.UNKNOWN,
+        )
+
+
+def _entry(
+    config: ConfigDef, value: Value, found: Collection[ConfigSynonym], *, read_only: bool
+) -> DescribeConfigsResourceResult:
+    source = next(iter(found)).source if found else ConfigSource.DEFAULT_CONFIG
+    return DescribeConfigsResourceResult(
+        name=config.name,
+        value=None if config.sensitive else to_text(value),
+        read_only=read_only,
+        config_source=source,
+        is_sensitive=config.sensitive,
+        synonyms=tuple(
+            DescribeConfigsSynonym(
+                name=setting.name,
+                value=None if config.sensitive else setting.text,
+                source=setting.source,
+            )
+            for setting in found
+        ),
+        config_type=config.type,
+        documentation=config.doc,
+    )

@@ -1,0 +1,181 @@
+"""Parsed configs, read as what they are.
+
+Where a broker's configs come from: the layers, the value that holds, and all its synonyms.
+
+Of a broker config's texts the first wins: the dynamic one of this broker, the dynamic one for the
+whole cluster, the static one from the start, Kafka's default. A topic config that a topic does not
+have takes the value of its broker synonym.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import IntEnum
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from fencepost.broker.configs.broker_configs import CHAINS, broker_configs
+from fencepost.broker.configs.config_def import Value, default_value, parse
+from fencepost.broker.configs.topic_configs import BROKER_SYNONYMS, topic_configs, topic_defaults
+
+
+class TypedConfigs:
+    """Typed access to parsed configs by name; a name of another type is a bug."""
+
+    def __init__(self, value_of: Callable[[str], Value]) -> None:
+        self._value_of = value_of
+
+    def flag(self, name: str) -> bool:
+        """A BOOLEAN."""
+        value = self._value_of(name)
+        assert isinstance(value, bool), name
+        return value
+
+    def number(self, name: str) -> int:
+        """A SHORT, INT or LONG that has a value."""
+        value = self._value_of(name)
+        assert isinstance(value, int), name
+        return value
+
+    def optional_number(self, name: str) -> int | None:
+        """A SHORT, INT or LONG that may have no value."""
+        return None if self._value_of(name) is None else self.number(name)
+
+    def ratio(self, name: str) -> float:
+        """A DOUBLE."""
+        value = self._value_of(name)
+        assert isinstance(value, float), name
+        return value
+
+    def text(self, name: str) -> str:
+        """A STRING that has a value."""
+        value = self._value_of(name)
+        assert isinstance(value, str), name
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        """A STRING that may have none."""
+        return None if self._value_of(name) is None else self.text(name)
+
+    def entries(self, name: str) -> tuple[str, ...]:
+        """A LIST."""
+        value = self._value_of(name)
+        assert isinstance(value, tuple), name
+        return value
+
+
+NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, numbered as DescribeConfigs answers it."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+class ConfigSynonym(NamedTuple):
+    """One place where a config, or a synonym of it, has a text."""
+
+    name: str
+    text: str
+    source: ConfigSource
+
+
+class ConfigLayers:
+    """One broker's configs, as they are at one moment; all of them have been validated.
+
+    ``static`` are those it was started with, ``cluster_default`` the dynamic ones for all brokers,
+    ``own`` the dynamic ones for this one.
+    """
+
+    def __init__(
+        self,
+        *,
+        static: Mapping[str, str] = NO_CONFIGS,
+        cluster_default: Mapping[str, str] = NO_CONFIGS,
+        own: Mapping[str, str] = NO_CONFIGS,
+    ) -> None:
+        self.cluster_default = cluster_default
+        self.own = own
+        self._layers = (
+            (own, ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (cluster_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (static, ConfigSource.STATIC_BROKER_CONFIG),
+        )
+
+    def value(self, name: str) -> Value:
+        """The value of a broker config by itself: chains such as log.retention.* are not followed.
+
+        :raises KeyError: When there is no such config.
+        """
+        config = broker_configs()[name]
+        for layer, _ in self._layers:
+            if name in layer:
+                return parse(config, layer[name])
+        return default_value(config)
+
+    @cached_property
+    def on_disk(self) -> bool:
+        """Whether logs are kept in files."""
+        return self.value("log.dirs") is not None
+
+    @property
+    def has_tier(self) -> bool:
+        """Whether the broker serves tiered storage."""
+        return self.value("remote.log.storage.system.enable") is True
+
+    @cached_property
+    def topic_defaults(self) -> Mapping[str, Value]:
+        """The value of every topic config for a topic that has none of its own."""
+        return {name: self._topic_default(name, value) for name, value in topic_defaults().items()}
+
+    def topic_values(self, configs: Mapping[str, str]) -> Mapping[str, Value]:
+        """The value of every topic config for a topic with these dynamic configs."""
+        table = topic_configs()
+        own = {name: parse(table[name], text) for name, text in configs.items()}
+        return {**self.topic_defaults, **own}
+
+    def synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
+        """Where a broker config's value comes from, its chain followed, the one that holds first.
+
+        As at a real broker, a chain is listed from the config itself on, and not at all where only
+        its later members have a text: the value is then theirs, and the list is empty.
+        """
+        chain = tuple(CHAINS.get(name, (name,)))
+        found = [setting for member in chain for setting in self._settings_of(member)]
+        for place, setting in enumerate(found):
+            if setting.name == name:
+                return tuple(found[place:])
+        return ()
+
+    def _settings_of(self, name: str) -> Iterator[ConfigSynonym]:
+        for layer, source in self._layers:
+            if name in layer:
+                yield ConfigSynonym(name, layer[name], source)
+        config = broker_configs()[name]
+        if config.default is not None and not config.hidden:
+            yield ConfigSynonym(name, config.default, ConfigSource.DEFAULT_CONFIG)
+
+    def _topic_default(self, topic_config: str, value: Value) -> Value:
+        name = BROKER_SYNONYMS.get(topic_config)
+        if name is None:
+            return value
+        for member, factor in CHAINS.get(name, {name: 1}).items():
+            found = self.value(member)
+            if found is not None:
+                return _in_ms(member, found, factor)
+        return value
+
+
+def _in_ms(member: str, value: Value, factor: int) -> Value:
+    """A chain's member in the unit of its first; every negative retention is -1, as in Kafka."""
+    if member not in CHAINS or not isinstance(value, int):
+        return value
+    return -1 if value < 0 else value * factor

@@ -1,0 +1,91 @@
+"""What a request makes of a resource's dynamic configs: the operations of IncrementalAlterConfigs.
+
+Everything is decided before anything changes: an answer is either the configs that the resource has
+afterwards, or one error.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from fencepost.broker.configs.config_def import ConfigError, ConfigType, Table
+from fencepost.protocol.errors import ErrorCode
+
+
+class OpType(IntEnum):
+    """What IncrementalAlterConfigs can do to a config."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterConfigOp:
+    """One config of a request. ``op_type`` is as the client sent it, known or not."""
+
+    name: str
+    op_type: int = OpType.SET
+    value: str | None
+
+
+def check_operations(operations: Sequence[AlterConfigOp]) -> ConfigError | None:
+    """What is wrong with a resource's operations, whatever the resource; None when nothing is."""
+    if max(Counter(operation.name for operation in operations).values(), default=0) > 1:
+        return _invalid_request("Error due to duplicate config keys")
+    nulls = [o.name for o in operations if o.value is None and o.op_type != OpType.DELETE]
+    if nulls:
+        return _invalid_request(f"Null value not supported for : {', '.join(nulls)}")
+    return None
+
+
+def apply_operations(
+    configs: Mapping[str, str],
+    operations: Sequence[AlterConfigOp],
+    table: Table,
+    *,
+    not_a_list: str,
+) -> dict[str, str] | ConfigError:
+    """The configs after some operations, still to be validated.
+
+    APPEND and SUBTRACT begin at the default where a list is not set; they add what is not yet there
+    and remove what is. ``not_a_list`` is what a resource says to them elsewhere, with places for
+    ``{op}``, ``{lower}`` (the same in lower case) and ``{name}``. An operation that Kafka does not
+    know is INVALID_REQUEST.
+    """
+    result = dict(configs)
+    for operation in operations:
+        name, text = operation.name, operation.value or ""
+        match operation.op_type:
+            case OpType.SET:
+                result[name] = text
+            case OpType.DELETE:
+                result.pop(name, None)
+            case OpType.APPEND | OpType.SUBTRACT:
+                config = table.get(name)
+                op = OpType(operation.op_type)
+                if config is None or config.type is not ConfigType.LIST:
+                    message = not_a_list.format(op=op.name, lower=op.name.lower(), name=name)
+                    return ConfigError(code=ErrorCode.INVALID_CONFIG, message=message)
+                now = result.get(name, config.default or "")
+                result[name] = _changed(now, op, text)
+            case unknown:
+                return _invalid_request(f"Unknown operations type {unknown}")
+    return result
+
+
+def _changed(now: str, op: OpType, change: str) -> str:
+    """As at a real broker, entries are compared as they are written, spaces and all."""
+    entries = now.split(",") if now else []
+    changed = change.split(",")
+    if op is OpType.APPEND:
+        entries += [entry for entry in dict.fromkeys(changed) if entry not in entries]
+    else:
+        entries = [entry for entry in entries if entry not in changed]
+    return ",".join(entries)
+
+
+def _invalid_request(message: str) -> ConfigError:
+    return ConfigError(code=ErrorCode.INVALID_REQUEST, message=message)

@@ -1,0 +1,1 @@
+"""The controller: the only node that changes the cluster's metadata."""

@@ -1,0 +1,366 @@
+"""Local retention of all topics, which dynamic configs of brokers may change (KIP-405).
+
+What a request may do to resources' configs, for both APIs that alter them.
+
+As in Apache Kafka the checks come in this order: duplicate names, nulls, the kind of resource, its
+name, the operations, the configs that come of them, and only then whether a topic exists. A
+resource is changed as a whole or not at all, and does not wait for the others of its request.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, Protocol
+
+from fencepost.broker.configs.broker_configs import (
+    broker_configs,
+    unknown_broker_config,
+    validate_dynamic_configs,
+)
+from fencepost.broker.configs.config_def import (
+    ConfigError,
+    InvalidConfig,
+    Table,
+    Value,
+    parse,
+    require_effect,
+)
+from fencepost.broker.configs.config_entries import (
+    ROOT_LEVEL,
+    ROOT_LOGGER,
+    client_metrics_configs,
+    group_configs,
+)
+from fencepost.broker.configs.config_layers import NO_CONFIGS, ConfigLayers
+from fencepost.broker.configs.operations import (
+    AlterConfigOp,
+    OpType,
+    apply_operations,
+    check_operations,
+)
+from fencepost.broker.configs.tiered_validation import validate_local_retention
+from fencepost.broker.configs.topic_configs import (
+    BROKER_SYNONYMS,
+    topic_configs,
+    validate_topic_configs,
+)
+from fencepost.broker.controller.topic_changes import topic_name_problem
+from fencepost.broker.metadata.image import ClusterImage
+from fencepost.protocol.errors import ErrorCode
+
+
+def local_retention_error(
+    configs: Mapping[str, str], defaults: Mapping[str, Value]
+) -> ConfigError | None:
+    """Whether more would be kept here than in all; the error is Apache Kafka's.
+
+    :param configs: Dynamic configs of brokers, each of which is valid.
+    :param defaults: What holds without them, by topic config.
+    """
+    table = broker_configs()
+    for unit in ("bytes", "ms"):
+        total, local = f"retention.{unit}", f"local.retention.{unit}"
+        names = BROKER_SYNONYMS[total], BROKER_SYNONYMS[local]
+        if not configs.keys() & names:
+            continue
+        limit, kept = (
+            parse(table[name], configs[name]) if name in configs else defaults[topic_config]
+            for name, topic_config in zip(names, (total, local), strict=True)
+        )
+        try:
+            validate_local_retention(names[1], kept, names[0], limit)
+        except InvalidConfig as error:
+            return ConfigError(
+                code=ErrorCode.INVALID_REQUEST,
+                message="Invalid value org.apache.kafka.common.config.ConfigException: "
+                f"{error} for configuration Invalid dynamic configuration",
+            )
+    return None
+
+
+class ResourceType(IntEnum):
+    """What can have configs, numbered as the APIs number it."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alteration:
+    """What a request wants of one resource. ``resource_type`` is as the client sent it."""
+
+    resource_type: int
+    resource_name: str
+    operations: Sequence[AlterConfigOp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicChange:
+    """All the dynamic configs that a topic has from now on."""
+
+    topic: str
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerChange:
+    """All the dynamic configs that a broker, or (None) every broker, has from now on."""
+
+    broker_id: int | None
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoChange:
+    """A request that is right and changes nothing."""
+
+
+Decision = TopicChange | BrokerChange | NoChange | ConfigError
+
+
+class ConfigRegistry(Protocol):
+    """What the controller does for configs."""
+
+    image: ClusterImage
+
+    def set_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
+        """Replace the dynamic configs of a topic."""
+        ...
+
+    def set_broker_configs(self, broker_id: int | None, configs: Mapping[str, str]) -> None:
+        """Replace the dynamic configs of a broker, or (None) those of all."""
+        ...
+
+
+_LEVELS: Final = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
+_DUPLICATE: Final = "Each resource must appear at most once."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigChanges:
+    """Changes that one broker was asked for. They are the controller's to make."""
+
+    registry: ConfigRegistry
+    broker_id: int
+    layers: ConfigLayers
+    """The configs of the broker that was asked."""
+    replace: bool
+    """Whether the operations replace all configs (AlterConfigs) instead of changing some."""
+
+    def make(
+        self, alterations: Sequence[Alteration], *, validate_only: bool
+    ) -> list[ConfigError | None]:
+        """Change every resource that may be changed; answers what is wrong with each, in order."""
+        times = Counter((a.resource_type, a.resource_name) for a in alterations)
+        errors: list[ConfigError | None] = []
+        for alteration in alterations:
+            if times[alteration.resource_type, alteration.resource_name] > 1:
+                errors.append(_invalid_request(_DUPLICATE))
+                continue
+            decision = self.decide(alteration)
+            if not validate_only:
+                self._apply(decision)
+            errors.append(decision if isinstance(decision, ConfigError) else None)
+        return errors
+
+    def decide(self, alteration: Alteration) -> Decision:
+        """What an alteration comes to; nothing is changed."""
+        name, operations = alteration.resource_name, alteration.operations
+        problem = check_operations(operations)
+        if problem is not None:
+            return problem
+        match alteration.resource_type:
+            case ResourceType.TOPIC:
+                return self._topic(name, operations)
+            case ResourceType.BROKER:
+                return self._broker(name, operations)
+            case ResourceType.GROUP:
+                return _group(name, operations)
+            case ResourceType.CLIENT_METRICS:
+                return _client_metrics(name, operations)
+            case ResourceType.BROKER_LOGGER if not self.replace:
+                return self._logger(name, operations)
+            case unknown:
+                return _invalid_request(f"Unknown resource type {int(unknown)}")
+
+    def _apply(self, decision: Decision) -> None:
+        """What changes nothing makes no new image."""
+        image = self.registry.image
+        match decision:
+            case TopicChange(topic=topic, configs=configs):
+                if configs != image.configs_of(topic):
+                    self.registry.set_topic_configs(topic, configs)
+            case BrokerChange(broker_id=broker_id, configs=configs):
+                if configs != image.broker_configs.get(broker_id, NO_CONFIGS):
+                    self.registry.set_broker_configs(broker_id, configs)
+            case NoChange() | ConfigError():
+                pass
+
+    def _topic(self, name: str, operations: Sequence[AlterConfigOp]) -> Decision:
+        if not name:
+            return _invalid_request("Default topic resources are not allowed.")
+        problem = topic_name_problem(name)
+        if problem is not None:
+            return ConfigError(
+                code=ErrorCode.INVALID_TOPIC_EXCEPTION, message=f"Topic name is invalid: {problem}"
+            )
+        configs = apply_operations(
+            NO_CONFIGS if self.replace else self.registry.image.configs_of(name),
+            operations,
+            topic_configs(),
+            not_a_list="Can't {op} to key {name} because its type is not LIST.",
+        )
+        if isinstance(configs, ConfigError):
+            return configs
+        invalid = validate_topic_configs(
+            configs,
+            self.layers.topic_defaults,
+            tiered=self.layers.has_tier,
+            on_disk=self.layers.on_disk,
+            before=self.registry.image.configs_of(name),
+        )
+        if invalid is not None:
+            return invalid
+        if name not in self.registry.image.topics:
+            return ConfigError(
+                code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                message=f"The topic '{name}' does not exist.",
+            )
+        return TopicChange(topic=name, configs=configs)
+
+    def _broker(self, name: str, operations: Sequence[AlterConfigOp]) -> Decision:
+        broker_id: int | None = None
+        if name:
+            broker_id = parse_node_id(name)
+            if broker_id is None:
+                return _invalid_request(f"Node id must be an integer, but it is: {name}")
+            if broker_id != self.broker_id:
+                return _invalid_request(
+                    f"Unexpected broker id, expected {self.broker_id}, but received {name}"
+                )
+        unknown = unknown_broker_config(o.name for o in operations if o.op_type != OpType.DELETE)
+        if unknown is not None:
+            return unknown
+        configs = apply_operations(
+            NO_CONFIGS
+            if self.replace
+            else self.registry.image.broker_configs.get(broker_id, NO_CONFIGS),
+            operations,
+            broker_configs(),
+            not_a_list="Config value {lower} is not allowed for config key: {name}",
+        )
+        if isinstance(configs, ConfigError):
+            return configs
+        invalid = validate_dynamic_configs(
+            configs, per_broker=broker_id is not None, on_disk=self.layers.on_disk
+        )
+        if invalid is None and broker_id is not None and _names_min_isr(operations):
+            return _invalid_config(
+                "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+            )
+        if invalid is None:
+            invalid = local_retention_error(configs, self.layers.topic_defaults)
+        return invalid or BrokerChange(broker_id=broker_id, configs=configs)
+
+    def _logger(self, name: str, operations: Sequence[AlterConfigOp]) -> Decision:
+        broker_id = parse_node_id(name)
+        if broker_id is None:
+            return _invalid_request(f"Node id must be an integer, but it is: {name}")
+        if broker_id != self.broker_id:
+            return _invalid_request(
+                f"Unexpected node id. Expected {self.broker_id}, but received {name}"
+            )
+        for operation in operations:
+            problem = _logger_problem(operation)
+            if problem is not None:
+                return problem
+        return NoChange()
+
+
+def _names_min_isr(operations: Sequence[AlterConfigOp]) -> bool:
+    """Who is an eligible leader (KIP-966) must not depend on which broker is asked."""
+    return any(operation.name == "min.insync.replicas" for operation in operations)
+
+
+def parse_node_id(text: str) -> int | None:
+    """A broker id as clients write it, None where it is not a number."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() else None
+
+
+def _group(name: str, operations: Sequence[AlterConfigOp]) -> Decision:
+    if not name:
+        return _invalid_request("Default group resources are not allowed.")
+    return _unchangeable(
+        operations, group_configs(), ErrorCode.INVALID_CONFIG, "Unknown group config name: {name}"
+    )
+
+
+def _client_metrics(name: str, operations: Sequence[AlterConfigOp]) -> Decision:
+    if not name:
+        return _invalid_request("Subscription name can't be empty")
+    return _unchangeable(
+        operations,
+        client_metrics_configs(),
+        ErrorCode.INVALID_REQUEST,
+        "Unknown client metrics configuration: {name}",
+    )
+
+
+def _unchangeable(
+    operations: Sequence[AlterConfigOp], table: Table, unknown: ErrorCode, message: str
+) -> Decision:
+    """Judge configs of which none acts: they may be set to what they are, and nothing is kept."""
+    configs = apply_operations(
+        NO_CONFIGS,
+        operations,
+        table,
+        not_a_list="Can't {op} to key {name} because its type is not LIST.",
+    )
+    if isinstance(configs, ConfigError):
+        return configs
+    for name in configs:
+        if name not in table:
+            return ConfigError(code=unknown, message=message.format(name=name))
+    try:
+        for name, text in configs.items():
+            require_effect(table[name], text, parse(table[name], text))
+    except InvalidConfig as error:
+        return ConfigError(code=ErrorCode.INVALID_CONFIG, message=str(error))
+    return NoChange()
+
+
+def _logger_problem(operation: AlterConfigOp) -> ConfigError | None:
+    name, level = operation.name, operation.value
+    if operation.op_type == OpType.DELETE:
+        if name == ROOT_LOGGER:
+            return _invalid_request("Removing the log level of the root logger is not allowed")
+    elif operation.op_type != OpType.SET:
+        known = [op.name for op in OpType if op == operation.op_type]
+        op = known[0] if known else str(operation.op_type)
+        return _invalid_request(f"{op} operation is not allowed for the BROKER_LOGGER resource")
+    if name != ROOT_LOGGER:
+        return _invalid_config(f"Logger {name} does not exist!")
+    if level not in _LEVELS:
+        return _invalid_config(
+            f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
+            f"Valid log levels are {', '.join(_LEVELS)}"
+        )
+    if level != ROOT_LEVEL:
+        return _invalid_config(
+            f"Cannot set the log level of {name} to {level}: "
+            "fencepost's log level is chosen when it starts"
+        )
+    return None
+
+
+def _invalid_request(message: str) -> ConfigError:
+    return ConfigError(code=ErrorCode.INVALID_REQUEST, message=message)
+
+
+def _invalid_config(message: str) -> ConfigError:
+    return ConfigError(code=ErrorCode.INVALID_CONFIG, message=message)

@@ -1,0 +1,438 @@
+"""The controller: the only one who changes the cluster's registry.
+
+It answers what a client asked of topics and partitions, makes the next image of the cluster, and
+hands it to the brokers. Elections are its decision alone.
+"""
+
+import random
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from fencepost.broker.configs.effective_configs import TopicSettings
+from fencepost.broker.controller.elections import (
+    ElectionRules,
+    ElectionType,
+    change_partition,
+    elect_leader,
+    is_clean_leader,
+)
+from fencepost.broker.controller.topic_changes import NewTopic, TopicPlanner
+from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.metadata.features import NEWEST, Levels
+from fencepost.broker.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from fencepost.protocol.errors import ErrorCode
+
+Publish = Callable[[ClusterImage, frozenset[str]], None]
+"""Takes a new image and the names of the topics that changed in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrProposal:
+    """A leader's proposal of another ISR for its partition (KIP-497, AlterPartition)."""
+
+    topic: str
+    topic_id: UUID
+    index: int
+    leader: int
+    broker_epoch: int
+    """The leader's registration."""
+    leader_epoch: int
+    partition_epoch: int
+    """Of the partition as the leader knows it: another change may have come first."""
+    isr: tuple[tuple[int, int], ...]
+    """Broker ids, each with the registration in which it fetched; -1 where it did not say."""
+
+
+class Controller:
+    """Registry and elections of one cluster."""
+
+    def __init__(
+        self,
+        *,
+        brokers: Iterable[BrokerImage],
+        cluster_id: str,
+        rng: random.Random,
+        settings: Callable[[str], TopicSettings],
+        publish: Publish,
+        downgrades_unsafely: bool = True,
+    ) -> None:
+        """What it is given.
+
+        :param settings: A topic's configs, as of the newest image that was published.
+        :param downgrades_unsafely: Whether a feature may lose metadata when it is asked for.
+        """
+        registered = {broker.broker_id: broker for broker in brokers}
+        self._settings = settings
+        self._rng = rng
+        self._publish = publish
+        self._next_producer_id = 0
+        self.downgrades_unsafely = downgrades_unsafely
+        self.note_producer_ids: Callable[[int], None] = _record_nothing
+        """Told the next producer id, before any below it is given out."""
+        self.image = ClusterImage(
+            version=1,
+            cluster_id=cluster_id,
+            controller_id=min(registered),
+            brokers=registered,
+        )
+
+    # -- topics ---------------------------------------------------------------------------------
+
+    @property
+    def plans(self) -> TopicPlanner:
+        """Plans for topics, as the cluster is now."""
+        return TopicPlanner(self.image, self._rng)
+
+    def create_topics(self, topics: Sequence[tuple[TopicImage, Mapping[str, str]]]) -> None:
+        """Make planned topics real, with their configs, all in one image."""
+        names = dict(self.image.names)
+        all_topics = dict(self.image.topics)
+        configs = dict(self.image.topic_configs)
+        for topic, topic_configs in topics:
+            all_topics[topic.name] = topic
+            names[topic.topic_id] = topic.name
+            if topic_configs:
+                configs[topic.name] = dict(topic_configs)
+        self._next(
+            replace(self.image, topics=all_topics, names=names, topic_configs=configs),
+            {topic.name for topic, _ in topics},
+        )
+
+    def create_topic(self, topic: NewTopic) -> TopicImage:
+        """Plan and create one topic.
+
+        :raises ControllerError: When the topic can't be.
+        """
+        image = self.plans.plan_topic(topic)
+        self.create_topics([(image, topic.configs)])
+        return image
+
+    def delete_topics(self, deleted: Iterable[str]) -> None:
+        """Delete topics that exist; their names may be used again at once, with other ids."""
+        gone = set(deleted)
+        topics = {name: t for name, t in self.image.topics.items() if name not in gone}
+        configs = {n: c for n, c in self.image.topic_configs.items() if n not in gone}
+        names = {t.topic_id: t.name for t in topics.values()}
+        self._next(replace(self.image, topics=topics, names=names, topic_configs=configs), gone)
+
+    def update_topics(self, topics: Sequence[TopicImage]) -> None:
+        """Put changed topics into the registry, all in one image."""
+        changed = {topic.name: topic for topic in topics}
+        self._next(replace(self.image, topics={**self.image.topics, **changed}), set(changed))
+
+    # -- elections ------------------------------------------------------------------------------
+
+    def rules(self, topic: str) -> ElectionRules:
+        """What the cluster means for the elections of a topic's partitions now."""
+        settings = self._settings(topic)
+        return ElectionRules(
+            is_online=self.is_online,
+            min_insync_replicas=settings.min_insync_replicas,
+            unclean=settings.unclean_leader_election_enable,
+        )
+
+    def is_online(self, broker_id: int) -> bool:
+        """Whether a broker is registered and not fenced."""
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and not broker.fenced
+
+    def elect(self, topic: str, index: int, leader: int, *, unclean: bool = False) -> None:
+        """Make a broker the leader: one from the ISR, or uncleanly any that is online.
+
+        The leader epoch rises by one, also when the leader stays.
+
+        :raises ControllerError: UNKNOWN_TOPIC_OR_PARTITION where there is no such partition;
+            ELIGIBLE_LEADERS_NOT_AVAILABLE when the broker can't lead it.
+        """
+        partition = self.partition(topic, index)
+        name = f"{topic}-{index}"
+        problem = None
+        if leader not in partition.replicas:
+            problem = f"broker {leader} has no replica of {name}: {list(partition.replicas)} have"
+        elif not self.is_online(leader):
+            problem = f"broker {leader} is offline"
+        elif leader in partition.failed:
+            problem = f"the log of {name} on broker {leader} has failed: stop and start the broker"
+        elif not unclean and not is_clean_leader(partition, leader):
+            problem = (
+                f"broker {leader} is not in the ISR of {name}, which is {list(partition.isr)}: "
+                "a clean election needs one of these, and unclean=true takes any replica"
+            )
+        if problem is not None:
+            raise ControllerError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, problem)
+        elected = elect_leader(partition, leader, self.rules(topic))
+        self.update_partitions({(topic, index): elected})
+
+    def alter_partitions(
+        self, proposals: Sequence[IsrProposal]
+    ) -> list[PartitionImage | ErrorCode]:
+        """Take over the ISRs that a leader proposes, or say why not (KIP-497, KIP-903).
+
+        :param proposals: Each for another partition.
+        :returns: For each the partition as it is then, or why it is as it was.
+        """
+        answers = [self._altered(proposal) for proposal in proposals]
+        accepted = {
+            (proposal.topic, proposal.index): answer
+            for proposal, answer in zip(proposals, answers, strict=True)
+            if isinstance(answer, PartitionImage)
+        }
+        if accepted:
+            self.update_partitions(accepted)
+        return answers
+
+    def _altered(self, proposal: IsrProposal) -> PartitionImage | ErrorCode:
+        partition = self.image.partition(proposal.topic, proposal.index)
+        if partition is None or proposal.topic_id not in self.image.names:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        problem = self._proposal_problem(proposal, partition)
+        if problem is not None:
+            return problem
+        isr = tuple(broker_id for broker_id, _ in proposal.isr)
+        return change_partition(partition, self.rules(proposal.topic), isr=isr)
+
+    def _proposal_problem(
+        self, proposal: IsrProposal, partition: PartitionImage
+    ) -> ErrorCode | None:
+        leader = self.image.brokers.get(proposal.leader)
+        if leader is None or leader.epoch != proposal.broker_epoch:
+            return ErrorCode.STALE_BROKER_EPOCH
+        if proposal.leader_epoch < partition.leader_epoch or proposal.leader != partition.leader:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if proposal.partition_epoch != partition.partition_epoch:
+            return ErrorCode.INVALID_UPDATE_VERSION
+        if any(broker_id not in partition.replicas for broker_id, _ in proposal.isr):
+            return ErrorCode.INVALID_REQUEST
+        if not all(self._may_join(*member) for member in proposal.isr):
+            return ErrorCode.INELIGIBLE_REPLICA
+        if any(broker_id in partition.failed for broker_id, _ in proposal.isr):
+            return ErrorCode.INELIGIBLE_REPLICA
+        return None
+
+    def _may_join(self, broker_id: int, broker_epoch: int) -> bool:
+        broker = self.image.brokers[broker_id]
+        return not broker.fenced and broker_epoch in (-1, broker.epoch)
+
+    def update_partitions(self, changes: Mapping[tuple[str, int], PartitionImage]) -> None:
+        """Put changed partitions into the registry, by topic and index, all in one image."""
+        topics: dict[str, list[PartitionImage]] = {}
+        for (name, index), partition in changes.items():
+            if name not in topics:
+                topics[name] = list(self.image.topics[name].partitions)
+            topics[name][index] = partition
+        self.update_topics(
+            [
+                replace(self.image.topics[name], partitions=tuple(partitions))
+                for name, partitions in topics.items()
+            ]
+        )
+
+    def partition(self, topic: str, index: int) -> PartitionImage:
+        """A partition that there is.
+
+        :raises ControllerError: UNKNOWN_TOPIC_OR_PARTITION where there is none.
+        """
+        partition = self.image.partition(topic, index)
+        if partition is None:
+            raise ControllerError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}"
+            )
+        return partition
+
+    # -- brokers --------------------------------------------------------------------------------
+
+    def register(self, broker: BrokerImage) -> None:
+        """Take up a broker, or where it is reached now."""
+        brokers = {**self.image.brokers, broker.broker_id: broker}
+        self._next(replace(self.image, brokers=brokers), set())
+
+    def fence(self, broker_id: int) -> None:
+        """Mark a broker offline: it leaves every ISR, and others lead where it led."""
+        broker = self.image.brokers[broker_id]
+        if not broker.fenced:
+            self._set_broker(replace(broker, fenced=True), leaves=True)
+
+    def unfence(self, broker_id: int) -> None:
+        """Register a broker anew that was fenced: it is online, in the next broker epoch."""
+        broker = self.image.brokers[broker_id]
+        self._set_broker(replace(broker, fenced=False, epoch=broker.epoch + 1), leaves=False)
+
+    def fail_replicas(self, broker_id: int, replicas: Iterable[tuple[str, UUID, int]]) -> None:
+        """A broker can't use these replicas' logs: it leaves their ISRs, and others lead.
+
+        They are offline until it is registered anew.
+
+        :param replicas: Topic, its id, and index; what it has told of before stays as it is.
+        """
+        changes = {}
+        for name, topic_id, index in replicas:
+            topic, before = self.image.topics.get(name), self.image.partition(name, index)
+            if topic is None or topic.topic_id != topic_id or before is None:
+                continue
+            if broker_id not in before.replicas or broker_id in before.failed:
+                continue
+            failed = replace(before, failed=(*before.failed, broker_id))
+            after = self._settled(name, failed, gone=(broker_id,))
+            if after is failed:
+                after = replace(failed, partition_epoch=failed.partition_epoch + 1)
+            changes[name, index] = after
+        if changes:
+            self.update_partitions(changes)
+
+    def lose_replica(self, topic: str, index: int, broker_id: int) -> None:
+        """A broker has lost a replica's records: it leaves the ISR, and its registration is over.
+
+        With the new broker epoch, fetches from before the loss admit it nowhere (KIP-903, KIP-966).
+        Where it alone can lead it leads again, in the next leader epoch and without a record.
+
+        :raises ControllerError: UNKNOWN_TOPIC_OR_PARTITION where there is no such partition.
+        """
+        before = _without_failed(self.partition(topic, index), broker_id)
+        broker = self.image.brokers[broker_id]
+        isr = [b for b in before.isr if b != broker_id]
+        after = change_partition(before, self.rules(topic), isr=isr, lost=[broker_id])
+        if after.leader == before.leader == broker_id:
+            after = replace(
+                after,
+                leader_epoch=before.leader_epoch + 1,
+                partition_epoch=before.partition_epoch + 1,
+            )
+        brokers = {**self.image.brokers, broker_id: replace(broker, epoch=broker.epoch + 1)}
+        self.image = replace(self.image, brokers=brokers)
+        self.update_partitions({(topic, index): after})
+
+    def _set_broker(self, broker: BrokerImage, *, leaves: bool) -> None:
+        """A broker comes or goes: every partition with a replica of its is looked at again."""
+        brokers = {**self.image.brokers, broker.broker_id: broker}
+        online = [b.broker_id for b in brokers.values() if not b.fenced]
+        controller = self.image.controller_id
+        if online and controller not in online:
+            controller = min(online)
+        self.image = replace(self.image, brokers=brokers, controller_id=controller)
+        touched = {}
+        for name, index, partition in self._partitions(self.image.topics):
+            if broker.broker_id in partition.replicas:
+                gone = (broker.broker_id,) if leaves else ()
+                before = partition if leaves else _without_failed(partition, broker.broker_id)
+                after = self._settled(name, before, gone)
+                if after is not partition:
+                    touched[name, index] = after
+        self.update_partitions(touched)
+
+    def _settled(
+        self, topic: str, partition: PartitionImage, gone: Collection[int] = ()
+    ) -> PartitionImage:
+        unclean = self._settings(topic).unclean_leader_election_enable
+        return change_partition(
+            partition,
+            self.rules(topic),
+            isr=[b for b in partition.isr if b not in gone],
+            election=ElectionType.UNCLEAN if unclean else ElectionType.ANY,
+        )
+
+    def _partitions(self, topics: Iterable[str]) -> Iterator[tuple[str, int, PartitionImage]]:
+        for name in topics:
+            for index, partition in enumerate(self.image.topics[name].partitions):
+                yield name, index, partition
+
+    # -- features, configs and ids --------------------------------------------------------------
+
+    def update_features(self, levels: Levels) -> None:
+        """Finalize levels that `features.refusal` has nothing against; nothing where they are."""
+        features = {**self.image.features, **levels}
+        if features != self.image.features:
+            self._next(replace(self.image, features=features), set())
+
+    def set_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
+        """Replace the dynamic configs of a topic."""
+        all_configs = {**self.image.topic_configs, topic: dict(configs)}
+        self._next(replace(self.image, topic_configs=all_configs), {topic})
+        self._settle_all([topic])
+
+    def set_broker_configs(self, broker_id: int | None, configs: Mapping[str, str]) -> None:
+        """Replace the dynamic configs of a broker, or the cluster-wide ones (None)."""
+        all_configs = {**self.image.broker_configs, broker_id: dict(configs)}
+        # Every topic without a config of its own follows the brokers'.
+        self._next(replace(self.image, broker_configs=all_configs), set(self.image.topics))
+        self._settle_all(self.image.topics)
+
+    def next_producer_ids(self, count: int) -> range:
+        """Producer ids that nobody has had."""
+        first = self._next_producer_id
+        self._next_producer_id += count
+        self.note_producer_ids(self._next_producer_id)
+        return range(first, first + count)
+
+    def skip_producer_ids(self, below: int) -> None:
+        """Never give out ids lower than this one: somebody has had them."""
+        self._next_producer_id = max(self._next_producer_id, below)
+        self.note_producer_ids(self._next_producer_id)
+
+    def forget_everything(self) -> None:
+        """Back to the newest features, no topics and no dynamic configs; brokers stay."""
+        empty = replace(
+            self.image,
+            topics={},
+            names={},
+            topic_configs={},
+            broker_configs={},
+            features=NEWEST,
+        )
+        self._next(empty, set(self.image.topics))
+
+    # -- a cluster that has been before ---------------------------------------------------------
+
+    def remember(self, image: ClusterImage) -> None:
+        """Know the cluster as it was; brokers hear of it when it is announced."""
+        self.image = image
+
+    def resume(
+        self,
+        conclude: Callable[[str, int, PartitionImage], PartitionImage],
+        next_producer_id: int,
+    ) -> None:
+        """Conclude what becomes of every partition, by topic and index, before it is told."""
+        topics = {
+            name: replace(
+                topic,
+                partitions=tuple(
+                    conclude(name, index, partition)
+                    for index, partition in enumerate(topic.partitions)
+                ),
+            )
+            for name, topic in self.image.topics.items()
+        }
+        self.image = replace(self.image, topics=topics)
+        self._next_producer_id = next_producer_id
+
+    def announce(self) -> None:
+        """Let the brokers hear of everything."""
+        self._next(self.image, set(self.image.topics))
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _next(self, image: ClusterImage, changed: set[str]) -> None:
+        self.image = replace(image, version=self.image.version + 1)
+        self._publish(self.image, frozenset(changed))
+
+    def _settle_all(self, topics: Iterable[str]) -> None:
+        """Configs changed: an unclean election may be allowed now, or the ISR large enough."""
+        settled = {}
+        for name, index, partition in self._partitions(topics):
+            after = self._settled(name, partition)
+            if after is not partition:
+                settled[name, index] = after
+        if settled:
+            self.update_partitions(settled)
+
+
+def _without_failed(partition: PartitionImage, broker_id: int) -> PartitionImage:
+    """The partition, where a broker's log has not failed, or does not any more."""
+    if broker_id not in partition.failed:
+        return partition
+    return replace(partition, failed=tuple(b for b in partition.failed if b != broker_id))
+
+
+def _record_nothing(_next_producer_id: int) -> None:
+    """Nobody keeps it: ids begin anew with the process."""

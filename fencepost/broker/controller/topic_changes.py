@@ -1,0 +1,324 @@
+"""Which brokers hold which partition of a new topic.
+
+Round robin over the brokers with racks taken in turn, as Kafka spreads replicas: the leaders of a
+topic's partitions go round, and a partition's replicas lie on different racks while there are any.
+Brokers that are offline (fenced) come last on their rack, and never lead.
+
+What topics are to be: whether they may, and which brokers get which of their partitions.
+"""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.metadata.image import (
+    NO_LEADER,
+    BrokerImage,
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+)
+from fencepost.protocol.errors import ErrorCode
+
+
+class PlacementError(ValueError):
+    """There is no such assignment; the message says why, in Kafka's words."""
+
+
+def place_replicas(
+    brokers: Mapping[int, BrokerImage],
+    *,
+    partitions: int,
+    replication_factor: int,
+    first_partition: int,
+    rng: random.Random,
+) -> list[tuple[int, ...]]:
+    """Replicas of ``partitions`` new partitions, the preferred leader first in each.
+
+    :param first_partition: Index of the first one, so that added partitions go on with the round.
+    :raises PlacementError: When there are fewer brokers than replicas asked for, or all are fenced.
+    """
+    problem = _problem(brokers, replication_factor)
+    if problem is not None:
+        raise PlacementError(
+            f"Unable to replicate the partition {replication_factor} time(s): {problem}"
+        )
+    order = _by_racks([broker for broker in brokers.values() if not broker.fenced])
+    fenced = _by_racks([broker for broker in brokers.values() if broker.fenced])
+    start = rng.randrange(len(order)) if first_partition == 0 else 0
+    racks = {broker.broker_id: broker.rack or broker.broker_id for broker in brokers.values()}
+    slots = range(start + first_partition, start + first_partition + partitions)
+    return [
+        _across_racks([*_replica_order(order, slot), *_rotated(fenced, slot)], racks)[
+            :replication_factor
+        ]
+        for slot in slots
+    ]
+
+
+def _problem(brokers: Mapping[int, BrokerImage], replication_factor: int) -> str | None:
+    if all(broker.fenced for broker in brokers.values()):
+        return "All brokers are currently fenced, or have all their log directories cordoned."
+    if replication_factor > len(brokers):
+        return (
+            f"The target replication factor of {replication_factor} cannot be reached because "
+            f"only {len(brokers)} broker(s) are registered or some brokers have all their log "
+            "directories cordoned."
+        )
+    return None
+
+
+def _by_racks(brokers: Sequence[BrokerImage]) -> list[int]:
+    """Broker ids with racks taken in turn; by id where no racks are set."""
+    racks: dict[str, list[int]] = {}
+    for broker in sorted(brokers, key=lambda b: b.broker_id):
+        racks.setdefault(broker.rack or "", []).append(broker.broker_id)
+    lanes = [racks[rack] for rack in sorted(racks)]
+    longest = max(map(len, lanes), default=0)
+    return [lane[i] for i in range(longest) for lane in lanes if i < len(lane)]
+
+
+def _rotated(order: Sequence[int], slot: int) -> list[int]:
+    first = slot % len(order) if order else 0
+    return [*order[first:], *order[:first]]
+
+
+def _replica_order(order: Sequence[int], slot: int) -> list[int]:
+    """The leader, then its followers; each full round shifts the followers by one more."""
+    leader, *others = _rotated(order, slot)
+    return [leader, *_rotated(others, slot // len(order))]
+
+
+def _across_racks(walk: Sequence[int], racks: Mapping[int, str | int]) -> tuple[int, ...]:
+    """The same brokers, one of each rack before the second of any.
+
+    :param racks: By broker id; a broker without a rack is one by itself.
+    """
+    before: Counter[str | int] = Counter()
+    laps = {}
+    for broker_id in walk:
+        laps[broker_id] = before[racks[broker_id]]
+        before[racks[broker_id]] += 1
+    return tuple(sorted(walk, key=laps.__getitem__))
+
+
+_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_MAX_NAME: Final = 249
+MAX_PARTITIONS_PER_REQUEST: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic that is to be: counts, or assignments, not both."""
+
+    name: str
+    partitions: int = 1
+    replication_factor: int = 1
+    assignments: tuple[tuple[int, ...], ...] | None = None
+    """Broker ids of each partition in order of index, the preferred leader first."""
+    configs: Mapping[str, str]
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Why a topic can't have this name, in Kafka's words; None when it can."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > _MAX_NAME:
+        return f"the length of '{name}' is longer than the max allowed length {_MAX_NAME}"
+    if not _LEGAL_NAME.fullmatch(name):
+        return (
+            f"'{name}' contains one or more characters other than ASCII alphanumerics, "
+            "'.', '_' and '-'"
+        )
+    return None
+
+
+class TopicPlanner:
+    """Plans for a cluster as it is in one image; nothing is changed by them."""
+
+    def __init__(self, image: ClusterImage, rng: random.Random) -> None:
+        self._image = image
+        self._rng = rng
+
+    def plan_topic(self, topic: NewTopic) -> TopicImage:
+        """What a topic would look like; nothing is changed.
+
+        :raises ControllerError: When the topic can't be, with Kafka's code and words.
+        """
+        self.check_new_name(topic.name)
+        if topic.assignments is not None:
+            if not topic.assignments:
+                raise ControllerError(
+                    ErrorCode.INVALID_PARTITIONS, "A topic has one partition at least."
+                )
+            assignments = self.check_assignments(topic.assignments)
+        else:
+            assignments = self._placed(
+                topic.partitions, topic.replication_factor, first_partition=0
+            )
+        return TopicImage(
+            name=topic.name,
+            topic_id=UUID(int=self._rng.getrandbits(128) or 1),
+            partitions=tuple(map(self._new_partition, assignments)),
+        )
+
+    def plan_partitions(
+        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None
+    ) -> TopicImage:
+        """A topic with partitions added up to ``count``; nothing is changed.
+
+        :raises ControllerError: When it can't be, with Kafka's code and words.
+        """
+        topic = self._image.topics.get(name)
+        if topic is None:
+            raise ControllerError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                "This server does not host this topic-partition.",
+            )
+        have = len(topic.partitions)
+        _check_growth(name, have, count)
+        if assignments is None:
+            factor = len(topic.partitions[0].replicas)
+            added = self._placed(count - have, factor, first_partition=have)
+        else:
+            if len(assignments) != count - have:
+                raise ControllerError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"Attempted to add {count - have} additional partition(s), but only "
+                    f"{len(assignments)} assignment(s) were specified.",
+                )
+            factor = len(topic.partitions[0].replicas)
+            added = self.check_assignments(tuple(map(tuple, assignments)), factor, have)
+        return replace(topic, partitions=topic.partitions + tuple(map(self._new_partition, added)))
+
+    def check_new_name(self, name: str) -> None:
+        """Whether a new topic may have this name.
+
+        :raises ControllerError: When it is illegal, taken, or like another but for dots.
+        """
+        problem = topic_name_problem(name)
+        if problem is not None:
+            raise ControllerError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}"
+            )
+        if name in self._image.topics:
+            raise ControllerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        like = name.replace(".", "_")
+        if like == name and "_" not in name:
+            return
+        for other in self._image.topics:
+            if other.replace(".", "_") == like:
+                raise ControllerError(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    f"Topic '{name}' collides with existing topic: {other}",
+                )
+
+    def _new_partition(self, replicas: tuple[int, ...]) -> PartitionImage:
+        online = tuple(filter(self._is_online, replicas))
+        return PartitionImage(
+            replicas=replicas, isr=online, leader=online[0] if online else NO_LEADER
+        )
+
+    def _placed(
+        self, partitions: int, replication_factor: int, *, first_partition: int
+    ) -> tuple[tuple[int, ...], ...]:
+        if replication_factor <= 0:
+            raise ControllerError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        if partitions <= 0:
+            raise ControllerError(
+                ErrorCode.INVALID_PARTITIONS,
+                "Number of partitions was set to an invalid non-positive value.",
+            )
+        if partitions > MAX_PARTITIONS_PER_REQUEST:
+            raise ControllerError(
+                ErrorCode.POLICY_VIOLATION,
+                "Excessively large number of partitions per request.",
+            )
+        try:
+            return tuple(
+                place_replicas(
+                    self._image.brokers,
+                    partitions=partitions,
+                    replication_factor=replication_factor,
+                    first_partition=first_partition,
+                    rng=self._rng,
+                )
+            )
+        except PlacementError as error:
+            raise ControllerError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
+
+    def check_assignments(
+        self,
+        assignments: tuple[tuple[int, ...], ...],
+        factor: int | None = None,
+        first_partition: int = 0,
+    ) -> tuple[tuple[int, ...], ...]:
+        """The same assignments, which are right each and together.
+
+        :param factor: How many replicas each must have; None is as many as the first.
+        :param first_partition: The index of the partition that the first one is for.
+        :raises ControllerError: When an assignment is not right.
+        """
+        if factor is None:
+            factor = len(assignments[0]) if assignments else 0
+        for index, replicas in enumerate(assignments, start=first_partition):
+            problem = self._assignment_problem(replicas, factor)
+            if problem is None and not any(map(self._is_online, replicas)):
+                problem = (
+                    "All brokers specified in the manual partition assignment for partition "
+                    f"{index} are fenced or in controlled shutdown."
+                )
+            if problem is not None:
+                raise ControllerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+        return assignments
+
+    def _is_online(self, broker_id: int) -> bool:
+        broker = self._image.brokers.get(broker_id)
+        return broker is not None and not broker.fenced
+
+    def _assignment_problem(self, replicas: tuple[int, ...], factor: int) -> str | None:
+        if not replicas:
+            return "The manual partition assignment includes an empty replica list."
+        for broker_id in replicas:
+            if broker_id not in self._image.brokers:
+                return (
+                    f"The manual partition assignment includes broker {broker_id}, but no such "
+                    "broker is registered."
+                )
+        if len(set(replicas)) < len(replicas):
+            twice = next(b for b in replicas if replicas.count(b) > 1)
+            return f"The manual partition assignment includes the broker {twice} more than once."
+        if len(replicas) != factor:
+            return (
+                f"The manual partition assignment includes a partition with {len(replicas)} "
+                f"replica(s), but this is not consistent with previous partitions, which have "
+                f"{factor} replica(s)."
+            )
+        return None
+
+
+def _check_growth(name: str, have: int, count: int) -> None:
+    if count == have:
+        raise ControllerError(
+            ErrorCode.INVALID_PARTITIONS, f"Topic already has {have} partition(s)."
+        )
+    if count < have:
+        raise ControllerError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {name} currently has {have} partition(s); {count} would not be an "
+            "increase.",
+        )
+    if count - have > MAX_PARTITIONS_PER_REQUEST:
+        raise ControllerError(
+            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+        )

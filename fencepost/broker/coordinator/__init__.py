@@ -1,0 +1,1 @@
+"""What all coordinators share: results, the commit queue, fields of records."""

@@ -1,0 +1,309 @@
+"""What happened in the cluster, for whoever listens: every change of state, in order.
+
+Elections, ISRs, topics and the registration of brokers are told from images: `image_changes`
+compares one with the next. What no image shows, such as a follower that is held or a log that is
+truncated, is told by whoever does it. Nothing is made while nobody listens.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from fencepost.broker.core.scheduler import Scheduler
+from fencepost.broker.metadata.image import (
+    NO_LEADER,
+    BrokerImage,
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+)
+
+
+class Kind(StrEnum):
+    """What may happen. What ``details`` says of it stands in brackets."""
+
+    TOPIC_CREATED = "topic_created"
+    """[topic_id, partitions, replication_factor; in the files of a trace also configs, leaders: of
+    each partition its leader and leader epoch, isrs]"""
+    TOPIC_DELETED = "topic_deleted"
+    """[topic_id]"""
+    PARTITIONS_ADDED = "partitions_added"
+    """[partitions, how many there are now]"""
+    CONFIGS_CHANGED = "configs_changed"
+    """The dynamic configs of a topic or a broker, of all brokers where none is named. [configs that
+    are different now, null for one that was removed]"""
+    LEADER_CHANGED = "leader_changed"
+    """An election; ``broker`` is the leader, None where there is none. [leader, previous_leader,
+    leader_epoch; unclean: whether records that were acknowledged may be lost by it]"""
+    ISR_CHANGED = "isr_changed"
+    """[isr, previous_isr, elr]"""
+    REPLICAS_CHANGED = "replicas_changed"
+    """A reassignment begins, goes on or ends. [replicas, adding, removing]"""
+    BROKER_CHANGED = "broker_changed"
+    """[state: running, stopped, killed, fenced, unfenced, isolated, rejoined; and what it takes to
+    understand it]"""
+    REPLICA_HELD = "replica_held"
+    """[at]"""
+    REPLICA_RELEASED = "replica_released"
+    REPLICA_WIPED = "replica_wiped"
+    """[alone: whether no other replica was sure to have what it lost]"""
+    REPLICA_FAILED = "replica_failed"
+    """A replica's log can't be read or written any more: it is offline until its broker is started
+    anew. [error]"""
+    STORAGE_FAILED = "storage_failed"
+    """A file beside the logs, such as a checkpoint, can't be read or written; it is tried again.
+    [error]"""
+    LOG_TRUNCATED = "log_truncated"
+    """[offset: the log end now, previous_offset]"""
+    LOG_STARTED_FROM_TIER = "log_started_from_tier"
+    """A follower leaves to the tier what comes before. [offset: where it goes on,
+    log_start_offset, previous_offset]"""
+    SEGMENT_ROLLED = "segment_rolled"
+    """[base_offset of the new active segment]"""
+    LOG_COMPACTED = "log_compacted"
+    """[records that were dropped]"""
+    SEGMENT_UPLOADED = "segment_uploaded"
+    """A segment is in the tier, whole; ``broker`` is the leader. [id, start_offset, end_offset:
+    inclusive, epochs, bytes]"""
+    LOCAL_SEGMENTS_DELETED = "local_segments_deleted"
+    """A replica let go of segments that the tier has. [segments: how many,
+    local_log_start_offset now]"""
+    SEGMENT_EXPIRED = "segment_expired"
+    """Retention took a segment from the tier; ``broker`` is the leader. [id, start_offset,
+    end_offset: inclusive, epochs, bytes]"""
+    TIER_FORGOTTEN = "tier_forgotten"
+    """A leader has forgotten what it knew of the tier; ``broker`` is that leader."""
+    TIER_LOST = "tier_lost"
+    """The tier has lost what it had of a partition. [objects: how many]"""
+    TIER_FAILED = "tier_failed"
+    """A task on ``broker`` could not do what it had to, and will try again. [error]"""
+    TIER_FAULT_ADDED = "tier_fault_added"
+    """[id, operation, error, delay_ms]"""
+    TIER_FAULT_REMOVED = "tier_fault_removed"
+    """[id, operation, error, delay_ms, hits]"""
+    TIER_FAULT_HIT = "tier_fault_hit"
+    """An operation on the tier met a fault. [id, operation, error, delay_ms, key of the object]"""
+    PUBLISH_REFUSED = "publish_refused"
+    """A request was refused whole for the expected offset of a record (KIP-27); one event for each
+    partition with such a record, of its first one. ``broker`` is the leader. [expected, upcoming,
+    last_of_key: null unless keys are compared, client_id]"""
+    FAULT_ADDED = "fault_added"
+    """[id, api, action; topic, partition and broker are those that it is about]"""
+    FAULT_REMOVED = "fault_removed"
+    """[id, api, action, hits]"""
+    FAULT_HIT = "fault_hit"
+    """A request met a fault; ``broker`` is the one that was asked. [id, api, action, client_id]"""
+    CLOCK_ADVANCED = "clock_advanced"
+    """[ms]"""
+    RESET = "reset"
+    """Everything is as it was at the start. Nothing tells what went with it."""
+    TRACE_STARTED = "trace_started"
+    """A run begins. [brokers, conformance, configs,
+    dynamic_configs: by broker, "" of all; features]"""
+    TOPIC_KNOWN = "topic_known"
+    """A topic that was there before the trace. [as of topic_created]"""
+    TRACE_ENDED = "trace_ended"
+    """A run has ended in order: nothing is missing."""
+
+
+TRACE_FILE_ONLY: Final = frozenset((Kind.TRACE_STARTED, Kind.TOPIC_KNOWN, Kind.TRACE_ENDED))
+"""What no listener is told of: they frame the files of a trace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One change of state."""
+
+    kind: Kind
+    time_ms: int
+    """Of the cluster's clock, since 1970-01-01 UTC."""
+    topic: str | None = None
+    partition: int | None = None
+    broker: int | None = None
+    details: Mapping[str, object] = field(default_factory=dict)
+    """Numbers, text, None, and lists and mappings of these."""
+
+
+Listener = Callable[[Event], None]
+
+
+class Events:
+    """Where changes are told, and who listens.
+
+    A listener is called in the midst of the change: it notes the event and does nothing else.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self.listeners: list[Listener] = []
+
+    def emit(
+        self,
+        kind: Kind,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        broker: int | None = None,
+        **details: object,
+    ) -> None:
+        """Tell of a change, as of now."""
+        if not self.listeners:
+            return
+        self._tell(
+            Event(
+                kind=kind,
+                time_ms=self._scheduler.now_ms(),
+                topic=topic,
+                partition=partition,
+                broker=broker,
+                details=details,
+            )
+        )
+
+    def compare(self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]) -> None:
+        """Tell what is different in a new image.
+
+        :param changed: Names of topics that are new, gone or different in it.
+        """
+        if self.listeners:
+            for event in image_changes(before, after, changed, time_ms=self._scheduler.now_ms()):
+                self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        for listener in tuple(self.listeners):
+            listener(event)
+
+
+def image_changes(
+    before: ClusterImage, after: ClusterImage, changed: frozenset[str], *, time_ms: int
+) -> Iterator[Event]:
+    """What is different in ``after``: brokers first, then topics by name.
+
+    :param changed: Names of topics that are new, gone or different; no others are looked at.
+    :param time_ms: When it changed.
+    """
+    yield from _brokers(before, after, time_ms)
+    for name in sorted(changed):
+        old, new = before.topics.get(name), after.topics.get(name)
+        if old is not None and new is not None and old.topic_id == new.topic_id:
+            yield from _topic(old, new, time_ms)
+            configs = _changed_configs(before.configs_of(name), after.configs_of(name))
+            if configs:
+                yield Event(
+                    kind=Kind.CONFIGS_CHANGED,
+                    time_ms=time_ms,
+                    topic=name,
+                    details={"configs": configs},
+                )
+            continue
+        if old is not None:
+            yield Event(
+                kind=Kind.TOPIC_DELETED,
+                time_ms=time_ms,
+                topic=name,
+                details={"topic_id": str(old.topic_id)},
+            )
+        if new is not None:
+            yield _created(new, time_ms)
+
+
+def _brokers(before: ClusterImage, after: ClusterImage, time_ms: int) -> Iterator[Event]:
+    if after.brokers is not before.brokers:
+        for broker_id, new in after.brokers.items():
+            old = before.brokers.get(broker_id)
+            if old is None or (old.fenced, old.epoch) != (new.fenced, new.epoch):
+                yield _registered(new, time_ms)
+    if after.broker_configs is not before.broker_configs:
+        for broker in {**before.broker_configs, **after.broker_configs}:
+            old_configs = before.broker_configs.get(broker, {})
+            configs = _changed_configs(old_configs, after.broker_configs.get(broker, {}))
+            if configs:
+                yield Event(
+                    kind=Kind.CONFIGS_CHANGED,
+                    time_ms=time_ms,
+                    broker=broker,
+                    details={"configs": configs},
+                )
+
+
+def _registered(broker: BrokerImage, time_ms: int) -> Event:
+    """A broker that registered, or whose registration is fenced now, or is not any more."""
+    state = "fenced" if broker.fenced else "unfenced"
+    return Event(
+        kind=Kind.BROKER_CHANGED,
+        time_ms=time_ms,
+        broker=broker.broker_id,
+        details={"state": state, "epoch": broker.epoch},
+    )
+
+
+def _created(topic: TopicImage, time_ms: int) -> Event:
+    return Event(
+        kind=Kind.TOPIC_CREATED, time_ms=time_ms, topic=topic.name, details=topic_details(topic)
+    )
+
+
+def topic_details(topic: TopicImage) -> Mapping[str, object]:
+    """What is told of a topic that is new."""
+    return {
+        "topic_id": str(topic.topic_id),
+        "partitions": len(topic.partitions),
+        "replication_factor": len(topic.partitions[0].replicas),
+    }
+
+
+def _topic(old: TopicImage, new: TopicImage, time_ms: int) -> Iterator[Event]:
+    if len(new.partitions) > len(old.partitions):
+        yield Event(
+            kind=Kind.PARTITIONS_ADDED,
+            time_ms=time_ms,
+            topic=new.name,
+            details={"partitions": len(new.partitions)},
+        )
+    for index, (was, now) in enumerate(zip(old.partitions, new.partitions, strict=False)):
+        if was is not now:
+            for kind, leader, details in _partition(was, now):
+                yield Event(
+                    kind=kind,
+                    time_ms=time_ms,
+                    topic=new.name,
+                    partition=index,
+                    broker=leader,
+                    details=details,
+                )
+
+
+def _partition(
+    was: PartitionImage, now: PartitionImage
+) -> Iterable[tuple[Kind, int | None, Mapping[str, object]]]:
+    if now.leader_epoch != was.leader_epoch or now.leader != was.leader:
+        yield (
+            Kind.LEADER_CHANGED,
+            None if now.leader == NO_LEADER else now.leader,
+            {
+                "leader": now.leader,
+                "previous_leader": was.leader,
+                "leader_epoch": now.leader_epoch,
+                "unclean": now.leader not in (NO_LEADER, *was.isr, *was.elr),
+            },
+        )
+    if set(now.isr) != set(was.isr):
+        yield (
+            Kind.ISR_CHANGED,
+            None,
+            {"isr": list(now.isr), "previous_isr": list(was.isr), "elr": list(now.elr)},
+        )
+    assigned = (now.replicas, now.adding, now.removing)
+    if assigned != (was.replicas, was.adding, was.removing):
+        replicas, adding, removing = map(list, assigned)
+        yield (
+            Kind.REPLICAS_CHANGED,
+            None,
+            {"replicas": replicas, "adding": adding, "removing": removing},
+        )
+
+
+def _changed_configs(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
+    """Configs that have another value now; None for one that is gone."""
+    return {name: new.get(name) for name in {**old, **new} if new.get(name) != old.get(name)}

@@ -1,0 +1,163 @@
+"""When things happen: what is due now, and what at which time.
+
+The core never waits. It asks for a callback in this turn (``soon``) or at a time (``at``), and
+whoever drives it runs what is due: the asyncio edge with one loop timer, a test by moving the
+clock, the simulation in the order of its seed.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """All that the core knows of time."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970-01-01 UTC."""
+        ...
+
+
+class ManualClock:
+    """A clock that only moves when told."""
+
+    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+        self._now_ms = now_ms
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970-01-01 UTC."""
+        return self._now_ms
+
+    def move_to(self, now_ms: int) -> None:
+        """Set the time.
+
+        :raises ValueError: When it would go back.
+        """
+        if now_ms < self._now_ms:
+            raise ValueError(f"time goes on: it is {self._now_ms}, not to be set to {now_ms}")
+        self._now_ms = now_ms
+
+
+class Timer:
+    """A callback at a time. It can be moved or cancelled until it has run."""
+
+    __slots__ = ("_scheduler", "callback", "deadline_ms", "queued_ms")
+
+    def __init__(
+        self, scheduler: "Scheduler", deadline_ms: int, callback: Callable[[], None]
+    ) -> None:
+        self._scheduler = scheduler
+        self.queued_ms = deadline_ms
+        self.deadline_ms: int | None = deadline_ms
+        self.callback = callback
+
+    def move_to(self, deadline_ms: int) -> None:
+        """Run at another time instead; a timer that was cancelled or has run is set anew."""
+        unqueued = self.deadline_ms is None or deadline_ms < self.queued_ms
+        self.deadline_ms = deadline_ms
+        if unqueued:
+            self.queued_ms = deadline_ms
+            self._scheduler.enqueue(self)
+
+    def cancel(self) -> None:
+        """Do not run; harmless afterwards."""
+        if self.deadline_ms is not None:
+            self.deadline_ms = None
+            self._scheduler.count_cancelled()
+
+
+class Scheduler:
+    """Callbacks of this turn and of later times, for a whole cluster."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.wake: Callable[[], None] = _ignore_wake
+        """Called when something is due that was not before; the edge sets it."""
+        self._soon: deque[Callable[[], None]] = deque()
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._order = count()
+        self._cancelled = 0
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970-01-01 UTC."""
+        return self.clock.now_ms()
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Run at the end of this turn."""
+        self._soon.append(callback)
+        if len(self._soon) == 1:
+            self.wake()
+
+    def at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
+        """Run when the clock has reached ``deadline_ms``."""
+        timer = Timer(self, deadline_ms, callback)
+        self.enqueue(timer)
+        return timer
+
+    def enqueue(self, timer: Timer) -> None:
+        """For ``Timer`` alone: (re-)enter the heap at the timer's deadline."""
+        if timer.deadline_ms is None:
+            return
+        earliest = not self._heap or timer.deadline_ms < self._heap[0][0]
+        heapq.heappush(self._heap, (timer.deadline_ms, next(self._order), timer))
+        if earliest:
+            self.wake()
+
+    def count_cancelled(self) -> None:
+        """For ``Timer`` alone: most are cancelled long before they are due, and pile up."""
+        self._cancelled += 1
+        if self._cancelled > 1024 and self._cancelled * 2 > len(self._heap):
+            self._heap = [entry for entry in self._heap if entry[2].deadline_ms is not None]
+            heapq.heapify(self._heap)
+            self._cancelled = 0
+
+    def next_deadline_ms(self) -> int | None:
+        """When something is due next: now, a time, or never (None)."""
+        if self._soon:
+            return self.now_ms()
+        self._drop_stale()
+        return self._heap[0][0] if self._heap else None
+
+    def run_due(self) -> None:
+        """Run all that is due by now, in order, and what becomes due meanwhile."""
+        while True:
+            while self._soon:
+                self._soon.popleft()()
+            self._drop_stale()
+            if not self._heap or self._heap[0][0] > self.now_ms():
+                return
+            timer = heapq.heappop(self._heap)[2]
+            timer.deadline_ms = None
+            timer.callback()
+
+    def clear(self) -> None:
+        """Forget everything that was to happen."""
+        self._soon.clear()
+        self._heap.clear()
+
+    def _drop_stale(self) -> None:
+        """Remove cancelled timers from the front, and put back those that were moved later."""
+        while self._heap:
+            queued_ms, _, timer = self._heap[0]
+            if timer.deadline_ms == queued_ms:
+                return
+            heapq.heappop(self._heap)
+            if timer.deadline_ms is not None and timer.deadline_ms > queued_ms:
+                timer.queued_ms = timer.deadline_ms
+                heapq.heappush(self._heap, (timer.deadline_ms, next(self._order), timer))
+
+
+def _ignore_wake() -> None:
+    """Nobody drives by callback: the driver asks ``next_deadline_ms``."""
+
+
+def advance(scheduler: Scheduler, clock: ManualClock, by_ms: int) -> None:
+    """Move a manual clock, stopping at each deadline on the way so that all happens in order."""
+    end = clock.now_ms() + by_ms
+    scheduler.run_due()
+    while (due := scheduler.next_deadline_ms()) is not None and due <= end:
+        clock.move_to(max(due, clock.now_ms()))
+        scheduler.run_due()
+    clock.move_to(end)

@@ -1,0 +1,1 @@
+"""A cluster in files: log directories, the metadata log, checkpoints, restarts."""

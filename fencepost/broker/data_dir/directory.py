@@ -1,0 +1,292 @@
+"""A cluster's data directory: every broker's log directory, and what the controller knows.
+
+    DIR/.lock           held while a process uses it
+    DIR/registry.log    the controller's metadata (`fencepost.broker.data_dir.metadata_log`)
+    DIR/broker-N/       broker N's log directory (`fencepost.broker.data_dir.log_dir`)
+
+DIR may also be the log directory of a real Kafka. Then it is that of the broker which has the id
+that ``meta.properties`` says; the topics are those whose directories are there, and the cluster is
+the one that it was of.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final
+from uuid import UUID
+
+from fencepost.broker.configs.topic_configs import validate_topic_configs
+from fencepost.broker.core.errors import DataDirUnusable
+from fencepost.broker.data_dir import metadata_log
+from fencepost.broker.data_dir.kafka_metadata import topic_configs
+from fencepost.broker.data_dir.log_dir import LogDir
+from fencepost.broker.data_dir.metadata_log import CorruptMetadataLog, MetadataLog
+from fencepost.broker.data_dir.metadata_records import ControllerState
+from fencepost.broker.metadata.image import PartitionImage, TopicImage
+from fencepost.storage.files.file_system import FileSystem, Lock
+from fencepost.storage.files.process_limits import ProcessLimits
+from fencepost.storage.formats import file_names
+from fencepost.storage.formats.checkpoints import decode_properties, encode_properties
+
+METADATA_LOG_FILE: Final = "registry.log"
+_BROKER_DIR: Final = "broker-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryReport:
+    """What a data directory held when it was opened."""
+
+    adopted: bool
+    """Whether a real Kafka wrote it, and nobody has used it since."""
+    clean: bool
+    """Whether every broker had ended in order."""
+    torn_bytes: int
+    """What was cut from the end of the registry."""
+    strays: tuple[str, ...]
+    """Logs that belong to no topic, and were put aside."""
+    missing: tuple[str, ...]
+    """Partitions that a real Kafka's directory does not have: they begin empty."""
+    dropped_configs: tuple[str, ...]
+    """Configs of its topics that have no effect here, as ``topic: name=text``."""
+
+
+class DataDir:
+    """A data directory that this process has for itself.
+
+    :ivar known: What the controller knew; None where the directory is new.
+    """
+
+    def __init__(self, fs: FileSystem, path: PurePath, *, sync: bool, lock: Lock) -> None:
+        """:param lock: Of it, which is given back when it is closed."""
+        self.path = path
+        self.sync = sync
+        self.known: ControllerState | None = None
+        self.registry: MetadataLog | None = None
+        self.torn_bytes = 0
+        self.adopts: int | None = None
+        """The id of the broker whose log directory it is itself."""
+        self._fs = fs
+        self._lock = lock
+        self._cluster_id = ""
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether a real Kafka wrote it, and nobody has used it since."""
+        return self.known is None and self.adopts is not None
+
+    @property
+    def cluster_id(self) -> str:
+        """Of the cluster that it is of; empty where it is of none yet."""
+        return self.known.cluster_id if self.known is not None else self._cluster_id
+
+    def log_dir(
+        self,
+        broker_id: int,
+        *,
+        now_ms: Callable[[], int],
+        unique: Callable[[], UUID],
+        soon: Callable[[Callable[[], None]], None],
+        shared: ProcessLimits,
+    ) -> LogDir:
+        """A broker's log directory, made if it is missing.
+
+        :raises DataDirUnusable: When it can't be made, or is another broker's.
+        """
+        path = self._home(broker_id)
+        try:
+            _make_directory(self._fs, path, sync=self.sync)
+            self._identify(path, broker_id, unique)
+        except OSError as error:
+            raise DataDirUnusable(_reason(path, error)) from error
+        return LogDir(
+            self._fs, path, sync=self.sync, now_ms=now_ms, unique=unique, soon=soon, shared=shared
+        )
+
+    def kafkas_configs(self) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
+        """The configs of topics in a real Kafka's directory: those that act here, and the others.
+
+        :raises DataDirUnusable: When they can't be read.
+        """
+        acting: dict[str, dict[str, str]] = {}
+        dropped = []
+        try:
+            found = topic_configs(self._fs, self.path)
+        except OSError as error:
+            raise DataDirUnusable(_reason(self.path, error)) from error
+        for topic, configs in found.items():
+            for name, text in configs.items():
+                if validate_topic_configs({name: text}, on_disk=True) is None:
+                    acting.setdefault(topic, {})[name] = text
+                else:
+                    dropped.append(f"{topic}: {name}={text}")
+        return acting, tuple(dropped)
+
+    def begin(self, known: ControllerState) -> MetadataLog:
+        """Write the registry anew, and keep it open for what changes.
+
+        :raises DataDirUnusable: When that fails.
+        """
+        try:
+            path = self.path / METADATA_LOG_FILE
+            self.registry = metadata_log.rewrite(self._fs, path, known, sync=self.sync)
+        except OSError as error:
+            raise DataDirUnusable(_reason(self.path, error)) from error
+        return self.registry
+
+    def close(self) -> None:
+        """Let others have it."""
+        if self.registry is not None:
+            self.registry.close()
+        self._lock.release()
+
+    def _home(self, broker_id: int) -> PurePath:
+        return self.path if broker_id == self.adopts else self.path / f"{_BROKER_DIR}{broker_id}"
+
+    def _identify(self, path: PurePath, broker_id: int, unique: Callable[[], UUID]) -> None:
+        """Write ``meta.properties``, or see that it is this broker's of this cluster."""
+        file = path / file_names.META_PROPERTIES
+        wanted = {"node.id": str(broker_id), "cluster.id": self.cluster_id}
+        if not self._fs.exists(file):
+            directory_id = directory_id_text(unique())
+            properties = {**wanted, "directory.id": directory_id, "version": "1"}
+            self._fs.write_aside(file, encode_properties(properties), sync=self.sync)
+            return
+        found = decode_properties(self._fs.read(file))
+        for name, text in wanted.items():
+            if name in found and found[name] != text:
+                raise DataDirUnusable(f"{file} says {name}={found[name]}, and it is to be {text}")
+
+    def name_cluster(self, cluster_id: str) -> None:
+        """A new directory is of this cluster."""
+        self._cluster_id = cluster_id
+
+    def read(self, brokers: int) -> None:
+        """See what is there.
+
+        :param brokers: How many brokers are to have their logs in it, from 1 on.
+        :raises DataDirUnusable: When they can't.
+        """
+        try:
+            self._read()
+        except CorruptMetadataLog as error:
+            raise DataDirUnusable(str(error)) from error
+        except OSError as error:
+            raise DataDirUnusable(_reason(self.path, error)) from error
+        had = max(self.known.brokers, default=0) if self.known is not None else 0
+        had = max(had, self.adopts or 0)
+        if had > brokers:
+            raise DataDirUnusable(
+                f"{self.path} holds the logs of brokers up to {had}, and there are to be "
+                f"{brokers}: start with --brokers {had} or more"
+            )
+
+    def _read(self) -> None:
+        fs, path = self._fs, self.path
+        properties_file = path / file_names.META_PROPERTIES
+        if fs.exists(properties_file):
+            properties = decode_properties(fs.read(properties_file))
+            self.adopts = _node_id(properties_file, properties)
+            self._cluster_id = properties.get("cluster.id", "")
+        loaded = metadata_log.load(fs, path / METADATA_LOG_FILE)
+        if loaded is not None:
+            self.known, self.torn_bytes = loaded
+        elif self.adopts is None:
+            logs = [name for name in fs.names(path) if name.startswith(_BROKER_DIR)]
+            if logs:
+                raise DataDirUnusable(
+                    f"{path} has {logs[0]}, and no {METADATA_LOG_FILE} that says what is in it"
+                )
+
+
+def open_data_dir(fs: FileSystem, path: PurePath, *, brokers: int, sync: bool) -> DataDir:
+    """Take a data directory for this process, made if it is missing.
+
+    :param brokers: How many brokers are to have their logs in it, from 1 on.
+    :param sync: Whether what is written to it is to outlive the machine.
+    :raises DataDirUnusable: When it is no directory, can't be written, is in use, or was made by a
+        newer fencepost or for more brokers.
+    """
+    if fs.exists(path) and not fs.is_dir(path):
+        raise DataDirUnusable(f"{path} is not a directory")
+    try:
+        _make_directory(fs, path, sync=sync)
+        lock = fs.lock(path / file_names.LOCK)
+    except BlockingIOError as error:
+        raise DataDirUnusable(f"{path} is in use by another process that runs") from error
+    except OSError as error:
+        raise DataDirUnusable(_reason(path, error)) from error
+    data_dir = DataDir(fs, path, sync=sync, lock=lock)
+    try:
+        data_dir.read(brokers)
+    except DataDirUnusable:
+        lock.release()
+        raise
+    return data_dir
+
+
+def adopt_kafka_log_dir(
+    log_dir: LogDir, broker_id: int, cluster_id: str, unique: Callable[[], UUID]
+) -> tuple[ControllerState, tuple[str, ...]]:
+    """What is known of a cluster of which there is one broker's log directory, a real Kafka's.
+
+    Its broker has all replicas. A topic has as many partitions as the highest that is there says.
+
+    :returns: That, and the names of the partitions that are missing.
+    """
+    epochs = log_dir.newest_epochs()
+    indexes: dict[str, set[int]] = {}
+    ids: dict[str, UUID] = {}
+    for (topic, index), topic_id in log_dir.topic_ids().items():
+        indexes.setdefault(topic, set()).add(index)
+        if topic_id is not None:
+            ids.setdefault(topic, topic_id)
+    known = ControllerState(cluster_id=cluster_id)
+    missing = []
+    for topic, there in indexes.items():
+        topic_id = ids.get(topic) or unique()
+        for index in there:
+            log_dir.name_topic((topic, index), topic_id)
+        count = max(there) + 1
+        missing += [f"{topic}-{index}" for index in range(count) if index not in there]
+        known.topics[topic] = TopicImage(
+            name=topic,
+            topic_id=topic_id,
+            partitions=tuple(
+                _single_replica_partition(broker_id, epochs.get((topic, index), 0))
+                for index in range(count)
+            ),
+        )
+    return known, tuple(missing)
+
+
+def _single_replica_partition(broker_id: int, leader_epoch: int) -> PartitionImage:
+    alone = (broker_id,)
+    return PartitionImage(replicas=alone, isr=alone, leader=broker_id, leader_epoch=leader_epoch)
+
+
+def _node_id(file: PurePath, properties: dict[str, str]) -> int:
+    text = properties.get("node.id", properties.get("broker.id", ""))
+    if not text.isdecimal() or int(text) < 1:
+        raise DataDirUnusable(
+            f"{file} says node.id={text or 'nothing'}, and the ids of brokers are 1 and up here"
+        )
+    return int(text)
+
+
+def directory_id_text(unique: UUID) -> str:
+    """An id as Kafka writes them into files: 22 characters of URL-safe base64."""
+    from base64 import urlsafe_b64encode
+
+    return urlsafe_b64encode(unique.bytes).decode().rstrip("=")
+
+
+def _make_directory(fs: FileSystem, path: PurePath, *, sync: bool) -> None:
+    """Make a directory where there is none, and its name durable."""
+    if not fs.exists(path):
+        fs.make_dirs(path)
+        if sync:
+            fs.sync_dir(path.parent)
+
+
+def _reason(path: PurePath, error: OSError) -> str:
+    return f"{error.filename or path} can't be used: {error.strerror or error}"

@@ -1,0 +1,443 @@
+"""One broker's log directory: its replicas' logs, and what lies beside them.
+
+It is laid out as Kafka's. What a process finds when it starts is decided here: with
+``.kafka_cleanshutdown`` every log is as the checkpoints say and opened without a look at its
+records; without it, each is recovered from its recovery point on. A broker that is stopped and
+started within the process goes the same way through the files.
+
+    <topic>-<partition>/               a log, and partition.metadata with the id of its topic
+    meta.properties                    which cluster and which broker it is of
+    recovery-point-offset-checkpoint   up to where logs are on the disk itself
+    replication-offset-checkpoint      high watermarks
+    log-start-offset-checkpoint        log starts that are not where a log's first segment begins
+    cleaner-offset-checkpoint          up to where compaction has been
+    .kafka_cleanshutdown               there only where the broker ended in order
+"""
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import PurePath
+from typing import Final
+from uuid import UUID
+
+from fencepost.broker.data_dir.kafka_metadata import METADATA_LOG
+from fencepost.broker.data_dir.offset_checkpoints import Key, OffsetCheckpoints
+from fencepost.broker.metadata.image import ClusterImage, TopicImage
+from fencepost.broker.replication.replica import Replica
+from fencepost.broker.replication.replica_storage import FreeLogs, free_in_steps, free_now
+from fencepost.storage.files.file_log import FileLog
+from fencepost.storage.files.file_system import FileSystem, StorageFailure
+from fencepost.storage.files.open_log import open_log
+from fencepost.storage.files.process_limits import ProcessLimits
+from fencepost.storage.files.recovery import LogRecoveryReport
+from fencepost.storage.files.segment_store import PendingSync
+from fencepost.storage.formats import file_names
+from fencepost.storage.formats.checkpoints import (
+    CorruptCheckpoint,
+    decode_epochs,
+    decode_partition_metadata,
+    encode_clean_shutdown,
+    encode_partition_metadata,
+)
+from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.interface import Log
+
+RunSync = Callable[[Callable[[], None], Callable[[OSError | None], None]], None]
+"""Does what takes long (the first) beside all else, and then says how it went (the second) where
+the core runs."""
+_BROKER_EPOCH: Final = -1
+"""In ``.kafka_cleanshutdown``: who registers here need not say when it last did."""
+
+
+class LogDir:
+    """A `Disk` in files.
+
+    :ivar clean: Whether the broker had ended in order when it last began.
+    :ivar recoveries: What opening logs took, by their names, of those that were not just opened.
+    :ivar problems: What could not be read or written besides logs, a line each, until somebody
+        is told (`complain_to`).
+    """
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: PurePath,
+        *,
+        sync: bool,
+        now_ms: Callable[[], int],
+        unique: Callable[[], UUID],
+        soon: Callable[[Callable[[], None]], None],
+        shared: ProcessLimits,
+    ) -> None:
+        """What it is given.
+
+        :param sync: Whether what it writes is to outlive the machine.
+        :param unique: Makes the names under which logs that are lost wait for their removal.
+        :param soon: Calls something at the end of this turn.
+        :param shared: What all logs of the process hold together.
+        """
+        self.directory = directory
+        self.discard: FreeLogs = free_now
+        self.clean = True
+        self.recoveries: list[tuple[str, LogRecoveryReport]] = []
+        self.problems: list[str] = []
+        self._fs = fs
+        self._sync = sync
+        self._now_ms = now_ms
+        self._unique = unique
+        self._soon = soon
+        self._shared = shared
+        self._has_moved = False
+        """Whether a recovery point has moved that is not written yet."""
+        self._syncing: set[Key] = set()
+        """Logs whose closed segments are being made durable."""
+        self.elsewhere: RunSync = run_sync_inline
+        """The edge sets what does it on a thread of its own."""
+        self._ends_cleanly = True
+        """Whether every log could be closed so far."""
+        self._stored: dict[Key, PurePath] = {}
+        """Every log that is here, whoever has it."""
+        self._open: dict[Key, FileLog] = {}
+        """The logs that replicas have."""
+        self._closed: dict[Key, FileLog] = {}
+        """Logs of the broker's last life, to be looked at only."""
+        self._complain: Callable[[str], None] = self.problems.append
+        self._checkpoints = OffsetCheckpoints(fs, directory, sync=sync, complain=self._complain)
+
+    @property
+    def syncs(self) -> bool:
+        """Whether what it writes is to outlive the machine."""
+        return self._sync
+
+    @property
+    def log_count(self) -> int:
+        """How many logs are here."""
+        return len(self._stored)
+
+    def complain_to(self, complain: Callable[[str], None]) -> None:
+        """Tell what goes wrong from now on, besides with logs, to somebody."""
+        self._complain = self._checkpoints.complain = complain
+
+    # -- a process's beginning and end ----------------------------------------------------------
+
+    def begin(self) -> None:
+        """Find what is there, and take the mark of an orderly end away: the end is to come."""
+        fs, directory = self._fs, self.directory
+        self._open.clear()
+        self._closed.clear()
+        self._stored.clear()
+        for name in fs.names(directory):
+            found = file_names.parse_directory_name(name)
+            path = directory / name
+            if found is None or found.topic == METADATA_LOG or not fs.is_dir(path):
+                continue
+            if found.state is file_names.DirectoryState.LIVE:
+                self._stored[found.topic, found.partition] = path
+            elif found.state is file_names.DirectoryState.DELETED:
+                self.discard(self._removal(path))
+        self._checkpoints.read()
+        mark = directory / file_names.CLEAN_SHUTDOWN
+        self.clean, self._ends_cleanly = fs.exists(mark), True
+        if self.clean:
+            fs.remove(mark)
+            if self._sync:
+                fs.sync_dir(directory)
+
+    def end(self, *, crash: bool) -> None:
+        """Write the checkpoints, and that the end was an orderly one, unless it was none.
+
+        It was none either where a log has failed: then all are recovered, from their ends on.
+        """
+        if crash:
+            return
+        try:
+            self._fs.sync_all()  # one for all logs: thousands of single ones would take a minute
+            self._checkpoints.write_all()
+            if self._ends_cleanly:
+                mark = encode_clean_shutdown(_BROKER_EPOCH)
+                self._fs.write_aside(self.directory / file_names.CLEAN_SHUTDOWN, mark, sync=True)
+        except OSError as error:
+            self._complain(str(error))
+
+    # -- logs -----------------------------------------------------------------------------------
+
+    def take(self, topic: TopicImage, index: int, config: LogConfig) -> tuple[Log, int]:
+        """A replica's log, opened or made, and its high watermark."""
+        key = (topic.name, index)
+        self._closed.pop(key, None)
+        try:
+            path = self._stored.get(key)
+            if path is not None:
+                topic_id = self._topic_id(path)
+                if topic_id is None:
+                    self._write_topic_id(path, topic.topic_id)
+                elif topic_id != topic.topic_id:
+                    self._lose(key)
+                    path = None
+            is_new = path is None
+            if path is None:
+                path = self._make(topic, index)
+            opened = open_log(
+                self._fs,
+                path,
+                file_names.directory_name(*key),
+                config,
+                now_ms=self._now_ms(),
+                shared=self._shared,
+                clean=self.clean or is_new,
+                recovery_point=self._checkpoints.recovery_points.get(key, 0),
+                log_start_offset=self._checkpoints.log_starts.get(key, 0),
+                cleaned_until=self._checkpoints.cleaned.get(key, 0),
+            )
+        except OSError as error:
+            raise StorageFailure(file_names.directory_name(*key), str(error)) from error
+        log = opened.log
+        if opened.recovery:
+            self.recoveries.append((log.name, opened.recovery))
+        log.on_truncated = self._moved
+        self._open[key] = log
+        if log.recovery_point < self._checkpoints.recovery_points.get(key, 0):
+            self._moved()  # what is appended from now on is not durable, whatever the file says
+        return log, self._checkpoints.high_watermarks.get(key, 0)
+
+    def put(self, key: Key, replica: Replica, *, crash: bool) -> None:
+        """Close a replica's log; after a crash it is only let go of."""
+        log = self._open.pop(key)
+        self._closed[key] = log
+        if crash:
+            log.abandon()
+            return
+        self._checkpoints.high_watermarks[key] = replica.high_watermark
+        try:
+            log.close(sync=False)
+        except StorageFailure as failure:
+            self._ends_cleanly = False
+            self._complain(str(failure))
+        self._checkpoints.recovery_points[key] = log.recovery_point
+        self._checkpoints.note_start(key, log)
+
+    def abandon(self, replica: Replica) -> None:
+        """Let go of a log that failed; its files stay as they are, and are looked at next time."""
+        key = (replica.topic, replica.index)
+        log = self._open.pop(key, None)
+        if log is not None:
+            self._ends_cleanly = False
+            self._checkpoints.recovery_points[key] = log.recovery_point
+            log.abandon()
+
+    def look(self, topic: str, index: int) -> Log | None:
+        """The log of a replica whose broker is down, as it was."""
+        return self._closed.get((topic, index))
+
+    # -- losing ---------------------------------------------------------------------------------
+
+    def remove(self, replicas: Sequence[Replica]) -> None:
+        """Lose the logs of replicas that are gone, and their files."""
+        for replica in replicas:
+            key = (replica.topic, replica.index)
+            log = self._open.pop(key, None)
+            if log is not None:
+                self._lose(key, log)
+
+    def drop(self, topic: str, index: int) -> None:
+        """Lose a log that no replica has; it may not be there."""
+        key = (topic, index)
+        if key in self._stored and key not in self._open:
+            self._closed.pop(key, None)
+            self._lose(key)
+
+    def forget_all_but(self, image: ClusterImage) -> None:
+        """Lose the logs of topics that were deleted while the broker was down."""
+        for (topic, index), path in list(self._stored.items()):
+            try:
+                topic_id = self._topic_id(path)
+            except OSError as error:  # whoever takes it will find that it fails
+                self._complain(str(error))
+                continue
+            if topic_id is not None and topic_id not in image.names:
+                self.drop(topic, index)
+
+    def clear(self) -> None:
+        """Lose everything that no replica has."""
+        for topic, index in list(self._stored):
+            self.drop(topic, index)
+
+    def set_aside_strays(self, known: Mapping[UUID, str], deleted: Container[UUID]) -> list[str]:
+        """Lose the logs of topics that were deleted, and put those aside that nobody knows.
+
+        As at a real broker they stay, under a name that ends in ``-stray``.
+
+        :param known: The topics that there are, their names by their ids.
+        :returns: The names of those that nobody knows.
+        """
+        strays = []
+        for key, path in list(self._stored.items()):
+            try:
+                topic_id = self._topic_id(path)
+            except OSError as error:
+                self._complain(str(error))
+                continue
+            if topic_id in known or (topic_id is None and key[0] in known.values()):
+                continue
+            if topic_id in deleted:
+                self._lose(key)
+                continue
+            strays.append(path.name)
+            del self._stored[key]
+            aside = file_names.deleted_directory_name(*key, self._unique())
+            self._fs.rename(path, path.with_name(aside.removesuffix("delete") + "stray"))
+        return strays
+
+    def _lose(self, key: Key, log: FileLog | None = None) -> None:
+        path = self._stored.pop(key)
+        self._checkpoints.forget(key)
+        aside = file_names.deleted_directory_name(*key, self._unique())
+        try:
+            if log is not None:
+                log.delete(aside)
+                self.discard(free_in_steps([log]))
+            else:
+                self._fs.rename(path, path.with_name(aside))
+                self.discard(self._removal(path.with_name(aside)))
+        except (OSError, StorageFailure) as error:
+            self._complain(str(error))
+
+    def _removal(self, path: PurePath) -> Iterator[None]:
+        try:
+            self._fs.remove_tree(path)
+        except OSError as error:
+            self._complain(str(error))
+        yield
+
+    # -- checkpoints ----------------------------------------------------------------------------
+
+    def write_high_watermarks(self, replicas: Mapping[Key, Replica]) -> None:
+        """Write ``replication-offset-checkpoint``, if it would say anything new."""
+        for key, replica in replicas.items():
+            self._checkpoints.high_watermarks[key] = replica.high_watermark
+        self._checkpoints.write_high_watermarks()
+
+    def write_recovery_points(self) -> None:
+        """Write ``recovery-point-offset-checkpoint``, if it would say anything new."""
+        for key, log in self._open.items():
+            self._checkpoints.recovery_points[key] = log.recovery_point
+        self._checkpoints.write_recovery_points()
+
+    def sync_closed_segments(self, failed: Callable[[Key, StorageFailure], None]) -> None:
+        """Begin to make the closed segments durable that are not, beside all else.
+
+        When a log's are, its recovery point has moved on, and is written.
+
+        :param failed: Told which log failed by it.
+        """
+        for key, log in list(self._open.items()):
+            if key in self._syncing:
+                continue
+            try:
+                pending = log.closed_segments_to_sync()
+            except StorageFailure as failure:
+                failed(key, failure)
+                continue
+            if pending is not None:
+                self._syncing.add(key)
+                self.elsewhere(pending.run, partial(self._synced, key, log, pending, failed))
+
+    def _synced(
+        self,
+        key: Key,
+        log: FileLog,
+        pending: PendingSync,
+        failed: Callable[[Key, StorageFailure], None],
+        error: OSError | None,
+    ) -> None:
+        self._syncing.discard(key)
+        if self._open.get(key) is not log:
+            return
+        try:
+            log.synced(pending, error)
+        except StorageFailure as failure:
+            failed(key, failure)
+        else:
+            self._moved()
+
+    def _moved(self) -> None:
+        """A recovery point has fallen with its log's end, or risen: soon it is written."""
+        if not self._has_moved:
+            self._has_moved = True
+            self._soon(self._write_moved)
+
+    def _write_moved(self) -> None:
+        self._has_moved = False
+        self.write_recovery_points()
+        self.write_log_starts()  # and up to where compaction has been
+
+    def write_log_starts(self) -> None:
+        """Write ``log-start-offset-checkpoint``, if it would say anything new."""
+        for key, log in self._open.items():
+            self._checkpoints.note_start(key, log)
+        self._checkpoints.write_log_starts()
+
+    def flush_overdue(self, now_ms: int) -> Iterator[tuple[Key, StorageFailure]]:
+        """Flush the logs whose records have waited for flush.ms; tells those that failed."""
+        for key, log in list(self._open.items()):
+            try:
+                log.flush_due(now_ms)
+            except StorageFailure as failure:
+                yield key, failure
+
+    def newest_epochs(self) -> dict[Key, int]:
+        """The newest leader epoch that each log knows of; those that know of none are left out."""
+        newest = {}
+        for key, path in self._stored.items():
+            try:
+                entries = decode_epochs(self._fs.read(path / file_names.LEADER_EPOCHS))
+            except (OSError, CorruptCheckpoint):
+                continue
+            if entries:
+                newest[key] = entries[-1].epoch
+        return newest
+
+    def next_producer_id(self) -> int:
+        """The first producer id that is above all which the logs that replicas have know of."""
+        ids = (p.producer_id for log in self._open.values() for p in log.producers())
+        return max(ids, default=-1) + 1
+
+    def topic_ids(self) -> dict[Key, UUID | None]:
+        """Every log that is here, with the id of its topic, None where it does not say."""
+        return {key: self._topic_id(path) for key, path in self._stored.items()}
+
+    def name_topic(self, key: Key, topic_id: UUID) -> None:
+        """Say which topic's a log is that did not say so."""
+        self._write_topic_id(self._stored[key], topic_id)
+
+    # -- partitions' directories ----------------------------------------------------------------
+
+    def _make(self, topic: TopicImage, index: int) -> PurePath:
+        path = self.directory / file_names.directory_name(topic.name, index)
+        self._fs.make_dirs(path)
+        self._write_topic_id(path, topic.topic_id)
+        if self._sync:
+            self._fs.sync_dir(self.directory)
+        self._stored[topic.name, index] = path
+        return path
+
+    def _topic_id(self, path: PurePath) -> UUID | None:
+        """The id of the topic that a log says it is of; None where it does not say."""
+        try:
+            return decode_partition_metadata(self._fs.read(path / file_names.PARTITION_METADATA))
+        except (FileNotFoundError, CorruptCheckpoint):
+            return None
+
+    def _write_topic_id(self, path: PurePath, topic_id: UUID) -> None:
+        data = encode_partition_metadata(topic_id)
+        self._fs.write_aside(path / file_names.PARTITION_METADATA, data, sync=self._sync)
+
+
+def run_sync_inline(work: Callable[[], None], then: Callable[[OSError | None], None]) -> None:
+    """An `RunSync` that is here."""
+    try:
+        work()
+    except OSError as error:
+        then(error)
+    else:
+        then(None)

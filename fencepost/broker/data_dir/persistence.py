@@ -1,0 +1,235 @@
+"""What a broker with files writes beside its logs, as often as Kafka does.
+
+A cluster that lasts: what it begins with, and what it keeps, in a data directory.
+"""
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from fencepost.broker.controller.controller import Controller
+from fencepost.broker.core.events import Events, Kind
+from fencepost.broker.core.scheduler import Scheduler
+from fencepost.broker.data_dir.directory import DataDir, RecoveryReport, adopt_kafka_log_dir
+from fencepost.broker.data_dir.log_dir import LogDir
+from fencepost.broker.data_dir.metadata_log import MetadataLog
+from fencepost.broker.data_dir.metadata_records import ControllerState
+from fencepost.broker.data_dir.offset_checkpoints import Key
+from fencepost.broker.data_dir.restart import newest_epochs_by_partition, restart_partition
+from fencepost.broker.metadata.image import INTERNAL_TOPICS, ClusterImage
+from fencepost.storage.files.file_system import StorageFailure
+from fencepost.storage.files.process_limits import ProcessLimits
+
+if TYPE_CHECKING:
+    from fencepost.broker.node.broker import Broker
+
+
+_NEVER_MS: Final = 1 << 62
+"""What is due later is never due."""
+
+
+class CheckpointTimers:
+    """The timers of one broker; each is set anew by the configs of then."""
+
+    def __init__(self, broker: "Broker", log_dir: LogDir, data_dir: DataDir) -> None:
+        self._broker = broker
+        self._log_dir = log_dir
+        self._data_dir = data_dir
+
+    def start(self) -> None:
+        """Set the first timers."""
+        configs = self._broker.configs
+        self._every(
+            lambda: configs.replica_high_watermark_checkpoint_interval_ms, self._high_watermarks
+        )
+        self._every(
+            lambda: configs.log_flush_offset_checkpoint_interval_ms,
+            self._recovery_points,
+        )
+        self._every(
+            lambda: configs.log_flush_start_offset_checkpoint_interval_ms,
+            self._log_dir.write_log_starts,
+        )
+        self._every(lambda: configs.log_flush_scheduler_interval_ms, self._flush)
+
+    def _every(self, interval_ms: Callable[[], int], work: Callable[[], None]) -> None:
+        scheduler = self._broker.scheduler
+
+        def tick() -> None:
+            if self._broker.running:
+                work()
+            self._every(interval_ms, work)
+
+        wait_ms = interval_ms()
+        if wait_ms < _NEVER_MS:
+            scheduler.at(scheduler.now_ms() + max(wait_ms, 1), tick)
+
+    def _high_watermarks(self) -> None:
+        self._log_dir.write_high_watermarks(self._broker.replicas)
+        if self._data_dir.registry is not None:
+            self._data_dir.registry.catch_up()
+
+    def _recovery_points(self) -> None:
+        """Where nothing else is flushed, closed segments are, and need not be recovered."""
+        self._log_dir.write_recovery_points()
+        self._log_dir.sync_closed_segments(self._fail)
+
+    def _flush(self) -> None:
+        for key, failure in self._log_dir.flush_overdue(self._broker.scheduler.now_ms()):
+            self._fail(key, failure)
+
+    def _fail(self, key: Key, failure: StorageFailure) -> None:
+        replica = self._broker.replicas.get(key)
+        if replica is not None:
+            self._broker.fail(replica, failure)
+
+
+_INTERNAL: Final = {"cleanup.policy": "compact"}
+"""What Kafka's own topics always have: without it commits would expire with their records."""
+
+
+class DataDirPersistence:
+    """What a cluster has to do with its data directory.
+
+    :ivar log_dirs: By broker id.
+    :ivar found: What there was when it began; None before that.
+    """
+
+    def __init__(
+        self, data_dir: DataDir, scheduler: Scheduler, events: Events, rng: random.Random
+    ) -> None:
+        self.data_dir = data_dir
+        self.log_dirs: dict[int, LogDir] = {}
+        self.found: RecoveryReport | None = None
+        self._scheduler = scheduler
+        self._events = events
+        self._rng = rng
+        self._registry: MetadataLog | None = None
+        """From when on changes are to be kept."""
+        self._remembered = ControllerState(cluster_id="")
+        self._dropped: tuple[str, ...] = ()
+        self._shared = ProcessLimits()
+
+    def log_dir(self, broker_id: int) -> LogDir:
+        """A broker's log directory, made if it is missing.
+
+        :raises DataDirUnusable: When it can't be made, or is another broker's.
+        """
+        made = self.log_dirs[broker_id] = self.data_dir.log_dir(
+            broker_id,
+            now_ms=self._scheduler.now_ms,
+            unique=self._unique,
+            soon=self._scheduler.soon,
+            shared=self._shared,
+        )
+        return made
+
+    def look_after(self, broker: "Broker") -> None:
+        """Write a broker's checkpoints from now on."""
+        CheckpointTimers(broker, self.log_dirs[broker.broker_id], self.data_dir).start()
+
+    def remembered(self, fresh: ClusterImage) -> ClusterImage:
+        """The cluster as it was: the brokers of now, and the topics and configs of then.
+
+        :param fresh: As it would begin for the first time.
+        """
+        clean = True
+        for log_dir in self.log_dirs.values():
+            log_dir.begin()
+            clean = clean and (log_dir.clean or not log_dir.log_count)
+        is_adopted = self.data_dir.is_adopted
+        known, missing = self._known(fresh.cluster_id)
+        ids = {topic.topic_id: name for name, topic in known.topics.items()}
+        strays: list[str] = []
+        if not is_adopted:
+            for log_dir in self.log_dirs.values():
+                strays += log_dir.set_aside_strays(ids, known.deleted)
+        self.found = RecoveryReport(
+            adopted=is_adopted,
+            clean=clean,
+            torn_bytes=self.data_dir.torn_bytes,
+            strays=tuple(strays),
+            missing=missing,
+            dropped_configs=self._dropped,
+        )
+        self._remembered = known
+        brokers = {
+            broker_id: replace(broker, epoch=known.brokers.get(broker_id, 0) + 1)
+            for broker_id, broker in fresh.brokers.items()
+        }
+        return replace(
+            fresh,
+            version=max(fresh.version, known.version),
+            brokers=brokers,
+            features={**fresh.features, **known.features},
+            topics=dict(known.topics),
+            names=ids,
+            topic_configs={name: c for name, c in known.topic_configs.items() if c},
+            broker_configs=dict(known.broker_configs),
+        )
+
+    def begin(self, controller: Controller) -> None:
+        """Go on from what is remembered, in leader epochs that no partition had, and keep it.
+
+        :param controller: It has the remembered image, which no broker has heard of.
+        :raises DataDirUnusable: When it can't be kept.
+        """
+        newest = newest_epochs_by_partition(
+            (broker_id, log_dir.newest_epochs()) for broker_id, log_dir in self.log_dirs.items()
+        )
+        controller.resume(
+            lambda topic, index, before: restart_partition(
+                before, controller.rules(topic), newest(topic, index)
+            ),
+            self._remembered.next_producer_id,
+        )
+        known = ControllerState.of(
+            controller.image, self._remembered.starts + 1, self._remembered.next_producer_id
+        )
+        registry = self.data_dir.begin(known)
+        registry.complain = self._complain
+        controller.note_producer_ids = registry.note_producer_ids
+        controller.announce()
+        self._registry = registry
+        if self.data_dir.is_adopted:
+            dirs = self.log_dirs.values()
+            controller.skip_producer_ids(max(each.next_producer_id() for each in dirs))
+        for broker_id, log_dir in self.log_dirs.items():
+            log_dir.complain_to(partial(self._complain, broker_id=broker_id))
+
+    def note(self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]) -> None:
+        """Keep what is different in a new image, before anybody acts on it."""
+        if self._registry is not None:
+            self._registry.note(before, after, changed)
+
+    def close(self, brokers: Iterable["Broker"]) -> None:
+        """End in order: close every log, write every checkpoint, and let others have the place."""
+        for broker in brokers:
+            if broker.running:
+                broker.go_down(crash=False)
+        self.data_dir.close()
+
+    def _known(self, cluster_id: str) -> tuple[ControllerState, tuple[str, ...]]:
+        data_dir = self.data_dir
+        if data_dir.known is not None:
+            return data_dir.known, ()
+        if data_dir.adopts is None:
+            return ControllerState(cluster_id=cluster_id), ()
+        known, missing = adopt_kafka_log_dir(
+            self.log_dirs[data_dir.adopts], data_dir.adopts, cluster_id, self._unique
+        )
+        configs, self._dropped = data_dir.kafkas_configs()
+        known.topic_configs = {
+            name: configs.get(name) or (dict(_INTERNAL) if name in INTERNAL_TOPICS else {})
+            for name in known.topics
+        }
+        return known, missing
+
+    def _unique(self) -> UUID:
+        return UUID(bytes=self._rng.randbytes(16))
+
+    def _complain(self, error: object, broker_id: int | None = None) -> None:
+        self._events.emit(Kind.STORAGE_FAILED, broker=broker_id, error=str(error))

@@ -1,0 +1,194 @@
+"""Faults of the remote tier: operations of the store that a test lets fail or take time.
+
+They stand between the brokers and the store, for the whole cluster. As in Kafka it is the segments
+whose way is barred: ``upload``, ``fetch`` and ``delete`` are the operations of its
+RemoteStorageManager on a segment, and each meets a fault once, however many objects it has.
+``list``, which is no operation there, is how a task learns what the tier has: while it fails, a
+new leader does not know its highest tiered offset.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from itertools import count
+
+from fencepost.broker.core.events import Events, Kind
+from fencepost.broker.core.scheduler import Scheduler
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.storage.tier.object_store import (
+    DoneCallback,
+    ListCallback,
+    ObjectKind,
+    ObjectStore,
+    ReadCallback,
+    TierError,
+)
+
+
+class RemoteOperation(StrEnum):
+    """What a fault may meet."""
+
+    UPLOAD = "upload"
+    """A segment's records are copied."""
+    FETCH = "fetch"
+    """Any of a segment's objects but its metadata is read."""
+    DELETE = "delete"
+    """A segment's objects are deleted."""
+    LIST = "list"
+    """A task looks what the tier has of its partition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteFaultRule:
+    """What is to happen to an operation.
+
+    :ivar error: It fails, and this is why; None: it is done.
+    :ivar delay_ms: How long before it fails or is done; None: no time.
+    :ivar count: How often; None is always.
+    """
+
+    operation: RemoteOperation
+    error: str | None = None
+    delay_ms: int | None = None
+    count: int | None = 1
+
+
+class RemoteFault:
+    """A rule that is set, and what it has done."""
+
+    __slots__ = ("hits", "id", "rule")
+
+    def __init__(self, number: int, rule: RemoteFaultRule) -> None:
+        self.id = number
+        self.rule = rule
+        self.hits = 0
+
+    @property
+    def left(self) -> int | None:
+        """Operations that it will hit yet, at most; None is no end."""
+        return None if self.rule.count is None else self.rule.count - self.hits
+
+
+class RemoteFaultRegistry:
+    """The rules that are set, in the order in which they are tried; the first that fits hits."""
+
+    def __init__(self, scheduler: Scheduler, events: Events) -> None:
+        self._scheduler = scheduler
+        self._events = events
+        self._faults: dict[int, RemoteFault] = {}
+        self._ids = count(1)
+
+    def all(self) -> tuple[RemoteFault, ...]:
+        """Those that are set, spent ones too, oldest first."""
+        return tuple(self._faults.values())
+
+    def get(self, number: int) -> RemoteFault | None:
+        """One by its id."""
+        return self._faults.get(number)
+
+    def add(self, rule: RemoteFaultRule) -> RemoteFault:
+        """Set a rule."""
+        fault = RemoteFault(next(self._ids), rule)
+        self._faults[fault.id] = fault
+        self._events.emit(
+            Kind.TIER_FAULT_ADDED,
+            id=fault.id,
+            operation=fault.rule.operation.value,
+            error=fault.rule.error,
+            delay_ms=fault.rule.delay_ms,
+        )
+        return fault
+
+    def remove(self, number: int) -> bool:
+        """Take a rule back; False where there is none of this id. What is delayed stays so."""
+        fault = self._faults.pop(number, None)
+        if fault is None:
+            return False
+        self._events.emit(
+            Kind.TIER_FAULT_REMOVED,
+            id=fault.id,
+            operation=fault.rule.operation.value,
+            error=fault.rule.error,
+            delay_ms=fault.rule.delay_ms,
+            hits=fault.hits,
+        )
+        return True
+
+    def reset(self) -> None:
+        """Take all rules back; nobody is told. Ids go on."""
+        self._faults.clear()
+
+    def meet(
+        self,
+        operation: RemoteOperation,
+        key: str,
+        do: Callable[[], None],
+        fail: Callable[[TierError], None],
+    ) -> None:
+        """Have an operation done, or fail, now or later, as the rules say.
+
+        :param key: What it is about.
+        """
+        fault = next((f for f in self._faults.values() if _hits(f, operation)), None)
+        if fault is None:
+            do()
+            return
+        fault.hits += 1
+        self._events.emit(
+            Kind.TIER_FAULT_HIT,
+            id=fault.id,
+            operation=fault.rule.operation.value,
+            error=fault.rule.error,
+            delay_ms=fault.rule.delay_ms,
+            key=key,
+        )
+        rule = fault.rule
+        then = do if rule.error is None else partial(fail, TierError(key, rule.error))
+        if rule.delay_ms:
+            self._scheduler.at(self._scheduler.now_ms() + rule.delay_ms, then)
+        else:
+            self._scheduler.soon(then)
+
+
+def _hits(fault: RemoteFault, operation: RemoteOperation) -> bool:
+    return fault.rule.operation is operation and fault.left != 0
+
+
+class FaultyObjectStore:
+    """An `ObjectStore` before which faults stand."""
+
+    def __init__(self, store: ObjectStore, faults: RemoteFaultRegistry) -> None:
+        self._store = store
+        self._faults = faults
+
+    def put(self, key: str, buffers: Iterable[Buffer], done: DoneCallback) -> None:
+        """Write an object; a segment's records meet faults of ``upload``."""
+        do = partial(self._store.put, key, buffers, done)
+        if key.endswith(ObjectKind.LOG):
+            self._faults.meet(RemoteOperation.UPLOAD, key, do, done)
+        else:
+            do()
+
+    def get(self, key: str, start: int, end: int | None, done: ReadCallback) -> None:
+        """Read an object; all but metadata meet faults of ``fetch``."""
+        do = partial(self._store.get, key, start, end, done)
+        if key.endswith(ObjectKind.METADATA):
+            do()
+        else:
+            self._faults.meet(RemoteOperation.FETCH, key, do, done)
+
+    def delete(self, keys: Sequence[str], done: DoneCallback) -> None:
+        """Delete objects; where there are more than metadata they meet faults of ``delete``."""
+        do = partial(self._store.delete, keys, done)
+        data = [key for key in keys if not key.endswith(ObjectKind.METADATA)]
+        if data:
+            self._faults.meet(RemoteOperation.DELETE, data[0], do, done)
+        else:
+            do()
+
+    def list(self, prefix: str, done: ListCallback) -> None:
+        """List keys, which meets faults of ``list``."""
+        self._faults.meet(
+            RemoteOperation.LIST, prefix, partial(self._store.list, prefix, done), done
+        )

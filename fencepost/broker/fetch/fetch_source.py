@@ -1,0 +1,105 @@
+"""Who fetches: a consumer, or another broker's replica, and what a replica has to do with it.
+
+The part of a Fetch that is in the tier.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from fencepost.broker.metadata.image import ClusterImage
+from fencepost.broker.replication.partition_checks import NO_EPOCH
+from fencepost.broker.replication.replica import Replica
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from fencepost.broker.node.broker import Broker
+    from fencepost.protocol.messages.fetch import FetchRequest
+
+
+FIRST_FROM_FOLLOWERS = 11
+"""The Fetch version from which consumers name their rack and may read from followers (KIP-392)."""
+FIRST_WITH_STATE = 15
+_FUTURE_REPLICA = -3
+"""The replica id of a log that moves to another directory of the same broker."""
+
+
+class FetchSource(NamedTuple):
+    """Who sent a Fetch."""
+
+    replica_id: int
+    """The follower's broker, negative for consumers."""
+    broker_epoch: int
+    """The registration that the follower fetches in (KIP-903); -1 where it does not say."""
+    version: int
+    """Of its request."""
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether another broker's replica asks."""
+        return self.replica_id >= 0
+
+    @property
+    def reads_to_log_end(self) -> bool:
+        """Whether it is given what the high watermark has not reached; consumers are not."""
+        return self.is_follower or self.replica_id == _FUTURE_REPLICA
+
+    def refusal(self, replica: Replica, current_leader_epoch: int) -> ErrorCode | None:
+        """Why this replica does not serve it; None where it does.
+
+        The leader serves consumers and the followers that are assigned to the partition. One that
+        is not, and yet knows the leader's epoch, may know of a newer assignment. A follower serves
+        consumers from v11 on.
+        """
+        if not replica.is_leader:
+            if self.is_follower or self.version < FIRST_FROM_FOLLOWERS:
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif self.is_follower and self.replica_id not in replica.followers:
+            if current_leader_epoch == NO_EPOCH:
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        return None
+
+    def is_outdated(self, view: ClusterImage) -> bool:
+        """Whether its broker has registered anew since, as far as this view knows (KIP-903)."""
+        if self.broker_epoch == NO_EPOCH:
+            return False
+        known = view.brokers.get(self.replica_id)
+        return known is not None and not known.fenced and self.broker_epoch < known.epoch
+
+
+def fetch_source_of(request: "FetchRequest", version: int) -> FetchSource:
+    """Who sent a request."""
+    if version < FIRST_WITH_STATE:
+        return FetchSource(request.replica_id, NO_EPOCH, version)
+    state = request.replica_state
+    return FetchSource(state.replica_id, state.replica_epoch, version)
+
+
+class RemoteFetch(NamedTuple):
+    """What is to be read of one partition: see `Log.read`."""
+
+    replica: Replica
+    offset: int
+    max_bytes: int
+    upper_bound: int
+    min_one_batch: bool
+
+    def read(
+        self, broker: "Broker", then: Callable[[tuple[Buffer, ...] | ErrorCode], None]
+    ) -> None:
+        """Read it; `then` is told now or later: see `RemoteReader.read`.
+
+        Where no bytes are left there is nothing, not even a first batch, as in Kafka.
+        """
+        if not self.max_bytes:
+            then(())
+            return
+        broker.tiering.reader.read(
+            self.replica,
+            self.offset,
+            max_bytes=self.max_bytes,
+            upper_bound=self.upper_bound,
+            min_one_batch=self.min_one_batch,
+            then=then,
+        )

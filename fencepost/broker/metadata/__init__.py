@@ -1,0 +1,1 @@
+"""The cluster's metadata: the image that the controller publishes, and lookups in it."""

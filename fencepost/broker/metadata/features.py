@@ -1,0 +1,146 @@
+"""Features of the cluster: which levels there are, and who may go from one to another (KIP-584).
+
+There is one, ``metadata.version`` (KIP-778), with the levels of Apache Kafka 4.3.1; its enum
+``MetadataVersion`` says what they are called, which of them changed the metadata, and that a broker
+below 4.2-IV1 asks its leader by ListOffsets v10. An upgrade goes to any higher level, a downgrade
+to any lower one between which and the present no level changed the metadata. One that would lose
+metadata needs to be asked for as unsafe; Apache Kafka 4.3.1 refuses it even so.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Final
+
+METADATA_VERSION: Final = "metadata.version"
+Levels = Mapping[str, int]
+"""Finalized levels by the names of features."""
+
+
+class MetadataVersion(IntEnum):
+    """Levels of ``metadata.version``, by what Kafka calls them."""
+
+    V3_3_IV3 = 7
+    V3_4_IV0 = 8
+    V3_5_IV0 = 9
+    V3_5_IV1 = 10
+    V3_5_IV2 = 11
+    V3_6_IV0 = 12
+    V3_6_IV1 = 13
+    V3_6_IV2 = 14
+    V3_7_IV0 = 15
+    V3_7_IV1 = 16
+    V3_7_IV2 = 17
+    V3_7_IV3 = 18
+    V3_7_IV4 = 19
+    V3_8_IV0 = 20
+    V3_9_IV0 = 21
+    V4_0_IV0 = 22
+    V4_0_IV1 = 23
+    V4_0_IV2 = 24
+    V4_0_IV3 = 25
+    V4_1_IV0 = 26
+    V4_1_IV1 = 27
+    V4_2_IV0 = 28
+    V4_2_IV1 = 29
+    """ListOffsets v11, with the earliest offset that waits to be tiered (KIP-1023)."""
+    V4_3_IV0 = 30
+
+
+PENDING_UPLOAD: Final = MetadataVersion.V4_2_IV1
+"""The level that brought KIP-1023."""
+_LIST_OFFSETS: Final = "list_offsets"
+_LAST_WITHOUT: Final = 10
+"""The last version of ListOffsets without KIP-1023."""
+_CHANGED: Final = frozenset({7, 8, 11, 13, 14, 15, 16, 17, 23, 30})
+"""The levels that changed the metadata: whoever goes below one of them may lose some."""
+SUPPORTED: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {METADATA_VERSION: (min(MetadataVersion), max(MetadataVersion))}
+)
+"""Lowest and highest level of each feature, both inclusive."""
+NEWEST: Final[Levels] = MappingProxyType({name: high for name, (_, high) in SUPPORTED.items()})
+"""The levels that a cluster starts with where nobody says otherwise."""
+
+
+class UpgradeType(IntEnum):
+    """What an update may do."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    """Without loss of metadata."""
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureUpdate:
+    """What a client wants of one feature.
+
+    :ivar upgrade_type: One of `UpgradeType`, or a number that means nothing.
+    """
+
+    feature: str
+    level: int
+    upgrade_type: int
+
+
+def allows_pending_upload(levels: Levels) -> bool:
+    """Whether KIP-1023 is to be used, as far as ``metadata.version`` says."""
+    return levels[METADATA_VERSION] >= PENDING_UPLOAD
+
+
+def limit_versions(levels: Levels, ceilings: Mapping[str, int]) -> Mapping[str, int]:
+    """The highest versions to serve where these features are finalized, by the names of APIs.
+
+    :param ceilings: Those that hold whatever the features.
+    """
+    if allows_pending_upload(levels):
+        return ceilings
+    highest = min(ceilings.get(_LIST_OFFSETS, _LAST_WITHOUT), _LAST_WITHOUT)
+    return {**ceilings, _LIST_OFFSETS: highest}
+
+
+def update_error(
+    update: FeatureUpdate, levels: Levels, *, controller_id: int, downgrades_unsafely: bool
+) -> str | None:
+    """Why a feature does not get the level that it is to have, in Kafka's words; None if it does.
+
+    :param downgrades_unsafely: Whether a downgrade may lose metadata, where that is asked for.
+    """
+    name, wanted = update.feature, update.level
+    problem = _problem(update, levels.get(name, 0), controller_id)
+    if problem is not None:
+        return f"Invalid update version {wanted} for feature {name}. {problem}"
+    now = levels[name]
+    if not any(wanted < level <= now for level in _CHANGED):
+        return None
+    if update.upgrade_type != UpgradeType.UNSAFE_DOWNGRADE:
+        why = "Refusing to perform the requested downgrade because it might delete metadata"
+        why = f"{why} information."
+    elif downgrades_unsafely:
+        return None
+    else:
+        why = "Unsafe metadata downgrade is not supported in this version."
+    return f"Unsupported {name} downgrade from {now} to {wanted}. {why}"
+
+
+def _problem(update: FeatureUpdate, now: int, controller_id: int) -> str | None:
+    wanted, supported = update.level, SUPPORTED.get(update.feature)
+    if update.upgrade_type not in tuple(UpgradeType):
+        return "The controller does not support the given upgrade type."
+    if wanted < 0:
+        return "A feature version cannot be less than 0."
+    if supported is None:
+        return f"Local controller {controller_id} does not support this feature."
+    low, high = supported
+    if not low <= wanted <= high:
+        return f"Local controller {controller_id} only supports versions {low}-{high}"
+    is_upgrade = update.upgrade_type == UpgradeType.UPGRADE
+    if wanted < now and is_upgrade:
+        return (
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade."
+        )
+    if wanted > now and not is_upgrade:
+        return "Can't downgrade to a newer version."
+    return None

@@ -1,0 +1,107 @@
+"""The cluster as its controller knows it, at one moment.
+
+An image never changes: the controller makes the next one, and a broker's view is simply the image
+that reached it last. A broker that is cut off from the controller keeps an old one, and stale
+metadata (KIP-232), the zombie (KAFKA-6880) and UNKNOWN_LEADER_EPOCH follow without a special case.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+from fencepost.broker.metadata.features import NEWEST, Levels
+
+NO_LEADER: Final = -1
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerImage:
+    """A registered broker, and where clients reach it."""
+
+    broker_id: int
+    host: str
+    """As advertised; empty where clients are told the address that they reached."""
+    port: int
+    rack: str | None = None
+    epoch: int = 1
+    """Of its registration; rises with each. In no cluster is it 0."""
+    fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionImage:
+    """A partition: who holds it, who leads it, in which epoch."""
+
+    replicas: tuple[int, ...]
+    """Broker ids of the assignment, the preferred leader first."""
+    isr: tuple[int, ...]
+    leader: int
+    """Broker id, or -1 where there is none."""
+    leader_epoch: int = 0
+    """Rises by one at each election."""
+    partition_epoch: int = 0
+    """Rises by one at each change of this partition, of its ISR as well."""
+    elr: tuple[int, ...] = ()
+    """Out of sync, and yet with every committed record: eligible leaders (KIP-966)."""
+    last_known_elr: tuple[int, ...] = ()
+    """Who led last, while nobody leads (KIP-966): as in Kafka one broker, or none."""
+    adding: tuple[int, ...] = ()
+    """Replicas that a reassignment brings (KIP-455); they are among ``replicas``."""
+    removing: tuple[int, ...] = ()
+    """Replicas that go when the reassignment is complete; until then among ``replicas``."""
+    failed: tuple[int, ...] = ()
+    """Replicas whose broker is up but can't use their log; until it is registered anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicImage:
+    """A topic: its id lives as long as it, its name may come again."""
+
+    name: str
+    topic_id: UUID
+    partitions: tuple[PartitionImage, ...]
+    """By partition index."""
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is one of Kafka's own topics."""
+        return self.name in INTERNAL_TOPICS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterImage:
+    """The whole cluster. ``version`` rises by one with each image."""
+
+    version: int
+    cluster_id: str
+    controller_id: int
+    brokers: Mapping[int, BrokerImage]
+    features: Levels = field(default_factory=lambda: NEWEST)
+    """Finalized levels of all features (KIP-584)."""
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    names: Mapping[UUID, str] = field(default_factory=dict)
+    """Topic names by topic id."""
+    topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Dynamic topic configs, by topic."""
+    broker_configs: Mapping[int | None, Mapping[str, str]] = field(default_factory=dict)
+    """Dynamic broker configs, by broker id; None holds the cluster-wide defaults."""
+
+    def topic_by_id(self, topic_id: UUID | None) -> TopicImage | None:
+        """The topic with this id, None where there is none (or the id is zero)."""
+        name = self.names.get(topic_id) if topic_id is not None else None
+        return None if name is None else self.topics[name]
+
+    def partition(self, topic: str, index: int) -> PartitionImage | None:
+        """A partition by topic name and index, None where there is none."""
+        found = self.topics.get(topic)
+        if found is None or not 0 <= index < len(found.partitions):
+            return None
+        return found.partitions[index]
+
+    def configs_of(self, topic: str) -> Mapping[str, str]:
+        """The dynamic configs of a topic."""
+        return self.topic_configs.get(topic, _NOTHING)

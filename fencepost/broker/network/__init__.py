@@ -1,0 +1,1 @@
+"""Messages on links between brokers and the controller."""

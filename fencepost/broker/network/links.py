@@ -1,0 +1,263 @@
+"""How brokers reach each other and the controller: messages on links, and nothing else.
+
+Whatever crosses from one node to another is carried as a message: requests and their answers, new
+views, proposals for an ISR, the doorbell. Served or simulated, it is the same network. In service a
+message arrives in the same turn; the simulation keeps it until its seed lets it go.
+
+Whether a message arrives is decided when it would: a link that was cut meanwhile loses it, and so
+does a node that went down, even if it is up again. Messages of one link never overtake each other.
+"""
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from fencepost.broker.core.context import HANG_UP, Context, HangUp, Peer
+from fencepost.broker.core.outcomes import ThrottledResponse
+from fencepost.broker.core.scheduler import Scheduler
+from fencepost.broker.core.waits import Wait
+from fencepost.protocol.apis import Api
+
+if TYPE_CHECKING:
+    from fencepost.broker.node.broker import Broker
+
+T = TypeVar("T")
+REQUEST_TIMEOUT_MS: Final = 30_000
+"""How long a broker waits for another's answer: Kafka's ``replica.socket.timeout.ms``."""
+_FAULT_OUTCOMES: Final = (HangUp, ThrottledResponse)
+CONTROLLER: Final = 0
+"""The controller's node id on links; brokers have theirs from 1."""
+
+
+class Link(NamedTuple):
+    """From one node to another. The way back is another link."""
+
+    source: int
+    target: int
+
+
+Deliver = Callable[[], None]
+Transport = Callable[[Link, Deliver], None]
+"""Takes a message and delivers it, at once or later, in order of its link."""
+
+
+OnResponse = Callable[[object | None], None]
+"""Takes the answer to a request; None where there is none."""
+ObserveRequest = Callable[[Api, Context, object], OnResponse]
+"""Sees a request as a broker takes it up, and gives what is to see its answer."""
+
+
+def deliver_now(_link: Link, deliver: Deliver) -> None:
+    """Carry as in service: in the same turn."""
+    deliver()
+
+
+def _observe_nothing(_api: Api, _ctx: Context, _message: object) -> OnResponse:
+    """Nobody looks on."""
+    return _ignore_response
+
+
+def _ignore_response(_answer: object | None) -> None:
+    pass
+
+
+class Network:
+    """The links between the nodes of one cluster."""
+
+    def __init__(self, carry: Transport = deliver_now) -> None:
+        self._carry = carry
+        self.observe: ObserveRequest = _observe_nothing
+        """Called with each request between brokers that arrives."""
+        self._brokers: dict[int, Broker] = {}
+        self._peers: dict[int, tuple[Peer, str]] = {}
+        """How each broker appears to the others as a client, and its client id."""
+        self._cuts: set[frozenset[int]] = set()
+        self._down: set[int] = set()
+        self._lives: dict[int, int] = {CONTROLLER: 0}
+        """How often each node went down: a message to or from an earlier life is lost."""
+
+    # -- nodes and links ------------------------------------------------------------------------
+
+    def join(self, broker: "Broker") -> None:
+        """Connect a broker to all others and to the controller."""
+        broker_id = broker.broker_id
+        self._brokers[broker_id] = broker
+        name = f"broker-{broker_id}"
+        self._peers[broker_id] = _peer(name, broker.host), f"{name}-fetcher-0"
+        self._lives.setdefault(broker_id, 0)
+
+    def end_life(self, broker_id: int) -> None:
+        """A broker goes down: what is on the way to it or from it is lost."""
+        self._lives[broker_id] += 1
+        self._down.add(broker_id)
+
+    def begin_life(self, broker_id: int) -> None:
+        """A broker is up again."""
+        self._down.discard(broker_id)
+
+    def cut(self, a: int, b: int) -> None:
+        """Lose every message between two nodes, both ways, those on the way as well."""
+        self._cuts.add(frozenset((a, b)))
+
+    def mend(self, a: int, b: int) -> None:
+        """Let two nodes reach each other again."""
+        self._cuts.discard(frozenset((a, b)))
+
+    def cut_off(self, node: int) -> Collection[int]:
+        """Every node that this one can't reach because of a cut, in order."""
+        return sorted(other for cut in self._cuts if node in cut for other in cut - {node})
+
+    def is_down(self, node: int) -> bool:
+        """Whether a broker is not running; the controller always is."""
+        return node in self._down
+
+    def reaches(self, source: int, target: int) -> bool:
+        """Whether a message would arrive now."""
+        if not self._down and not self._cuts:
+            return True
+        if source in self._down or target in self._down:
+            return False
+        return frozenset((source, target)) not in self._cuts
+
+    def version(self, target_id: int, api: Api) -> int:
+        """The highest version of an API that a broker serves, as its ApiVersions would say."""
+        target = self._brokers.get(target_id)
+        return api.max_version if target is None else target.max_version(api)
+
+    # -- messages -------------------------------------------------------------------------------
+
+    def send(
+        self,
+        source: int,
+        target: int,
+        deliver: Deliver,
+        *,
+        lost: Deliver | None = None,
+        teller: int | None = None,
+    ) -> None:
+        """Send one message.
+
+        :param lost: Called instead of ``deliver`` when it does not arrive, unless ``teller``, who
+            is to learn it, went down meanwhile.
+        :param teller: The node whose ``lost`` this is; None is the source.
+        """
+        if self._carry is deliver_now:  # nothing changes on the way
+            if self.reaches(source, target):
+                deliver()
+            elif lost is not None:
+                lost()
+            return
+        lives = self._lives
+        at_source, at_target = lives[source], lives[target]
+
+        def arrive() -> None:
+            same = lives[source] == at_source and lives[target] == at_target
+            if same and self.reaches(source, target):
+                deliver()
+            elif lost is not None:
+                learns = source if teller is None else teller
+                if lives[learns] == (at_source if learns == source else at_target):
+                    lost()
+
+        self._carry(Link(source, target), arrive)
+
+    def request(
+        self,
+        source: "Broker",
+        target_id: int,
+        api: Api,
+        version: int,
+        message: object,
+        answered: Callable[[object], None],
+        lost: Deliver,
+    ) -> None:
+        """Send a request to another broker's handlers.
+
+        :param version: What the message was made for: `version` says which are served.
+        :param answered: Called with the response, in this turn or a later one.
+        :param lost: Called when the request or its answer got lost.
+        """
+        source_id, target = source.broker_id, self._brokers.get(target_id)
+        if target is None:
+            lost()
+            return
+
+        def reply(saw: OnResponse, response: object) -> None:
+            if isinstance(response, _FAULT_OUTCOMES):
+                if isinstance(response, HangUp):
+                    saw(None)
+                    self.send(target_id, source_id, lost, lost=lost, teller=source_id)
+                    return
+                response = response.response  # of no client: nobody rests
+            saw(response)
+            if response is not None:
+                self.send(
+                    target_id,
+                    source_id,
+                    partial(answered, response),
+                    lost=lost,
+                    teller=source_id,
+                )
+
+        def serve() -> None:
+            peer, client_id = self._peers[source_id]
+            now_ms = target.scheduler.now_ms()
+            ctx = Context(target, version, client_id, peer, now_ms)
+            saw = self.observe(api, ctx, message)
+            answer = target.handle(api, ctx, message)
+            if isinstance(answer, Wait):
+                _reply_when_done(answer, target.scheduler, partial(reply, saw))
+            else:
+                reply(saw, answer)
+
+        self.send(source_id, target_id, serve, lost=lost)
+
+    def ask_controller(
+        self,
+        source_id: int,
+        ask: Callable[[], T],
+        answered: Callable[[T], None],
+        lost: Deliver,
+    ) -> None:
+        """Let a broker ask the controller something.
+
+        :param ask: Runs at the controller.
+        """
+
+        def serve() -> None:
+            answer = ask()
+            self.send(CONTROLLER, source_id, partial(answered, answer), lost=lost, teller=source_id)
+
+        self.send(source_id, CONTROLLER, serve, lost=lost)
+
+    def ring(self, source_id: int, target_id: int, topic: str, index: int) -> None:
+        """Tell a follower that its leader has something new. It carries nothing but that.
+
+        A real follower's fetch would be waiting at the leader; this one is not kept there, because
+        ten thousand idle partitions would each keep one.
+        """
+        target = self._brokers.get(target_id)
+        if target is not None:
+            self.send(source_id, target_id, partial(target.poke_follower, topic, index))
+
+
+def _peer(name: str, host: str) -> Peer:
+    return Peer(connection_id=name, host=host, is_broker=True)
+
+
+def _reply_when_done(
+    answer: Wait[object], scheduler: Scheduler, reply: Callable[[object], None]
+) -> None:
+    """Reply when the answer is there, or when whoever asked has no more patience."""
+
+    def give_up() -> None:
+        answer.cancel()
+        reply(HANG_UP)
+
+    timer = scheduler.at(scheduler.now_ms() + REQUEST_TIMEOUT_MS, give_up)
+
+    def answered(response: object) -> None:
+        timer.cancel()
+        reply(response)
+
+    answer.then(answered)

@@ -1,0 +1,311 @@
+"""A whole cluster in one process: controller, brokers, the network between them, one clock."""
+
+import random
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from fencepost.broker.configs.effective_configs import BrokerConfigs, static_configs
+from fencepost.broker.controller.controller import Controller
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.events import Events, Kind
+from fencepost.broker.core.scheduler import Clock, Scheduler
+from fencepost.broker.faults.registry import FaultRegistry
+from fencepost.broker.faults.remote_storage import FaultyObjectStore, RemoteFaultRegistry
+from fencepost.broker.metadata.image import BrokerImage, ClusterImage
+from fencepost.broker.network.links import CONTROLLER, Network, Transport, deliver_now
+from fencepost.broker.node.broker import Broker
+from fencepost.broker.produce.producer_id_manager import ProducerIdManager
+from fencepost.broker.replication.log_maintenance import LogMaintenance
+from fencepost.broker.replication.replica_storage import MemoryReplicaStorage, ReplicaStorage
+from fencepost.broker.tiering.remote_storage_metrics import CountedObjectStore, RemoteStorageMetrics
+from fencepost.storage.log.config import LogConfig
+from fencepost.storage.memory import MemoryLog
+from fencepost.storage.tier.object_store import MemoryObjectStore, ObjectStore
+
+if TYPE_CHECKING:
+    from fencepost.broker.data_dir.directory import DataDir
+    from fencepost.broker.data_dir.persistence import DataDirPersistence
+
+MakeObjectStore: TypeAlias = Callable[[Scheduler], ObjectStore]
+"""Makes a remote tier that tells its outcomes where the scheduler runs."""
+
+DEFAULTS: Final = {"group.initial.rebalance.delay.ms": "0"}
+"""Static configs that differ from Kafka's defaults, as they do in the file that Kafka ships."""
+
+
+class Conformance(StrEnum):
+    """Whose word counts where a KIP's text and Apache Kafka differ."""
+
+    KIP = "kip"
+    APACHE = "apache"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a broker listens and what it tells clients."""
+
+    host: str
+    """The address it listens on."""
+    port: int
+    advertised_host: str
+    """Empty: the address that the client reached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """How a cluster starts, and what ``reset`` takes it back to."""
+
+    addresses: tuple[Address, ...]
+    """One for each broker, by broker id from 1."""
+    topics: tuple[NewTopic, ...] = ()
+    configs: Mapping[str, str] = field(default_factory=dict)
+    """Static broker configs, checked; the same for all brokers."""
+    racks: tuple[str, ...] = ()
+    """The rack of each broker by its id; going round where there are fewer."""
+    api_max: Mapping[str, int] = field(default_factory=dict)
+    """The highest versions that brokers serve, by API name, where not the highest there are; below
+    the lowest there is where an API is not served."""
+    conformance: Conformance = Conformance.KIP
+    seed: int = 0
+
+
+class Cluster:
+    """Brokers 1 to N. It is driven by calls; whoever drives it runs its scheduler."""
+
+    def __init__(
+        self,
+        options: ClusterOptions,
+        clock: Clock,
+        carry: Transport = deliver_now,
+        *,
+        data_dir: "DataDir | None" = None,
+        make_objects: MakeObjectStore | None = None,
+    ) -> None:
+        """Start it.
+
+        :param carry: What carries messages between the nodes: at once in service.
+        :param data_dir: Where it is kept, and goes on if it has been before; None is in memory.
+        :param make_objects: Makes the remote tier, if the configs have any; None is one in memory.
+        :raises DataDirUnusable: When it can't be kept there.
+        """
+        self.options = options
+        self.scheduler = Scheduler(clock)
+        self.events = Events(self.scheduler)
+        self.rng = _seeded_random(options.seed, data_dir)
+        self.faults = FaultRegistry(self.scheduler, self.events, options.seed)
+        self.network = Network(carry)
+        self.persistence = self._persist(data_dir)
+        """What keeps it in its data directory, where it has one."""
+        self._configs = self._make_configs(CONTROLLER, {**DEFAULTS, **options.configs})
+        self.tier_faults = RemoteFaultRegistry(self.scheduler, self.events)
+        self.tier_counts = RemoteStorageMetrics()
+        self.objects = self._make_objects(make_objects)
+        """The remote tier itself, before which no faults stand; None where there is none."""
+        self.controller = Controller(
+            brokers=_broker_images(options),
+            cluster_id=_cluster_id(self.rng, data_dir),
+            rng=self.rng,
+            settings=self._configs.topic,
+            publish=self._publish,
+            downgrades_unsafely=options.conformance is Conformance.KIP,
+        )
+        if data_dir is not None:
+            data_dir.name_cluster(self.controller.image.cluster_id)
+        self._published = self.controller.image
+        self._unheard: dict[int, frozenset[str]] = {}
+        """Topics that changed in views that did not reach a broker, by broker."""
+        self._housekeeping: list[LogMaintenance] = []
+        self.brokers = {
+            broker_id: self._make_broker(broker_id, address)
+            for broker_id, address in enumerate(options.addresses, start=1)
+        }
+        if self.persistence is not None:
+            image = self.persistence.remembered(self.controller.image)
+            self._configs.update(image)
+            self.controller.remember(image)
+            self.persistence.begin(self.controller)
+        self._start()
+
+    def reset(self) -> None:
+        """Back to how it started: no topics but the first ones, no groups, no dynamic configs.
+
+        Brokers are up, whole and in touch. Ports, connections and the cluster id stay. Topic ids
+        and producer ids are new ones: what a client remembers of a topic of the same name is not
+        mistaken for it.
+        """
+        self.faults.reset()
+        self.tier_faults.reset()
+        self.controller.forget_everything()
+        for broker in self.brokers.values():
+            broker.holds.clear()
+            broker.sessions.clear()
+            broker.telemetry.clear()
+        for periodic in self._housekeeping:  # what runs when is not to depend on what was before
+            periodic.start()
+        self._start()
+        self.events.emit(Kind.RESET)
+
+    def close(self) -> None:
+        """End it in order, so that it can go on from its data directory; nothing without one."""
+        if self.persistence is not None:
+            self.persistence.close(self.brokers.values())
+
+    def inform(self, broker_id: int) -> None:
+        """Send a broker the newest image: for one that did not hear of all before."""
+        self._inform(broker_id, self.controller.image, frozenset())
+
+    def _persist(self, data_dir: "DataDir | None") -> "DataDirPersistence | None":
+        if data_dir is None:
+            return None
+        from fencepost.broker.data_dir.persistence import (
+            DataDirPersistence,  # a start in memory is quicker
+        )
+
+        return DataDirPersistence(data_dir, self.scheduler, self.events, self.rng)
+
+    def _start(self) -> None:
+        for topic in self.options.topics:
+            if topic.name not in self.controller.image.topics:  # of an earlier process
+                self.controller.create_topic(topic)
+        self.scheduler.run_due()
+
+    def _publish(self, image: ClusterImage, changed: frozenset[str]) -> None:
+        self._configs.update(image)
+        before, self._published = self._published, image
+        if self.persistence is not None:
+            self.persistence.note(before, image, changed)
+        self.events.compare(before, image, changed)
+        self.faults.elections.note(before.topics, image.topics, changed)
+        for broker_id in self.brokers:
+            self._inform(broker_id, image, changed)
+
+    def _inform(self, broker_id: int, image: ClusterImage, changed: frozenset[str]) -> None:
+        broker, unheard = self.brokers[broker_id], self._unheard
+
+        def deliver() -> None:
+            if image.version > broker.view.version:
+                broker.apply(image, changed | unheard.pop(broker_id, frozenset()))
+
+        def lost() -> None:
+            unheard[broker_id] = unheard.get(broker_id, frozenset()) | changed
+
+        self.network.send(CONTROLLER, broker_id, deliver, lost=lost)
+
+    def _next_producer_ids(self, broker_id: int, count: int) -> range:
+        """A block for a broker, if it reaches the controller.
+
+        :raises ControllerUnreachable: When it does not.
+        """
+        return self.brokers[broker_id].controller.next_producer_ids(count)
+
+    def _make_configs(self, node: int, static: Mapping[str, str]) -> BrokerConfigs:
+        apache = self.options.conformance is Conformance.APACHE
+        template = LogConfig(require_zero_base_offset=apache, validate_records=apache)
+        if self.persistence is not None and self.persistence.data_dir.sync:
+            template = replace(template, flush_messages=1)
+        gate = {"list.offsets.gate": "kafka"} if apache else {}
+        return BrokerConfigs(node, {**gate, **static}, log_template=template, apache=apache)
+
+    def _make_broker(self, broker_id: int, address: Address) -> Broker:
+        options, persistence = self.options, self.persistence
+        apache = options.conformance is Conformance.APACHE
+        log_dir = None if persistence is None else persistence.log_dir(broker_id)
+        own = static_configs(
+            {**DEFAULTS, **options.configs},
+            broker_id=broker_id,
+            host=address.host,
+            port=address.port,
+            advertised_host=address.advertised_host,
+            rack=_rack(options, broker_id),
+            log_dir=None if log_dir is None else str(log_dir.directory),
+            sync=log_dir is not None and log_dir.syncs,
+        )
+        broker = Broker(
+            broker_id,
+            view=self.controller.image,
+            configs=self._make_configs(broker_id, own),
+            scheduler=self.scheduler,
+            rng=self.rng,
+            network=self.network,
+            controller=self.controller,
+            disk=self._memory() if log_dir is None else log_dir,
+            producer_ids=ProducerIdManager(
+                partial(self._next_producer_ids, broker_id),
+                self.scheduler,
+                at_once=not apache,
+            ),
+            events=self.events,
+            faults=self.faults,
+            objects=self._as_used(self.objects),
+            ceilings=options.api_max,
+            guarded=not apache,
+            offset_value_version=4 if apache else 3,
+        )
+        self.network.join(broker)
+        self._housekeeping.append(LogMaintenance(broker))
+        self._housekeeping[-1].start()
+        if persistence is not None:
+            persistence.look_after(broker)
+        return broker
+
+    def _as_used(self, objects: ObjectStore | None) -> ObjectStore | None:
+        """The tier as brokers have it: counted, and behind its faults."""
+        if objects is None:
+            return None
+        return CountedObjectStore(FaultyObjectStore(objects, self.tier_faults), self.tier_counts)
+
+    def _make_objects(self, make_objects: MakeObjectStore | None) -> ObjectStore | None:
+        if not self._configs.remote_log_storage_system_enable:
+            return None
+        if make_objects is None:
+            return MemoryObjectStore(self.scheduler.soon)
+        return make_objects(self.scheduler)
+
+    def _memory(self) -> ReplicaStorage:
+        return MemoryReplicaStorage(
+            lambda name, config: MemoryLog(name, config, now_ms=self.scheduler.now_ms())
+        )
+
+
+def _broker_images(options: ClusterOptions) -> list[BrokerImage]:
+    return [
+        BrokerImage(
+            broker_id=i,
+            host=address.advertised_host,
+            port=address.port,
+            rack=_rack(options, i),
+        )
+        for i, address in enumerate(options.addresses, start=1)
+    ]
+
+
+def _rack(options: ClusterOptions, broker_id: int) -> str | None:
+    if options.racks:
+        return options.racks[(broker_id - 1) % len(options.racks)]
+    return options.configs.get("broker.rack")
+
+
+def _seeded_random(seed: int, data_dir: "DataDir | None") -> random.Random:
+    """What a seed comes to; not the same again in a process that goes on where one has ended.
+
+    Else a topic would get the id that another one had.
+    """
+    starts = 0 if data_dir is None or data_dir.known is None else data_dir.known.starts
+    return random.Random(f"{seed} after {starts}" if starts else seed)
+
+
+def _cluster_id(rng: random.Random, data_dir: "DataDir | None") -> str:
+    """22 characters of URL-safe base64, as Kafka's tools make them; never beginning with a dash.
+
+    A cluster that has been before has the one that it had.
+    """
+    if data_dir is not None and data_dir.cluster_id:
+        return data_dir.cluster_id
+    while True:
+        text = urlsafe_b64encode(rng.randbytes(16)).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text

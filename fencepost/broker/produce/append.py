@@ -1,0 +1,197 @@
+"""A produce request on its way: each partition with its leader, and what comes of it.
+
+Each partition is appended to by itself; or the request is taken apart first, and all of them are
+appended to, or none (`broker.conditional`). What is made for each request is a `struct`, not frozen
+at run time: that would double what it takes to make one.
+"""
+
+from dataclasses import replace
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from fencepost.broker.core.context import Context
+from fencepost.broker.metadata.topic_lookup import client_leader_epoch, resolve_name
+from fencepost.broker.replication.partition_checks import find_leader
+from fencepost.broker.replication.replica import Replica
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+)
+from fencepost.protocol.structs import struct
+from fencepost.storage.log.append_result import AppendRejected, AppendResult
+
+ALL: Final = -1
+_FIRST_WITH_ZSTD: Final = 7
+_FIRST_WITH_IDS: Final = 13
+
+
+@struct(frozen=True, slots=True, kw_only=False)
+class PendingAppend:
+    """An append that acks=all waits for.
+
+    As long as its broker leads, in whatever epoch, the records are in the leader's log.
+    """
+
+    replica: Replica
+    next_offset: int
+    """Exclusive: the high watermark must reach it."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether waiting can't change it any more."""
+        return not self.replica.is_leader or self.replica.high_watermark >= self.next_offset
+
+    @property
+    def error(self) -> ErrorCode:
+        """What it answers now; REQUEST_TIMED_OUT while it is not settled."""
+        if not self.replica.is_leader:
+            failed = self.replica.failed
+            return ErrorCode.KAFKA_STORAGE_ERROR if failed else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.replica.high_watermark < self.next_offset:
+            return ErrorCode.REQUEST_TIMED_OUT
+        if not self.replica.has_enough_replicas():
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE
+
+
+@struct(frozen=True, slots=True, kw_only=False)
+class PartitionOutcome:
+    """One partition's answer, and what it still waits for."""
+
+    topic: str
+    topic_id: UUID | None
+    response: PartitionProduceResponse
+    appended: PendingAppend | None = None
+
+
+@struct(frozen=True, slots=True, kw_only=False)
+class AppendTarget:
+    """A partition of a request that its leader may append to."""
+
+    topic: str
+    topic_id: UUID | None
+    index: int
+    records: Buffer
+    replica: Replica
+
+    def append(self, ctx: Context, acks: int) -> PartitionOutcome:
+        """Append to this partition, whatever comes of the others."""
+        result = self.replica.append(
+            self.records, now_ms=ctx.now_ms, allow_zstd=allows_zstd(ctx.version)
+        )
+        return self.outcome(result, acks)
+
+    def outcome(self, result: AppendResult | AppendRejected, acks: int) -> PartitionOutcome:
+        """What comes of it when it was appended, or refused."""
+        return _outcome(self.topic, self.topic_id, self.index, self.replica, result, acks)
+
+
+TargetOrOutcome: TypeAlias = AppendTarget | PartitionOutcome
+"""A partition of a request, or why nothing can be appended to it."""
+
+
+def append_partition(
+    ctx: Context, topic: str, topic_id: UUID | None, data: PartitionProduceData, acks: int
+) -> PartitionOutcome:
+    """Append to one partition, whatever comes of the others: no `AppendTarget` is made for it."""
+    replica = _find_replica(ctx, topic, topic_id, data.index, acks)
+    if isinstance(replica, PartitionOutcome):
+        return replica
+    result = replica.append(
+        data.records or b"", now_ms=ctx.now_ms, allow_zstd=allows_zstd(ctx.version)
+    )
+    return _outcome(topic, topic_id, data.index, replica, result, acks)
+
+
+def find_targets(ctx: Context, request: ProduceRequest) -> list[TargetOrOutcome]:
+    """The partitions of a request, in its order, as this broker sees them."""
+    found: list[TargetOrOutcome] = []
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            name, topic_id = topic.name, topic.topic_id
+            replica = _find_replica(ctx, name, topic_id, data.index, request.acks)
+            if isinstance(replica, Replica):
+                found.append(AppendTarget(name, topic_id, data.index, data.records or b"", replica))
+            else:
+                found.append(replica)
+    return found
+
+
+def allows_zstd(version: int) -> bool:
+    """Whether a request of this version may carry zstd."""
+    return version >= _FIRST_WITH_ZSTD
+
+
+def error_response(index: int, code: int, log_start_offset: int = -1) -> PartitionProduceResponse:
+    """A partition's answer that is only a code."""
+    return PartitionProduceResponse(
+        index=index, error_code=code, base_offset=-1, log_start_offset=log_start_offset
+    )
+
+
+def _find_replica(
+    ctx: Context, topic: str, topic_id: UUID | None, index: int, acks: int
+) -> Replica | PartitionOutcome:
+    """The leader of a partition, if it is here and may append; else the answer."""
+    name = resolve_name(ctx.broker.view, topic, topic_id, by_id=ctx.version >= _FIRST_WITH_IDS)
+    if isinstance(name, ErrorCode):
+        return PartitionOutcome(topic, topic_id, error_response(index, name))
+    replica = find_leader(ctx.broker, name, index)
+    if isinstance(replica, ErrorCode):
+        return PartitionOutcome(topic, topic_id, _not_leader_response(ctx, name, index, replica))
+    if acks == ALL and not replica.has_enough_replicas():
+        refused = error_response(index, ErrorCode.NOT_ENOUGH_REPLICAS, replica.log.log_start_offset)
+        return PartitionOutcome(topic, topic_id, refused)
+    return replica
+
+
+def _outcome(
+    topic: str,
+    topic_id: UUID | None,
+    index: int,
+    replica: Replica,
+    result: AppendResult | AppendRejected,
+    acks: int,
+) -> PartitionOutcome:
+    if isinstance(result, AppendRejected):
+        return PartitionOutcome(topic, topic_id, _rejected(index, result))
+    response = PartitionProduceResponse(
+        index=index,
+        base_offset=result.first_offset,
+        log_append_time_ms=result.log_append_time_ms,
+        log_start_offset=result.log_start_offset,
+    )
+    waits = PendingAppend(replica, result.last_offset + 1) if acks == ALL else None
+    return PartitionOutcome(topic, topic_id, response, waits)
+
+
+def _rejected(index: int, result: AppendRejected) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index,
+        error_code=result.error,
+        base_offset=-1,
+        log_start_offset=result.log_start_offset,
+        record_errors=tuple(
+            BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=message)
+            for at, message in result.record_errors
+        ),
+        error_message=result.message,
+    )
+
+
+def _not_leader_response(
+    ctx: Context, topic: str, index: int, code: ErrorCode
+) -> PartitionProduceResponse:
+    """A refusal with a hint at the leader, where this broker knows one (KIP-951)."""
+    response = error_response(index, code)
+    known = ctx.broker.view.partition(topic, index)
+    if code is not ErrorCode.NOT_LEADER_OR_FOLLOWER or known is None:
+        return response
+    epoch = client_leader_epoch(ctx.broker.configs, topic, known.leader_epoch)
+    leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=epoch)
+    return replace(response, current_leader=leader)

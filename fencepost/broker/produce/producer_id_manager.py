@@ -1,0 +1,47 @@
+"""A broker's producer ids: blocks from the controller, given out one by one (KIP-730)."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from fencepost.broker.core.errors import ControllerUnreachable
+from fencepost.broker.core.scheduler import Scheduler
+
+BLOCK_SIZE: Final = 1000
+
+
+class ProducerIdManager:
+    """The block that one broker gives out.
+
+    :param next_block: The controller's, as far as this broker reaches it.
+    :param at_once: Whether an empty block is filled before the answer. A real broker asks its
+        controller first, and answers COORDINATOR_LOAD_IN_PROGRESS until it has the ids.
+    """
+
+    def __init__(
+        self, next_block: Callable[[int], Sequence[int]], scheduler: Scheduler, *, at_once: bool
+    ) -> None:
+        self._next_block = next_block
+        self._scheduler = scheduler
+        self._at_once = at_once
+        self._left: list[int] = []
+        self._asked = False
+
+    def next(self) -> int | None:
+        """An id that nobody has had; None while there is none yet."""
+        if not self._left:
+            if not self._at_once:
+                self._ask()
+                return None
+            self._fill()
+        return self._left.pop() if self._left else None
+
+    def _ask(self) -> None:
+        if not self._asked:
+            self._asked = True
+            self._scheduler.soon(self._fill)
+
+    def _fill(self) -> None:
+        self._asked = False
+        with suppress(ControllerUnreachable):
+            self._left = list(reversed(self._next_block(BLOCK_SIZE)))

@@ -1,0 +1,1 @@
+"""Replicas: roles, high watermarks, in-sync replicas, and the checks before partition requests."""

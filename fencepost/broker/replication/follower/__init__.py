@@ -1,0 +1,1 @@
+"""The follower of a partition: the state machine that fetches from the leader."""

@@ -1,0 +1,421 @@
+"""The follower of one partition: the same requests that a real follower sends.
+
+    TRUNCATING    is new to a leader epoch, and its leader's Fetch can't tell it where their logs
+                  part (below v12): asks OffsetForLeaderEpoch for the end of its newest epoch, and
+                  cuts until both logs know the same one (KIP-101, KIP-279).
+    FETCHING      asks the leader for what comes after its log end, under the leader epoch it knows
+                  and with the epoch of its last record (KIP-320). Records are appended as they
+                  are; a diverging epoch truncates (KIP-595); no records means that it is caught
+                  up: IDLE.
+    LOST          its offset is out of range, or in the remote tier: asks for offsets of the
+                  leader until a row of `follower_start.TABLE` fits (KIP-405, KIP-1023). It cuts
+                  its log, or starts anew, and goes on FETCHING; or leaves records to the tier.
+    TRACING       asks OffsetForLeaderEpoch for the epoch before the one that it will start in,
+                  to know in which epoch the last record was written that it leaves.
+    BUILDING      has the leader epochs and producers up to that record read from the tier, starts
+                  behind it, and goes on FETCHING.
+    IDLE          waits for the leader to ring, or for a new view.
+    BACKING_OFF   was refused, or got no answer: waits for either, or ``replica.fetch.backoff.ms``.
+                  Where leader or tier need time it waits for that, or a new leader epoch.
+
+One request is on the way at a time. A new leader epoch makes its answer worthless.
+
+A test may hold a follower: it sends nothing then, but what it is told to by a step. Held at an
+offset, it goes on until no batch that ends at or before the offset is left.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
+
+from fencepost.broker.core.events import Kind
+from fencepost.broker.core.scheduler import Timer
+from fencepost.broker.metadata.features import limit_versions
+from fencepost.broker.replication.follower.offset_recovery import REFUSALS, OffsetRecovery
+from fencepost.broker.replication.follower.requests import (
+    FETCH,
+    OFFSET_FOR_LEADER_EPOCH,
+    epoch_end_request,
+    fetch_request,
+)
+from fencepost.broker.replication.follower.steps import (
+    FollowerState,
+    Hold,
+    Report,
+    Step,
+    batches_ending_by,
+    known_error,
+)
+from fencepost.broker.replication.replica import UNKNOWN_OFFSET, Replica
+from fencepost.protocol.apis import Api
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.fetch import FetchResponse, PartitionData
+from fencepost.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
+from fencepost.protocol.records import CorruptBatch
+from fencepost.storage.files.file_system import StorageFailure
+
+if TYPE_CHECKING:
+    from fencepost.broker.node.broker import Broker
+
+FIRST_FETCH_WITH_DIVERGENCE: Final = 12
+
+
+class Follower:
+    """Steps one replica after its leader, one request at a time."""
+
+    __slots__ = (
+        "_account",
+        "_epoch",
+        "_fetch_version",
+        "_in_flight",
+        "_patient",
+        "_queued",
+        "_report",
+        "_request",
+        "_retry",
+        "_way",
+        "broker",
+        "hold",
+        "replica",
+        "state",
+        "truncated_to",
+    )
+
+    def __init__(self, broker: "Broker", replica: Replica) -> None:
+        self.broker = broker
+        self.replica = replica
+        self.state = FollowerState.IDLE
+        self.hold: Hold | None = None
+        self._queued = False
+        self._in_flight = False
+        self._request = 0
+        """The number of the latest request: answers of earlier ones are worthless."""
+        self._epoch = -1
+        """The leader epoch that it has come to terms with."""
+        self._fetch_version = FETCH.max_version
+        """The one that the leader of this epoch serves."""
+        self._retry: Timer | None = None
+        self._patient = False
+        """Whether nothing but time and a new leader epoch ends its rest."""
+        self._way: OffsetRecovery
+        """LOST, TRACING, BUILDING: where it goes on."""
+        self._report: Report | None = None
+        self._account: Callable[[int | None], Step]
+        """What the latest request that is reported did, by the error that it was answered."""
+        self.truncated_to: int | None = None
+
+    def poke(self) -> None:
+        """There may be something to fetch: take steps until there is not."""
+        if not self._queued:
+            self._queued = True
+            self.broker.scheduler.soon(self._run)
+
+    def step(self, report: Report | None = None) -> bool:
+        """Send the one request that is due now.
+
+        :param report: Called once with what it did.
+        :returns: Whether there was one: a leader has none, nor has who knows no leader.
+        """
+        replica = self.replica
+        if replica.is_leader or replica.leader < 0:
+            self.state = FollowerState.IDLE
+            return False
+        if self._retry is not None:
+            self._cancel_retry()
+        if self._epoch != replica.leader_epoch:
+            with self.broker.failing(replica):
+                self._enter_epoch()
+            if replica.failed:
+                return False
+        self._report, self.truncated_to = report, None
+        match self.state:
+            case FollowerState.TRUNCATING:
+                self._ask_epoch_end()
+            case FollowerState.LOST:
+                self._way.ask_offset()
+            case FollowerState.TRACING:
+                self._way.ask_epoch_before()
+            case FollowerState.BUILDING:
+                self._way.build()
+            case _:
+                self._fetch()
+        return True
+
+    def unanswered(self) -> Step:
+        """The latest request that is reported, to which no answer has come."""
+        return self._account(None)
+
+    def stop(self) -> None:
+        """Its replica leads now, or is gone: no answer counts any more."""
+        self._request += 1
+        self._in_flight = False
+        self._cancel_retry()
+        self._stop_way()
+        self._epoch = -1
+        self.state = FollowerState.IDLE
+
+    # -- when -----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        self._queued = False
+        if self._in_flight and self._epoch == self.replica.leader_epoch:
+            # The answer comes before whatever its leader rings for later: links keep the order.
+            return
+        if self._patient and self._epoch == self.replica.leader_epoch:
+            return
+        if self.hold is None or not self._is_held(self.hold):
+            self.step()
+
+    def _is_held(self, hold: Hold) -> bool:
+        if self._epoch != self.replica.leader_epoch and hold.at is not None:
+            hold.reached = self.replica.log.log_end_offset >= hold.at
+        return hold.at is None or hold.reached
+
+    def _enter_epoch(self) -> None:
+        """A new leader epoch: find out where the logs part before anything is appended."""
+        replica = self.replica
+        self._stop_way()
+        self._epoch = replica.leader_epoch
+        self._fetch_version = self.version(FETCH)
+        self.state = FollowerState.FETCHING
+        if replica.log.latest_epoch is None:
+            # Without epochs all that is known to be everywhere lies below the high watermark.
+            self.truncate(replica.high_watermark)
+        elif self._fetch_version < FIRST_FETCH_WITH_DIVERGENCE:
+            self.state = FollowerState.TRUNCATING
+
+    def go_on(self, state: FollowerState) -> None:
+        """Do this next, in this turn, unless held."""
+        self.state = state
+        self.poke()
+
+    def rest(self, *, patient: bool = False) -> None:
+        """Refused, or unheard: try again later, or when something has changed.
+
+        :param patient: Whether only to try later: what it waits for does not ring.
+        """
+        if self.state is FollowerState.TRUNCATING:
+            self._epoch = -1  # it has not come to terms with this epoch
+        self.state = FollowerState.BACKING_OFF
+        scheduler = self.broker.scheduler
+        deadline_ms = scheduler.now_ms() + max(1, self.broker.configs.replica_fetch_backoff_ms)
+        self._retry = scheduler.at(deadline_ms, self._rested)
+        self._patient = patient
+
+    def _rested(self) -> None:
+        self._patient = False
+        self.poke()
+
+    def _cancel_retry(self) -> None:
+        self._patient = False
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+
+    def _stop_way(self) -> None:
+        if self.state is FollowerState.BUILDING:
+            self._way.stop()
+
+    # -- requests -------------------------------------------------------------------------------
+
+    def version(self, api: Api) -> int:
+        """The highest that the leader serves, as far as the features here let it be used."""
+        highest = self.broker.network.version(self.replica.leader, api)
+        return min(highest, limit_versions(self.broker.view.features, {}).get(api.name, highest))
+
+    def send(
+        self,
+        api: Api,
+        version: int,
+        message: object,
+        take: Callable[[object], int],
+        *,
+        asked: str | None = None,
+    ) -> None:
+        """Ask the leader.
+
+        :param take: Takes the answer and says with which error code it came.
+        :param asked: For the report: what for.
+        """
+        finish = self.expect(api.title, take, asked)
+        self.broker.network.request(
+            self.broker, self.replica.leader, api, version, message, finish, lambda: finish(None)
+        )
+
+    def expect(
+        self, api: str, take: Callable[[object], int], asked: str | None = None
+    ) -> Callable[[object | None], None]:
+        """What to give the answer to what is sent now; None is none."""
+        replica = self.replica
+        self._request += 1
+        number, report, start = self._request, self._report, replica.log.log_end_offset
+        leader, epoch = replica.leader, replica.leader_epoch
+        if report is not None:
+            self._account = partial(self._step_report, api, asked, leader, epoch, start)
+        self._in_flight = True
+
+        def finish(answer: object | None) -> None:
+            if number != self._request:
+                return
+            self._in_flight = False
+            error: int | None = None
+            if epoch != replica.leader_epoch or replica.is_leader:
+                self.poke()
+            elif answer is None:
+                self.rest()
+            else:
+                try:
+                    error = take(answer)
+                except StorageFailure as failure:
+                    self.broker.fail(replica, failure)
+                    error = ErrorCode.KAFKA_STORAGE_ERROR
+            if report is not None:
+                report(self._account(error))
+
+        return finish
+
+    def _step_report(
+        self, api: str, asked: str | None, leader: int, epoch: int, start: int, error: int | None
+    ) -> Step:
+        end = self.replica.log.log_end_offset
+        cut = self.truncated_to
+        return Step(
+            api=api,
+            asked=asked,
+            leader=leader,
+            leader_epoch=epoch,
+            fetch_offset=start,
+            error=None if error is None else known_error(error),
+            appended=max(0, end - start) if cut is None else 0,
+            truncated_to=cut,
+            log_end_offset=end,
+            high_watermark=self.replica.high_watermark,
+            state=self.state,
+        )
+
+    # -- fetching -------------------------------------------------------------------------------
+
+    def _fetch(self) -> None:
+        self.state = FollowerState.FETCHING
+        broker, version = self.broker, self._fetch_version
+        registration = broker.epoch
+        request = fetch_request(
+            self.replica, broker.configs, broker_epoch=registration, version=version
+        )
+        self.send(FETCH, version, request, lambda answer: self._fetched(answer, registration))
+
+    def _fetched(self, answer: object, registration: int) -> int:
+        response = cast(FetchResponse, answer)
+        if not response.responses:
+            self.rest()
+            return response.error_code
+        partition = response.responses[0].partitions[0]
+        error_code, diverging = partition.error_code, partition.diverging_epoch
+        if error_code in REFUSALS:
+            self._way = OffsetRecovery(self, REFUSALS[error_code])
+            self.go_on(FollowerState.LOST)
+        elif error_code:
+            self.rest()
+        elif diverging.epoch >= 0:
+            self._truncate_to_agreement(diverging.epoch, diverging.end_offset)
+            self.go_on(FollowerState.FETCHING)
+        else:
+            return self._take(partition, registration)
+        return error_code
+
+    def _take(self, partition: PartitionData, registration: int) -> int:
+        """Append what was answered; with which error, if it is broken.
+
+        :param registration: The epoch of the broker's registration when it was asked for.
+        """
+        replica = self.replica
+        records = partition.records or ()
+        if self.hold is not None:
+            records = self._allowed(self.hold, records)
+        try:
+            if records:
+                replica.append_fetched(records, now_ms=self.broker.scheduler.now_ms())
+        except CorruptBatch:
+            self.rest()
+            return ErrorCode.CORRUPT_MESSAGE
+        log, start_moved = replica.log, False
+        if partition.log_start_offset > log.log_start_offset:
+            start = min(partition.log_start_offset, log.log_end_offset)
+            start_moved = log.advance_log_start(start)
+        replica.learn_watermark(partition.high_watermark)
+        # The next fetch tells the leader so, or in which registration it has all (KIP-903).
+        if records or start_moved or registration != self.broker.epoch:
+            self.go_on(FollowerState.FETCHING)
+        else:
+            self.state = FollowerState.IDLE
+        return ErrorCode.NONE
+
+    def _allowed(self, hold: Hold, records: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
+        """What a hold at an offset lets through, and whether it is reached."""
+        if hold.at is None or hold.reached or self._report is not None:
+            return records
+        allowed = batches_ending_by(records, hold.at)
+        if not allowed:
+            hold.reached = bool(records) or self.replica.log.log_end_offset >= hold.at
+        return allowed
+
+    # -- truncating -----------------------------------------------------------------------------
+
+    def _ask_epoch_end(self) -> None:
+        latest = self.replica.log.latest_epoch
+        if latest is None:
+            self._fetch()
+            return
+        version = self.version(OFFSET_FOR_LEADER_EPOCH)
+        request = epoch_end_request(self.replica, latest)
+        self.send(OFFSET_FOR_LEADER_EPOCH, version, request, self._learned_epoch_end)
+
+    def _learned_epoch_end(self, answer: object) -> int:
+        partition = cast(OffsetForLeaderEpochResponse, answer).topics[0].partitions[0]
+        if partition.error_code != ErrorCode.NONE:
+            self.rest()
+        elif partition.end_offset == UNKNOWN_OFFSET:
+            self.truncate(self.replica.high_watermark)
+            self.go_on(FollowerState.FETCHING)
+        else:
+            agree = self._truncate_to_agreement(partition.leader_epoch, partition.end_offset)
+            self.go_on(FollowerState.FETCHING if agree else FollowerState.TRUNCATING)
+        return partition.error_code
+
+    def _truncate_to_agreement(self, epoch: int, end_offset: int) -> bool:
+        """Cut to where the own log and the leader's last agreed (KIP-101, KIP-279).
+
+        :param epoch: The leader's largest epoch that is not above the own newest, and its end.
+        :returns: Whether both logs know that epoch; if not, an older one has to be compared.
+        """
+        own_epoch, own_end = self.replica.end_offset_for_epoch(epoch)
+        self.truncate(end_offset if own_epoch < 0 else min(end_offset, own_end))
+        return own_epoch == epoch or own_epoch < 0
+
+    def truncate(self, offset: int) -> None:
+        """Cut there, if the log goes on so far; epochs that begin there or later go anyway.
+
+        Where that leaves nothing here of a log that is in the tier for the rest, it starts anew at
+        its log start: what it knows of the tier ends behind where it was to be cut.
+        """
+        replica, log = self.replica, self.replica.log
+        before = log.log_end_offset
+        if log.log_start_offset <= offset < log.local_log_start_offset:
+            replica.start_anew_at(log.log_start_offset, now_ms=self.broker.scheduler.now_ms())
+            self.note_truncation(before)
+        elif replica.truncate_to(offset):
+            self.note_truncation(before)
+
+    def note_truncation(self, before: int) -> None:
+        """Tell that the log, which ended there before, was cut or begun anew."""
+        replica = self.replica
+        self.truncated_to = replica.log.log_end_offset
+        self.broker.events.emit(
+            Kind.LOG_TRUNCATED,
+            topic=replica.topic,
+            partition=replica.index,
+            broker=replica.broker_id,
+            offset=self.truncated_to,
+            previous_offset=before,
+        )

@@ -1,0 +1,66 @@
+"""What a broker does to its logs on its own: retention, compaction, forgetting silent producers."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from fencepost.broker.core.scheduler import Timer
+
+if TYPE_CHECKING:
+    from fencepost.broker.node.broker import Broker
+
+
+class LogMaintenance:
+    """The periodic work of one broker; timers are set anew each time, by the configs of then."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._timers: dict[Callable[[], None], Timer] = {}
+
+    def start(self) -> None:
+        """Set the first timers; anew where it has been started before."""
+        self._after(self._broker.configs.log_retention_check_interval_ms, self._retain)
+        self._after(self._broker.configs.log_cleaner_backoff_ms, self._compact)
+        self._after(self._broker.configs.replica_lag_time_max_ms // 2, self._drop_laggards)
+        self._after(
+            self._broker.configs.replica_high_watermark_checkpoint_interval_ms, self._checkpoint
+        )
+
+    def _drop_laggards(self) -> None:
+        """As often as in Kafka: so a laggard stays for one and a half times its time at most."""
+        self._broker.in_sync.drop_laggards()
+        self._after(self._broker.configs.replica_lag_time_max_ms // 2, self._drop_laggards)
+
+    def _checkpoint(self) -> None:
+        for replica in self._broker.replicas.values():
+            replica.checkpoint = replica.high_watermark
+        self._after(
+            self._broker.configs.replica_high_watermark_checkpoint_interval_ms, self._checkpoint
+        )
+
+    def _after(self, delay_ms: int, work: Callable[[], None]) -> None:
+        scheduler = self._broker.scheduler
+        due_ms = scheduler.now_ms() + max(delay_ms, 1)
+        if work in self._timers:
+            self._timers[work].move_to(due_ms)
+        else:
+            self._timers[work] = scheduler.at(due_ms, work)
+
+    def _retain(self) -> None:
+        now_ms = self._broker.scheduler.now_ms()
+        for replica in list(self._broker.replicas.values()):
+            with self._broker.failing(replica):
+                replica.log.delete_expired(now_ms, replica.high_watermark)
+                self._broker.tiering.delete_local(replica, now_ms)
+                replica.log.expire_producers(now_ms)
+        self._after(self._broker.configs.log_retention_check_interval_ms, self._retain)
+
+    def _compact(self) -> None:
+        configs = self._broker.configs
+        if configs.log_cleaner_enable:
+            now_ms = self._broker.scheduler.now_ms()
+            for replica in list(self._broker.replicas.values()):
+                if not replica.log.config.is_compacted:
+                    continue
+                with self._broker.failing(replica):
+                    replica.log.compact(now_ms, replica.high_watermark)
+        self._after(configs.log_cleaner_backoff_ms, self._compact)

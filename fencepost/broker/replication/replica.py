@@ -1,0 +1,482 @@
+"""One replica: a log on one broker, with what that broker knows of it.
+
+A replica follows until it is told to lead, and leads until it is told to follow:
+
+    FOLLOWER --lead(epoch e)--> LEADER --follow(epoch e')--> FOLLOWER        e' > e
+
+A leader's high watermark is the lowest log end of the in-sync replicas, as far as they have told
+it by fetching (KIP-101); a follower's is what its leader last answered. Becoming leader records the
+log end as the new epoch's start at once, not at its first batch: OffsetsForLeaderEpoch of the epoch
+before must answer it, and KIP-207's gate stands on it.
+"""
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from uuid import UUID
+
+from fencepost.broker.core.waits import WatchList
+from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.errors import ErrorCode
+from fencepost.storage.files.file_system import StorageFailure
+from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
+from fencepost.storage.log.interface import Log
+from fencepost.storage.log.leader_epoch_cache import EpochEntry
+from fencepost.storage.log.producer_state import ProducerStateEntry
+from fencepost.storage.log.staging import StagedRecords, Staging
+
+UNKNOWN_OFFSET = -1
+
+NotifyFollower = Callable[[int, str, int], None]
+"""Tells a broker that a partition's leader has something new: broker id, topic, index."""
+MaybeExpandIsr = Callable[["Replica", int], None]
+"""Looks at whether a follower of this leader may join the ISR."""
+MarkOffline = Callable[["Replica", StorageFailure], None]
+"""Takes a replica offline whose log can't be used any more."""
+
+
+class Role(Enum):
+    """What a replica is to its partition."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
+
+
+@dataclass(slots=True)
+class FollowerProgress:
+    """What a leader knows of one follower, from its fetches alone."""
+
+    log_end_offset: int = UNKNOWN_OFFSET
+    """Exclusive: the offset that it last fetched from."""
+    log_start_offset: int = UNKNOWN_OFFSET
+    high_watermark: int = UNKNOWN_OFFSET
+    """The one that it was last told."""
+    broker_epoch: int = -1
+    """The registration that it fetched in (KIP-903); -1 where it did not say."""
+    last_fetch_ms: int = -1
+    last_caught_up_ms: int = -1
+    """When it was last known to have had all that the leader had."""
+    _leader_end_then: int = UNKNOWN_OFFSET
+
+    def fetched(self, *, at: int, log_start_offset: int, leader_end: int, now_ms: int) -> None:
+        """Take in a fetch from offset ``at``, when the leader's log ended at ``leader_end``."""
+        self.log_end_offset = at
+        self.log_start_offset = log_start_offset
+        if at >= leader_end:
+            self.last_caught_up_ms = now_ms
+        elif at >= self._leader_end_then:  # it has all that there was at the fetch before
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
+        self._leader_end_then = leader_end
+        self.last_fetch_ms = now_ms
+
+    def has_caught_up_with(self, leader: "Replica") -> bool:
+        """Whether its log reaches the high watermark, and into the leader's epoch.
+
+        A follower that has not fetched since it was dropped from the ISR has an unknown log end.
+        """
+        return self.log_end_offset >= max(leader.high_watermark, leader.epoch_start_offset)
+
+
+class Replica:
+    """A partition's replica on one broker."""
+
+    __slots__ = (
+        "assigned",
+        "broker_id",
+        "checkpoint",
+        "consider",
+        "end_watch",
+        "epoch_start_offset",
+        "fail",
+        "failed",
+        "followers",
+        "high_watermark",
+        "index",
+        "isr",
+        "leader",
+        "leader_epoch",
+        "log",
+        "min_insync_replicas",
+        "partition_epoch",
+        "pending_isr",
+        "proposal_lost",
+        "ring",
+        "role",
+        "topic",
+        "topic_id",
+        "watermark_watch",
+    )
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        topic_id: UUID,
+        index: int,
+        broker_id: int,
+        log: Log,
+        ring: NotifyFollower,
+        consider: MaybeExpandIsr,
+        fail: MarkOffline | None = None,
+        high_watermark: int = 0,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.broker_id = broker_id
+        self.log = log
+        self.ring = ring
+        self.consider = consider
+        self.fail: MarkOffline = fail or _raise_failure
+        self.failed = False
+        """Whether its log can't be used any more: then nobody asks it for anything."""
+        self.role = Role.FOLLOWER
+        self.leader = NO_LEADER
+        self.leader_epoch = -1
+        self.partition_epoch = -1
+        self.assigned: tuple[int, ...] = ()
+        self.isr: tuple[int, ...] = ()
+        """As the controller last said."""
+        self.pending_isr: tuple[int, ...] | None = None
+        """Leader only: what it has proposed, and does not know the fate of."""
+        self.proposal_lost = False
+        """Whether the proposal, or its answer, did not arrive."""
+        self.min_insync_replicas = 1
+        # What is not here any more is in the tier, or deleted: both happen below it alone.
+        first = log.local_log_start_offset
+        self.high_watermark = min(max(high_watermark, first), log.log_end_offset)
+        self.checkpoint = self.high_watermark
+        """The high watermark that a crash leaves behind."""
+        self.epoch_start_offset = UNKNOWN_OFFSET
+        """Leader only: its log end when it was elected (KIP-207)."""
+        self.followers: dict[int, FollowerProgress] = {}
+        """Leader only: the other replicas, by broker id."""
+        self.end_watch = WatchList()
+        """Notified when records were appended or the replica changed its role."""
+        self.watermark_watch = WatchList()
+        """Notified when the high or the low watermark rose or the replica changed its role."""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this replica leads its partition, as far as its broker knows."""
+        return self.role is Role.LEADER
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Exclusive upper bound of what a read_committed consumer may read."""
+        unstable = self.log.first_unstable_offset
+        return self.high_watermark if unstable is None else min(self.high_watermark, unstable)
+
+    @property
+    def gate_is_open(self) -> bool:
+        """Leader: whether the high watermark has reached the start of its epoch (KIP-207)."""
+        return self.high_watermark >= self.epoch_start_offset
+
+    @property
+    def ends_behind_a_hole(self) -> bool:
+        """Whether it truncates in rounds: a batch that lay across an offset went whole."""
+        return self.log.batches_end_offset < self.log.log_end_offset
+
+    def lead(self, image: PartitionImage, *, now_ms: int) -> None:
+        """Lead in the image's epoch, or take over its changed ISR within the epoch."""
+        if self.role is Role.LEADER and self.leader_epoch == image.leader_epoch:
+            self._lead_on(image)
+            return
+        self._take(image)
+        self.role = Role.LEADER
+        self.leader_epoch = image.leader_epoch
+        if self.ends_behind_a_hole:  # no follower would ever reach such an end
+            self.truncate_to(self.log.batches_end_offset)
+        self.epoch_start_offset = self.log.log_end_offset
+        self.log.assign_epoch_start(image.leader_epoch, self.epoch_start_offset)
+        self.followers = {}
+        self._keep_followers()
+        for broker_id in self.isr:
+            if broker_id != self.broker_id:
+                self.followers[broker_id].last_caught_up_ms = now_ms
+        self._raise_watermark()
+        self._notify_all()
+        self._ring_all()
+
+    def _lead_on(self, image: PartitionImage) -> None:
+        """Take a newer image of the epoch that it leads in; an older one says nothing new."""
+        if image.partition_epoch > self.partition_epoch:
+            for broker_id in set(self.isr) - set(image.isr):
+                if broker_id in self.followers:
+                    self.followers[broker_id] = FollowerProgress()
+            self._take(image)
+            self._keep_followers()
+        self._raise_watermark()
+        self.reconsider(tuple(self.followers))
+
+    def reconsider(self, broker_ids: Iterable[int]) -> None:
+        """Leader: these brokers, or what they are to the partition, have changed."""
+        for broker_id in broker_ids:
+            self.consider(self, broker_id)
+            if broker_id in self.followers and broker_id not in self.isr:
+                self.ring(broker_id, self.topic, self.index)  # it has to fetch to join
+
+    def follow(self, image: PartitionImage) -> None:
+        """Follow the image's leader in its epoch."""
+        changed = self.role is Role.LEADER or self.leader_epoch != image.leader_epoch
+        self._take(image)
+        self.role = Role.FOLLOWER
+        self.leader_epoch = image.leader_epoch
+        self.epoch_start_offset = UNKNOWN_OFFSET
+        self.followers = {}
+        if changed:
+            self._notify_all()
+
+    def resign(self) -> None:
+        """The partition is gone or moved away: whoever waits on it must look again."""
+        self.role = Role.FOLLOWER
+        self.leader = NO_LEADER
+        self.followers = {}
+        self._notify_all()
+
+    def append(
+        self,
+        records: Buffer,
+        *,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        allow_zstd: bool = True,
+    ) -> AppendResult | AppendRejected:
+        """Append as leader: assign offsets, stamp the epoch, keep the very buffer.
+
+        :param allow_zstd: Whether the request's version may carry zstd (Produce v7+).
+        """
+        try:
+            result = self.log.append_as_leader(
+                records,
+                leader_epoch=self.leader_epoch,
+                now_ms=now_ms,
+                origin=origin,
+                allow_zstd=allow_zstd,
+            )
+        except StorageFailure as failure:
+            return self._failed(failure)
+        if isinstance(result, AppendResult) and not result.duplicate:
+            self._tell_of_append()
+        return result
+
+    def stage(self, *, now_ms: int) -> Staging:
+        """Begin to check what a request brings, before any of it is appended (KIP-27)."""
+        return self.log.stage(now_ms=now_ms)
+
+    def take(
+        self, staging: Staging, records: Buffer, *, allow_zstd: bool
+    ) -> StagedRecords | AppendRejected:
+        """Check what a request has next for this partition: see `Staging.take`."""
+        try:
+            return staging.take(records, allow_zstd=allow_zstd)
+        except StorageFailure as failure:
+            return self._failed(failure)
+
+    def append_staged(self, staged: StagedRecords, *, now_ms: int) -> AppendResult | AppendRejected:
+        """Append as leader what has been checked; nothing was appended meanwhile."""
+        try:
+            result = self.log.append_staged(staged, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        except StorageFailure as failure:
+            return self._failed(failure)
+        if not result.duplicate:
+            self._tell_of_append()
+        return result
+
+    def _failed(self, failure: StorageFailure) -> AppendRejected:
+        self.fail(self, failure)
+        return AppendRejected(error=ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _tell_of_append(self) -> None:
+        self._raise_watermark()
+        self.end_watch.notify()
+        self._ring_all()
+
+    def delete_records(self, offset: int) -> None:
+        """Leader: move the log start forward, and let the followers know (KIP-107).
+
+        :param offset: The new log start, at most the high watermark.
+        """
+        if self.log.advance_log_start(offset):
+            self.watermark_watch.notify()
+            self._ring_all()
+
+    def low_watermark(self, alive: Container[int]) -> int:
+        """Leader: the least log start of the replicas on brokers that are ``alive``.
+
+        -1 while one of them has not fetched in this leader's epoch.
+        """
+        starts = [p.log_start_offset for b, p in self.followers.items() if b in alive]
+        return min([self.log.log_start_offset, *starts])
+
+    def append_fetched(self, batches: Sequence[Buffer], *, now_ms: int) -> None:
+        """Append as follower what the leader's fetch answered, as it is."""
+        self.log.append_as_follower(batches, now_ms=now_ms)
+        self.end_watch.notify()
+
+    def learn_watermark(self, leader_watermark: int) -> None:
+        """Follower: the leader's high watermark, as far as the own log reaches."""
+        if leader_watermark <= self.high_watermark:
+            return
+        watermark = min(leader_watermark, self.log.log_end_offset)
+        if watermark > self.high_watermark:
+            self.high_watermark = watermark
+            self.watermark_watch.notify()
+
+    def truncate_to(self, offset: int) -> bool:
+        """Follower: drop everything from ``offset`` on; the high watermark is never beyond the end.
+
+        :returns: Whether any record went.
+        """
+        cut = self.log.truncate_to(min(offset, self.log.log_end_offset))
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        return cut
+
+    def start_anew_at(self, offset: int, *, now_ms: int) -> None:
+        """Follower: drop everything and go on at ``offset``, which is the log start then."""
+        self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
+        self.high_watermark = offset
+
+    def start_from_tier(
+        self,
+        offset: int,
+        *,
+        log_start_offset: int,
+        epochs: Sequence[EpochEntry],
+        producers: Sequence[ProducerStateEntry],
+        now_ms: int,
+    ) -> None:
+        """Follower: drop everything and go on at ``offset``; the tier has what comes before.
+
+        Nothing is tiered above the high watermark, so that it reaches at least there.
+
+        :param epochs: Of the records from the log start on, from the tier.
+        :param producers: As they were before ``offset``, from the tier.
+        """
+        self.log.start_from_tier(
+            offset,
+            log_start_offset=log_start_offset,
+            epochs=epochs,
+            producers=producers,
+            now_ms=now_ms,
+        )
+        self.high_watermark = offset
+        self.watermark_watch.notify()
+
+    def record_fetch(
+        self,
+        broker_id: int,
+        *,
+        fetch_offset: int,
+        log_start_offset: int,
+        now_ms: int,
+        broker_epoch: int = -1,
+    ) -> None:
+        """Leader: a follower fetched from ``fetch_offset``, which is its log end.
+
+        :param fetch_offset: Exclusive end of the follower's log.
+        :param broker_epoch: The registration that it fetches in; -1 where it does not say.
+        """
+        progress = self.followers.get(broker_id)
+        if progress is None:
+            return
+        progress.broker_epoch = broker_epoch
+        follower_start_moved = log_start_offset > progress.log_start_offset
+        progress.fetched(
+            at=fetch_offset,
+            log_start_offset=log_start_offset,
+            leader_end=self.log.log_end_offset,
+            now_ms=now_ms,
+        )
+        if broker_id not in self.isr:
+            self.consider(self, broker_id)
+        if fetch_offset > self.high_watermark:
+            self._raise_watermark(told=broker_id)
+        if follower_start_moved:
+            self.watermark_watch.notify()
+
+    def withdraw_proposal(self) -> None:
+        """Leader: the controller has refused what it proposed, and the ISR is as it was."""
+        self.pending_isr = None
+        self._raise_watermark()
+
+    def laggards(self, oldest_ms: int) -> set[int]:
+        """Leader: followers of the ISR that lack records, and last had all before ``oldest_ms``."""
+        end = self.log.log_end_offset
+        return {
+            broker_id
+            for broker_id, progress in self.followers.items()
+            if broker_id in self.isr
+            and progress.log_end_offset < end
+            and progress.last_caught_up_ms < oldest_ms
+        }
+
+    def record_answer(self, broker_id: int) -> None:
+        """Leader: a fetch of this follower is answered with the present high watermark."""
+        progress = self.followers.get(broker_id)
+        if progress is not None:
+            progress.high_watermark = self.high_watermark
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch at or below the asked one, and its exclusive end; (-1, -1) if unknown.
+
+        The current epoch ends at the log end (KIP-279, KIP-320).
+        """
+        if epoch == self.leader_epoch and self.is_leader:
+            return epoch, self.log.log_end_offset
+        found = self.log.end_offset_for_epoch(epoch)
+        return found.epoch, found.end_offset
+
+    def has_enough_replicas(self) -> bool:
+        """Whether acks=all may append: the ISR is as large as ``min.insync.replicas`` asks for.
+
+        It never asks for more replicas than the partition has.
+        """
+        return len(self.isr) >= min(self.min_insync_replicas, len(self.assigned))
+
+    def _take(self, image: PartitionImage) -> None:
+        self.leader = image.leader
+        self.isr = image.isr
+        self.pending_isr = None
+        self.assigned = image.replicas
+        self.partition_epoch = image.partition_epoch
+
+    def _keep_followers(self) -> None:
+        self.followers = {
+            broker_id: self.followers.get(broker_id) or FollowerProgress()
+            for broker_id in self.assigned
+            if broker_id != self.broker_id
+        }
+
+    def _raise_watermark(self, told: int | None = None) -> None:
+        """Move to the lowest log end of the ISR, never back, and let the followers know.
+
+        A proposed ISR counts as well: the controller may have accepted it already.
+
+        :param told: A follower that is being answered, and so needs no ring.
+        """
+        watermark, pending = self.log.log_end_offset, self.pending_isr
+        for broker_id in self.isr if pending is None else (*self.isr, *pending):
+            if broker_id != self.broker_id:
+                watermark = min(watermark, self.followers[broker_id].log_end_offset)
+        if watermark <= self.high_watermark or not self.has_enough_replicas():
+            return
+        self.high_watermark = watermark
+        self.watermark_watch.notify()
+        for broker_id, progress in self.followers.items():
+            if broker_id != told and progress.high_watermark < watermark:
+                self.ring(broker_id, self.topic, self.index)
+
+    def _ring_all(self) -> None:
+        for broker_id in self.followers:
+            self.ring(broker_id, self.topic, self.index)
+
+    def _notify_all(self) -> None:
+        self.end_watch.notify()
+        self.watermark_watch.notify()
+
+
+def _raise_failure(_replica: Replica, failure: StorageFailure) -> None:
+    """Nobody takes replicas offline."""
+    raise failure

@@ -1,0 +1,118 @@
+"""What is counted while the cluster serves: plain numbers, read when somebody asks for metrics.
+
+They only rise, for as long as the process lives: a reset of the cluster leaves them alone.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from fencepost.broker.core.events import Event, Kind
+from fencepost.protocol.apis import Api
+
+BOUNDS_US: Final = (
+    *(50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000),
+    *(1_000_000, 2_500_000, 5_000_000, 10_000_000, 30_000_000),
+)
+"""The buckets of elapsed times: microseconds, inclusive. Slower ones have a bucket of their own."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ApiMetrics:
+    """The requests of one API to one broker."""
+
+    broker_id: int
+    """Who was asked."""
+    api: Api
+    bytes_in: int = 0
+    """Of requests, their size not counted."""
+    bytes_out: int = 0
+    """Of answers, their size included."""
+    elapsed_us: int = 0
+    """Of all that were answered."""
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS_US) + 1))
+    """How many were answered, in each bucket."""
+    unanswered: int = 0
+    errors: Counter[int] = field(default_factory=Counter)
+    """Error codes in answers, each as often as it was there."""
+
+    @property
+    def requests(self) -> int:
+        """How many are over."""
+        return sum(self.buckets) + self.unanswered
+
+    def count(
+        self, elapsed_us: int | None, bytes_in: int, bytes_out: int, errors: tuple[int, ...]
+    ) -> None:
+        """Count one that is over.
+
+        :param elapsed_us: None where it was not answered.
+        """
+        self.bytes_in += bytes_in
+        self.bytes_out += bytes_out
+        if elapsed_us is None:
+            self.unanswered += 1
+        else:
+            self.elapsed_us += elapsed_us
+            self.buckets[bisect_left(BOUNDS_US, elapsed_us)] += 1
+        if errors:
+            self.errors.update(errors)
+
+
+class RequestMetrics:
+    """Counts requests for each broker and API."""
+
+    __slots__ = ("_figures",)
+
+    def __init__(self) -> None:
+        self._figures: dict[tuple[int, int], ApiMetrics] = {}
+
+    def __iter__(self) -> Iterator[ApiMetrics]:
+        return iter(tuple(self._figures.values()))
+
+    def of(self, broker_id: int, api: Api) -> ApiMetrics:
+        """Where an API's requests to a broker are counted."""
+        figures = self._figures.get((broker_id, api.key))
+        if figures is None:
+            figures = self._figures[broker_id, api.key] = ApiMetrics(broker_id=broker_id, api=api)
+        return figures
+
+
+class EventMetrics:
+    """Counts changes of the cluster as they are told."""
+
+    __slots__ = ("events", "fault_hits", "isr", "publishes_refused")
+
+    def __init__(self) -> None:
+        self.events: Counter[Kind] = Counter()
+        self.isr: Counter[str] = Counter()
+        """By whether it grew, shrank, or just has other members: ``expand``, ``shrink``, ``swap``.
+        """
+        self.fault_hits: Counter[tuple[str, str]] = Counter()
+        """By API and action."""
+        self.publishes_refused: Counter[str] = Counter()
+        """For an expected offset, by topic."""
+
+    def note(self, event: Event) -> None:
+        """Count an event."""
+        self.events[event.kind] += 1
+        if event.kind is Kind.ISR_CHANGED:
+            self.isr[_change_of_isr(event)] += 1
+        elif event.kind is Kind.FAULT_HIT:
+            api, action = event.details["api"], event.details["action"]
+            assert isinstance(action, dict)
+            self.fault_hits[str(api), next(iter(action))] += 1
+        elif event.kind is Kind.PUBLISH_REFUSED:
+            assert event.topic is not None
+            self.publishes_refused[event.topic] += 1
+
+
+def _change_of_isr(event: Event) -> str:
+    now, before = event.details["isr"], event.details["previous_isr"]
+    assert isinstance(now, list)
+    assert isinstance(before, list)
+    if len(now) == len(before):
+        return "swap"
+    return "expand" if len(now) > len(before) else "shrink"

@@ -1,0 +1,53 @@
+"""Answers that repeat, kept encoded: Metadata, as long as the broker's view stays the same.
+
+Clients ask for it again and again, in the same words; ten thousand partitions take tens of
+milliseconds to describe.
+"""
+
+import struct
+from typing import Final
+
+from fencepost.broker.metadata.image import ClusterImage
+from fencepost.protocol.apis import BY_NAME
+from fencepost.protocol.byte_utils import Buffer
+
+MAX_CACHED: Final = 64
+CACHED_API: Final = BY_NAME["metadata"]
+_CORRELATION_ID_AT: Final = 4
+
+Key = tuple[int, str, bytes]
+"""What an answer depends on, besides the view: the version, the address that the client reached,
+the request's body."""
+Errors = tuple[int, ...]
+"""The error codes in an answer."""
+
+
+class ResponseCache:
+    """One broker's encoded answers of its present view."""
+
+    __slots__ = ("_kept", "_view")
+
+    def __init__(self) -> None:
+        self._view: ClusterImage | None = None
+        self._kept: dict[Key, tuple[bytes, Errors]] = {}
+
+    def find(
+        self, view: ClusterImage, key: Key, correlation_id: int
+    ) -> tuple[list[Buffer], Errors] | None:
+        """The whole frame of an answer that still holds, and the errors in it."""
+        if view is not self._view:
+            self._view = view
+            self._kept.clear()
+        kept = self._kept.get(key)
+        if kept is None:
+            return None
+        frame = bytearray(kept[0])
+        struct.pack_into(">i", frame, _CORRELATION_ID_AT, correlation_id)
+        return [frame], kept[1]
+
+    def keep(self, view: ClusterImage, key: Key, chunks: list[Buffer], errors: Errors) -> None:
+        """Keep an answer, unless answering changed the view (a topic was created)."""
+        if view is self._view:
+            if len(self._kept) >= MAX_CACHED:
+                self._kept.clear()
+            self._kept[key] = b"".join(chunks), errors

@@ -1,0 +1,90 @@
+"""The indexes of segments in the tier, kept for a while once they were read (KIP-405)."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final, TypeVar
+from uuid import UUID
+
+from fencepost.broker.core.async_tasks import AsyncSteps, get
+from fencepost.storage.formats.indexes import (
+    OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
+    OffsetIndex,
+    TimeIndex,
+)
+from fencepost.storage.tier.object_store import ObjectKind, ObjectStore, TierError, object_key
+from fencepost.storage.tier.segment_metadata import RemoteSegment
+from fencepost.storage.tier.segment_objects import CORRUPT, read_offset_index, read_time_index
+
+Index = TypeVar("Index", OffsetIndex, TimeIndex)
+
+_ENTRY_SIZES: Final = {OffsetIndex: OFFSET_ENTRY_SIZE, TimeIndex: TIME_ENTRY_SIZE}
+_OVERHEAD: Final = 500
+"""About what an index takes besides its entries, in bytes."""
+
+
+class RemoteIndexCache:
+    """Those of one broker. What was not used for longest goes first.
+
+    :param limit: The bytes that they may take, asked each time.
+    """
+
+    def __init__(self, limit: Callable[[], int]) -> None:
+        self._limit = limit
+        self._kept: OrderedDict[tuple[UUID, ObjectKind], OffsetIndex | TimeIndex] = OrderedDict()
+        self.size_bytes = 0
+        """About what they take now."""
+
+    def offsets(self, objects: ObjectStore, segment: RemoteSegment) -> AsyncSteps[OffsetIndex]:
+        """A segment's offset index.
+
+        :raises TierError: When it can't be had.
+        """
+        found = yield from self._find(objects, segment, ObjectKind.OFFSET_INDEX, read_offset_index)
+        return found
+
+    def times(self, objects: ObjectStore, segment: RemoteSegment) -> AsyncSteps[TimeIndex]:
+        """A segment's time index.
+
+        :raises TierError: When it can't be had.
+        """
+        found = yield from self._find(objects, segment, ObjectKind.TIME_INDEX, read_time_index)
+        return found
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._kept.clear()
+        self.size_bytes = 0
+
+    def _find(
+        self,
+        objects: ObjectStore,
+        segment: RemoteSegment,
+        part: ObjectKind,
+        read: Callable[[bytes, int], Index],
+    ) -> AsyncSteps[Index]:
+        name = (segment.id, part)
+        kept = self._kept.get(name)
+        if kept is not None:
+            self._kept.move_to_end(name)
+            return kept  # type: ignore[return-value]  # what was kept under this part
+        key = object_key(segment, part)
+        data = yield from get(objects, key)
+        try:
+            index = read(data, segment.start_offset)
+        except CORRUPT as error:
+            raise TierError(key, str(error)) from error
+        self._keep(name, index)
+        return index
+
+    def _keep(self, name: tuple[UUID, ObjectKind], index: OffsetIndex | TimeIndex) -> None:
+        if name not in self._kept:  # another read may have brought it meanwhile
+            self._kept[name] = index
+            self.size_bytes += _size(index)
+        while self.size_bytes > self._limit():
+            _, oldest = self._kept.popitem(last=False)
+            self.size_bytes -= _size(oldest)
+
+
+def _size(index: OffsetIndex | TimeIndex) -> int:
+    return len(index) * _ENTRY_SIZES[type(index)] + _OVERHEAD

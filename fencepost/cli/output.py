@@ -1,0 +1,95 @@
+"""What a command shows, as data: lines and tables of plain or styled text.
+
+On a terminal `fencepost.cli.rich_output` draws them with colours; anywhere else, and where no
+terminal's library need be imported, they are printed plainly, a row a line and nothing cut off.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+GOOD = "green"
+BAD = "bold red"
+ODD = "yellow"
+QUIET = "dim"
+STRONG = "bold"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text in a style."""
+
+    text: str
+    style: str = ""
+
+
+Cell: TypeAlias = str | Text
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line, of parts that follow each other."""
+
+    parts: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under headers; of each there are as many cells as headers."""
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+Block: TypeAlias = Line | Table
+
+
+def line(*parts: Cell) -> Line:
+    """A line of these parts."""
+    return Line(parts)
+
+
+def plain(cell: Cell) -> str:
+    """Without its style."""
+    return cell if isinstance(cell, str) else cell.text
+
+
+def join_numbers(values: Iterable[object]) -> str:
+    """Such as ``1, 2``."""
+    return ", ".join(map(str, values)) or "none"
+
+
+def is_rich_terminal() -> bool:
+    """Whether standard output is a terminal that can show more than lines."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def show(blocks: Iterable[Block]) -> None:
+    """Print blocks as the reader likes them."""
+    if is_rich_terminal():
+        from fencepost.cli.rich_output import draw
+
+        draw(blocks)
+        return
+    for block in blocks:
+        for text in plain_lines(block):
+            print(text)
+    sys.stdout.flush()
+
+
+def plain_lines(block: Block) -> Iterator[str]:
+    """A block as plain lines."""
+    if isinstance(block, Line):
+        yield "".join(map(plain, block.parts))
+        return
+    rows = [block.headers, *(tuple(map(plain, row)) for row in block.rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield _aligned(row, widths)
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+    return "  ".join(cells).rstrip()

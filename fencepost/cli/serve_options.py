@@ -1,0 +1,161 @@
+"""The options of ``fencepost serve``: one table for the command, its help and its environment.
+
+``serve`` reads it with argparse (`fencepost.cli.serve`), because typer would cost a third of
+the start-up budget; help and completion read it with typer (`fencepost.cli.commands`).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One option of ``serve``, as text."""
+
+    name: str
+    """As written, without the dashes."""
+    metavar: str
+    help: str
+    default: str | None = None
+    unset: str | None = None
+    """What holds where there is no default and nothing is given."""
+    repeated: bool = False
+    """May be given more than once; its environment variable holds a list split by white space."""
+    switch: bool = False
+    """Needs no value; its environment variable holds ``true`` or ``false``."""
+
+    @property
+    def flag(self) -> str:
+        """Such as ``--control-port``."""
+        return f"--{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """The environment variable, such as ``FENCEPOST_CONTROL_PORT``."""
+        return f"FENCEPOST_{self.key.upper()}"
+
+    @property
+    def key(self) -> str:
+        """The name as a Python identifier."""
+        return self.name.replace("-", "_")
+
+
+SERVE_OPTIONS: Final = (
+    Option(name="brokers", metavar="N", default="1", help="How many brokers; their ids are 1..N."),
+    Option(name="host", metavar="HOST", default="127.0.0.1", help="The address to listen on."),
+    Option(
+        name="port",
+        metavar="PORT",
+        default="9092",
+        help="Broker i listens on PORT + i - 1; 0 picks free ports.",
+    ),
+    Option(
+        name="advertise",
+        metavar="HOST",
+        unset="the address they reached",
+        help="The host that clients are told to connect to.",
+    ),
+    Option(
+        name="control-port",
+        metavar="PORT",
+        default="9644",
+        help="The port of the HTTP control API; 0 picks a free one.",
+    ),
+    Option(
+        name="data-dir",
+        metavar="DIR",
+        unset="none, in memory",
+        help="Keep logs and what the cluster knows in this directory, and go on from what is there;"
+        " it may be the log directory of a Kafka.",
+    ),
+    Option(
+        name="fsync",
+        metavar="",
+        default="false",
+        switch=True,
+        help="Force every append to disk before it is answered, so that it outlives the machine.",
+    ),
+    Option(
+        name="remote",
+        metavar="URL",
+        unset="none",
+        help="Let tiered topics move their segments there: memory:, file:///FOLDER, or s3://BUCKET"
+        " with a prefix or without; what else S3 needs is read from AWS_ENDPOINT and the like.",
+    ),
+    Option(
+        name="topic",
+        metavar="NAME[:PARTITIONS[:RF]]",
+        repeated=True,
+        help="Create this topic at the start, where it is not there yet. May be repeated.",
+    ),
+    Option(
+        name="config",
+        metavar="KEY=VALUE",
+        repeated=True,
+        help="Set a broker config by Kafka's own name. May be repeated.",
+    ),
+    Option(
+        name="racks",
+        metavar="R1,R2,...",
+        unset="broker.rack's",
+        help="The rack of each broker by its id, from the first again where there are fewer.",
+    ),
+    Option(
+        name="api-max",
+        metavar="API=VERSION",
+        repeated=True,
+        help="Serve an API, by name or key, up to this version only. May be repeated.",
+    ),
+    Option(
+        name="like-kafka",
+        metavar="RELEASE",
+        unset="the newest",
+        help="Serve the APIs and versions that this release of Kafka did, such as 2.0; --api-max"
+        " has the last word.",
+    ),
+    Option(
+        name="trace",
+        metavar="DIR",
+        unset="none",
+        help="Write every request with its answer, and every event, to files in this directory, a"
+        " line of JSON each.",
+    ),
+    Option(
+        name="trace-files",
+        metavar="N",
+        unset="all of them",
+        help="How many files of --trace to keep, the newest; each has some 64 MiB.",
+    ),
+    Option(
+        name="clock",
+        metavar="real|manual",
+        default="real",
+        help="Whose time holds: with manual it stands still until a test advances it.",
+    ),
+    Option(
+        name="conformance",
+        metavar="kip|apache",
+        default="kip",
+        help="Where a KIP's text and Apache Kafka's code differ: which one to follow.",
+    ),
+    Option(
+        name="seed",
+        metavar="N",
+        unset="a new one every time",
+        help="Draw ids and other random choices from this seed.",
+    ),
+    Option(
+        name="log-level",
+        metavar="debug|info|warning|error",
+        default="info",
+        help="What is logged, to standard error; single requests are at debug.",
+    ),
+    Option(
+        name="stop-with-stdin",
+        metavar="",
+        default="false",
+        switch=True,
+        help="Stop when standard input ends, and so with whoever started it, however that ends."
+        " A line 'reset' on it is a reset, answered by the ready line once more.",
+    ),
+)

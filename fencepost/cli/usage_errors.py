@@ -1,0 +1,184 @@
+"""What was asked wrongly, in one line: what it was, the nearest that there is, and what is allowed.
+
+Typer's own words take several lines, and none of its errors but one is public; what they say is
+read from their attributes.
+
+What to do instead, where a name is not one of Kafka's, or the cluster does not have it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import typer
+
+from fencepost.cli.parameters import Parameter
+from fencepost.verbs.answers.faults import FaultState
+from fencepost.verbs.answers.topics import TopicState
+from fencepost.verbs.catalogue import VERBS
+from fencepost.verbs.remote import ControlConnection, Refused, VerbError
+
+WRONG_USE: Final = 2
+"""The exit code."""
+MAX_LISTED: Final = 12
+"""Names that a message lists."""
+UsageError: Final[type[Exception]] = typer.BadParameter.__bases__[0]
+"""Typer's error for all that is wrong with a command line."""
+
+
+class InvalidUsage(Exception):
+    """A command was given something that will not do. The text is one line."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was most likely meant, if one is near enough."""
+    # difflib takes milliseconds to import, and few ever mistype a name.
+    from difflib import get_close_matches
+
+    plain = {_plain(each): each for each in known}
+    near = get_close_matches(_plain(name), plain, n=1, cutoff=0.6)
+    return plain[near[0]] if near else None
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "").replace(".", "")
+
+
+def suggestion(name: str, known: Sequence[str]) -> str:
+    """The end of a message about an unknown name: what there is, and the nearest of it."""
+    if not known:
+        return ""
+    near = nearest(name, known)
+    more = len(known) - MAX_LISTED
+    listed = ", ".join(known[:MAX_LISTED])
+    if more <= 0:
+        allowed = f", only {listed}"
+    else:
+        allowed = "" if near else f", only {listed} and {more} more"
+    return f"{allowed}; did you mean {near}?" if near else allowed
+
+
+def explain(error: Exception, command: str) -> str:
+    """One of typer's errors about the command line as one line.
+
+    Nothing where a command was named that is many: its help has been shown then.
+
+    :param command: What was asked for, where the error does not know.
+    """
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return ""
+    context: typer.Context | None = getattr(error, "ctx", None)
+    path = command if context is None else context.command_path
+    return f"{path}: {' '.join(_explain(error, context).split())}\n"
+
+
+def _explain(error: Exception, context: typer.Context | None) -> str:
+    kind = type(error).__name__
+    text = str(getattr(error, "message", ""))
+    if context is not None and kind == "NoSuchOption":
+        option = str(getattr(error, "option_name", ""))
+        return f"there is no option {option}{suggestion(option, _options(context))}"
+    if context is not None and kind == "MissingParameter":
+        parameter = getattr(error, "param", None)
+        return f"{_missing(parameter)} is missing; usage: {_usage(context)}"
+    commands: Sequence[str] = tuple(getattr(getattr(context, "command", None), "commands", ()))
+    if context is not None and commands and text.startswith("No such command"):
+        name = text.split("'")[1]
+        return f"there is no command {name}{suggestion(name, commands)}"
+    if context is not None and "unexpected extra argument" in text:
+        return f"{_lower(text).rstrip('.')}; usage: {_usage(context)}"
+    return _lower(getattr(error, "format_message", lambda: text)()).rstrip(".")
+
+
+def _options(context: typer.Context) -> list[str]:
+    """Of a command, as they are written."""
+    declared = [name for each in context.command.params for name in each.opts]
+    return [name for name in declared if name.startswith("--")] + ["--help"]
+
+
+def _missing(parameter: object) -> str:
+    names: Sequence[str] = getattr(parameter, "opts", ())
+    flags = [name for name in names if name.startswith("-")]
+    return flags[0] if flags else str(getattr(parameter, "metavar", None) or "a parameter")
+
+
+def _usage(context: typer.Context) -> str:
+    """What has to be given, in one line."""
+    words = [context.command_path]
+    for each in context.command.params:
+        shown = str(getattr(each, "metavar", None) or "")
+        flags = [name for name in each.opts if name.startswith("-")]
+        if each.required:
+            words.append(f"{flags[0]} {shown}" if flags else shown)
+    return " ".join([*words, "[OPTIONS]"])
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def check_name(parameter: Parameter, value: object) -> None:
+    """Refuse the name of an API or of an error that Kafka does not have. Numbers are let through.
+
+    :raises Mistake: With the nearest name.
+    """
+    if not isinstance(value, str) or value.removeprefix("-").isdigit() or parameter.is_any_text:
+        return
+    if parameter.name == "api":
+        known, what = api_names(), "API"
+    elif parameter.name == "error":
+        known, what = error_names(), "error"
+    else:
+        return
+    if _letters(value) not in map(_letters, known):
+        raise InvalidUsage(
+            f"{parameter.shown}: there is no {what} {value}{suggestion(value, known)}"
+        )
+
+
+def api_names() -> list[str]:
+    """By Kafka's own names, all that a cluster of this version serves."""
+    from fencepost.protocol.apis import APIS
+
+    return [api.title for api in APIS]
+
+
+def error_names() -> list[str]:
+    """Kafka's own."""
+    from fencepost.protocol.errors import ErrorCode
+
+    return [code.name for code in ErrorCode if code]
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").casefold()
+
+
+def suggest_existing(
+    error: Refused, line: ControlConnection, path: Mapping[str, object], given: Mapping[str, object]
+) -> str:
+    """What there is instead of that which the cluster does not have; the end of a message.
+
+    :param path: What was asked about: the parameters in the path.
+    :param given: The other fields.
+    """
+    try:
+        match error.code:
+            case "UNKNOWN_TOPIC_OR_PARTITION":
+                return _suggest_topic(error, line, path or given)
+            case "RESOURCE_NOT_FOUND" if "id" in path:
+                faults = line.call_list(VERBS["faults"], FaultState, {}, {})
+                return suggestion("", [str(each.id) for each in faults])
+            case _:
+                return ""
+    except VerbError:
+        return ""
+
+
+def _suggest_topic(error: Refused, line: ControlConnection, asked: Mapping[str, object]) -> str:
+    topics = line.call_list(VERBS["topics"], TopicState, {}, {})
+    name = str(asked.get("topic"))
+    for topic in topics:
+        if topic.name == name:
+            return f"; it has partitions 0 to {topic.partitions - 1}"
+    said = "" if "no topic" in error.message else f"; there is no topic {name}"
+    return f"{said}{suggestion(name, [topic.name for topic in topics])}"

@@ -1,0 +1,67 @@
+"""The control plane of a served cluster, which costs nothing until somebody asks for it.
+
+FastAPI and uvicorn take longer to import than all the rest of fencepost. The port listens from the
+start, so that early requests wait in its backlog; the imports come with the first of them, or when
+the cluster has been up for a moment, in a thread while the loop goes on serving Kafka clients.
+"""
+
+import asyncio
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final
+
+from fencepost.broker.server.server import Server
+from fencepost.broker.server.trace_file import Describe
+
+IMPORT_AFTER_S: Final = 0.5
+"""How long the imports leave the first Kafka clients alone, unless a control request comes."""
+_SWITCH_INTERVAL_S: Final = 0.0005
+"""While a thread imports, the loop would wait for Python's 5 ms whenever it has something to do."""
+
+
+async def serve(server: Server, sock: socket.socket, stop: asyncio.Event) -> None:
+    """Serve the control API of a cluster until ``stop`` is set.
+
+    :param sock: Listens already; it is closed in the end.
+    """
+    if not await _wait_for_connection(sock, stop):
+        sock.close()
+        return
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(min(interval, _SWITCH_INTERVAL_S))
+    try:
+        serve_http = await asyncio.to_thread(_prepare, server)
+    finally:
+        sys.setswitchinterval(interval)
+    await serve_http(sock, stop)
+
+
+def trace_lines() -> Describe:
+    """What makes lines of a trace; it takes as long to import as the rest."""
+    from fencepost.control.trace_lines import TraceLines
+
+    return TraceLines()
+
+
+async def _wait_for_connection(sock: socket.socket, stop: asyncio.Event) -> bool:
+    """Wait until somebody connects or enough time has gone by; False when ``stop`` is first."""
+    loop = asyncio.get_running_loop()
+    somebody = asyncio.Event()
+    waits = [asyncio.ensure_future(event.wait()) for event in (somebody, stop)]
+    loop.add_reader(sock, somebody.set)
+    try:
+        await asyncio.wait(waits, timeout=IMPORT_AFTER_S, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        loop.remove_reader(sock)
+        for wait in waits:
+            wait.cancel()
+    return not stop.is_set()
+
+
+def _prepare(server: Server) -> Callable[[socket.socket, asyncio.Event], Awaitable[None]]:
+    """All that takes long and does not touch the cluster."""
+    from fencepost.control import app
+
+    return partial(app.serve, app.prepare(server))

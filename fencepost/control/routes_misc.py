@@ -1,0 +1,59 @@
+"""The page at ``/``: the cluster at a glance, for a person with a browser.
+
+One file, without frameworks and without anything from elsewhere; it does what any other user of the
+control API can do.
+
+What is for people and for Prometheus, and no verb: it answers no JSON.
+"""
+
+import asyncio
+import json
+from importlib import import_module
+from importlib.resources import files
+from typing import Annotated, Final
+
+from fastapi import Query
+from fastapi.responses import HTMLResponse, Response
+
+from fencepost.broker.core.events import Kind
+from fencepost.control.routing import Served, router
+from fencepost.verbs.bodies import FaultAction
+
+_LISTS: Final = {
+    '["the kinds of events"]': list(Kind),
+    '["the actions of faults"]': list(FaultAction.model_fields),
+    '["the actions that take no value"]': FaultAction.words(),
+}
+"""What the page's script has of the server's own lists, by what stands in its place in the file."""
+
+
+def _page() -> str:
+    text = files("fencepost.control").joinpath("page.html").read_text("utf-8")
+    for place, names in _LISTS.items():
+        text = text.replace(place, json.dumps(names))
+    return text
+
+
+PAGE: Final = _page()
+POLICY: Final = (
+    "default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+)
+"""Nothing may come from elsewhere."""
+
+
+_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@router.get("/metrics", include_in_schema=False)
+async def metrics(server: Served, topic: Annotated[list[str] | None, Query()] = None) -> Response:
+    # Imported by the first who asks, and off the loop: it takes a tenth of a second and more.
+    await asyncio.to_thread(import_module, "fencepost.control.metrics")
+    from fencepost.control.metrics import exposition
+
+    return Response(await exposition(server, topic or ()), media_type=_TEXT)
+
+
+@router.get("/", include_in_schema=False)
+async def page() -> HTMLResponse:
+    return HTMLResponse(PAGE, headers={"Content-Security-Policy": POLICY})

@@ -1,0 +1,232 @@
+"""What a group has committed for a partition, and what it was told: a register, written and read.
+
+A reader is told what one writer wrote that no other had overwritten before it asked. Who was at the
+same time may have been first or last. What was refused may have been written all the same; what was
+not answered may be written late.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.broker.groups.group_coordinator import partition_of
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.pipeline.audit.timeline import FOREVER, TopicIncarnation, TraceEvent
+from fencepost.pipeline.datasource.trace_files import COORDINATOR_CHANGED, COORDINATOR_WIPED
+from fencepost.protocol.errors import ErrorCode
+
+_FIRST_COMMIT_WITH_EPOCH: Final = 6
+_FIRST_COMMIT_WITHOUT_RETENTION: Final = 5
+_FIRST_FETCH_WITH_EPOCH: Final = 5
+_NO_EPOCH: Final = -1
+_RETENTION: Final = "offsets.retention.minutes"
+_DEFAULT_RETENTION_MINUTES: Final = 7 * 24 * 60
+_COORDINATOR_PARTITIONS: Final = "offsets.topic.num.partitions"
+_DEFAULT_COORDINATOR_PARTITIONS: Final = 50
+_MINUTE_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetWrite:
+    """A commit, or a deletion."""
+
+    number: int
+    done: int
+    """Who has a greater number asked after it was answered; nobody has where it never was."""
+    line: int
+    time_ms: int
+    broker: int
+    offset: int | None
+    """None of a deletion."""
+    epoch: int
+    is_certain: bool
+    """Whether it was answered without an error."""
+    may_expire_any_time: bool = False
+    """Whether it came with a retention of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetRead:
+    """An answer to the group."""
+
+    number: int
+    newest: int
+    line: int
+    time_ms: int
+    broker: int
+    offset: int | None
+    """None where nothing was committed."""
+    epoch: int
+    has_epoch: bool
+    """Whether its version has epochs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedOffsetRegister:
+    """One group's."""
+
+    group: str
+    life: TopicIncarnation
+    commits: tuple[OffsetWrite, ...]
+    deletions: tuple[OffsetWrite, ...]
+    answers: tuple[OffsetRead, ...]
+
+    def wrong(self) -> Iterator[tuple[OffsetRead, OffsetWrite]]:
+        """Answers that nobody wrote, or that were overwritten; and what was committed last.
+
+        One before the first commit may be of a time before the trace.
+        """
+        certain = sorted((w for w in self.commits if w.is_certain), key=lambda each: each.done)
+        ends = [each.done for each in certain]
+        newest = list(accumulate(certain, _later))
+        by_offset: dict[int | None, list[OffsetWrite]] = {}
+        for commit in self.commits:
+            by_offset.setdefault(commit.offset, []).append(commit)
+        for told in self.answers:
+            before = bisect_left(ends, told.number)
+            if not before:
+                continue
+            last = newest[before - 1]
+            if told.offset is None:
+                right = self._may_be_gone(told, last)
+            else:
+                right = any(_may_return(w, told, last) for w in by_offset.get(told.offset, ()))
+            if not right:
+                yield told, last
+
+    def _may_be_gone(self, told: OffsetRead, last: OffsetWrite) -> bool:
+        """:param last: The last of what was certainly written before the question."""
+        if any(each.done >= last.number and each.number <= told.newest for each in self.deletions):
+            return True
+        if any(each.may_expire_any_time for each in self.commits):
+            return True
+        return told.time_ms - last.time_ms >= self._retention_ms()
+
+    def _retention_ms(self) -> int:
+        minutes = [int(text) for text in self.life.configs.ever(_RETENTION)]
+        return min([*minutes, _DEFAULT_RETENTION_MINUTES]) * _MINUTE_MS
+
+    def explanation(self, told: OffsetRead, last: OffsetWrite) -> str | None:
+        """Why a coordinator may have told what is not so."""
+        for event in self._of_coordinator():
+            unclean = event.kind == COORDINATOR_CHANGED and event.details.get("unclean")
+            wiped = event.kind == COORDINATOR_WIPED and event.details.get("alone", True)
+            if (unclean or wiped) and last.number <= event.newest and event.line < told.line:
+                return "the log of its coordinator may have lost what was committed"
+        if any(last.line < line < told.line for line in self.life.gaps):
+            return "the server was killed meanwhile, and the trace may lack what was committed then"
+        leader = self._coordinator_at(told.line)
+        if leader not in (None, told.broker):
+            return f"broker {told.broker} had not heard yet that {leader} is the coordinator"
+        return None
+
+    def _coordinator_at(self, line: int) -> int | None:
+        """Who was the coordinator at a line; None where no event tells."""
+        changes = [e for e in self._of_coordinator() if e.kind == COORDINATOR_CHANGED]
+        before = [e.details["leader"] for e in changes if e.line < line]
+        after = [e.details["previous_leader"] for e in changes if e.line >= line]
+        found: list[int] = before[-1:] or after[:1]
+        return found[0] if found else None
+
+    def _of_coordinator(self) -> Iterator[TraceEvent]:
+        """What happened to the log that the group's offsets are in."""
+        counts = [int(text) for text in self.life.configs.ever(_COORDINATOR_PARTITIONS)]
+        own = {
+            partition_of(self.group, count) for count in [*counts, _DEFAULT_COORDINATOR_PARTITIONS]
+        }
+        for event in self.life.events:
+            is_such = event.kind in (COORDINATOR_CHANGED, COORDINATOR_WIPED)
+            if is_such and event.details["coordinator"] in own:
+                yield event
+
+
+def _later(one: OffsetWrite, two: OffsetWrite) -> OffsetWrite:
+    return two if two.number > one.number else one
+
+
+def _may_return(written: OffsetWrite, told: OffsetRead, last: OffsetWrite) -> bool:
+    """Whether an answer may be of this commit of the same offset.
+
+    :param last: The one that was asked for last of all that were over before the question: what
+        ended before that began is overwritten.
+    """
+    if told.has_epoch and written.epoch != told.epoch:
+        return False
+    return written.number <= told.newest and (written is last or written.done >= last.number)
+
+
+def committed_offset_registers(
+    evidence: PartitionEvidence, life: TopicIncarnation
+) -> Iterator[CommittedOffsetRegister]:
+    """Those of all groups that have committed something."""
+    rows = life.of("OffsetCommit", "OffsetFetch", "OffsetDelete")
+    deleted = _deleted_groups(evidence)
+    committed = rows.filter(pc.equal(rows["api"], "OffsetCommit"))
+    for group in sorted(pc.unique(committed["group"]).drop_null().to_pylist()):
+        found = rows.filter(pc.equal(rows["group"], group)).to_pylist()
+        yield CommittedOffsetRegister(
+            group=group,
+            life=life,
+            commits=tuple(_offset_write(row) for row in found if row["api"] == "OffsetCommit"),
+            deletions=tuple(
+                _offset_write({**row, "offset": None})
+                for row in (*found, *deleted.get(group, ()))
+                if row["api"] in ("OffsetDelete", "DeleteGroups")
+            ),
+            answers=tuple(_offset_read(row) for row in found if _is_offset_read(row)),
+        )
+
+
+def _deleted_groups(evidence: PartitionEvidence) -> dict[str, list[dict[str, Any]]]:
+    """Exchanges by which groups were deleted, which are of no partition."""
+    traces: pa.Table = evidence.traces
+    found: dict[str, list[dict[str, Any]]] = {}
+    wanted = pc.fill_null(pc.equal(traces["api"], "DeleteGroups"), fill_value=False)
+    for row in traces.filter(wanted).to_pylist():
+        found.setdefault(row["group"], []).append(row)
+    return found
+
+
+def _is_offset_read(row: dict[str, Any]) -> bool:
+    return bool(
+        row["api"] == "OffsetFetch"
+        and row["answered_ms"] is not None
+        and row["error"] == ErrorCode.NONE
+    )
+
+
+def _offset_write(row: dict[str, Any]) -> OffsetWrite:
+    answered = row["answered_ms"] is not None
+    certain = answered and row["error"] == ErrorCode.NONE
+    has_epoch = row["version"] >= _FIRST_COMMIT_WITH_EPOCH
+    epoch = row["epoch"] if has_epoch and row["epoch"] is not None else _NO_EPOCH
+    return OffsetWrite(
+        number=row["number"],
+        done=row["newest"] if certain else FOREVER,
+        line=row["line"],
+        time_ms=row["time_ms"],
+        broker=row["broker"],
+        offset=row["offset"],
+        epoch=epoch,
+        is_certain=certain,
+        may_expire_any_time=row["version"] < _FIRST_COMMIT_WITHOUT_RETENTION,
+    )
+
+
+def _offset_read(row: dict[str, Any]) -> OffsetRead:
+    offset = row["offset"]
+    return OffsetRead(
+        number=row["number"],
+        newest=row["newest"],
+        line=row["line"],
+        time_ms=row["time_ms"],
+        broker=row["broker"],
+        offset=None if offset is None or offset < 0 else offset,
+        epoch=row["epoch"],
+        has_epoch=row["version"] >= _FIRST_FETCH_WITH_EPOCH,
+    )

@@ -1,0 +1,110 @@
+"""Why something that looks wrong is nobody's fault.
+
+Two things lose records honestly. The end of a broker that was not in order may leave of what was
+not flushed a part, or garbage; recovery cuts it at the next start, and what was committed is on
+another broker. And a leader that lacks what was committed: one that was elected uncleanly, or one
+that lost its disk while nobody else was in sync.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.broker.core.events import Kind
+from fencepost.pipeline.audit.partition_logs import IncarnationLogs, OffsetSpan, ReplicaLog, covers
+
+
+def unclean_shutdown(log: ReplicaLog, offset: int) -> str | None:
+    """That recovery will look at an offset: nothing from there on was known to be durable."""
+    ground = log.ground
+    if ground.clean or offset < (ground.recovery_point or 0):
+        return None
+    return (
+        f"broker {log.broker} has not ended in order, and from offset "
+        f"{ground.recovery_point or 0} on recovery looks at everything"
+    )
+
+
+def torn_write(log: ReplicaLog, family: IncarnationLogs, end: int) -> str | None:
+    """That a log which ends too early lost only what was not flushed and is held elsewhere.
+
+    :param end: Where it ends (exclusive).
+    """
+    reason = unclean_shutdown(log, end)
+    committed = log.ground.high_watermark or 0
+    if reason is None or end >= committed:
+        return reason
+    if not covers(other_copies(log, family), end, committed):
+        return None
+    return f"{reason}; others have what was committed"
+
+
+def other_copies(log: ReplicaLog, family: IncarnationLogs) -> list[OffsetSpan]:
+    """What the other logs of a partition and the tier hold."""
+    spans = [(each.start_offset, each.end_offset + 1) for each in family.tier]
+    for other in family.logs:
+        if other is not log:
+            spans += other.batches.by_offset().spans
+    return spans
+
+
+def retention(log: ReplicaLog, segment: int) -> str | None:
+    """That retention may have taken a segment of a broker that runs, while it was being read."""
+    if log.ground.clean or (log.batches.base < segment).any():
+        return None
+    return f"broker {log.broker} was not stopped: its first segments may go at any time"
+
+
+def lost_disk(log: ReplicaLog, traces: pa.Table | None) -> str | None:
+    """That a broker has lost its disk, as the trace tells."""
+    if traces is None:
+        return None
+    events = traces.filter(pc.equal(traces["kind"], Kind.REPLICA_WIPED))
+    if log.broker not in events["broker"].to_pylist():
+        return None
+    return f"broker {log.broker} lost its disk"
+
+
+def committed_loss(traces: pa.Table | None, after: int, until: int) -> str | None:
+    """That committed records may be gone with a leader that lacked them.
+
+    :param traces: Of the partition; None without a trace.
+    :param after: The leader epoch of what is gone.
+    :param until: That of what has its place.
+    :returns: Why; None where the trace tells of every election in between, and all were clean.
+    """
+    if traces is None:
+        return (
+            f"an unclean election of leader epoch {until} explains it, "
+            "and there is no trace that tells of another reason"
+        )
+    elections = dict(_elections(traces))
+    unclean = [epoch for epoch, is_unclean in elections.items() if is_unclean]
+    for epoch in sorted(unclean):
+        if after < epoch <= until:
+            return f"the election of leader epoch {epoch} was unclean"
+    wiped = traces.filter(pc.equal(traces["kind"], Kind.REPLICA_WIPED))
+    if wiped.num_rows:
+        return f"broker {wiped['broker'][0].as_py()} lost its disk"
+    if until < 0:
+        return "messages of old formats know no leader epochs, and can't tell what was lost"
+    if until not in elections:
+        return f"the trace does not tell of the election of leader epoch {until}"
+    return None
+
+
+def lost_tier(traces: pa.Table | None) -> str | None:
+    """That the tier was made to lose what it had, as the trace tells."""
+    if traces is None or not pc.any(pc.equal(traces["kind"], Kind.TIER_LOST)).as_py():
+        return None
+    return "the tier has lost what it had of the partition"
+
+
+def _elections(traces: pa.Table) -> Iterator[tuple[int, bool]]:
+    """Leader epochs, and whether their leaders were elected uncleanly."""
+    events = traces.filter(pc.equal(traces["kind"], Kind.LEADER_CHANGED))
+    for text in events["details"].to_pylist():
+        details = json.loads(text or "{}")
+        yield int(details.get("leader_epoch", -1)), bool(details.get("unclean"))

@@ -1,0 +1,265 @@
+"""The audit: one Spark job that shows every rule all that is known of each partition.
+
+Rows go to one of a few buckets by their partition, events of no partition to all of them. A bucket
+is one call of Python, in which its partitions are told apart (`check_partitions`): that costs less
+than a group for each of hundreds of partitions, and needs no second look at the trace for the
+events that concern all. What comes back is small: what was found, and an account of each partition.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from fencepost.pipeline.audit import violations
+from fencepost.pipeline.audit.partition_evidence import PartitionMetadata
+from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
+from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure, from_json
+from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rules import RULES
+from fencepost.pipeline.audit.spark_task import (
+    OUTPUT_SCHEMA,
+    SUMMARY,
+    WITHOUT_PARTITION,
+    PartitionResult,
+    TopicPartition,
+    check_partitions,
+    run_task,
+)
+from fencepost.pipeline.datasource.log_directories import UnreadableSource
+from fencepost.pipeline.datasource.schemas import BATCHES, TRACES, Level
+from fencepost.pipeline.datasource.trace_files import UnreadableTrace, find_trace_files
+from fencepost.pipeline.requirements import CannotRunError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+MAX_BUCKETS: Final = 256
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_OWN_ERROR: Final = re.compile(r"fencepost\.[\w.]+: ")
+_BUCKET: Final = "bucket"
+_Bucket: TypeAlias = Callable[[pa.Table], pa.Table]
+_Buckets: TypeAlias = Callable[[pa.Table, pa.Table], pa.Table]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOptions:
+    """What is to be looked at, and how closely."""
+
+    directory: str
+    """Of log directories: as executors see it."""
+    trace: str | None = None
+    """Of ``serve --trace``."""
+    remote: str | None = None
+    """The URL of the tier."""
+    topics: tuple[str, ...] = ()
+    """Names; none: all."""
+    level: Level = Level.RECORDS
+    """`Level.RECORDS` also parses the records, `Level.BATCHES` only the headers of batches."""
+    rules: tuple[str, ...] = ()
+    """Names of `RULES`; none: all."""
+    with_histories: bool = False
+    """Whether accounts tell how it went over time, which a report draws."""
+    now_ms: int = field(default_factory=_now_ms)
+    """When the audit is begun: what every rule takes for the present, wherever it runs."""
+
+    @property
+    def followed(self) -> tuple[Rule, ...]:
+        """The rules that can be followed."""
+        return tuple(rule for rule in self.chosen if self._can(rule))
+
+    @property
+    def chosen(self) -> tuple[Rule, ...]:
+        """The rules that are asked for."""
+        return tuple(rule for name, rule in RULES.items() if not self.rules or name in self.rules)
+
+    def _can(self, rule: Rule) -> bool:
+        return self.trace is not None or not rule.needs_trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditResult:
+    """What came of an audit."""
+
+    case: AuditOptions
+    violations: pa.Table
+    """`violations.SCHEMA`, by topic, partition and rule."""
+    accounts: tuple[PartitionSummary, ...]
+    """Of each partition, by topic and partition."""
+
+    @property
+    def failures(self) -> tuple[RuleFailure, ...]:
+        """Rules that could not be followed to their end, so that nothing is known of them."""
+        return tuple(failure for account in self.accounts for failure in account.failures)
+
+    @property
+    def count(self) -> int:
+        """Findings that nothing explains, those included that are not told one by one."""
+        return sum(account.violations for account in self.accounts)
+
+    @property
+    def explained(self) -> int:
+        """Findings that are nobody's fault."""
+        return sum(count.explained for account in self.accounts for count in account.counts)
+
+    def write(self, path: Path) -> None:
+        """Write the findings as Parquet.
+
+        :raises OSError: When the file can't be written.
+        """
+        parquet.write_table(self.violations, path)
+
+
+def find_partition_metadata(case: AuditOptions) -> Mapping[TopicPartition, PartitionMetadata]:
+    """What there is to be looked at: quick, and no work for Spark.
+
+    :raises CannotRunError: When there is nothing, or it can't be read.
+    """
+    try:
+        if case.trace is not None:
+            find_trace_files(case.trace)
+        ground = read_partition_metadata(case.directory, remote=case.remote, topics=case.topics)
+    except (UnreadableSource, UnreadableTrace) as error:
+        raise CannotRunError(str(error)) from error
+    if not ground:
+        which = f" of {', '.join(case.topics)}" if case.topics else ""
+        raise CannotRunError(f"there is no log{which} in {case.directory}")
+    return ground
+
+
+def audit(
+    spark: SparkSession,
+    case: AuditOptions,
+    ground: Mapping[TopicPartition, PartitionMetadata] | None = None,
+) -> AuditResult:
+    """Look at a cluster's logs, its tier and its trace.
+
+    :param ground: What `find_partition_metadata` found, where it was asked already.
+    :raises CannotRunError: When there is nothing to look at, or it can't be read.
+    """
+    ground = find_partition_metadata(case) if ground is None else ground
+    answered = _run(spark, case, ground)
+    is_account = pc.is_valid(answered[SUMMARY])
+    accounts = [from_json(each.as_py()) for each in answered.filter(is_account)[SUMMARY]]
+    found = answered.filter(pc.invert(is_account)).drop_columns([SUMMARY])
+    rest = _without_rows(ground, accounts, case)
+    accounts += [each.account for each in rest]
+    found = pa.concat_tables(
+        (
+            found.cast(violations.SCHEMA),
+            violations.to_table([v for each in rest for v in each.violations]),
+        )
+    )
+    return AuditResult(
+        case=case,
+        violations=found.sort_by([(name, "ascending") for name in ("topic", "partition")]),
+        accounts=tuple(sorted(accounts, key=lambda account: account.key)),
+    )
+
+
+def _without_rows(
+    ground: Mapping[TopicPartition, PartitionMetadata],
+    accounts: Iterable[PartitionSummary],
+    case: AuditOptions,
+) -> list[PartitionResult]:
+    """Partitions of which no row came: their logs are empty, or not there at all."""
+    seen = {account.key for account in accounts}
+    left = {key: known for key, known in ground.items() if key not in seen}
+    traces = None if case.trace is None else TRACES.empty_table()
+    return list(
+        check_partitions(BATCHES.empty_table(), traces, left, now_ms=case.now_ms, rules=case.rules)
+    )
+
+
+def _run(
+    spark: SparkSession, case: AuditOptions, ground: Mapping[TopicPartition, PartitionMetadata]
+) -> pa.Table:
+    """The job: rows of `OUTPUT_SCHEMA`.
+
+    :raises CannotRunError: When it fails.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    buckets = min(len(ground), MAX_BUCKETS)
+    schema = from_arrow_schema(OUTPUT_SCHEMA)
+    one, both = bucket_functions(ground, case)
+    try:
+        batches = _batches(spark, case, buckets).groupBy(_BUCKET)
+        if case.trace is None:
+            job = batches.applyInArrow(one, schema)
+        else:
+            traces = _traces(spark, case, case.trace, buckets).groupBy(_BUCKET)
+            # The left side is planned first, and a trace must not be newer than the logs.
+            job = traces.cogroup(batches).applyInArrow(both, schema)
+        return job.toArrow()
+    except PySparkException as error:
+        raise CannotRunError(f"the job failed: {_error_line(error)}") from error
+
+
+def bucket_functions(
+    ground: Mapping[TopicPartition, PartitionMetadata], case: AuditOptions
+) -> tuple[_Bucket, _Buckets]:
+    """What Spark calls with a bucket, on executors: its batches, or these and its traces."""
+    rules, now_ms, with_history = case.rules, case.now_ms, case.with_histories
+
+    def both(traces: pa.Table, batches: pa.Table) -> pa.Table:
+        return run_task(batches, traces, ground, rules, now_ms=now_ms, with_history=with_history)
+
+    def one(batches: pa.Table) -> pa.Table:
+        return run_task(batches, None, ground, rules, now_ms=now_ms, with_history=with_history)
+
+    return one, both
+
+
+def _batches(spark: SparkSession, case: AuditOptions, buckets: int) -> DataFrame:
+    from pyspark.sql.functions import hash as murmur
+    from pyspark.sql.functions import lit, pmod
+
+    reader = spark.read.format("fencepost").option("level", Level.BATCHES.value)
+    reader = reader.option("checks", case.level.value)
+    if case.remote is not None:
+        reader = reader.option("remote", case.remote)
+    if case.topics:
+        reader = reader.option("topics", ",".join(case.topics))
+    rows = reader.load(case.directory)
+    return rows.withColumn(_BUCKET, pmod(murmur("topic", "partition"), lit(buckets)))
+
+
+def _traces(spark: SparkSession, case: AuditOptions, trace: str, buckets: int) -> DataFrame:
+    """What can concern a partition: its own rows, and all events."""
+    from pyspark.sql.functions import array, col, explode, expr, lit, pmod, sequence, when
+    from pyspark.sql.functions import hash as murmur
+
+    reader = spark.read.format("fencepost").option("level", Level.TRACES.value)
+    if case.topics:
+        reader = reader.option("topics", ",".join(case.topics))
+    rows = reader.load(trace)
+    of_one = col("partition").isNotNull()
+    own: Column = array(pmod(murmur("topic", "partition"), lit(buckets)))
+    all_of_them = sequence(lit(0), lit(buckets - 1))
+    return rows.where(of_one | expr(WITHOUT_PARTITION)).withColumn(
+        _BUCKET, explode(when(of_one, own).otherwise(all_of_them))
+    )
+
+
+def _error_line(error: Exception) -> str:
+    """The line of an error from Spark that tells a person something."""
+    lines = [line for line in str(error).splitlines() if line and not line.startswith(" ")]
+    traced = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
+    # Behind a traceback, whose lines are indented, comes what Python raised.
+    told = lines[traced[0] + 1 :] if traced else lines
+    # An error of ours says what is wrong without its name.
+    return _OWN_ERROR.sub("", (told or lines or [type(error).__name__])[0], count=1)

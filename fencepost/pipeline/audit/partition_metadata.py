@@ -1,0 +1,203 @@
+"""What is known of partitions besides their batches: checkpoints, and the tier's metadata.
+
+It is small, and read once, where the audit is started, before any batch is: of a cluster that runs
+the checkpoints then tell of a time when what is read later was there already.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias, TypeVar
+
+from fencepost.broker.data_dir import metadata_log
+from fencepost.broker.data_dir.kafka_metadata import topic_configs
+from fencepost.broker.data_dir.metadata_log import CorruptMetadataLog
+from fencepost.broker.metadata.image import INTERNAL_TOPICS
+from fencepost.pipeline.audit.partition_evidence import (
+    PartitionMetadata,
+    ReplicaMetadata,
+    TierSegment,
+)
+from fencepost.pipeline.datasource.log_directories import (
+    LogDir,
+    Replica,
+    find_log_dirs,
+    find_replicas,
+)
+from fencepost.pipeline.datasource.tier import Tier
+from fencepost.storage.files.file_system import RealFileSystem
+from fencepost.storage.formats import file_names
+from fencepost.storage.formats.checkpoints import (
+    CorruptCheckpoint,
+    decode_epochs,
+    decode_offsets,
+    decode_partition_metadata,
+)
+from fencepost.storage.tier.segment_metadata import RemoteSegment, format_uuid
+
+TopicPartition: TypeAlias = tuple[str, int]
+"""Topic and partition."""
+T = TypeVar("T")
+
+_REGISTRY: Final = "registry.log"
+_ID_LENGTH: Final = 22
+_INTERNAL: Final = INTERNAL_TOPICS | {"__share_group_state"}
+"""Kafka compacts them, whatever their configs say here."""
+_POLICY: Final = "cleanup.policy"
+_DEFAULT_POLICY: Final = "log.cleanup.policy"
+_COMPACT: Final = "compact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checkpoints:
+    """The files at the top of a log directory."""
+
+    high_watermarks: Mapping[TopicPartition, int]
+    recovery_points: Mapping[TopicPartition, int]
+    log_starts: Mapping[TopicPartition, int]
+    cleaned: Mapping[TopicPartition, int]
+
+
+def read_partition_metadata(
+    directory: str | Path, *, remote: str | None = None, topics: Collection[str] = ()
+) -> dict[TopicPartition, PartitionMetadata]:
+    """What the log directories and the tier say of each partition.
+
+    :param directory: A log directory, what ``serve --data-dir`` named, or a folder of such.
+    :param remote: The URL of the tier, as ``serve --remote`` takes it.
+    :param topics: Only of these; none for all.
+    :returns: By topic and partition; empty where there is no log.
+    :raises Unreadable: When there is no log directory, or the tier does not answer. A checkpoint
+        that can't be read counts as missing.
+    """
+    wanted = frozenset(topics) or None
+    log_dirs = find_log_dirs(directory)
+    checkpoints = {each.path: _read_checkpoints(each.path) for each in log_dirs}
+    compacted = _compaction_check(log_dirs, checkpoints.values())
+    replicas: dict[TopicPartition, list[ReplicaMetadata]] = defaultdict(list)
+    for replica in find_replicas(log_dirs, wanted):
+        key = (replica.topic, replica.partition)
+        replicas[key].append(_replica_metadata(replica, checkpoints[replica.log_dir.path]))
+    tier: dict[TopicPartition, list[TierSegment]] = defaultdict(list)
+    unreadable: dict[TopicPartition, list[str]] = defaultdict(list)
+    if remote is not None:
+        opened = Tier.open(remote)
+        for segment in opened.segments(wanted):
+            tier[segment.partition.topic, segment.partition.index].append(_tier_segment(segment))
+        for name, why in opened.unreadable:
+            unreadable[_partition_of_key(name)].append(f"{name}: {why}")
+    return {
+        key: PartitionMetadata(
+            replicas=tuple(replicas[key]),
+            tier=tuple(tier[key]),
+            with_tier=remote is not None,
+            compacted=compacted(*key),
+            unreadable=tuple(unreadable[key]),
+        )
+        for key in sorted({*replicas, *tier, *unreadable})
+    }
+
+
+def _replica_metadata(replica: Replica, checkpoints: _Checkpoints) -> ReplicaMetadata:
+    key = (replica.topic, replica.partition)
+    epochs = _read(replica.path / file_names.LEADER_EPOCHS, decode_epochs)
+    topic_id = _read(replica.path / file_names.PARTITION_METADATA, decode_partition_metadata)
+    return ReplicaMetadata(
+        broker=replica.broker,
+        clean=replica.log_dir.clean,
+        segments=tuple(segment.base_offset for segment in replica.segments),
+        epochs=None if epochs is None else tuple((e.epoch, e.start_offset) for e in epochs),
+        high_watermark=checkpoints.high_watermarks.get(key),
+        recovery_point=checkpoints.recovery_points.get(key),
+        log_start=checkpoints.log_starts.get(key),
+        topic_id=None if topic_id is None else format_uuid(topic_id),
+    )
+
+
+def _tier_segment(segment: RemoteSegment) -> TierSegment:
+    return TierSegment(
+        id=format_uuid(segment.id),
+        topic_id=format_uuid(segment.partition.topic_id),
+        start_offset=segment.start_offset,
+        end_offset=segment.end_offset,
+        epochs=tuple((each.epoch, each.start_offset) for each in segment.epochs),
+        bytes=segment.size_bytes,
+        finished=segment.is_served,
+    )
+
+
+def _partition_of_key(key: str) -> TopicPartition:
+    """The partition of an object of the tier, by its key (`storage.tier.objects`)."""
+    topic, _, rest = key.partition("/")
+    return topic[: -_ID_LENGTH - 1], int(rest.partition("/")[0])
+
+
+def _read_checkpoints(log_dir: Path) -> _Checkpoints:
+    def offsets(name: str) -> Mapping[TopicPartition, int]:
+        return _read(log_dir / name, decode_offsets) or {}
+
+    return _Checkpoints(
+        high_watermarks=offsets(file_names.HIGH_WATERMARKS),
+        recovery_points=offsets(file_names.RECOVERY_POINTS),
+        log_starts=offsets(file_names.LOG_STARTS),
+        cleaned=offsets(file_names.CLEANER_OFFSETS),
+    )
+
+
+def _read(path: Path, decode: Callable[[bytes], T]) -> T | None:
+    try:
+        return decode(path.read_bytes())
+    except (OSError, CorruptCheckpoint):
+        return None
+
+
+# Who is compacted.
+
+
+def _compaction_check(
+    log_dirs: Iterable[LogDir], checkpoints: Iterable[_Checkpoints]
+) -> Callable[[str, int], bool]:
+    """Tells whether offsets of a partition may be missing because a later record replaced them.
+
+    A broker whose cleaner has been there says so in its checkpoint, and others copy what it left.
+    """
+    cleaned = {key for each in checkpoints for key in each.cleaned}
+    policies: dict[str, str] = {}
+    defaults: set[str] = set()
+    for top in {top for each in log_dirs for top in (each.path, each.path.parent)}:
+        for topic, configs in _topic_configs(top, defaults).items():
+            policies[topic] = configs.get(_POLICY, policies.get(topic, ""))
+    by_default = any(_COMPACT in policy for policy in defaults)
+
+    def is_compacted(topic: str, partition: int) -> bool:
+        if topic in _INTERNAL or (topic, partition) in cleaned:
+            return True
+        policy = policies.get(topic)
+        return _COMPACT in policy if policy else by_default
+
+    return is_compacted
+
+
+def _topic_configs(top: Path, defaults: set[str]) -> Mapping[str, Mapping[str, str]]:
+    """What a data directory's registry, or a real Kafka's metadata log, says of topics' configs.
+
+    :param defaults: Gets what brokers were told that topics have by default.
+    """
+    files = RealFileSystem()
+    with suppress(OSError, CorruptMetadataLog):
+        loaded = metadata_log.load(files, top / _REGISTRY)
+        if loaded is not None:
+            known, _ = loaded
+            defaults.update(
+                configs[_DEFAULT_POLICY]
+                for configs in known.broker_configs.values()
+                if _DEFAULT_POLICY in configs
+            )
+            return known.topic_configs
+    with suppress(OSError):
+        return topic_configs(files, top)
+    return {}

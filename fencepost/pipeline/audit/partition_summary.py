@@ -1,0 +1,249 @@
+"""What an audit tells of a partition besides what is wrong: what was looked at, and how it went.
+
+An account is made where the partition was examined, and goes as JSON to where the audit was
+started; it stays small however much there is of the partition.
+
+What each replica and the tier hold of a partition, in numbers.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.pipeline.audit.partition_logs import trusted_rows
+
+MAX_POINTS: Final = 400
+"""Of a series, at most."""
+MAX_MARKS: Final = 200
+"""Elections, or segments of a replica, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentSpan:
+    """Segments that follow each other, mostly one."""
+
+    start: int
+    """The first offset, by the name of the file."""
+    end: int
+    """Behind the last record (exclusive)."""
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaInventory:
+    """What a replica, or the tier, holds of a partition."""
+
+    place: str
+    """``log`` or ``tier``."""
+    broker: int | None
+    batches: int
+    records: int
+    """By the headers of the batches."""
+    bytes: int
+    problems: int
+    """Batches and files that are not sound."""
+    start: int | None
+    """The first offset; None where there is no record."""
+    end: int | None
+    """Behind the last record (exclusive)."""
+    segments: int
+    largest: int
+    """Bytes of the largest segment."""
+    spans: tuple[SegmentSpan, ...]
+    """At most `MAX_MARKS`: where there are more segments, neighbours are told as one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeSeries:
+    """Values over time, in order."""
+
+    times: tuple[int, ...] = ()
+    """Milliseconds since the epoch."""
+    values: tuple[int, ...] = ()
+    of: int = 0
+    """How many there were before the series was thinned out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Election:
+    """A leader begins an epoch."""
+
+    time_ms: int
+    leader: int | None
+    """None: nobody leads, or it is not known who."""
+    epoch: int
+    unclean: bool = False
+    """Whether the leader was not in the ISR, so that records may be lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerLag:
+    """How many records a follower was behind the log end when it fetched."""
+
+    broker: int
+    records: TimeSeries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionHistory:
+    """A partition over time."""
+
+    traced: bool
+    """Whether it was seen in a trace; else it is told by the timestamps of the batches."""
+    log_end: TimeSeries
+    """The leader's (exclusive)."""
+    high_watermark: TimeSeries
+    latest: TimeSeries
+    """What ListOffsets answered to clients that asked for the latest offset."""
+    gated: TimeSeries
+    """When it answered OFFSET_NOT_AVAILABLE instead (KIP-207); the values say nothing."""
+    lag: tuple[FollowerLag, ...]
+    elections: tuple[Election, ...]
+    """At most `MAX_MARKS`."""
+    elections_of: int
+    """How many there were."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleCount:
+    """What a rule found in a partition."""
+
+    rule: str
+    found: int
+    """Violations, and what is explained."""
+    explained: int
+    kept: int
+    """How many of them are told one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleFailure:
+    """A rule that could not be followed to its end."""
+
+    rule: str
+    topic: str
+    partition: int
+    reason: str
+    """The traceback."""
+
+    @property
+    def last(self) -> str:
+        """The last line of the reason."""
+        return self.reason.strip().rpartition("\n")[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSummary:
+    """What there is to tell of a partition."""
+
+    topic: str
+    partition: int
+    held: tuple[ReplicaInventory, ...]
+    """By place and broker."""
+    traced: int
+    """Rows of the trace that are of this partition."""
+    counts: tuple[RuleCount, ...]
+    """One a rule that was followed, in the order of the rules."""
+    failures: tuple[RuleFailure, ...] = ()
+    history: PartitionHistory | None = None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Which partition it is."""
+        return self.topic, self.partition
+
+    @property
+    def violations(self) -> int:
+        """Findings that nothing explains."""
+        return sum(each.found - each.explained for each in self.counts)
+
+
+def to_json(account: PartitionSummary) -> bytes:
+    """An account on its way."""
+    return json.dumps(asdict(account), separators=(",", ":")).encode()
+
+
+def from_json(data: bytes) -> PartitionSummary:
+    """What `to_json` made."""
+    # Executors only ever write accounts, and are spared the import.
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(PartitionSummary).validate_json(data)
+
+
+_TIER: Final = -1
+"""The broker of what lies in the tier."""
+
+
+def replica_inventories(batches: pa.Table) -> Iterator[ReplicaInventory]:
+    """One for each replica and one for the tier, in the order of the rows.
+
+    :param batches: `BATCHES` of one partition by place, broker, segment and position.
+    """
+    for rows in split_by_replica(batches):
+        yield _inventory(rows)
+
+
+def split_by_replica(batches: pa.Table) -> Iterator[pa.Table]:
+    """The rows of each replica and of the tier, which follow each other."""
+    if not batches.num_rows:
+        return
+    brokers = pc.fill_null(batches["broker"], _TIER).to_numpy()
+    places = pc.equal(batches["place"], batches["place"][0]).to_numpy()
+    changes = np.flatnonzero((np.diff(brokers) != 0) | (np.diff(places) != 0)) + 1
+    edges = [0, *changes.tolist(), batches.num_rows]
+    for start, end in pairwise(edges):
+        yield batches.slice(start, end - start)
+
+
+def _inventory(rows: pa.Table) -> ReplicaInventory:
+    sound = trusted_rows(rows)
+    spans = _spans(sound)
+    first = rows.slice(0, 1).to_pylist()[0]
+    return ReplicaInventory(
+        place=first["place"],
+        broker=first["broker"],
+        batches=sound.num_rows,
+        records=pc.sum(sound["count"]).as_py() or 0,
+        bytes=pc.sum(sound["size"]).as_py() or 0,
+        problems=rows.num_rows - rows["problem"].null_count,
+        start=pc.min(sound["base_offset"]).as_py(),
+        end=max((each.end for each in spans), default=None),
+        segments=len(spans),
+        largest=max((each.bytes for each in spans), default=0),
+        spans=_merge_neighbours(spans),
+    )
+
+
+def _spans(sound: pa.Table) -> list[SegmentSpan]:
+    """One for each segment with a batch in it, by base offset."""
+    found = sound.group_by(["segment", "segment_id"], use_threads=False).aggregate(
+        [("last_offset", "max"), ("size", "sum")]
+    )
+    return [
+        SegmentSpan(start=row["segment"], end=row["last_offset_max"] + 1, bytes=row["size_sum"])
+        for row in found.sort_by(
+            [("segment", "ascending"), ("last_offset_max", "ascending")]
+        ).to_pylist()
+    ]
+
+
+def _merge_neighbours(spans: list[SegmentSpan]) -> tuple[SegmentSpan, ...]:
+    """At most `MAX_MARKS`: as many neighbours as it takes are told as one."""
+    together = -(-len(spans) // MAX_MARKS) or 1
+    if together == 1:
+        return tuple(spans)
+    return tuple(
+        SegmentSpan(
+            start=group[0].start,
+            end=max(each.end for each in group),
+            bytes=sum(each.bytes for each in group),
+        )
+        for group in (spans[at : at + together] for at in range(0, len(spans), together))
+    )

@@ -1,0 +1,102 @@
+"""What each rule came to, over all partitions."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.datasource.schemas import Level
+
+if TYPE_CHECKING:
+    from fencepost.pipeline.audit.job import AuditResult
+
+FindingRow: TypeAlias = Mapping[str, object]
+"""A finding, as `violations.SCHEMA` says."""
+_LEVEL_TEXTS: Final = {
+    Level.BATCHES: "headers and checksums of batches",
+    Level.RECORDS: "every record",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleTotals:
+    """What came of a rule."""
+
+    rule: Rule
+    followed: bool
+    """Whether it could be; else it needs a trace."""
+    partitions: int
+    """Where it was followed to its end."""
+    failed: int
+    """Partitions where it was not."""
+    violations: int
+    explained: int
+
+
+def describe_totals(findings: AuditResult) -> str:
+    """How much was looked at, in a sentence."""
+    held = [each for account in findings.accounts for each in account.held]
+    parts = [
+        pluralize(len(findings.accounts), "partition"),
+        bytes_text(sum(each.bytes for each in held)),
+        pluralize(sum(each.batches for each in held), "batch", "batches"),
+        pluralize(sum(each.records for each in held), "record"),
+    ]
+    if findings.case.trace is not None:
+        traced = sum(account.traced for account in findings.accounts)
+        parts.append(f"{pluralize(traced, 'row')} of trace")
+    return f"{', '.join(parts)}; {_LEVEL_TEXTS[findings.case.level]}"
+
+
+def pluralize(number: int, one: str, more: str = "") -> str:
+    """Such as ``1 batch`` or ``2,000 batches``."""
+    return f"{number:,} {one if number == 1 else more or f'{one}s'}"
+
+
+def bytes_text(size: int) -> str:
+    """Such as ``1.5 MB``."""
+    value = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def totals_by_rule(findings: AuditResult) -> tuple[RuleTotals, ...]:
+    """One for each rule that was asked for, in the order of the rules."""
+    partitions: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    explained: Counter[str] = Counter()
+    for account in findings.accounts:
+        for count in account.counts:
+            partitions[count.rule] += 1
+            found[count.rule] += count.found
+            explained[count.rule] += count.explained
+    failed = Counter(failure.rule for failure in findings.failures)
+    followed = {rule.name for rule in findings.case.followed}
+    return tuple(
+        RuleTotals(
+            rule=rule,
+            followed=rule.name in followed,
+            partitions=partitions[rule.name],
+            failed=failed[rule.name],
+            violations=found[rule.name] - explained[rule.name],
+            explained=explained[rule.name],
+        )
+        for rule in findings.case.chosen
+    )
+
+
+def select_findings(rows: Sequence[FindingRow], most: int) -> list[FindingRow]:
+    """Some of the findings, what nothing explains first, and no rule or partition crowded out."""
+    turns: dict[tuple[object, ...], int] = defaultdict(int)
+    order = []
+    for index, row in enumerate(rows):
+        of = (row["rule"], row["topic"], row["partition"])
+        order.append((row["explanation"] is not None, turns[of], index))
+        turns[of] += 1
+    return [rows[index] for index in sorted(index for _, _, index in sorted(order)[:most])]

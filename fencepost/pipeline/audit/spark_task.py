@@ -1,0 +1,250 @@
+"""Every rule on every partition of some tables: what an executor does, and no Spark in it.
+
+What an executor does with some partitions, and how it answers.
+"""
+
+import traceback
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fencepost.pipeline.audit import partition_history, violations
+from fencepost.pipeline.audit.partition_evidence import PartitionEvidence, PartitionMetadata
+from fencepost.pipeline.audit.partition_logs import Int64Array
+from fencepost.pipeline.audit.partition_summary import (
+    PartitionHistory,
+    PartitionSummary,
+    RuleCount,
+    RuleFailure,
+    replica_inventories,
+    split_by_replica,
+    to_json,
+)
+from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rules import RULES
+from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
+
+TopicPartition: TypeAlias = tuple[str, int]
+"""A topic and a partition."""
+
+MAX_LISTED: Final = 10_000
+"""Findings of a rule in a partition that are told one by one; all are counted."""
+_BATCH_ORDER: Final = ("place", "broker", "segment", "segment_id", "position")
+WITHOUT_PARTITION: Final = "partition IS NULL AND (kind <> 'exchange' OR api = 'DeleteGroups')"
+"""In SQL: the rows of a trace that are of no partition and concern each, or each of their topic."""
+_NULL: Final = -1
+_NO_METADATA: Final = PartitionMetadata()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionResult:
+    """What came of one partition."""
+
+    account: PartitionSummary
+    violations: tuple[Violation, ...]
+
+
+def check_partitions(
+    batches: pa.Table,
+    traces: pa.Table | None,
+    ground: Mapping[TopicPartition, PartitionMetadata],
+    *,
+    now_ms: int,
+    rules: Collection[str] = (),
+    with_history: bool = False,
+) -> Iterator[PartitionResult]:
+    """Run rules on every partition that is known of.
+
+    A rule that raises ends for that partition alone, which its account tells.
+
+    :param batches: `BATCHES` of any partitions, in any order.
+    :param traces: `TRACES` of any partitions and of none, in any order; None without a trace.
+    :param ground: What is known of partitions besides; each of them is examined.
+    :param now_ms: When the audit was begun.
+    :param rules: Names of `RULES`; none: all that can be followed.
+    :param with_history: Whether accounts tell how it went over time.
+    """
+    chosen = tuple(
+        rule
+        for name, rule in RULES.items()
+        if (not rules or name in rules) and (traces is not None or not rule.needs_trace)
+    )
+    of_none = None if traces is None else _events_without_partition(traces)
+    held = _split(batches, _BATCH_ORDER)
+    traced = {} if traces is None else _split(traces, ("line",))
+    for key in sorted({*held, *traced, *ground}):
+        own = traced.get(key, TRACES.empty_table())
+        evidence = PartitionEvidence(
+            topic=key[0],
+            partition=key[1],
+            now_ms=now_ms,
+            ground=ground.get(key, _NO_METADATA),
+            batches=held.get(key, BATCHES.empty_table()),
+            traces=None if of_none is None else _with_events(own, of_none, key[0]),
+        )
+        examined = _check_partition(evidence, chosen)
+        account = replace(
+            examined.account,
+            traced=own.num_rows,
+            history=_history(evidence) if with_history else None,
+        )
+        yield PartitionResult(account=account, violations=examined.violations)
+
+
+def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> PartitionResult:
+    found: list[Violation] = []
+    counts, failures = [], []
+    for rule in rules:
+        try:
+            count, kept = _check_rule(rule, evidence)
+        except Exception:  # noqa: BLE001  # a rule that fails must not hide what others find
+            failures.append(
+                RuleFailure(
+                    rule=rule.name,
+                    topic=evidence.topic,
+                    partition=evidence.partition,
+                    reason=traceback.format_exc(),
+                )
+            )
+            continue
+        counts.append(count)
+        found += kept
+    account = PartitionSummary(
+        topic=evidence.topic,
+        partition=evidence.partition,
+        held=tuple(replica_inventories(evidence.batches)),
+        traced=0,
+        counts=tuple(counts),
+        failures=tuple(failures),
+    )
+    return PartitionResult(account=account, violations=tuple(found))
+
+
+def _check_rule(rule: Rule, evidence: PartitionEvidence) -> tuple[RuleCount, list[Violation]]:
+    """What a rule finds, and as much of it as is told."""
+    findings = rule.check(evidence)
+    kept = list(islice(findings, MAX_LISTED))
+    found, explained = len(kept), sum(each.explanation is not None for each in kept)
+    for each in findings:
+        found += 1
+        explained += each.explanation is not None
+    return RuleCount(rule=rule.name, found=found, explained=explained, kept=len(kept)), kept
+
+
+def _history(evidence: PartitionEvidence) -> PartitionHistory | None:
+    """From the trace where it tells of the partition, else from the replica that goes furthest."""
+    traces = evidence.traces
+    if traces is not None and pc.any(pc.is_valid(traces["partition"])).as_py():
+        return partition_history.from_traces(traces, evidence.partition)
+    ends = [
+        (pc.max(rows["last_offset"]).as_py(), rows) for rows in split_by_replica(evidence.batches)
+    ]
+    known = [(end, rows) for end, rows in ends if end is not None]
+    if not known:
+        return None
+    return partition_history.from_batches(max(known, key=lambda pair: pair[0])[1])
+
+
+def _events_without_partition(traces: pa.Table) -> pa.Table:
+    """What is of no partition, and concerns each: `WITHOUT_PARTITION`."""
+    concerns = pc.or_kleene(
+        pc.not_equal(traces["kind"], "exchange"), pc.equal(traces["api"], "DeleteGroups")
+    )
+    return traces.filter(pc.and_(pc.is_null(traces["partition"]), concerns))
+
+
+def _with_events(own: pa.Table, of_none: pa.Table, topic: str) -> pa.Table:
+    """The rows of a partition and the events of none that may concern it, by line."""
+    mine = pc.fill_null(pc.equal(of_none["topic"], topic), fill_value=True)
+    events = of_none.filter(mine)
+    if not events.num_rows:
+        return own
+    joined = pa.concat_tables((own, events))
+    return joined.take(pc.sort_indices(joined, sort_keys=[("line", "ascending")]))
+
+
+def partitions_in(*tables: pa.Table | None) -> set[TopicPartition]:
+    """The partitions that rows of these are of."""
+    found: set[TopicPartition] = set()
+    for table in tables:
+        if table is not None:
+            pairs = table.group_by(["topic", "partition"], use_threads=False).aggregate([])
+            found |= set(
+                zip(pairs["topic"].to_pylist(), pairs["partition"].to_pylist(), strict=True)
+            )
+    return {(topic, partition) for topic, partition in found if None not in (topic, partition)}
+
+
+def _split(table: pa.Table, order: tuple[str, ...]) -> dict[TopicPartition, pa.Table]:
+    """The rows of each partition, those of none left out.
+
+    :param order: Columns that the rows of a partition are sorted by; null comes first.
+    """
+    rows = table.filter(
+        pc.and_(pc.is_valid(table["topic"]), pc.is_valid(table["partition"]))
+    ).combine_chunks()
+    if not rows.num_rows:
+        return {}
+    columns = [_ranks(rows[name]) for name in ("topic", "partition", *order)]
+    by = np.lexsort(columns[::-1])
+    rows = rows.take(by)
+    topics, partitions = columns[0][by], columns[1][by]
+    changes = np.flatnonzero((np.diff(topics) != 0) | (np.diff(partitions) != 0)) + 1
+    edges = [0, *changes.tolist(), rows.num_rows]
+    return {
+        (rows["topic"][start].as_py(), rows["partition"][start].as_py()): rows.slice(
+            start, end - start
+        )
+        for start, end in pairwise(edges)
+    }
+
+
+def _ranks(column: pa.ChunkedArray) -> Int64Array:
+    """Numbers in the order of the values, below all of them for null."""
+    if pa.types.is_integer(column.type):
+        numbers: Int64Array = pc.fill_null(column.cast(pa.int64()), _NULL).to_numpy()
+        return numbers
+    encoded = column.combine_chunks().dictionary_encode()
+    ranks = np.argsort(pc.sort_indices(encoded.dictionary).to_numpy())
+    indices = pc.fill_null(encoded.indices, -1).to_numpy()
+    codes: Int64Array = np.append(ranks, _NULL)[indices]
+    return codes
+
+
+SUMMARY: Final = "account"
+OUTPUT_SCHEMA: Final = violations.SCHEMA.append(pa.field(SUMMARY, pa.binary()))
+"""A row is a violation, or the account of a partition."""
+
+
+def run_task(
+    batches: pa.Table,
+    traces: pa.Table | None,
+    ground: Mapping[TopicPartition, PartitionMetadata],
+    rules: tuple[str, ...],
+    *,
+    now_ms: int,
+    with_history: bool,
+) -> pa.Table:
+    """What an executor finds in some partitions.
+
+    :param ground: Of these and of others.
+    :param now_ms: When the audit was begun.
+    :returns: `OUTPUT_SCHEMA`.
+    """
+    own = {key: ground[key] for key in partitions_in(batches, traces) if key in ground}
+    parts = []
+    for each in check_partitions(
+        batches, traces, own, now_ms=now_ms, rules=rules, with_history=with_history
+    ):
+        found = violations.to_table(list(each.violations))
+        none = pa.nulls(found.num_rows, pa.binary())
+        parts.append(found.append_column(OUTPUT_SCHEMA.field(SUMMARY), none))
+        account = [{SUMMARY: to_json(each.account)}]
+        parts.append(pa.Table.from_pylist(account, schema=OUTPUT_SCHEMA))
+    return pa.concat_tables(parts) if parts else OUTPUT_SCHEMA.empty_table()

@@ -1,0 +1,263 @@
+"""Reads a segment from its beginning to its end, in one pass, and tells what is wrong with it.
+
+What comes of it is Arrow, some thousand rows at a time, and only a window of the segment is held.
+What is compared with other segments, other replicas or a checkpoint is for whoever has all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fencepost.pipeline.datasource.arrow_rows import (
+    ProblemRow,
+    batch_rows,
+    problem_rows,
+    record_rows,
+)
+from fencepost.pipeline.datasource.batch_bodies import decode_bodies
+from fencepost.pipeline.datasource.batch_headers import (
+    MAX_OFFSET_SPAN,
+    Batches,
+    Findings,
+    Integers,
+    check_batches,
+    concat_windows,
+    find_next_batch,
+    walk_batches,
+)
+from fencepost.pipeline.datasource.blobs import Blob, FileBlob, TierBlob, Window
+from fencepost.pipeline.datasource.index_checks import (
+    IndexFault,
+    SegmentOutline,
+    check_offset_index,
+    check_time_index,
+)
+from fencepost.pipeline.datasource.schemas import BATCHES, Place, Problem
+from fencepost.pipeline.datasource.segments import SegmentFiles, list_segments
+from fencepost.pipeline.datasource.tier import Tier
+
+MIN_ROWS: Final = 8192
+"""So many rows are handed on at a time, or as many as a window has: few at a time cost more."""
+_Part: TypeAlias = tuple[int, Batches, Findings]
+"""A window: its position, its batches, and what is wrong with them."""
+_DAMAGES: Final = (Problem.CRC, Problem.STRUCTURE)
+
+
+class Checks(StrEnum):
+    """How deep the level ``batches`` looks."""
+
+    BATCHES = "batches"
+    """Headers, checksums and indexes."""
+    RECORDS = "records"
+    """Also whether records parse, and are as the headers say."""
+
+
+def scan_batches(
+    files: SegmentFiles, tier: Tier | None = None, *, checks: Checks = Checks.BATCHES
+) -> Iterator[pa.RecordBatch]:
+    """A segment's rows of the level ``batches``, in order of position.
+
+    What is wrong with its indexes comes last.
+
+    :param tier: Where it is, if it is there.
+    """
+    outlines = _Outlines()
+    try:
+        yield from _scan(files, tier, checks, outlines)
+    except OSError as error:
+        yield problem_rows(files, [(None, None, Problem.MISSING, _file_error(files.log, error))])
+        return
+    rows = list(_in_indexes(files, tier, outlines.whole()))
+    if rows:
+        yield problem_rows(files, rows)
+
+
+def _scan(
+    files: SegmentFiles, tier: Tier | None, checks: Checks, outlines: _Outlines
+) -> Iterator[pa.RecordBatch]:
+    """The rows of its records' file.
+
+    :raises OSError: When it can't be read.
+    """
+    blob = _open(files, tier)
+    parts: list[_Part] = []
+    try:
+        for window, batches, gap in _windows(blob, files.segment):
+            if gap is None:
+                findings = check_batches(window, batches)
+                if checks is Checks.RECORDS:
+                    findings |= _in_records(window, batches, findings)
+                parts.append((window.position, batches, findings))
+            if gap is not None or sum(len(each) for _, each, _ in parts) >= MIN_ROWS:
+                yield from _rows(files, parts, outlines)
+                parts = []
+            if gap is not None:
+                yield problem_rows(files, [gap])
+        yield from _rows(files, parts, outlines)
+    except OSError:
+        yield from _rows(files, parts, outlines)  # what was read before
+        raise
+    finally:
+        blob.close()
+
+
+def _rows(
+    files: SegmentFiles, parts: Sequence[_Part], outlines: _Outlines
+) -> Iterator[pa.RecordBatch]:
+    if parts:
+        batches, findings = concat_windows(parts)
+        outlines.add(batches, findings)
+        yield batch_rows(files, batches, findings)
+
+
+def scan_records(files: SegmentFiles, tier: Tier | None = None) -> Iterator[pa.RecordBatch]:
+    """A segment's rows of the level ``records``: those of its sound batches, in order.
+
+    :raises OSError: When the segment can't be read.
+    """
+    blob = _open(files, tier)
+    try:
+        for window, batches, gap in _windows(blob, files.segment):
+            if gap is None:
+                findings = check_batches(window, batches)
+                for opened in decode_bodies(window, batches, _sound_batches(batches, findings)):
+                    yield record_rows(files, batches, opened)
+    finally:
+        blob.close()
+
+
+def scan_folder(
+    folder: str | Path | None,
+    *,
+    remote: str | None = None,
+    topics: Collection[str] | None = None,
+    checks: Checks = Checks.BATCHES,
+) -> pa.Table:
+    """All rows of the level ``batches``, read by this process without Spark.
+
+    :param folder: As `find_log_dirs` takes it; None for the tier alone.
+    :param remote: The URL of a tier.
+    :raises Unreadable: When either can't be read.
+    """
+    tier = None if remote is None else Tier.open(remote)
+    found = list_segments(None if folder is None else str(folder), tier, topics)
+    return pa.Table.from_batches(
+        [batch for files in found for batch in scan_batches(files, tier, checks=checks)], BATCHES
+    )
+
+
+class _Outlines:
+    """Gathers what the indexes are compared with, a window after the other."""
+
+    def __init__(self) -> None:
+        self._columns: list[tuple[npt.NDArray[np.int64], ...]] = []
+
+    def add(self, batches: Batches, findings: Findings) -> None:
+        """:param batches: By their positions in the segment."""
+        damaged = np.zeros(len(batches), np.int64)
+        damaged[[at for at, (problem, _) in findings.items() if problem in _DAMAGES]] = 1
+        columns = (batches.of("base_offset"), batches.last_offsets, batches.of("max_timestamp"))
+        self._columns.append((damaged, batches.at, *columns))
+
+    def whole(self) -> SegmentOutline:
+        """All of it. What damaged batches say is taken where it fits to the others."""
+        none = (np.zeros(0, np.int64),) * 5
+        columns = [np.concatenate(part) for part in zip(none, *self._columns, strict=True)]
+        damaged, _, base, last, _ = columns
+        if damaged.any() and not (np.all(base <= last) and np.all(base[1:] > last[:-1])):
+            columns = [column[damaged == 0] for column in columns]
+        _, positions, base, last, times = columns
+        return SegmentOutline(
+            positions=positions, base_offsets=base, last_offsets=last, max_timestamps=times
+        )
+
+
+def _open(files: SegmentFiles, tier: Tier | None) -> Blob:
+    if files.place is Place.LOG:
+        return FileBlob(Path(files.log))
+    assert tier is not None, "who finds segments in the tier has it"
+    return TierBlob(tier, files.log)
+
+
+def _windows(blob: Blob, base_offset: int) -> Iterator[tuple[Window, Batches, ProblemRow | None]]:
+    """Windows that begin with batches; and what lies between, which is none."""
+    window = Window(blob)
+    position = wanted = 0
+    least = base_offset
+    while position < window.size:
+        batches = walk_batches(window.move(position, wanted))
+        position, wanted = position + batches.end, batches.wanted
+        if len(batches):
+            behind = int(batches.last_offsets[-1]) + 1
+            least = behind if base_offset < behind <= base_offset + MAX_OFFSET_SPAN else base_offset
+            yield window, batches, None
+        if wanted or position >= window.size:
+            continue
+        found = find_next_batch(blob, position + 1, least=least)
+        stop = window.size if found is None else found
+        yield window, batches, _gap(position, stop, is_end=found is None)
+        position = stop
+
+
+def _gap(position: int, stop: int, *, is_end: bool) -> ProblemRow:
+    size = stop - position
+    if is_end:
+        return position, size, Problem.TRAILING, f"{size} bytes at the end are no whole batch"
+    return position, size, Problem.STRUCTURE, f"{size} bytes are no batch, and others follow them"
+
+
+def _sound_batches(batches: Batches, findings: Findings) -> Integers:
+    sound: Integers = np.delete(np.arange(len(batches)), list(findings))
+    return sound
+
+
+def _in_records(window: Window, batches: Batches, findings: Findings) -> Findings:
+    return {
+        number: (Problem.RECORDS, what)
+        for opened in decode_bodies(window, batches, _sound_batches(batches, findings))
+        for number, what in opened.problems.items()
+    }
+
+
+def _in_indexes(
+    files: SegmentFiles, tier: Tier | None, outline: SegmentOutline
+) -> Iterator[ProblemRow]:
+    for name in (files.offset_index, files.time_index):
+        if name is None:
+            continue
+        try:
+            data = _read(files, name, tier)
+        except OSError as error:
+            if files.closed and len(outline.positions):
+                yield None, None, Problem.MISSING, _file_error(name, error)
+            continue
+        for each in _false_entries(files, name, data, outline):
+            yield each.position, each.size, each.problem, each.message
+
+
+def _read(files: SegmentFiles, name: str, tier: Tier | None) -> bytes:
+    if files.place is Place.LOG:
+        return Path(name).read_bytes()
+    assert tier is not None, "who finds segments in the tier has it"
+    return tier.read(name)
+
+
+def _false_entries(
+    files: SegmentFiles, name: str, data: bytes, outline: SegmentOutline
+) -> Iterator[IndexFault]:
+    if name == files.offset_index:
+        return check_offset_index(data, files.segment, outline)
+    return check_time_index(data, files.segment, outline, closed=files.closed)
+
+
+def _file_error(name: str, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"{Path(name).name} is not there"
+    return f"{Path(name).name} can't be read: {error.strerror or error}"

@@ -1,0 +1,160 @@
+"""What the remote tier of ``serve --remote`` holds, read through obstore; nothing is written.
+
+What S3 needs comes from the environment of whoever reads, executors too, or from the URL's query,
+as with ``serve``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from fencepost.broker.server.remote_urls import (
+    RemoteUnavailable,
+    first_line,
+    is_in_memory,
+    open_remote,
+    remote_problem,
+)
+from fencepost.pipeline.datasource.log_directories import UnreadableSource
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.storage.tier.object_store import ObjectKind
+from fencepost.storage.tier.segment_metadata import CorruptMetadata, RemoteSegment
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStoreMethods
+
+_READERS: Final = 8
+_ID_LENGTH: Final = 22
+
+
+class Tier:
+    """A tier, opened to be read.
+
+    :ivar url: Where it is. May hold a secret.
+    :ivar unreadable: Keys of the metadata that `segments` could not make sense of, and why.
+    """
+
+    def __init__(self, url: str, store: ObjectStoreMethods) -> None:
+        self.url = url
+        self.unreadable: tuple[tuple[str, str], ...] = ()
+        self._store = store
+
+    @classmethod
+    def open(cls, url: str) -> Tier:
+        """The tier that a URL names, as ``serve --remote`` takes it.
+
+        :raises Unreadable: When there is none, or it does not answer.
+        """
+        problem = remote_problem(url)
+        if problem is not None:
+            raise UnreadableSource(f"the URL of the tier {problem}")
+        if is_in_memory(url):
+            raise UnreadableSource(
+                "a tier in memory: is gone with its cluster, nobody else can read it"
+            )
+        parts = urlsplit(url)
+        # Whoever serves makes a folder that is not there; whoever reads must not.
+        if parts.scheme == "file":
+            return cls(url, _folder(Path(unquote(parts.path))))
+        try:
+            return cls(url, open_remote(url, os.environ))
+        except RemoteUnavailable as error:
+            raise UnreadableSource(str(error)) from error
+
+    def segments(self, topics: Collection[str] | None = None) -> tuple[RemoteSegment, ...]:
+        """All segments of which there are metadata, by topic, partition and start offset.
+
+        :param topics: Only of these; None for all.
+        :raises Unreadable: When the tier can't be listed or read.
+        """
+        from obstore.exceptions import BaseError
+
+        try:
+            keys = [key for key in self._keys() if _is_wanted(key, topics)]
+            with ThreadPoolExecutor(_READERS) as readers:
+                metadata = list(readers.map(self._get_if_there, keys))
+        except (BaseError, OSError) as error:
+            raise UnreadableSource(f"can't read the tier: {first_line(error)}") from error
+        found, unreadable = [], []
+        for key, data in zip(keys, metadata, strict=True):
+            try:
+                if data is not None:
+                    found.append(RemoteSegment.from_json(data))
+            except CorruptMetadata as error:
+                unreadable.append((key, str(error)))
+        self.unreadable = tuple(unreadable)
+        return tuple(sorted(found, key=_sort_key))
+
+    def read(self, key: str) -> bytes:
+        """An object, whole.
+
+        :raises FileNotFoundError: When there is none.
+        :raises OSError: When it can't be read.
+        """
+        from obstore.exceptions import BaseError
+
+        try:
+            return self._get(key)
+        except BaseError as error:
+            raise OSError(f"{key}: {first_line(error)}") from error
+
+    def size_of(self, key: str) -> int:
+        """Bytes of an object; raises as `read` does."""
+        from obstore.exceptions import BaseError
+
+        try:
+            return self._store.head(key)["size"]
+        except BaseError as error:
+            raise OSError(f"{key}: {first_line(error)}") from error
+
+    def read_range(self, key: str, start: int, end: int) -> Buffer:
+        """The bytes of an object from `start` to `end` (exclusive); raises as `read` does."""
+        from obstore.exceptions import BaseError
+
+        try:
+            return memoryview(self._store.get_range(key, start=start, end=end))
+        except BaseError as error:
+            raise OSError(f"{key}: {first_line(error)}") from error
+
+    def _get(self, key: str) -> bytes:
+        return self._store.get(key).bytes().to_bytes()
+
+    def _get_if_there(self, key: str) -> bytes | None:
+        try:
+            return self._get(key)
+        except FileNotFoundError:
+            return None  # it was deleted since it was listed
+
+    def _keys(self) -> list[str]:
+        return [
+            meta["path"]
+            for chunk in self._store.list()
+            for meta in chunk
+            if meta["path"].endswith(ObjectKind.METADATA)
+        ]
+
+
+def _folder(path: Path) -> ObjectStoreMethods:
+    from obstore.store import LocalStore
+
+    if not path.is_dir():
+        raise UnreadableSource(f"there is no tier in {path}")
+    return LocalStore(path)
+
+
+def _is_wanted(key: str, topics: Collection[str] | None) -> bool:
+    """Whether a key begins with ``TOPIC-TOPICID/`` of one of the topics."""
+    if topics is None:
+        return True
+    name = key.partition("/")[0]
+    return name[: -_ID_LENGTH - 1] in topics
+
+
+def _sort_key(segment: RemoteSegment) -> tuple[str, int, int, str]:
+    partition = segment.partition
+    return partition.topic, partition.index, segment.start_offset, segment.id.hex

@@ -1,0 +1,90 @@
+"""The one name for bytes that are passed on without a copy.
+
+CRC-32C, computed by the processor.
+
+The package behind it takes 20 ms to import, most of it for a command line of its own; it
+is imported at the first checksum, which is after the listeners accept.
+
+The zig-zag varints that records are made of, and the fields that they measure.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import TypeAlias
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+def crc32c(data: Buffer, value: int = 0) -> int:
+    """The checksum of ``data``, going on from ``value``, that of what stood before it."""
+    return _crc32c_implementation()(data, value)
+
+
+@cache
+def _crc32c_implementation() -> Callable[[Buffer, int], int]:
+    from crc32c import crc32c as implementation
+
+    return implementation
+
+
+_MAX_SHIFT = 63
+
+
+class MalformedField(ValueError):
+    """The bytes are no varint, or a length reaches beyond what it measures."""
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """The zig-zag varint at `at`, and where it ends.
+
+    :raises IndexError: When the data ends inside of it.
+    :raises MalformedField: When it has more than ten bytes.
+    """
+    byte = data[at]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at + 1
+    raw = byte & 0x7F
+    shift = 7
+    while True:
+        at += 1
+        byte = data[at]
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (raw >> 1) ^ -(raw & 1), at + 1
+        shift += 7
+        if shift > _MAX_SHIFT:
+            raise MalformedField("varint is too long")
+
+
+def write_varint(out: bytearray, value: int) -> None:
+    """Append `value` as a zig-zag varint."""
+    raw = value << 1 if value >= 0 else (-value << 1) - 1
+    while raw > 0x7F:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    out.append(raw)
+
+
+def read_field(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    """The bytes at `at` with their length before them (negative: null), and where they end.
+
+    :param end: Where the record ends (exclusive).
+    :raises IndexError: When the data ends inside of the length.
+    :raises MalformedField: When the field would reach beyond `end`.
+    """
+    size, at = read_varint(data, at)
+    if size < 0:
+        return None, at
+    stop = at + size
+    if stop > end:
+        raise MalformedField("field reaches beyond its record")
+    return data[at:stop], stop
+
+
+def write_field(out: bytearray, field: bytes | None) -> None:
+    """Append `field` with its length before it."""
+    if field is None:
+        out.append(1)
+    else:
+        write_varint(out, len(field))
+        out += field

@@ -1,0 +1,54 @@
+"""The text of a function while it is being compiled from a shape, and what both sides share."""
+
+import struct
+from typing import Any, Final
+
+FIXED_WIDTH_CODES: Final = {
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "bool": "?",
+    "uuid": "16s",
+}
+"""``struct`` codes of the wire types with a fixed width."""
+
+
+class CodeBuilder:
+    """Lines of Python, and the constants that they refer to."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.depth = 0
+        self.constants: dict[str, Any] = {}
+        self._names = 0
+
+    def line(self, text: str) -> None:
+        """Add a line at the present depth."""
+        self.lines.append("    " * self.depth + text)
+
+    def fresh(self, stem: str) -> str:
+        """A variable that nothing else uses."""
+        self._names += 1
+        return f"{stem}{self._names}"
+
+    def packed(self, code: str) -> str:
+        """The name of a ``struct.Struct`` for these codes, big-endian."""
+        name = f"s_{code.replace('?', 'o')}"
+        self.constants[name] = struct.Struct(f">{code}")
+        return name
+
+    def constant(self, value: object) -> str:
+        """The name of a value."""
+        name = self.fresh("k")
+        self.constants[name] = value
+        return name
+
+    def function(self, name: str, title: str) -> Any:
+        """Compile the lines, which define ``name``."""
+        namespace: dict[str, Any] = dict(self.constants)
+        exec(compile("\n".join(self.lines), f"<{title}>", "exec"), namespace)
+        return namespace[name]

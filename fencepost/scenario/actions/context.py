@@ -1,0 +1,232 @@
+"""The cluster as it really is, told by its control API and not by its brokers.
+
+By it a scenario's client knows whom to ask, so that nothing but the request that a step speaks of
+reaches a broker, and no fault is met by another one.
+
+What all client actions share: the clients by their names, and whom an action asks.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol, TypedDict
+from uuid import UUID
+
+from fencepost.client.client import Client
+from fencepost.client.cluster import find_coordinator
+from fencepost.client.connection import Connection
+from fencepost.client.errors import NoLeader, Unreachable
+from fencepost.client.model import Partition
+from fencepost.protocol.errors import ErrorCode, error_name
+from fencepost.scenario.actions.bodies import ActionBody, PartitionBody
+from fencepost.verbs.methods import AsyncVerbs
+from fencepost.verbs.remote import Refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionLeader:
+    """A partition and who leads it."""
+
+    partition: Partition
+    leader: int
+    """-1 for nobody, or where there is no such partition."""
+    exists: bool
+
+
+class ControlClient:
+    """What is asked of the control API.
+
+    :param verbs: Of the cluster.
+    """
+
+    def __init__(self, verbs: AsyncVerbs) -> None:
+        self.verbs = verbs
+        """To ask it anything else."""
+
+    async def addresses(self) -> dict[int, tuple[str, int]]:
+        """Host and port by broker id."""
+        cluster = await self.verbs.cluster()
+        return {each.id: (each.host, each.port) for each in cluster.brokers}
+
+    async def now_ms(self) -> int:
+        """The cluster's time."""
+        return (await self.verbs.cluster()).clock.now_ms
+
+    async def first_running(self) -> int:
+        """The lowest id of a broker that runs.
+
+        :raises Unreachable: When none does.
+        """
+        cluster = await self.verbs.cluster()
+        for each in cluster.brokers:
+            if each.state == "running":
+                return each.id
+        raise Unreachable("no broker runs")
+
+    async def led(self, topic: str, index: int) -> PartitionLeader:
+        """A partition with its topic's id."""
+        try:
+            state = await self.verbs.partition(topic, index)
+        except Refused:
+            return PartitionLeader(
+                partition=Partition(topic=topic, index=index), leader=-1, exists=False
+            )
+        partition = Partition(topic=topic, index=index, topic_id=UUID(state.topic_id))
+        return PartitionLeader(partition=partition, leader=state.leader, exists=True)
+
+    async def whom(self, led: PartitionLeader) -> int:
+        """Whom to ask of a partition.
+
+        :raises NoLeader: When nobody leads it.
+        :raises Unreachable: When there is no such partition, and no broker runs that would say so.
+        """
+        if not led.exists:
+            return await self.first_running()
+        if led.leader < 0:
+            raise NoLeader(f"nobody leads {led.partition.topic}-{led.partition.index}")
+        return led.leader
+
+
+_RETRY_BACKOFF_S: Final = 0.02
+_RETRIABLE: Final = frozenset(
+    {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+)
+
+
+class InvalidAction(Exception):
+    """An action that cannot be done as it stands in the file. The text says why."""
+
+
+class NoCoordinator(Exception):
+    """Nobody coordinates the group; the text is Kafka's name of the error."""
+
+
+class CommonFields(TypedDict):
+    """What all answers say."""
+
+    error: str | None
+    failed: str | None
+    broker: int | None
+    version: int | None
+    throttle_time_ms: int
+    elapsed_ms: int
+
+
+class BrokerAnswer(Protocol):
+    """An answer of a broker."""
+
+    @property
+    def version(self) -> int:
+        """Of the API."""
+
+    @property
+    def throttle_time_ms(self) -> int:
+        """As answered."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ActionContext:
+    """A request that is being made: who makes it, and who was asked so far."""
+
+    client: Client
+    timeout_s: float
+    broker: int | None = None
+
+    async def connection(self, broker: int) -> Connection:
+        """The connection to whom is asked.
+
+        :raises KafkaClientError: When it is not reached.
+        """
+        self.broker = broker
+        return await self.client.broker(broker, timeout_s=self.timeout_s)
+
+    def answered(self, error: int, answer: BrokerAnswer) -> CommonFields:
+        """What all answers say, of one that came."""
+        return self.common(
+            error=error, version=answer.version, throttle_time_ms=answer.throttle_time_ms
+        )
+
+    def common(self, *, error: int, version: int, throttle_time_ms: int) -> CommonFields:
+        """What all answers say, by itself."""
+        return CommonFields(
+            error=error_name(error),
+            failed=None,
+            broker=self.broker,
+            version=version,
+            throttle_time_ms=throttle_time_ms,
+            elapsed_ms=0,
+        )
+
+
+class ScenarioClients:
+    """The clients of a scenario by their names, and what they know of the cluster.
+
+    :param bootstrap: ``host:port,...``
+    :param addresses: Host and port by broker id.
+    """
+
+    def __init__(
+        self, truth: ControlClient, bootstrap: str, addresses: Mapping[int, tuple[str, int]]
+    ) -> None:
+        self.truth = truth
+        self._bootstrap = bootstrap
+        self._addresses = dict(addresses)
+        self._clients: dict[str, Client] = {}
+
+    def asked(self, body: ActionBody) -> ActionContext:
+        """A request of an action's client."""
+        return ActionContext(client=self.client(body.client), timeout_s=body.timeout_ms / 1000)
+
+    def client(self, name: str) -> Client:
+        """The client of that name."""
+        found = self._clients.get(name)
+        if found is None:
+            found = self._clients[name] = Client(self._bootstrap, client_id=name)
+            found.learn(self._addresses)
+        return found
+
+    async def partition(
+        self, asked: ActionContext, body: PartitionBody
+    ) -> tuple[Connection, Partition]:
+        """Whom to ask of a partition: who is named, or who leads it.
+
+        :raises KafkaClientError: When nobody leads it, or who is to be asked is not reached.
+        """
+        led = await self.truth.led(body.topic, body.partition)
+        broker = await self.truth.whom(led) if body.broker is None else body.broker
+        return await asked.connection(broker), led.partition
+
+    async def anybody(self, asked: ActionContext, body: ActionBody) -> Connection:
+        """Whom to ask what anybody knows.
+
+        :raises KafkaClientError: When no broker runs, or who is to be asked is not reached.
+        """
+        broker = await self.truth.first_running() if body.broker is None else body.broker
+        return await asked.connection(broker)
+
+    async def coordinator(self, asked: ActionContext, body: ActionBody, group: str) -> Connection:
+        """Whom to ask of a group: who is named, or who coordinates it, as FindCoordinator tells.
+
+        It is asked again until there is one, as clients do.
+
+        :raises NotCoordinated: When there is none in time.
+        :raises KafkaClientError: When who is to be asked is not reached.
+        """
+        if body.broker is not None:
+            return await asked.connection(body.broker)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + asked.timeout_s
+        while True:
+            anybody = await asked.connection(await self.truth.first_running())
+            found = await find_coordinator(anybody, group, timeout_s=asked.timeout_s)
+            if found.error == ErrorCode.NONE:
+                return await asked.connection(found.broker)
+            if found.error not in _RETRIABLE or loop.time() >= deadline:
+                raise NoCoordinator(error_name(found.error))
+            await asyncio.sleep(_RETRY_BACKOFF_S)
+
+    async def close(self) -> None:
+        """Close all clients."""
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            await client.close()

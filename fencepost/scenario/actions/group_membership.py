@@ -1,0 +1,294 @@
+"""The members of groups: joined by hand, or living on as consumers do.
+
+A member that lives on sends heartbeats, and joins again when the group rebalances, when its
+coordinator moves, or when it is not known any more.
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fencepost.client.client import Client
+from fencepost.client.connection import Connection
+from fencepost.client.consumer_protocol import (
+    TopicPartition,
+    decode_assignment,
+    encode_subscription,
+)
+from fencepost.client.errors import Failure, KafkaClientError
+from fencepost.client.groups import (
+    ConsumerGroupMetadata,
+    Joined,
+    Synced,
+    assign_partitions,
+    heartbeat,
+    join_group,
+    leave_group,
+    sync_group,
+)
+from fencepost.protocol.errors import ErrorCode, error_name
+from fencepost.scenario.actions.answers import CommitAnswer, MemberAnswer
+from fencepost.scenario.actions.bodies import JoinBody, MemberBody
+from fencepost.scenario.actions.context import (
+    ActionContext,
+    InvalidAction,
+    NoCoordinator,
+    ScenarioClients,
+)
+
+_RETRY_BACKOFF_S: Final = 0.02
+_REJOIN_ERRORS: Final = frozenset(
+    {
+        ErrorCode.MEMBER_ID_REQUIRED,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    }
+)
+"""Errors after which a consumer joins at once."""
+_COORDINATOR_ERRORS: Final = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR.name,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE.name,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS.name,
+    }
+)
+"""Errors after which it looks for its coordinator first."""
+
+
+@dataclass(slots=True)
+class _Member:
+    body: JoinBody
+    client: Client
+    identity: ConsumerGroupMetadata
+    coordinator: int | None = None
+    """Broker id; None: to be looked for."""
+    leads: bool = False
+    members: int = 0
+    assigned: tuple[TopicPartition, ...] = ()
+    joins: int = 0
+    error: str | None = ErrorCode.NONE.name
+    """Of its last answer; None where none came."""
+    failed: str | None = None
+    """Why none came."""
+    version: int | None = None
+    living: asyncio.Task[None] | None = None
+
+    def forget_id(self) -> None:
+        """The coordinator does not know it any more."""
+        self.identity = replace(self.identity, member_id="", generation=-1)
+
+
+class GroupMembers:
+    """The members of a scenario, by their names."""
+
+    def __init__(self, session: ScenarioClients) -> None:
+        self._session = session
+        self._members: dict[str, _Member] = {}
+
+    # -- actions --------------------------------------------------------------------------------
+
+    async def join(self, asked: ActionContext, body: JoinBody) -> MemberAnswer:
+        """Join, or join again; and live on where heartbeats are asked for."""
+        member = await self._newly(body)
+        member.coordinator = None  # whom it knew may be there no more
+        asked.client = member.client
+        if "timeout_ms" not in body.model_fields_set:  # the broker may wait for other members
+            asked.timeout_s = body.rebalance_timeout_ms / 1000 + asked.timeout_s
+        if body.heartbeat_ms:
+            await self._join_until_in(asked, member)
+            member.living = asyncio.create_task(self._live(member))
+        else:
+            await self._join(asked, member)
+        return _member_answer(asked, member)
+
+    async def tell(self, asked: ActionContext, body: MemberBody) -> MemberAnswer:
+        """What a member knows."""
+        return _member_answer(asked, self._member(body.member))
+
+    async def heartbeat(self, asked: ActionContext, body: MemberBody) -> CommitAnswer:
+        """One heartbeat, and nothing that would follow from its answer."""
+        member = self._member(body.member)
+        connection = await self._by_hand(asked, member, body)
+        answer = await heartbeat(
+            connection, member.identity, version=body.version, timeout_s=asked.timeout_s
+        )
+        return CommitAnswer(**asked.answered(answer.error, answer))
+
+    async def leave(self, asked: ActionContext, body: MemberBody) -> CommitAnswer:
+        """Leave the group."""
+        member = self._member(body.member)
+        await _stop_heartbeats(member)
+        connection = await self._by_hand(asked, member, body)
+        answer = await leave_group(
+            connection, member.identity, version=body.version, timeout_s=asked.timeout_s
+        )
+        member.forget_id()
+        member.assigned = ()
+        return CommitAnswer(**asked.answered(answer.error, answer))
+
+    async def _by_hand(self, asked: ActionContext, member: _Member, body: MemberBody) -> Connection:
+        """Whom to ask, as what a member knows of its coordinator may be out of date."""
+        asked.client = member.client
+        if body.broker is not None:
+            return await asked.connection(body.broker)
+        return await self._session.coordinator(asked, body, member.body.group)
+
+    def identity(self, name: str) -> ConsumerGroupMetadata:
+        """Who a member is in its group.
+
+        :raises CannotAct: When nobody of that name has joined.
+        """
+        return self._member(name).identity
+
+    async def close(self) -> None:
+        """End all lives."""
+        for member in self._members.values():
+            await _stop_heartbeats(member)
+
+    # -- joining --------------------------------------------------------------------------------
+
+    async def _newly(self, body: JoinBody) -> _Member:
+        member = self._members.get(body.member)
+        if member is not None:
+            await _stop_heartbeats(member)
+            member.body = body
+            return member
+        named = body.client if "client" in body.model_fields_set else body.member
+        member = self._members[body.member] = _Member(
+            body=body,
+            client=self._session.client(named),
+            identity=ConsumerGroupMetadata(group=body.group, instance=body.instance),
+        )
+        return member
+
+    async def _join(self, asked: ActionContext, member: _Member) -> None:
+        """JoinGroup and SyncGroup, until both are about the same generation."""
+        body = member.body
+        connection = await self._coordinator(asked, member)
+        while True:
+            joined = await join_group(
+                connection,
+                member.identity,
+                encode_subscription(body.topics),
+                session_timeout_ms=body.session_timeout_ms,
+                rebalance_timeout_ms=body.rebalance_timeout_ms,
+                version=body.version,
+                timeout_s=asked.timeout_s,
+            )
+            member.version = joined.version
+            member.error, member.failed = error_name(joined.error), None
+            if joined.error in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
+                member.identity = replace(
+                    member.identity, member_id=joined.member_id, generation=joined.generation
+                )
+            if joined.error == ErrorCode.MEMBER_ID_REQUIRED:
+                continue
+            if joined.error != ErrorCode.NONE:
+                return
+            synced = await self._sync(asked, member, connection, joined)
+            member.error = error_name(synced.error)
+            if synced.error != ErrorCode.REBALANCE_IN_PROGRESS:
+                return
+
+    async def _sync(
+        self, asked: ActionContext, member: _Member, connection: Connection, joined: Joined
+    ) -> Synced:
+        member.leads = joined.leader_id == joined.member_id
+        member.members = len(joined.members)
+        assignments = (
+            await assign_partitions(connection, joined, timeout_s=asked.timeout_s)
+            if member.leads
+            else []
+        )
+        synced = await sync_group(
+            connection, member.identity, assignments, timeout_s=asked.timeout_s
+        )
+        if synced.error == ErrorCode.NONE:
+            member.assigned = tuple(sorted(decode_assignment(synced.assignment)))
+            member.joins += 1
+        return synced
+
+    async def _join_until_in(self, asked: ActionContext, member: _Member) -> None:
+        """Join as a consumer does, which does not take no for an answer.
+
+        :raises TimeoutError: When it is not in the group in time.
+        """
+        async with asyncio.timeout(asked.timeout_s):
+            while True:
+                try:
+                    await self._join(asked, member)
+                except (KafkaClientError, NoCoordinator):
+                    member.coordinator = None
+                if member.error == ErrorCode.NONE.name and member.coordinator is not None:
+                    return
+                _apply_error(member)
+                await asyncio.sleep(_RETRY_BACKOFF_S)
+
+    async def _coordinator(self, asked: ActionContext, member: _Member) -> Connection:
+        """Whom to ask: who is named, or its coordinator, which it looks for once."""
+        if member.coordinator is not None:
+            return await asked.connection(member.coordinator)
+        connection = await self._session.coordinator(asked, member.body, member.body.group)
+        member.coordinator = asked.broker
+        return connection
+
+    # -- living on ------------------------------------------------------------------------------
+
+    async def _live(self, member: _Member) -> None:
+        asked = ActionContext(
+            client=member.client, timeout_s=member.body.rebalance_timeout_ms / 1000
+        )
+        while True:
+            await asyncio.sleep(member.body.heartbeat_ms / 1000)
+            try:
+                connection = await self._coordinator(asked, member)
+                answer = await heartbeat(connection, member.identity, timeout_s=asked.timeout_s)
+                member.error, member.failed = error_name(answer.error), None
+                _apply_error(member)
+                if answer.error in _REJOIN_ERRORS:
+                    await self._join_until_in(asked, member)
+            except NoCoordinator as error:
+                member.error, member.failed = str(error), None
+            except KafkaClientError as error:
+                member.error, member.failed, member.coordinator = None, error.failure, None
+            except TimeoutError:
+                member.error, member.failed, member.coordinator = None, Failure.TIMED_OUT, None
+
+    def _member(self, name: str) -> _Member:
+        found = self._members.get(name)
+        if found is None:
+            raise InvalidAction(f"no member {name!r} has joined")
+        return found
+
+
+def _apply_error(member: _Member) -> None:
+    """What an error means for what the member believes."""
+    if member.error in _COORDINATOR_ERRORS:
+        member.coordinator = None
+    if member.error == ErrorCode.UNKNOWN_MEMBER_ID.name:
+        member.forget_id()
+
+
+async def _stop_heartbeats(member: _Member) -> None:
+    living, member.living = member.living, None
+    if living is not None:
+        living.cancel()
+        await asyncio.wait([living])
+
+
+def _member_answer(asked: ActionContext, member: _Member) -> MemberAnswer:
+    return MemberAnswer(
+        error=member.error,
+        failed=member.failed,
+        broker=asked.broker,
+        version=member.version,
+        throttle_time_ms=0,
+        elapsed_ms=0,
+        member_id=member.identity.member_id,
+        generation=member.identity.generation,
+        leads=member.leads,
+        members=member.members,
+        assigned=tuple(f"{topic}-{index}" for topic, index in member.assigned),
+        joins=member.joins,
+    )

@@ -1,0 +1,65 @@
+"""What a follower was sent by its leader, as the journal has it, beside all that there is."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, cast
+
+from fencepost.scenario.actions.answers import ReplicatedAnswer
+from fencepost.scenario.actions.bodies import ReplicatedBody
+from fencepost.scenario.actions.context import ActionContext
+from fencepost.verbs.answers.topics import PartitionState
+from fencepost.verbs.methods import AsyncVerbs
+
+_MAX_EXCHANGES: Final = 1000
+"""Exchanges of the journal that are looked at, the newest."""
+
+
+async def replicated(
+    verbs: AsyncVerbs, asked: ActionContext, body: ReplicatedBody
+) -> ReplicatedAnswer:
+    """Add up the batches that a replica's Fetches were answered with."""
+    state = await verbs.partition(body.topic, body.partition)
+    exchanges = await verbs.trace(
+        api="Fetch",
+        client_id=f"broker-{body.replica}-fetcher-0",
+        topic=body.topic,
+        source="brokers",
+        limit=_MAX_EXCHANGES,
+    )
+    batches = [
+        batch
+        for exchange in exchanges
+        if exchange.response is not None
+        for batch in _sent_batches(exchange.response, body.partition)
+    ]
+    sent, there = sum(each["bytes"] for each in batches), _log_bytes(state)
+    return ReplicatedAnswer(
+        error="NONE",
+        failed=None,
+        broker=asked.broker,
+        version=None,
+        throttle_time_ms=0,
+        elapsed_ms=0,
+        first_offset=min((each["base_offset"] for each in batches), default=-1),
+        last_offset=max((each["last_offset"] for each in batches), default=-1),
+        records=sum(each["count"] for each in batches),
+        bytes=sent,
+        of_bytes=there,
+        percent=round(100 * sent / there, 1) if there else 0.0,
+    )
+
+
+def _sent_batches(response: Mapping[str, object], index: int) -> Iterator[Mapping[str, int]]:
+    for topic in cast("list[Mapping[str, object]]", response["responses"]):
+        for partition in cast("list[Mapping[str, object]]", topic["partitions"]):
+            records = cast("Mapping[str, object] | None", partition["records"])
+            if partition["partition_index"] == index and records is not None:
+                yield from cast("list[Mapping[str, int]]", records["batches"])
+
+
+def _log_bytes(state: PartitionState) -> int:
+    """Of the whole log: what is in the tier, and what only the leader has."""
+    leader = next(each for each in state.replicas if each.broker == state.leader)
+    tiered = () if state.remote is None else state.remote.segments
+    end = max((each.end_offset for each in tiered), default=-1)
+    local = sum(each.bytes for each in leader.segments if each.base_offset > end)
+    return local + sum(each.bytes for each in tiered)

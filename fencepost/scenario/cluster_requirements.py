@@ -1,0 +1,109 @@
+"""Whether a cluster that is there already is such a one as a scenario takes."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from fencepost.client.client import Client
+from fencepost.client.errors import KafkaClientError
+from fencepost.protocol.apis import BY_KEY, BY_NAME
+from fencepost.protocol.kafka_releases import NOT_SERVED, find_release, release_ceilings
+from fencepost.protocol.messages.describe_configs import DescribeConfigsResponse
+from fencepost.scenario.actions.context import InvalidAction
+from fencepost.scenario.message_data import find_api, to_request
+from fencepost.verbs.answers.cluster import ClusterState
+from fencepost.verbs.methods import AsyncVerbs
+from fencepost.verbs.remote_async import AsyncRemote
+from fencepost.verbs.serving import ClusterBody
+
+_BROKER_RESOURCE: Final = 4
+_CLIENT_ID: Final = "fencepost-scenario"
+
+
+class RequirementsNotMet(Exception):
+    """The cluster is another one than the scenario takes. The text is one line."""
+
+
+async def check_requirements(wanted: ClusterBody, control: str) -> None:
+    """See that a cluster is such a one, as far as it tells: brokers, clock, configs, versions.
+
+    :param control: The URL of its control API.
+    :raises DoesNotFit: When it is not.
+    :raises VerbError: When it cannot be asked.
+    """
+    remote = AsyncRemote(control)
+    try:
+        state = await AsyncVerbs(remote).cluster()
+        problems = [*_state_problems(wanted, state), *(await _broker_problems(wanted, state))]
+    finally:
+        remote.close()
+    if problems:
+        raise RequirementsNotMet(f"the cluster at {control} does not fit: {'; '.join(problems)}")
+
+
+def _state_problems(wanted: ClusterBody, state: ClusterState) -> Iterator[str]:
+    if len(state.brokers) != wanted.brokers:
+        yield f"it has {len(state.brokers)} brokers, and {wanted.brokers} are wanted"
+    if state.clock.mode != wanted.clock:
+        yield f"its clock is {state.clock.mode}, and a {wanted.clock} one is wanted"
+
+
+async def _broker_problems(wanted: ClusterBody, state: ClusterState) -> list[str]:
+    """What the first broker that runs tells of its configs and versions."""
+    running = [each for each in state.brokers if each.state == "running"]
+    if not running:
+        return []
+    first = running[0]
+    async with Client(f"{first.host}:{first.port}", client_id=_CLIENT_ID) as client:
+        try:
+            client.learn({first.id: (first.host, first.port)})
+            configs = await _configs(client, first.id, tuple(wanted.configs))
+            versions = await (await client.broker(first.id)).versions()
+        except KafkaClientError as error:
+            return [f"broker {first.id} does not answer: {error}"]
+    found = [
+        f"{key} is {configs.get(key)}, and {value} is wanted"
+        for key, value in wanted.configs.items()
+        if configs.get(key) != value
+    ]
+    return found + list(_version_problems(wanted, versions))
+
+
+async def _configs(client: Client, broker: int, keys: tuple[str, ...]) -> dict[str, str | None]:
+    if not keys:
+        return {}
+    api = BY_NAME["describe_configs"]
+    resource = {
+        "resource_type": _BROKER_RESOURCE,
+        "resource_name": str(broker),
+        "configuration_keys": list(keys),
+    }
+    connection = await client.broker(broker)
+    version = await connection.best_version(api)
+    request = to_request(api, version, {"resources": [resource]})
+    answer: DescribeConfigsResponse = await connection.ask_any(api, version, request)
+    return {each.name: each.value for result in answer.results for each in result.configs}
+
+
+def _version_problems(wanted: ClusterBody, versions: dict[int, tuple[int, int]]) -> Iterator[str]:
+    try:
+        ceilings = {**_release_versions(wanted.like_kafka), **_named_versions(wanted.api_max)}
+    except (ValueError, InvalidAction) as error:
+        yield str(error)
+        return
+    for key, highest in ceilings.items():
+        _, served = versions.get(key, (0, NOT_SERVED))
+        if served != highest:
+            title = BY_KEY[key].title
+            yield f"it serves {title} up to version {served}, and {highest} is wanted"
+
+
+def _release_versions(release: str | None) -> dict[int, int]:
+    """The highest version of each API by its key."""
+    if release is None:
+        return {}
+    ceilings = release_ceilings(find_release(release))
+    return {BY_NAME[name].key: highest for name, highest in ceilings.items()}
+
+
+def _named_versions(api_max: Mapping[str, int]) -> dict[int, int]:
+    return {find_api(name).key: highest for name, highest in api_max.items()}

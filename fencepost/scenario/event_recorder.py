@@ -1,0 +1,77 @@
+"""Who listens to a cluster's events while a scenario is played, and tells them when asked."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing, suppress
+
+from fencepost.broker.core.events import Kind
+from fencepost.scenario.document import Data
+from fencepost.scenario.model import Parallel, Step, VerbCall
+from fencepost.verbs.answers.journal import EventState
+from fencepost.verbs.catalogue import VERBS, Shape
+from fencepost.verbs.methods import AsyncVerbs
+
+
+def needs_events(steps: Iterable[Step]) -> bool:
+    """Whether any step wants to know what happened."""
+    return any(
+        needs_events(step.do.steps)
+        if isinstance(step.do, Parallel)
+        else isinstance(step.do, VerbCall) and step.do.verb.shape is Shape.STREAM
+        for step in steps
+    )
+
+
+class EventRecorder:
+    """The events of a cluster, from the reset on with which it begins.
+
+    :param verbs: Of the cluster.
+    """
+
+    def __init__(self, verbs: AsyncVerbs) -> None:
+        self._verbs = verbs
+        self._events: list[EventState] = []
+        self._came = asyncio.Event()
+        self._listening: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Reset the cluster, and hear of it and of all that follows.
+
+        :raises VerbError: When the cluster refuses, or there is none.
+        """
+        stream = await self._verbs.remote.open_stream(VERBS["events"], EventState, {}, {})
+        self._listening = asyncio.create_task(self._listen(stream))
+        await self._verbs.reset()
+
+    async def tell(self, since: int | None, within_s: float) -> Data:
+        """What happened, in order; one event at least, unless none comes in time.
+
+        :param since: Only events of a higher number; None is all from the reset on.
+        """
+        deadline = asyncio.get_running_loop().time() + within_s
+        while not (found := [e for e in self._events if since is None or e.number > since]):
+            left_s = deadline - asyncio.get_running_loop().time()
+            if left_s <= 0:
+                break
+            await self._wait(left_s)
+        return [event.model_dump(mode="json") for event in found]
+
+    async def close(self) -> None:
+        """Listen no more."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)
+
+    async def _listen(self, stream: AsyncGenerator[EventState, None]) -> None:
+        async with aclosing(stream):
+            async for event in stream:
+                # What a reset does away with is told before it, and of no scenario's concern.
+                if self._events or event.kind == Kind.RESET:
+                    self._events.append(event)
+                    self._came.set()
+
+    async def _wait(self, at_most_s: float) -> None:
+        """Wait for an event that is not there yet, or for the end of the stream."""
+        self._came.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._came.wait(), at_most_s)

@@ -1,0 +1,356 @@
+"""The steps of a file, read and checked in their order: later ones may speak of earlier ones.
+
+A file read as a scenario: everything in it is checked before anything is done.
+
+The scenarios that ship, and files by the same option.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from pathlib import Path as FilePath
+from typing import Final
+
+from fencepost.scenario.actions import ACTIONS, Action
+from fencepost.scenario.document import Data, Document, KeyPath, nearest
+from fencepost.scenario.expectations import NO_ANSWER, Subject, list_of, read_expectation
+from fencepost.scenario.model import (
+    WITHIN_MS,
+    ActionCall,
+    Await,
+    Expectation,
+    Operation,
+    Parallel,
+    Scenario,
+    Step,
+    VerbCall,
+)
+from fencepost.scenario.validation import check_keys, field_names, require_mapping, validate
+from fencepost.scenario.value_syntax import find_references, parse_reference
+from fencepost.verbs.bodies import NewTopicBody
+from fencepost.verbs.catalogue import CATALOGUE, PATH_TYPES, Shape, Verb
+from fencepost.verbs.serving import ClusterBody
+
+STEP_VERBS: Final = {each.name: each for each in CATALOGUE}
+MODIFIERS: Final = (
+    "say",
+    "as",
+    "expect",
+    "until",
+    "within_ms",
+    "background",
+    "repeat",
+)
+_AWAIT: Final = "await"
+_TOGETHER: Final = "together"
+OPERATIONS: Final = (*STEP_VERBS, *ACTIONS, _AWAIT, _TOGETHER)
+_PATH_DEFAULTS: Final[dict[str, Data]] = {"partition": 0}
+_MAX_WITHIN_MS: Final = 600_000
+_MAX_REPEAT: Final = 10_000
+
+
+class StepReader:
+    """Reads steps, and keeps in mind what the ones before were.
+
+    :raises Mistake: From every method, when something is wrong.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._named: dict[str, Subject] = {}
+        self._background: dict[str, Subject] = {}
+        self._last = NO_ANSWER
+
+    def read_all(self, data: Data, path: KeyPath) -> tuple[Step, ...]:
+        """A list of steps."""
+        if not isinstance(data, list) or not data:
+            raise self._document.wrong(path, f"{path[-1]} is to be a list of steps")
+        return tuple(self._read(each, (*path, at)) for at, each in enumerate(data))
+
+    def _read(self, data: Data, path: KeyPath) -> Step:
+        given = self._as_mapping(data, path)
+        deed = self._deed_name(given, path)
+        do, subject = self._deed(deed, given, path)
+        background = self._name(given, path, "background")
+        about = self._last if do is None else subject
+        if background is not None:
+            self._check_background(given, path, do)
+        step = Step(
+            path=path,
+            place=self._document.place(path),
+            do=do,
+            say=self._say(given, path),
+            name=self._name(given, path, "as"),
+            expect=self._expectation(given, path, "expect", about),
+            until=self._expectation(given, path, "until", about),
+            within_ms=self._number(given, path, "within_ms", WITHIN_MS, _MAX_WITHIN_MS),
+            background=background,
+            repeat=self._number(given, path, "repeat", 1, _MAX_REPEAT),
+        )
+        self._remember(step, about)
+        return step
+
+    def _as_mapping(self, data: Data, path: KeyPath) -> dict[str, Data]:
+        if isinstance(data, str):  # a bare word
+            return {data: {}}
+        return require_mapping(self._document, data, path, "a step")
+
+    def _remember(self, step: Step, about: Subject) -> None:
+        if step.background is not None:
+            self._background[step.background] = about
+        else:
+            self._last = about
+        if step.name is not None:
+            self._named[step.name] = about
+
+    # -- what it does ---------------------------------------------------------------------------
+
+    def _deed_name(self, given: dict[str, Data], path: KeyPath) -> str | None:
+        """The one key that is no modifier."""
+        deeds = [name for name in given if name not in MODIFIERS]
+        for name in deeds:
+            if name not in OPERATIONS:
+                place = (*path, name)
+                text = f"there is no step {name!r}{nearest(name, (*OPERATIONS, *MODIFIERS))}"
+                raise self._document.wrong_key(place, text)
+        if len(deeds) > 1:
+            text = f"a step does one thing, and this one does {deeds[0]} already"
+            raise self._document.wrong_key((*path, deeds[1]), text)
+        if not deeds and not given.keys() & {"say", "expect", "until"}:
+            raise self._document.wrong(
+                path, "this step does nothing, expects nothing, says nothing"
+            )
+        return deeds[0] if deeds else None
+
+    def _deed(
+        self, name: str | None, given: dict[str, Data], path: KeyPath
+    ) -> tuple[Operation | None, Subject]:
+        if name is None:
+            return None, NO_ANSWER
+        place = (*path, name)
+        if name == _AWAIT:
+            return self._await(given[name], place)
+        if name == _TOGETHER:
+            return Parallel(steps=self.read_all(given[name], place)), NO_ANSWER
+        parameters = require_mapping(self._document, given[name] or {}, place, name)
+        self._check_references(parameters, place)
+        if name in STEP_VERBS:
+            return self._verb(STEP_VERBS[name], parameters, place)
+        return self._action(ACTIONS[name], parameters, place)
+
+    def _await(self, data: Data, path: KeyPath) -> tuple[Operation, Subject]:
+        if not isinstance(data, str) or data not in self._background:
+            hint = nearest(str(data), self._background) if self._background else ""
+            text = f"no action {data!r} is in the background{hint}"
+            raise self._document.wrong(path, text)
+        return Await(name=data), self._background[data]
+
+    def _verb(self, verb: Verb, given: dict[str, Data], path: KeyPath) -> tuple[Operation, Subject]:
+        known = [*verb.in_path, *(field_names(verb.takes) if verb.takes else ())]
+        check_keys(self._document, given, path, known)
+        in_path = {name: self._in_path(name, given, path) for name in verb.in_path}
+        body = {name: value for name, value in given.items() if name not in in_path}
+        if verb.takes is not None:
+            _, body = validate(self._document, verb.takes, body, path)
+        kind = verb.answers if verb.shape is Shape.ONE else list_of(verb.answers)
+        return VerbCall(verb=verb, given=in_path | body), Subject(kind=kind, is_verb=True)
+
+    def _in_path(self, name: str, given: dict[str, Data], path: KeyPath) -> Data:
+        value = given.get(name, _PATH_DEFAULTS.get(name))
+        if value is None:
+            raise self._document.wrong_key(path, f"{name} is left out")
+        if parse_reference(value) is not None:
+            return value
+        wanted = PATH_TYPES[name]
+        text = self._document.text((*path, name))
+        if wanted is str and text is not None:
+            return text
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            words = "text" if wanted is str else "a number"
+            raise self._document.wrong((*path, name), f"{name} is to be {words}")
+        return value
+
+    def _action(
+        self, action: Action, given: dict[str, Data], path: KeyPath
+    ) -> tuple[Operation, Subject]:
+        _, body = validate(self._document, action.takes, given, path)
+        return ActionCall(action=action, given=body), Subject(kind=action.answers, is_verb=False)
+
+    def _check_references(self, data: dict[str, Data], path: KeyPath) -> None:
+        for place, name in find_references(data, path):
+            if name not in self._named:
+                hint = nearest(name, self._named) if self._named else ""
+                text = f"no step before is named {name!r} (as: {name}){hint}"
+                raise self._document.wrong(place, text)
+
+    # -- how it does it -------------------------------------------------------------------------
+
+    def _check_background(
+        self, given: dict[str, Data], path: KeyPath, do: Operation | None
+    ) -> None:
+        place = (*path, "background")
+        if not isinstance(do, ActionCall):
+            raise self._document.wrong_key(place, "only a client acts in the background")
+        for name in ("expect", "until", "repeat"):
+            if name in given:
+                text = (
+                    f"in the background there is no answer for {name}; say it where it is awaited"
+                )
+                raise self._document.wrong_key((*path, name), text)
+
+    def _expectation(
+        self, given: dict[str, Data], path: KeyPath, name: str, about: Subject
+    ) -> Expectation | None:
+        if name not in given:
+            return None
+        place = (*path, name)
+        self._check_references_in(given[name], place)
+        return read_expectation(
+            self._document,
+            given[name],
+            place,
+            about,
+            steps=self._named,
+            background=self._background,
+        )
+
+    def _check_references_in(self, data: Data, path: KeyPath) -> None:
+        if isinstance(data, dict):
+            self._check_references(data, path)
+
+    def _say(self, given: dict[str, Data], path: KeyPath) -> str | None:
+        said = given.get("say")
+        if said is not None and not isinstance(said, str):
+            raise self._document.wrong((*path, "say"), "what is said is to be text")
+        return said
+
+    def _name(self, given: dict[str, Data], path: KeyPath, key: str) -> str | None:
+        name = given.get(key)
+        if name is None:
+            return None
+        if not isinstance(name, str) or parse_reference(f"${name}") != (name, []):
+            text = f"{key} is to be a name: letters, digits, - and _"
+            raise self._document.wrong((*path, key), text)
+        taken = self._background if key == "background" else {}
+        if name in taken:
+            raise self._document.wrong((*path, key), f"{name!r} is in the background already")
+        return name
+
+    def _number(
+        self, given: dict[str, Data], path: KeyPath, key: str, default: int, limit: int
+    ) -> int:
+        value = given.get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= limit:
+            raise self._document.wrong((*path, key), f"{key} is to be a number from 1 to {limit}")
+        return value
+
+
+_KEYS: Final = ("summary", "teaches", "cluster", "topics", "steps")
+
+
+def read_file(path: FilePath) -> Scenario:
+    """The scenario in a file.
+
+    :raises Mistake: When something in it is wrong.
+    :raises OSError: When it cannot be read.
+    :raises UnicodeDecodeError: When it is no text.
+    """
+    return read_text(path.read_text(encoding="utf-8"), file=str(path), name=path.stem)
+
+
+def read_text(text: str, *, file: str, name: str) -> Scenario:
+    """The scenario that a text is.
+
+    :param file: For messages.
+    :raises Mistake: When something in it is wrong.
+    """
+    document = Document(file, text)
+    given = require_mapping(document, document.data, (), "a scenario")
+    check_keys(document, given, (), _KEYS)
+    for needed in ("summary", "steps"):
+        if needed not in given:
+            raise document.wrong((), f"{needed} is left out")
+    body, _ = validate(
+        document,
+        ClusterBody,
+        require_mapping(document, given.get("cluster", {}), ("cluster",), "cluster"),
+        ("cluster",),
+    )
+    assert body is not None, "a reference before the first step"
+    return Scenario(
+        name=name,
+        summary=_read_summary(document, given),
+        teaches=_read_teaches(document, given),
+        cluster=body,
+        topics=tuple(_read_topics(document, given.get("topics", []))),
+        steps=StepReader(document).read_all(given["steps"], ("steps",)),
+        document=document,
+    )
+
+
+def _read_summary(document: Document, given: dict[str, Data]) -> str:
+    summary = given["summary"]
+    if not isinstance(summary, str) or not summary.strip() or "\n" in summary.strip():
+        raise document.wrong(("summary",), "summary is to be one line of text")
+    return summary.strip()
+
+
+def _read_teaches(document: Document, given: dict[str, Data]) -> str:
+    teaches = given.get("teaches", "")
+    if not isinstance(teaches, str):
+        raise document.wrong(("teaches",), "teaches is to be text")
+    return teaches.strip()
+
+
+def _read_topics(document: Document, given: Data) -> Iterator[NewTopicBody]:
+    if not isinstance(given, list):
+        raise document.wrong(("topics",), "topics is to be a list")
+    for at, each in enumerate(given):
+        path = ("topics", at)
+        data: dict[str, Data] = {"name": each} if isinstance(each, str) else {}
+        body, _ = validate(
+            document, NewTopicBody, data or require_mapping(document, each, path, "a topic"), path
+        )
+        assert body is not None, "a reference before the first step"
+        yield body
+
+
+SHIPPED: Final = Path(__file__).parent.parent / "scenarios"
+_SUFFIXES: Final = (".yaml", ".yml")
+
+
+class ScenarioNotFound(Exception):
+    """There is no scenario of that name and no such file. The text is one line."""
+
+
+def shipped() -> dict[str, Path]:
+    """The files of the shipped scenarios by their names, sorted."""
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
+
+
+def find(asked: str) -> Path:
+    """The file of a scenario that is asked for by its name or by its path.
+
+    :raises NotFound: When there is none.
+    """
+    names = shipped()
+    if asked in names:
+        return names[asked]
+    path = Path(asked)
+    if path.is_file():
+        return path
+    if path.suffix in _SUFFIXES or len(path.parts) > 1:
+        raise ScenarioNotFound(f"there is no file {asked}")
+    raise ScenarioNotFound(f"there is no scenario {asked!r}{nearest(asked, names)}")
+
+
+def read(asked: str) -> Scenario:
+    """A scenario by its name or by its path.
+
+    :raises NotFound: When there is none, or it cannot be read.
+    :raises Mistake: When something in it is wrong.
+    """
+    path = find(asked)
+    try:
+        return read_file(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioNotFound(f"{path} cannot be read: {error}") from None

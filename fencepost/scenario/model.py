@@ -1,0 +1,185 @@
+"""A scenario, read and checked.
+
+How a scenario went.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+from fencepost.scenario.actions import Action
+from fencepost.scenario.compare import Mismatch
+from fencepost.scenario.document import Data, Document, KeyPath, Place
+from fencepost.verbs.answers.journal import ExchangeState
+from fencepost.verbs.bodies import NewTopicBody
+from fencepost.verbs.catalogue import Verb
+from fencepost.verbs.serving import ClusterBody
+
+WITHIN_MS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionExpectation:
+    """A partition's state as it is expected to be."""
+
+    path: KeyPath
+    topic: str
+    partition: int
+    fields: dict[str, Data]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceExpectation:
+    """How many exchanges of the journal are expected that fit."""
+
+    path: KeyPath
+    filters: dict[str, Data]
+    since: str | int | None
+    """The name of a step, or a number; None: the start of the scenario."""
+    where: Data
+    size: Data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What is expected after a step; all of it must hold."""
+
+    path: KeyPath
+    fields: dict[str, Data]
+    """Of the answer."""
+    partitions: tuple[PartitionExpectation, ...]
+    traces: tuple[TraceExpectation, ...]
+    refused: str | None
+    """The error code with which a verb is refused."""
+    pending: str | None
+    """A background action that has no answer yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerbCall:
+    """A verb to carry out."""
+
+    verb: Verb
+    given: dict[str, Data]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionCall:
+    """A client that acts."""
+
+    action: Action
+    given: dict[str, Data]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Await:
+    """A background action whose answer is waited for."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parallel:
+    """Steps that are done at once."""
+
+    steps: "tuple[Step, ...]"
+
+
+Operation: TypeAlias = VerbCall | ActionCall | Await | Parallel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step."""
+
+    path: KeyPath
+    place: Place
+    do: Operation | None
+    """None: it only says or expects something."""
+    say: str | None
+    name: str | None
+    expect: Expectation | None
+    until: Expectation | None
+    within_ms: int
+    background: str | None
+    repeat: int
+
+    @property
+    def parameters(self) -> Mapping[str, Data]:
+        """What is given to its verb or action."""
+        return self.do.given if isinstance(self.do, VerbCall | ActionCall) else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A file."""
+
+    name: str
+    """Of a shipped one; the file's stem."""
+    summary: str
+    """One line."""
+    teaches: str
+    """Paragraphs; empty where it says nothing."""
+    cluster: ClusterBody
+    topics: tuple[NewTopicBody, ...]
+    steps: tuple[Step, ...]
+    document: Document
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOutcome:
+    """How a step went."""
+
+    step: Step
+    elapsed_ms: int
+    answer: Data
+    """The last one, where it was asked again; null for none."""
+    mismatches: tuple[Mismatch, ...]
+    problem: str | None
+    """Why it could not be done at all."""
+    inner: "tuple[StepOutcome, ...]" = ()
+    """Of the steps that it consists of."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything was as expected."""
+        own = not self.mismatches and self.problem is None
+        return own and all(each.passed for each in self.inner)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioOutcome:
+    """How a scenario went."""
+
+    scenario: Scenario
+    steps: tuple[StepOutcome, ...]
+    """As far as it came: the last one failed, if any did."""
+    elapsed_ms: int
+    problem: str | None
+    """Why it could not be played, or not to its end."""
+    journal: tuple[ExchangeState, ...]
+    """The last exchanges, where it failed."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything was as expected."""
+        return self.problem is None and all(each.passed for each in self.steps)
+
+
+class Listener(Protocol):
+    """Who is told how it goes."""
+
+    def begins(self, scenario: Scenario) -> None:
+        """A scenario begins."""
+
+    def step_begins(self, step: Step, number: int, of: int) -> None:
+        """A step begins; its number counts from 1."""
+
+    def step_ended(self, outcome: StepOutcome) -> None:
+        """A step is over."""
+
+    def ended(self, outcome: ScenarioOutcome) -> None:
+        """A scenario is over."""

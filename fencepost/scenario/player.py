@@ -1,0 +1,316 @@
+"""A scenario played on a cluster, step by step, until one of them is not as expected.
+
+Scenarios run, each on a cluster of its own, or one after the other on one that is there.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from fencepost.scenario.actions.bodies import ActionBody
+from fencepost.scenario.actions.context import ControlClient, InvalidAction, ScenarioClients
+from fencepost.scenario.actions.executor import ActionExecutor
+from fencepost.scenario.assertions import ExpectationChecker, StepResult, call_verb
+from fencepost.scenario.cluster_requirements import check_requirements
+from fencepost.scenario.compare import Mismatch
+from fencepost.scenario.document import Data
+from fencepost.scenario.event_recorder import EventRecorder, needs_events
+from fencepost.scenario.model import (
+    ActionCall,
+    Await,
+    Expectation,
+    Listener,
+    Parallel,
+    Scenario,
+    ScenarioOutcome,
+    Step,
+    StepOutcome,
+    VerbCall,
+)
+from fencepost.scenario.value_syntax import UnresolvedReference, resolve
+from fencepost.verbs.answers.journal import ExchangeState
+from fencepost.verbs.catalogue import Shape
+from fencepost.verbs.methods import AsyncVerbs
+from fencepost.verbs.remote import Refused, VerbError
+from fencepost.verbs.remote_async import AsyncRemote
+from fencepost.verbs.serving import CannotServe, start
+
+RETRY_INTERVAL_S: Final = 0.01
+"""Between two attempts of ``until``."""
+_SHOWN_EXCHANGES: Final = 16
+_MEMBER_ID_REQUIRED_SINCE: Final = 4
+"""The version of JoinGroup from which on a new member is given an id before it joins (KIP-394)."""
+
+
+async def play(scenario: Scenario, control: str, listener: Listener) -> ScenarioOutcome:
+    """Play a scenario on a cluster, which is reset first.
+
+    :param control: The URL of its control API.
+    """
+    remote = AsyncRemote(control)
+    began = time.perf_counter()
+    listener.begins(scenario)
+    steps: tuple[StepOutcome, ...] = ()
+    journal: tuple[ExchangeState, ...] = ()
+    problem = None
+    try:
+        verbs = AsyncVerbs(remote)
+        try:
+            steps = await _play(scenario, remote, verbs, listener)
+            if not all(each.passed for each in steps):
+                journal = tuple(await verbs.trace(source="all", limit=_SHOWN_EXCHANGES))
+        except VerbError as error:
+            problem = str(error)
+    finally:
+        remote.close()
+    outcome = ScenarioOutcome(
+        scenario=scenario,
+        steps=steps,
+        elapsed_ms=_ms_since(began),
+        problem=problem,
+        journal=journal,
+    )
+    listener.ended(outcome)
+    return outcome
+
+
+async def _play(
+    scenario: Scenario, remote: AsyncRemote, verbs: AsyncVerbs, listener: Listener
+) -> tuple[StepOutcome, ...]:
+    witness = EventRecorder(verbs)
+    try:
+        if needs_events(scenario.steps):
+            await witness.begin()
+        else:
+            await verbs.reset()
+        return await _play_steps(scenario, remote, verbs, listener, witness)
+    finally:
+        await witness.close()
+
+
+async def _play_steps(
+    scenario: Scenario,
+    remote: AsyncRemote,
+    verbs: AsyncVerbs,
+    listener: Listener,
+    witness: EventRecorder,
+) -> tuple[StepOutcome, ...]:
+    for topic in scenario.topics:
+        await call_verb(remote, "create_topic", topic.model_dump(exclude_unset=True))
+    truth = ControlClient(verbs)
+    addresses = await truth.addresses()
+    bootstrap = ",".join(f"{host}:{port}" for host, port in addresses.values())
+    acting = ActionExecutor(ScenarioClients(truth, bootstrap, addresses))
+    player = _Player(remote, verbs, acting, witness)
+    outcomes: list[StepOutcome] = []
+    try:
+        for number, step in enumerate(scenario.steps, start=1):
+            listener.step_begins(step, number, len(scenario.steps))
+            outcome = await player.step(step)
+            outcomes.append(outcome)
+            listener.step_ended(outcome)
+            if not outcome.passed:
+                break
+    finally:
+        await player.close()
+    return tuple(outcomes)
+
+
+class _Player:
+    """Plays the steps of one scenario."""
+
+    def __init__(
+        self, remote: AsyncRemote, verbs: AsyncVerbs, acting: ActionExecutor, witness: EventRecorder
+    ) -> None:
+        self._remote = remote
+        self._verbs = verbs
+        self._acting = acting
+        self._witness = witness
+        self._answers: dict[str, Data] = {}
+        self._marks: dict[str, int] = {}
+        self._background: dict[str, asyncio.Task[Data]] = {}
+        self._judge = ExpectationChecker(remote, self._answers, self._marks)
+        self._last = StepResult()
+
+    async def close(self) -> None:
+        """End what goes on in the background, and all clients."""
+        for task in self._background.values():
+            task.cancel()
+        await asyncio.gather(*self._background.values(), return_exceptions=True)
+        await self._acting.close()
+
+    async def step(self, step: Step) -> StepOutcome:
+        """One step, as often as it says."""
+        began = time.perf_counter()
+        if step.name is not None:
+            self._marks[step.name] = await self._newest()
+        came, mismatches, problem = StepResult(), list[Mismatch](), None
+        inner: tuple[StepOutcome, ...] = ()
+        try:
+            if isinstance(step.do, Parallel):
+                done = asyncio.gather(*map(self.step, step.do.steps))
+                inner = tuple(await done)
+            for _ in range(step.repeat):
+                came, mismatches = await self._once(step)
+                if mismatches:
+                    break
+        except (UnresolvedReference, InvalidAction) as error:
+            problem = str(error)
+        if step.name is not None:
+            self._answers[step.name] = came.answer
+        return StepOutcome(
+            step=step,
+            elapsed_ms=_ms_since(began),
+            answer=came.answer,
+            mismatches=tuple(mismatches),
+            problem=problem,
+            inner=inner,
+        )
+
+    async def _once(self, step: Step) -> tuple[StepResult, list[Mismatch]]:
+        deadline = time.monotonic() + step.within_ms / 1000
+        while True:
+            came = await self._came(step)
+            if step.until is None:
+                return came, await self._mismatches(step.expect, came)
+            mismatches = await self._mismatches(step.until, came)
+            if not mismatches:
+                if step.expect is not None:
+                    mismatches = await self._mismatches(step.expect, came)
+                return came, mismatches
+            if time.monotonic() > deadline:
+                return came, mismatches
+            await asyncio.sleep(RETRY_INTERVAL_S)
+
+    async def _mismatches(self, expected: Expectation | None, came: StepResult) -> list[Mismatch]:
+        pending = None if expected is None else expected.pending
+        is_pending = pending is not None and not self._background[pending].done()
+        return await self._judge.mismatches(expected, came, is_pending=is_pending)
+
+    # -- what is done ---------------------------------------------------------------------------
+
+    async def _came(self, step: Step) -> StepResult:
+        match step.do:
+            case VerbCall():
+                came = await self._verb(step.do, step.within_ms)
+            case ActionCall() if step.background is not None:
+                await self._begin(step.do, step.background, step.within_ms)
+                return StepResult()
+            case ActionCall():
+                came = StepResult(answer=await self._act(step.do, None), is_action=True)
+            case Await():
+                came = await self._awaited(step.do, step.within_ms)
+            case Parallel():
+                return StepResult()
+            case None:
+                return StepResult(answer=self._last.answer, refused=None)
+        self._last = came
+        return came
+
+    async def _verb(self, do: VerbCall, within_ms: int) -> StepResult:
+        given = resolve(do.given, self._answers)
+        assert isinstance(given, dict)
+        if do.verb.shape is Shape.STREAM:
+            since = given.get("since")
+            assert since is None or isinstance(since, int)
+            return StepResult(answer=await self._witness.tell(since, within_ms / 1000))
+        try:
+            return StepResult(answer=await call_verb(self._remote, do.verb.name, given))
+        except Refused as refused:
+            return StepResult(refused=refused)
+
+    async def _act(self, do: ActionCall, background: str | None) -> Data:
+        body = self._body(do, background)
+        answer = await self._acting.act(do.action, body)
+        plain: Data = answer.model_dump(mode="json")
+        return plain
+
+    def _body(self, do: ActionCall, background: str | None) -> ActionBody:
+        given = resolve(do.given, self._answers)
+        assert isinstance(given, dict)
+        if background is not None and "member" not in do.action.takes.model_fields:
+            given = {"client": background, **given}
+        return do.action.takes.model_validate(given)
+
+    # -- the background -------------------------------------------------------------------------
+
+    async def _begin(self, do: ActionCall, name: str, within_ms: int) -> None:
+        """Begin an action; done when the broker has its request, or after so long."""
+        since = await self._newest()
+        task = asyncio.create_task(self._act(do, name))
+        self._background[name] = task
+        api = do.action.api or do.given.get("api")
+        given: dict[str, Data] = {"since": since, "api": None if api is None else str(api)}
+        deadline = time.monotonic() + within_ms / 1000
+        while api is not None and not task.done() and time.monotonic() < deadline:
+            if await self._is_seen(given, do, name):
+                return
+            await asyncio.sleep(RETRY_INTERVAL_S)
+
+    async def _is_seen(self, given: Mapping[str, Data], do: ActionCall, name: str) -> bool:
+        """Whether the journal has the request of an action in the background.
+
+        Of a member that has no id yet, the request that counts is the second: the first one is
+        answered with an id, unless it is a static member's (KIP-345).
+        """
+        client = do.given.get("client") or do.given.get("member") or name
+        found = await call_verb(self._remote, "trace", {**given, "client_id": client, "limit": 10})
+        assert isinstance(found, list)
+        return any(map(_is_request_of_action, found))
+
+    async def _awaited(self, do: Await, within_ms: int) -> StepResult:
+        task = self._background[do.name]
+        await asyncio.wait([task], timeout=within_ms / 1000)
+        if not task.done():
+            return StepResult(late=f"none within {within_ms} ms")
+        return StepResult(answer=task.result(), is_action=True)
+
+    async def _newest(self) -> int:
+        """The number of the journal's last exchange."""
+        found = await self._verbs.trace(source="all", limit=1)
+        return found[-1].number if found else 0
+
+
+def _ms_since(began: float) -> int:
+    return round((time.perf_counter() - began) * 1000)
+
+
+def _is_request_of_action(exchange: Data) -> bool:
+    """Whether it is the request of an action, and not one that asks for a member id first."""
+    assert isinstance(exchange, dict)
+    if exchange["api"] != "JoinGroup":
+        return True
+    version, request = exchange["version"], exchange["request"]
+    assert isinstance(version, int)
+    assert isinstance(request, dict)
+    is_given_an_id = (
+        version >= _MEMBER_ID_REQUIRED_SINCE and request.get("group_instance_id") is None
+    )
+    return bool(request["member_id"]) or not is_given_an_id
+
+
+def run(scenario: Scenario, listener: Listener, *, against: str | None = None) -> ScenarioOutcome:
+    """Run a scenario.
+
+    :param against: The URL of a control API, whose cluster is reset first. None: a process of its
+        own serves a cluster as the scenario wants it.
+    :raises DoesNotFit: When that cluster is another one than the scenario takes.
+    :raises VerbError: When it cannot be asked.
+    """
+    if against is not None:
+        asyncio.run(check_requirements(scenario.cluster, against))
+        return asyncio.run(play(scenario, against, listener))
+    with TemporaryDirectory(prefix="fencepost-scenario-") as directory:
+        try:
+            with start(scenario.cluster, Path(directory) / "log") as serving:
+                return asyncio.run(play(scenario, serving.control, listener))
+        except CannotServe as error:
+            outcome = ScenarioOutcome(
+                scenario=scenario, steps=(), elapsed_ms=0, problem=str(error), journal=()
+            )
+            listener.begins(scenario)
+            listener.ended(outcome)
+            return outcome

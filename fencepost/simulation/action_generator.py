@@ -1,0 +1,336 @@
+"""What a seed decides: the cluster, how often what happens, and each step as it comes.
+
+Every seed has habits of its own: it never does some things and does others often, because bugs hide
+behind combinations that a fair mixture hardly ever makes. Most steps deliver a message. Some links
+are stalled for a while, so that news of an election, say, reaches one broker long after the others.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import accumulate
+from typing import Final
+
+from fencepost.broker.metadata.image import NO_LEADER
+from fencepost.broker.network.links import CONTROLLER, Link
+from fencepost.simulation.clients import REREADING_CLIENT
+from fencepost.simulation.schedule import (
+    ACKS_ALL,
+    ACKS_LEADER,
+    BACK,
+    CLEAN,
+    DONE,
+    FAILS,
+    FAULTS,
+    FROM_LAST,
+    FROM_LOCAL,
+    LEAVE,
+    NEWEST_FETCH,
+    NO_TIER,
+    STAY,
+    TOPIC,
+    UNCLEAN,
+    Action,
+    ActionKind,
+    Setup,
+)
+from fencepost.simulation.world import World
+
+FETCH_CEILINGS: Final = (NEWEST_FETCH, NEWEST_FETCH, NEWEST_FETCH, 14, 12, 11, 11, 9)
+"""Below 15 fetches carry no broker epoch, below 12 no last epoch, below 9 no epoch at all."""
+_FENCES: Final = ("now", "now", "timeout", "never")
+_TIMES_MS: Final = (1, 1_000, 1_000, 5_000, 10_000, 16_000, 31_000, 46_000)
+"""Around ``replica.fetch.backoff.ms``, checkpoints, the session timeout, and the lag time."""
+_STEADY: Final = {
+    ActionKind.PRODUCE: 30,
+    ActionKind.CONSUME: 14,
+    ActionKind.LIST: 12,
+    ActionKind.ADVANCE: 4,
+}
+_FAULTS: Final = {
+    ActionKind.ELECT: 4,
+    ActionKind.PREFER: 2,
+    ActionKind.REASSIGN: 1,
+    ActionKind.STOP: 1,
+    ActionKind.KILL: 3,
+    ActionKind.ISOLATE: 3,
+    ActionKind.CUT: 2,
+    ActionKind.HOLD: 2,
+    ActionKind.HOLD_AT: 1,
+    ActionKind.STEP: 2,
+    ActionKind.DELETE: 1,
+    ActionKind.ROLL: 1,
+    ActionKind.SETTLE: 2,
+}
+_TIER: Final = {ActionKind.ROLL: 4, ActionKind.UPLOAD: 4, ActionKind.DELETE_LOCAL: 2}
+_TIERS: Final = (NO_TIER, NO_TIER, FROM_LOCAL, FROM_LAST)
+_FIRST_FETCH_WITH_TIER: Final = 14
+"""Before it a follower can't be told that what it wants has moved to the tier."""
+_FAULTY: Final = (0, 0, 0, 2, 6)
+"""How often followers meet faults."""
+_REPAIRS: Final = {ActionKind.START: 6, ActionKind.REJOIN: 5, ActionKind.RELEASE: 4}
+_CHECKS: Final = 0.3
+"""Share of the topics that check expected offsets."""
+_RISKY_SHARE: Final = 0.3
+"""Of seeds that may lose data: by unclean elections, or disks."""
+
+
+def draw_setup(seed: int, rng: random.Random) -> Setup:
+    """A cluster by chance."""
+    brokers = rng.choice((3, 3, 4, 5))
+    factor = min(brokers, rng.choice((2, 3, 3, 3, 4)))
+    setup = Setup(
+        seed=seed,
+        brokers=brokers,
+        partitions=rng.choice((1, 1, 2, 3)),
+        replication_factor=factor,
+        min_insync_replicas=rng.choice((1, 2)),
+        unclean=rng.random() < 0.08,
+        fetch_version=rng.choice(FETCH_CEILINGS),
+    )
+    # From chances of their own: seeds without them do what they did before there were any.
+    if random.Random(f"checks {seed}").random() < _CHECKS:
+        setup = replace(setup, checks_offsets=True)
+    tier = random.Random(f"tiers {seed}").choice(_TIERS)
+    if tier == NO_TIER:
+        return setup
+    version = setup.fetch_version if setup.fetch_version >= _FIRST_FETCH_WITH_TIER else NEWEST_FETCH
+    return replace(setup, tier=tier, fetch_version=version)
+
+
+class ActionGenerator:
+    """Throws one seed's actions, each in the light of what the ones before have led to."""
+
+    def __init__(self, rng: random.Random, world: World) -> None:
+        self.rng = rng
+        self.world = world
+        self._stalled: dict[int, int] = {}
+        """Nodes that no message reaches, and until which step."""
+        self._step = 0
+        self._delivers = rng.choice((0.6, 0.75, 0.85, 0.92))
+        self._stalls = rng.choice((0.0, 0.01, 0.03))
+        weights = {verb: weight * rng.choice((0.5, 1, 2)) for verb, weight in _STEADY.items()}
+        weights |= {verb: weight * rng.choice((0, 0, 1, 2, 4)) for verb, weight in _FAULTS.items()}
+        weights |= {verb: weight * rng.choice((0.5, 1, 2)) for verb, weight in _REPAIRS.items()}
+        risky = rng.random() < _RISKY_SHARE
+        weights[ActionKind.WIPE] = rng.choice((0, 1, 2)) if risky else 0
+        # From chances of its own, so that seeds without faults do what they did before there were.
+        weights[ActionKind.FAULT] = random.Random(f"faults {world.setup.seed}").choice(_FAULTY)
+        tier = random.Random(f"tier {world.setup.seed}")
+        self._stores = 0.0
+        """How likely it is that the tier does something where it has something to do."""
+        if world.setup.is_tiered:
+            weights |= {verb: weight * tier.choice((1, 2)) for verb, weight in _TIER.items()}
+            weights[ActionKind.EXPIRE] = tier.choice((0, 1, 2))
+            weights[ActionKind.FORGET] = tier.choice((0, 0, 1))
+            weights[ActionKind.LOSE] = tier.choice((0, 0, 1, 2))
+            weights[ActionKind.WIPE] = max(weights[ActionKind.WIPE], tier.choice((0, 1, 2)))
+            self._stores = tier.choice((0.15, 0.3, 0.5))
+        self._fails = tier.choice((0.0, 0.0, 0.02, 0.1))
+        """How likely it is that the tier fails to do it."""
+        self.unclean_share = rng.choice((0, 0.3)) if risky else 0.0
+        self._verbs = list(weights)
+        self._weights = list(accumulate(weights.values()))
+
+    def throw(self, steps: int) -> Iterator[Action]:
+        """So many actions; each is to be performed before the next is asked for."""
+        for self._step in range(steps):
+            yield self._next()
+
+    def _next(self) -> Action:
+        rng = self.rng
+        if self._stores and self.world.objects.waiting and rng.random() < self._stores:
+            return self._store()
+        if rng.random() < self._delivers:
+            action = self._deliver()
+            if action is not None:
+                return action
+        if rng.random() < self._stalls:
+            node = rng.randint(CONTROLLER, self.world.setup.brokers)
+            self._stalled[node] = self._step + rng.randint(20, 200)
+        verb = rng.choices(self._verbs, cum_weights=self._weights)[0]
+        return _GENERATORS[verb](self, verb)
+
+    def _deliver(self) -> Action | None:
+        stalled = self._stalled
+        links = [
+            link
+            for link in self.world.links
+            if not stalled or stalled.get(link.target, 0) <= self._step
+        ]
+        if not links:
+            return None
+        link: Link = links[int(self.rng.random() * len(links))]
+        return Action(ActionKind.DELIVER, broker=link.target, other=link.source)
+
+    def _store(self) -> Action:
+        """One of the first that wait: the store has no order, and yet does not forget any."""
+        rng = self.rng
+        number = int(rng.random() * min(4, len(self.world.objects.waiting)))
+        return Action(
+            ActionKind.STORE, amount=number, how=FAILS if rng.random() < self._fails else DONE
+        )
+
+    # -- what actions are about -------------------------------------------------------------------
+
+    def broker(self) -> int:
+        """Any broker."""
+        return self.rng.randint(1, self.world.setup.brokers)
+
+    def partition(self) -> int:
+        """Any partition."""
+        return self.rng.randrange(self.world.setup.partitions)
+
+    def place(self) -> tuple[int, int]:
+        """A partition and a broker that has a replica of it."""
+        index = self.partition()
+        partition = self.world.cluster.controller.image.topics[TOPIC].partitions[index]
+        return index, self.rng.choice(partition.replicas)
+
+    def leader(self) -> tuple[int, int]:
+        """A partition and mostly its leader, as the controller knows it; at times another."""
+        index, replica = self.place()
+        partition = self.world.cluster.controller.image.topics[TOPIC].partitions[index]
+        if partition.leader == NO_LEADER or self.rng.random() < 0.25:
+            return index, replica
+        return index, partition.leader
+
+
+# -- actions ----------------------------------------------------------------------------------
+
+
+def _produce(dice: ActionGenerator, verb: ActionKind) -> Action:
+    index, broker = dice.leader()
+    rng = dice.rng
+    acks = ACKS_ALL if rng.random() < 0.7 else ACKS_LEADER
+    return Action(verb, index, broker, amount=rng.choice((1, 1, 2, 3)), how=acks)
+
+
+def _of_client(dice: ActionGenerator, verb: ActionKind) -> Action:
+    index, broker = dice.leader()
+    clients = (1, 2, REREADING_CLIENT) if dice.world.setup.is_tiered else (1, 2)
+    return Action(verb, index, broker, other=dice.rng.choice(clients))
+
+
+def _at_leader(dice: ActionGenerator, verb: ActionKind) -> Action:
+    index, broker = dice.leader()
+    return Action(verb, index, broker)
+
+
+def _advance(dice: ActionGenerator, verb: ActionKind) -> Action:
+    return Action(verb, amount=dice.rng.choice(_TIMES_MS))
+
+
+def _elect(dice: ActionGenerator, verb: ActionKind) -> Action:
+    index, broker = dice.place()
+    unclean = dice.rng.random() < dice.unclean_share
+    return Action(verb, index, broker, how=UNCLEAN if unclean else CLEAN)
+
+
+def _reassign(dice: ActionGenerator, verb: ActionKind) -> Action:
+    rng, setup = dice.rng, dice.world.setup
+    if rng.random() < 0.15:
+        return Action(verb, dice.partition(), how=BACK)
+    count = setup.replication_factor + rng.choice((-1, 0, 0, 0, 1))
+    target = rng.sample(range(1, setup.brokers + 1), min(setup.brokers, max(1, count)))
+    return Action(verb, dice.partition(), how=",".join(map(str, target)))
+
+
+def _of_broker(dice: ActionGenerator, verb: ActionKind) -> Action:
+    return Action(verb, broker=dice.broker())
+
+
+def _fenced(dice: ActionGenerator, verb: ActionKind) -> Action:
+    return Action(verb, broker=dice.broker(), how=dice.rng.choice(_FENCES))
+
+
+def _cut(dice: ActionGenerator, verb: ActionKind) -> Action:
+    one, other = dice.rng.sample(range(1, dice.world.setup.brokers + 1), 2)
+    return Action(verb, broker=one, other=other)
+
+
+def _start(dice: ActionGenerator, verb: ActionKind) -> Action:
+    return _one_of(dice, verb, [b for b in dice.world.cluster.brokers if not dice.world.runs(b)])
+
+
+def _rejoin(dice: ActionGenerator, verb: ActionKind) -> Action:
+    network = dice.world.cluster.network
+    return _one_of(dice, verb, [b for b in dice.world.cluster.brokers if network.cut_off(b)])
+
+
+def _one_of(dice: ActionGenerator, verb: ActionKind, brokers: list[int]) -> Action:
+    """The action on one of these brokers; where there is none, time passes instead."""
+    if not brokers:
+        return Action(ActionKind.ADVANCE, amount=1)
+    return Action(verb, broker=dice.rng.choice(brokers))
+
+
+def _of_replica(dice: ActionGenerator, verb: ActionKind) -> Action:
+    index, broker = dice.place()
+    return Action(verb, index, broker)
+
+
+def _hold(dice: ActionGenerator, verb: ActionKind) -> Action:
+    index, broker = dice.place()
+    return Action(verb, index, broker, how=dice.rng.choice((STAY, STAY, LEAVE)))
+
+
+def _hold_at(dice: ActionGenerator, verb: ActionKind) -> Action:
+    index, broker = dice.place()
+    return Action(verb, index, broker, amount=dice.rng.randint(0, 6))
+
+
+def _release(dice: ActionGenerator, verb: ActionKind) -> Action:
+    held = [
+        (key[1], broker_id)
+        for broker_id, broker in dice.world.cluster.brokers.items()
+        for key in broker.holds
+    ]
+    if not held:
+        return Action(ActionKind.ADVANCE, amount=1)
+    return Action(verb, *dice.rng.choice(held))
+
+
+def _fault(dice: ActionGenerator, verb: ActionKind) -> Action:
+    how = dice.rng.choice(FAULTS)
+    return Action(verb, broker=dice.broker(), amount=dice.rng.choice((1, 1, 2, 5)), how=how)
+
+
+def _of_partition(dice: ActionGenerator, verb: ActionKind) -> Action:
+    return Action(verb, dice.partition())
+
+
+def _plain(_dice: ActionGenerator, verb: ActionKind) -> Action:
+    return Action(verb)
+
+
+_GENERATORS: Final[dict[ActionKind, Callable[[ActionGenerator, ActionKind], Action]]] = {
+    ActionKind.SETTLE: _plain,
+    ActionKind.ADVANCE: _advance,
+    ActionKind.PRODUCE: _produce,
+    ActionKind.CONSUME: _of_client,
+    ActionKind.LIST: _of_client,
+    ActionKind.COMMIT: _of_client,
+    ActionKind.DELETE: _at_leader,
+    ActionKind.ELECT: _elect,
+    ActionKind.PREFER: _of_partition,
+    ActionKind.REASSIGN: _reassign,
+    ActionKind.STOP: _of_broker,
+    ActionKind.KILL: _fenced,
+    ActionKind.START: _start,
+    ActionKind.ISOLATE: _fenced,
+    ActionKind.CUT: _cut,
+    ActionKind.REJOIN: _rejoin,
+    ActionKind.HOLD: _hold,
+    ActionKind.HOLD_AT: _hold_at,
+    ActionKind.RELEASE: _release,
+    ActionKind.STEP: _of_replica,
+    ActionKind.WIPE: _of_replica,
+    ActionKind.ROLL: _of_partition,
+    ActionKind.FAULT: _fault,
+    ActionKind.UPLOAD: _of_partition,
+    ActionKind.DELETE_LOCAL: _of_partition,
+    ActionKind.EXPIRE: _of_partition,
+    ActionKind.FORGET: _of_partition,
+    ActionKind.LOSE: _of_partition,
+}

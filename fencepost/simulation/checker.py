@@ -1,0 +1,412 @@
+"""One broker's replica of one partition, as it was after the last step.
+
+Looks at the cluster after every step, and asks the invariants about what has changed.
+
+A step changes the replicas of the brokers that it reached and nothing else, so that only those are
+looked at, and each is compared with what was seen of it last: steps are many, and most change one
+offset of one replica.
+"""
+
+from typing import Final
+
+from fencepost.broker.metadata.image import NO_LEADER, ClusterImage, PartitionImage
+from fencepost.broker.network.links import CONTROLLER, Link
+from fencepost.broker.node.broker import Broker
+from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.replication.replica import Replica
+from fencepost.protocol.records import BatchHeader, iter_headers
+from fencepost.simulation import invariants as must
+from fencepost.simulation.environment import SimulatedObjectStore
+from fencepost.simulation.history import Batch, BatchLog, PartitionHistory
+from fencepost.simulation.invariants import require
+from fencepost.simulation.schedule import TOPIC
+from fencepost.simulation.tier_checker import TierChecker
+from fencepost.storage.log.interface import Log
+
+
+class ReplicaSnapshot:
+    """One broker's replica of one partition, as it was after the last step."""
+
+    __slots__ = ("end", "epoch", "high_watermark", "key", "log", "model", "replica", "where")
+
+    def __init__(self, broker_id: int, index: int) -> None:
+        self.key = (TOPIC, index)
+        self.where = f"p{index} on broker {broker_id}"
+        self.replica: Replica | None = None
+        self.log: Log | None = None
+        self.model = BatchLog()
+        """What its log holds; it is known while its broker is down as well."""
+        self.epoch = -1
+        self.end = 0
+        self.high_watermark = 0
+
+    def lose(self) -> None:
+        """The broker has no replica, at least not any more."""
+        if self.replica is not None:
+            self.replica = self.log = None
+            self.model.begin_at(0)
+            self.end = self.high_watermark = 0
+
+    def is_as_before(self, replica: Replica) -> bool:
+        """Whether nothing has happened to it."""
+        return (
+            replica is self.replica
+            and replica.high_watermark == self.high_watermark
+            and replica.log.log_end_offset == self.end
+            and replica.leader_epoch == self.epoch
+            and replica.log is self.log
+        )
+
+    def starts_anew(self, log: Log) -> bool:
+        """Whether the log has dropped all that was seen, and begins further on."""
+        start = log.local_log_start_offset
+        return start >= log.log_end_offset > self.end and log.segments()[0].base_offset > self.end
+
+
+UNKNOWN_EPOCH: Final = -1
+"""Of a replica that is new, until an image says what it is."""
+_ALL_AT_ONCE: Final = 1 << 30
+_DIGEST_BITS: Final = (1 << 61) - 1
+
+
+class ClusterChecker:
+    """What has been seen of one cluster."""
+
+    def __init__(
+        self, cluster: Cluster, *, enough_replicas: int, objects: SimulatedObjectStore | None = None
+    ) -> None:
+        self._cluster = cluster
+        self._controller = cluster.controller
+        self._image: ClusterImage = cluster.controller.image
+        self._enough = enough_replicas
+        self.via: Link | None = None
+        """Where the message came from, and went to, that arrives now; None where none does."""
+        topic = self._image.topics[TOPIC]
+        self.partitions = [PartitionHistory(index) for index in range(len(topic.partitions))]
+        self._seen = {
+            broker_id: {
+                index: ReplicaSnapshot(broker_id, index) for index in range(len(topic.partitions))
+            }
+            for broker_id in cluster.brokers
+        }
+        self._tier = None if objects is None else TierChecker(cluster, objects, self.partitions)
+        self.may_be_unclean = False
+        """Whether elections may lose records now."""
+        self.digest = 0
+        """Of all changes that were seen, in order: the same for the same run."""
+
+    # -- looking --------------------------------------------------------------------------------
+
+    def look(self, link: Link) -> None:
+        """A message has arrived, or was lost on its way."""
+        for node in link:
+            if node != CONTROLLER:
+                self.look_at(node)
+        self.look_at_controller()
+
+    def look_at_all(self) -> None:
+        """Something has happened, wherever."""
+        self.look_at_controller()
+        for broker_id in self._seen:
+            self.look_at(broker_id)
+
+    def log(self, broker_id: int, index: int) -> BatchLog:
+        """What a broker holds of a partition."""
+        return self._seen[broker_id][index].model
+
+    def is_fully_informed(self, broker_id: int) -> bool:
+        """Whether the newest image has reached a broker."""
+        return self._cluster.brokers[broker_id].view is self._controller.image
+
+    def note(self, *numbers: int) -> None:
+        """Put something into the digest."""
+        self.digest = hash((self.digest, *numbers)) & _DIGEST_BITS
+
+    def look_at(self, broker_id: int) -> None:
+        """Something has happened at one broker, if there is such."""
+        broker = self._cluster.brokers.get(broker_id)
+        if broker is None or not broker.running:
+            return
+        for index, seen in self._seen[broker_id].items():
+            replica = broker.replicas.get(seen.key)
+            if replica is None:
+                seen.lose()
+                continue
+            if not seen.is_as_before(replica):
+                self._look_closely(broker, self.partitions[index], seen, replica)
+            if self._tier is not None:
+                self._tier.look_at(broker, replica)
+
+    def _look_closely(
+        self, broker: Broker, history: PartitionHistory, seen: ReplicaSnapshot, replica: Replica
+    ) -> None:
+        if replica.log is not seen.log:
+            seen.log = replica.log
+            # In files a crash may forget where the log starts: what was deleted may be there again.
+            known = min(seen.model.start, replica.log.log_end_offset)
+            seen.model.begin_at(max(replica.log.local_log_start_offset, known))
+            seen.end = seen.model.end
+        seen.model.forget_before(replica.log.local_log_start_offset)
+        led_before = seen.replica is replica and seen.epoch == replica.leader_epoch
+        if seen.replica is not replica:  # a new life: it knows the last checkpoint at best
+            seen.replica = replica
+            seen.high_watermark = replica.high_watermark
+        if replica.leader_epoch not in (seen.epoch, UNKNOWN_EPOCH):
+            self._see_epoch(broker.broker_id, history, seen, replica)
+        if replica.log.log_end_offset != seen.end:
+            self._see_log(broker.broker_id, history, seen, replica, led=led_before)
+        self._see_watermark(broker, history, seen, replica)
+        self.note(broker.broker_id, history.index, seen.epoch, seen.end, seen.high_watermark)
+
+    # -- roles ----------------------------------------------------------------------------------
+
+    def _see_epoch(
+        self, broker_id: int, history: PartitionHistory, seen: ReplicaSnapshot, replica: Replica
+    ) -> None:
+        epoch = replica.leader_epoch
+        require(must.epochs_only_rise, seen.where, seen.epoch, epoch)
+        seen.epoch = epoch
+        if not replica.is_leader:
+            return
+        require(must.one_leader_per_epoch, history, epoch, broker_id)
+
+        if not history.tainted:
+            require(must.acknowledged_records_are_not_lost, history, epoch, broker_id, seen.model)
+
+            require(must.leaders_hold_what_is_committed, history, epoch, broker_id, seen.model)
+
+    # -- logs -----------------------------------------------------------------------------------
+
+    def _see_log(
+        self,
+        broker_id: int,
+        history: PartitionHistory,
+        seen: ReplicaSnapshot,
+        replica: Replica,
+        *,
+        led: bool,
+    ) -> None:
+        end, model = replica.log.log_end_offset, seen.model
+        if seen.starts_anew(replica.log):
+            model.begin_at(end)
+        elif end < seen.end:
+            if led and replica.is_leader:
+                require(must.leaders_never_truncate, seen.where, seen.end, end)
+
+            model.truncate(end)
+        else:
+            self._see_batches(history, seen, replica)
+        seen.end = end
+        partition = self._image.topics[TOPIC].partitions[history.index]
+        if not history.tainted and broker_id in (*partition.isr, *partition.elr):
+            self._demand_in_sync(history, [broker_id])
+
+    def _see_batches(
+        self, history: PartitionHistory, seen: ReplicaSnapshot, replica: Replica
+    ) -> None:
+        log, end = replica.log, replica.log.log_end_offset
+        while seen.end < end:
+            found = log.read(seen.end, max_bytes=_ALL_AT_ONCE, upper_bound=end, min_one_batch=True)
+            for buffer in found.buffers:
+                for _, header in iter_headers(buffer):
+                    self._see_batch(history, seen, replica, header)
+                    seen.end = header.next_offset
+
+    def _see_batch(
+        self,
+        history: PartitionHistory,
+        seen: ReplicaSnapshot,
+        replica: Replica,
+        header: BatchHeader,
+    ) -> None:
+        epoch, base_offset, crc = header.partition_leader_epoch, header.base_offset, header.crc
+        where, model = seen.where, seen.model
+        copied = not replica.is_leader
+        if model.all or not copied:  # an empty log begins where its leader's batch does
+            require(must.offsets_are_contiguous, where, seen.end, base_offset, copied)
+
+        require(must.epochs_in_a_log_only_rise, where, model, epoch)
+
+        batch = history.batches.get((epoch, base_offset))
+        if batch is None and replica.is_leader and epoch == replica.leader_epoch:
+            require(must.refused_publishes_leave_nothing, history, base_offset, crc)
+            require(must.records_lie_where_they_are_expected, history, base_offset, crc)
+            producer = (header.producer_id, header.producer_epoch)
+            batch = history.record(epoch, base_offset, header.next_offset, crc, model, producer)
+        require(must.followers_copy_what_leaders_wrote, where, batch, epoch, base_offset, crc)
+
+        assert batch is not None
+        if replica.log.local_log_start_offset < base_offset:  # what was before is not deleted
+            require(must.truncated_logs_are_prefixes, where, model, batch)
+
+        require(
+            must.epoch_caches_match_records, where, epoch, replica.log.epoch_for_offset(base_offset)
+        )
+
+        if not model.all:
+            model.start = base_offset
+        model.append(batch)
+
+    # -- high watermarks ------------------------------------------------------------------------
+
+    def _see_watermark(
+        self, broker: Broker, history: PartitionHistory, seen: ReplicaSnapshot, replica: Replica
+    ) -> None:
+        before, after = seen.high_watermark, replica.high_watermark
+        seen.high_watermark = after
+        where, model = seen.where, seen.model
+        require(must.high_watermarks_lie_in_the_log, where, after, seen.end)
+
+        if after > before and replica.is_leader:
+            self._see_advance(broker, seen, before, after)
+        if history.tainted:
+            return
+        require(must.high_watermarks_never_fall, where, before, after)
+
+        if replica.is_leader and history.commit(seen.epoch, model, after):
+            partition = self._image.topics[TOPIC].partitions[history.index]
+            self._demand_in_sync(history, (*partition.isr, *partition.elr))
+        require(must.logs_agree_below_the_high_watermark, where, history, model, after)
+
+    def _see_advance(self, broker: Broker, seen: ReplicaSnapshot, before: int, after: int) -> None:
+        """A leader's high watermark rises, perhaps because of a message of another broker."""
+        via = self.via
+        if via is None or via.source == CONTROLLER or via.target != broker.broker_id:
+            return
+        replica = seen.replica
+        if replica is not None and broker.view.brokers[via.source].fenced:
+            counted = (*replica.isr, *(replica.pending_isr or ()))
+            require(
+                must.fenced_replicas_move_no_high_watermark,
+                seen.where,
+                via.source,
+                counted,
+                before,
+                after,
+            )
+
+    def _demand_in_sync(
+        self, history: PartitionHistory, members: tuple[int, ...] | list[int]
+    ) -> None:
+        logs = {broker_id: self.log(broker_id, history.index) for broker_id in members}
+        require(must.in_sync_replicas_hold_what_is_committed, history, members, logs)
+
+    # -- the controller -------------------------------------------------------------------------
+
+    def look_at_controller(self) -> None:
+        """The controller may have made a new image."""
+        if self._controller.image is self._image:
+            return
+        before, self._image = self._image, self._controller.image
+        after = self._image
+        if before.brokers is not after.brokers:
+            for broker_id, broker in after.brokers.items():
+                where = f"broker {broker_id} at the controller"
+                was = before.brokers[broker_id].epoch
+                require(must.epochs_only_rise, where, was, broker.epoch)
+
+        if before.topics is not after.topics:
+            old, new = before.topics[TOPIC], after.topics[TOPIC]
+            for index, partition in enumerate(new.partitions):
+                if old.partitions[index] is not partition:
+                    self._see_partition(index, old.partitions[index], partition)
+        self._see_registrations()
+
+    def _see_registrations(self) -> None:
+        brokers = self._image.brokers
+        for index, partition in enumerate(self._image.topics[TOPIC].partitions):
+            if partition.leader != NO_LEADER or not self.may_be_unclean:
+                require(must.fenced_replicas_are_not_in_sync, index, partition, brokers)
+
+            require(must.leaders_are_in_sync, index, partition, brokers)
+
+    def _see_partition(self, index: int, was: PartitionImage, now: PartitionImage) -> None:
+        history = self.partitions[index]
+        where = f"p{index} at the controller"
+        require(must.epochs_only_rise, where, was.leader_epoch, now.leader_epoch)
+
+        require(must.changes_have_epochs, index, was, now)
+        history.thinned |= not set(was.replicas) <= set(now.replicas)
+        self.note(index, now.leader, now.leader_epoch, now.partition_epoch, *now.isr)
+        joined = [b for b in (*now.isr, *now.elr) if b not in (*was.isr, *was.elr)]
+        # Leaders propose who joins. What the controller makes of it by itself loses records.
+        if joined and (self.via is None or self.via.target != CONTROLLER):
+            require(must.elections_are_clean, index, was, now, self.may_be_unclean)
+            history.taint(f"brokers {joined} were made the ISR, uncleanly")
+        if not history.tainted:
+            self._demand_in_sync(history, joined)
+
+    # -- what only a test does, and clients see ---------------------------------------------------
+
+    def before_wipe(self, broker_id: int, index: int, *, knows_registrations: bool) -> None:
+        """A replica is about to lose its disk.
+
+        :param knows_registrations: Whether fetches say in which registration they are sent
+            (KIP-903); without that, one from before the loss may still count.
+        """
+        history = self.partitions[index]
+        history.thinned = True
+        partition = self._image.topics[TOPIC].partitions[index]
+        holders = {*partition.isr, *partition.elr}
+        if holders == {broker_id}:
+            history.taint(f"broker {broker_id} lost its disk, and no other was in sync")
+        elif not knows_registrations:
+            history.taint(f"broker {broker_id} lost its disk, and its fetches do not tell")
+
+    def lose_tier(self, index: int) -> None:
+        """The tier loses what it has of a partition, where there is one."""
+        if self._tier is not None:
+            self._tier.lose(index)
+
+    def see_deletion(self, broker_id: int, index: int) -> None:
+        """A client has deleted records at a broker."""
+        replica = self._cluster.brokers[broker_id].replicas.get((TOPIC, index))
+        if replica is not None:
+            history = self.partitions[index]
+            history.deleted = max(history.deleted, replica.log.log_start_offset)
+
+    def see_acknowledged(self, broker_id: int, index: int, base_offset: int, crc: int) -> None:
+        """A broker has answered acks=all that a batch is safe."""
+        history = self.partitions[index]
+        if history.tainted:
+            return
+        batch = self.log(broker_id, index).at(base_offset)
+        require(must.acknowledged_records_are_committed, history, batch, base_offset, crc)
+
+        assert batch is not None
+        history.acknowledge(self._seen[broker_id][index].epoch, batch)
+        if not history.thinned:
+            self._demand_enough(history, batch)
+
+    def _demand_enough(self, history: PartitionHistory, batch: Batch) -> None:
+        replicas = self._image.topics[TOPIC].partitions[history.index].replicas
+        logs = [self.log(b, history.index) for b in replicas]
+        require(must.enough_replicas_hold_what_is_acknowledged, history, batch, logs, self._enough)
+
+    # -- in the end -------------------------------------------------------------------------------
+
+    def look_at_the_end(self) -> None:
+        """All is well again and nothing is on its way."""
+        for index, partition in enumerate(self._controller.image.topics[TOPIC].partitions):
+            found = {b: self._cluster.brokers[b].replicas[TOPIC, index] for b in partition.replicas}
+            ends = {}
+            for broker_id, replica in found.items():
+                log = self.log(broker_id, index)
+                log.forget_before(replica.log.local_log_start_offset)
+                ends[broker_id] = (log, replica.log.log_end_offset, replica.high_watermark)
+            tiered = self._tier is not None
+            require(must.healed_partitions_converge, index, partition, ends, is_tiered=tiered)
+            for broker_id, replica in found.items():
+                self._look_through(self._seen[broker_id][index], replica.log)
+
+    def _look_through(self, seen: ReplicaSnapshot, log: Log) -> None:
+        end, held = log.log_end_offset, []
+        start = max(log.local_log_start_offset, seen.model.start)
+        at = start
+        while at < end:
+            found = log.read(at, max_bytes=_ALL_AT_ONCE, upper_bound=end, min_one_batch=True)
+            headers = [header for buffer in found.buffers for _, header in iter_headers(buffer)]
+            held += [header.crc for header in headers]
+            at = headers[-1].next_offset
+        watched = [b.crc for b in seen.model.all if b.next_offset > start]
+        require(must.logs_are_as_they_were_watched, seen.where, held, watched)

@@ -1,0 +1,213 @@
+"""Where a simulated run takes place: in memory with nobody looking on, unless somebody says more.
+
+A run that is to leave something behind is given a data directory, and what sees every request, by
+whoever starts it: the simulation itself writes nothing.
+
+The simulated network's wires: every message waits on its link until somebody lets it arrive.
+
+The simulated remote tier: each operation waits until somebody has it done, or lets it fail.
+
+Operations may overtake each other, as those of many brokers at a real store do. What a segment's
+metadata say is there is looked up as it is written: see `TierContents`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.network.links import CONTROLLER, Deliver, Link
+from fencepost.broker.node.broker import Broker
+from fencepost.broker.node.cluster import Cluster
+from fencepost.protocol.apis import Api
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.storage.tier.object_store import (
+    DoneCallback,
+    ListCallback,
+    MemoryObjectStore,
+    ReadCallback,
+    TierError,
+)
+
+if TYPE_CHECKING:
+    from fencepost.broker.data_dir.directory import DataDir
+
+
+RequestSender: TypeAlias = Callable[[Broker, Api, int, object, Peer], object]
+"""Takes a client's request to a broker: by API, version, message, and whose it is. What comes back
+is a response, a wait for one, or None where there never will be any."""
+
+
+def send_directly(broker: Broker, api: Api, version: int, request: object, peer: Peer) -> object:
+    """Ask without a look at what is asked."""
+    now_ms = broker.scheduler.now_ms()
+    return broker.handle(api, Context(broker, version, peer.connection_id, peer, now_ms), request)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnvironment:
+    """What a run is given besides its seed."""
+
+    data_dir: "DataDir | None" = None
+    """Where the cluster is kept; None is in memory."""
+    ask: RequestSender = send_directly
+    """What carries clients' requests."""
+    follow: Callable[[Cluster], None] | None = None
+    """Is given the cluster when it has begun, to look on."""
+    is_lifelike: bool = False
+    """Whether records bear the time, and are compressed now and then."""
+    configs: Mapping[str, str] = field(default_factory=dict)
+    """Of all brokers, besides those that every run has."""
+    topic_configs: Mapping[str, str] = field(default_factory=dict)
+    """Likewise, of the topic."""
+
+
+IN_MEMORY: Final = RunEnvironment()
+
+
+class SimulatedNetwork:
+    """Messages on their way, in order of each link. Links among each other have none."""
+
+    __slots__ = ("_waiting", "controller_speaks")
+
+    def __init__(self) -> None:
+        self.controller_speaks: Callable[[], None] = _ignore_send
+        """Called when the controller sends something: each image that it makes is sent."""
+        self._waiting: dict[Link, deque[Deliver]] = {}
+        """Only links with messages, in the order in which they got their first one."""
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[Link]:
+        """The links on which a message waits."""
+        return iter(self._waiting)
+
+    def carry(self, link: Link, deliver: Deliver) -> None:
+        """Take a message from the network."""
+        if link.source == CONTROLLER:
+            self.controller_speaks()
+        queue = self._waiting.get(link)
+        if queue is None:
+            self._waiting[link] = deque((deliver,))
+        else:
+            queue.append(deliver)
+
+    def deliver(self, link: Link) -> bool:
+        """Let the oldest message of a link arrive; what comes of it is left to the scheduler.
+
+        :returns: Whether there was one.
+        """
+        queue = self._waiting.get(link)
+        if queue is None:
+            return False
+        arrive = queue.popleft()
+        if not queue:
+            del self._waiting[link]
+        arrive()
+        return True
+
+    def first(self) -> Link | None:
+        """The link that has waited longest of those with messages, as far as one can say."""
+        return next(iter(self._waiting), None)
+
+
+def _ignore_send() -> None:
+    """Nobody listens."""
+
+
+FAILURE_REASON = "the schedule lets it fail"
+
+
+class PendingOperation(NamedTuple):
+    """Something that the tier is asked for.
+
+    :ivar carry_out: Does it, and tells whoever asked.
+    :ivar fail: Tells whoever asked that it can't be done.
+    """
+
+    carry_out: Callable[[], None]
+    fail: Callable[[TierError], None]
+    key: str
+
+
+class SimulatedObjectStore:
+    """An `ObjectStore` that does one thing at a time, when it is told to.
+
+    :ivar waiting: What it was asked for and has not done, oldest first.
+    :ivar changed: Called after an object was written or deleted, with its key.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: list[PendingOperation] = []
+        self.changed: Callable[[str], None] = _ignore_change
+        self._memory = MemoryObjectStore(lambda callback: callback())
+
+    @property
+    def objects(self) -> dict[str, bytes]:
+        """What is there, by key."""
+        return self._memory.objects
+
+    # -- what brokers ask -----------------------------------------------------------------------
+
+    def put(self, key: str, buffers: Iterable[Buffer], done: DoneCallback) -> None:
+        """Write an object whole."""
+        taken = list(buffers)
+
+        def write() -> None:
+            self._memory.objects[key] = b"".join(taken)
+            self.changed(key)
+            done(None)
+
+        self.waiting.append(PendingOperation(write, done, key))
+
+    def get(self, key: str, start: int, end: int | None, done: ReadCallback) -> None:
+        """Read an object's bytes."""
+        self.waiting.append(
+            PendingOperation(lambda: self._memory.get(key, start, end, done), done, key)
+        )
+
+    def delete(self, keys: Sequence[str], done: DoneCallback) -> None:
+        """Delete objects."""
+
+        def remove() -> None:
+            self.lose(keys)
+            done(None)
+
+        def remove_some(error: TierError) -> None:
+            self.lose(keys[: len(keys) // 2])
+            done(error)
+
+        self.waiting.append(PendingOperation(remove, remove_some, keys[0] if keys else ""))
+
+    def list(self, prefix: str, done: ListCallback) -> None:
+        """The keys that begin with a prefix."""
+        self.waiting.append(PendingOperation(lambda: self._memory.list(prefix, done), done, prefix))
+
+    # -- what a schedule does -------------------------------------------------------------------
+
+    def carry_out(self, number: int, *, fails: bool = False) -> bool:
+        """Have one of the waiting operations done, or fail.
+
+        :param number: Which; where there are fewer it begins anew.
+        :returns: Whether there was one.
+        """
+        if not self.waiting:
+            return False
+        operation = self.waiting.pop(number % len(self.waiting))
+        if fails:
+            operation.fail(TierError(operation.key, FAILURE_REASON))
+        else:
+            operation.carry_out()
+        return True
+
+    def lose(self, keys: Iterable[str]) -> None:
+        """Objects are gone; some may have been before."""
+        for key in keys:
+            if self._memory.objects.pop(key, None) is not None:
+                self.changed(key)
+
+
+def _ignore_change(_key: str) -> None:
+    """Nobody listens."""

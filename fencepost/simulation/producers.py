@@ -1,0 +1,156 @@
+"""Producers inside the core, and what they are told.
+
+Where the topic checks expected offsets (KIP-27), two producers compete for each partition. Each
+states where it believes the log to end, learns better when it is refused, and tries once more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from fencepost.broker.core.waits import Wait
+from fencepost.broker.node.broker import Broker
+from fencepost.broker.node.cluster import Cluster
+from fencepost.protocol.compression import Codec
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.expected_offsets import parse_mismatch
+from fencepost.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from fencepost.protocol.records import Record, build_batch, read_header
+from fencepost.simulation.checker import ClusterChecker
+from fencepost.simulation.client_requests import ClientRequests
+from fencepost.simulation.environment import RunEnvironment
+from fencepost.simulation.schedule import ACKS_ALL, Setup
+
+_PRODUCERS: Final = 5
+_COMPETITORS: Final = 2
+_MOST_RECORDS: Final = 3
+_TIMESTAMP: Final = 1_700_000_000_000
+_ATTEMPTS: Final = 2
+_CODECS: Final = (Codec.NONE, Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
+
+
+@dataclass(frozen=True, slots=True)
+class _Publish:
+    """One request of one batch, or of two where expected offsets are checked."""
+
+    index: int
+    broker_id: int
+    acks: str
+    competitor: int
+    batches: Sequence[bytearray]
+    crcs: Sequence[int]
+    before_last: int
+    """How many records there are before the last batch."""
+    next_offset: int
+    """Where the log is believed to end then, exclusive."""
+
+
+class Producers:
+    """All producers of one cluster."""
+
+    def __init__(
+        self, cluster: Cluster, watch: ClusterChecker, setup: Setup, stage: RunEnvironment
+    ) -> None:
+        self._cluster = cluster
+        self._watch = watch
+        self._is_lifelike = stage.is_lifelike
+        self._asking = [ClientRequests(stage.ask, f"producer-{n + 1}") for n in range(_COMPETITORS)]
+        self._has_ids = setup.is_tiered
+        self._expects = setup.checks_offsets
+        self._believed: dict[tuple[int, int], int] = {}
+        """Where each competitor believes a partition's log to end."""
+        self._acknowledged: list[tuple[int, int, int, int]] = []
+        """Broker, partition, base offset and checksum of what acks=all was answered for."""
+        self._produced = 0
+        self.refused: ErrorCode = ErrorCode.NONE
+        """Of the last answer."""
+
+    def produce(self, index: int, broker_id: int, acks: str, count: int) -> None:
+        """Send so many requests, each with one to three records in a batch."""
+        broker = self._cluster.brokers[broker_id]
+        for _ in range(count):
+            competitor = (self._produced + 1) % _COMPETITORS
+            for _ in range(_ATTEMPTS if self._expects else 1):
+                self._send(broker, self._prepared(index, broker_id, acks, competitor))
+                if self.refused != ErrorCode.EXPECTED_OFFSET_MISMATCH:
+                    break
+
+    def check_acknowledged(self) -> None:
+        """Hold the cluster to the answers of acks=all that came since; the logs are looked at."""
+        if self._acknowledged:
+            for acknowledged in self._acknowledged:
+                self._watch.see_acknowledged(*acknowledged)
+            self._acknowledged.clear()
+
+    def _prepared(self, index: int, broker_id: int, acks: str, competitor: int) -> _Publish:
+        expected = self._believed.get((index, competitor), 0) if self._expects else None
+        offset = expected or 0
+        timestamp = self._cluster.scheduler.now_ms() if self._is_lifelike else _TIMESTAMP
+        batches: list[bytearray] = []
+        crcs: list[int] = []
+        count, size = 1, 0
+        while len(batches) < count:
+            self._produced += 1
+            number = self._produced
+            if expected is not None and not batches:
+                count += number % 4 == 0
+            value = b"%d" % number
+            size = number % _MOST_RECORDS + 1
+            records = [Record(offset + i, timestamp, None, value) for i in range(size)]
+            batches.append(self._batch(records, number))
+            crcs.append(read_header(batches[-1]).crc)
+            if expected is not None:
+                self._watch.partitions[index].expected[crcs[-1]] = offset
+                offset += size
+        before_last = 0 if count == 1 else offset - size - (expected or 0)
+        return _Publish(index, broker_id, acks, competitor, batches, crcs, before_last, offset)
+
+    def _batch(self, records: list[Record], number: int) -> bytearray:
+        """With a tier producers take turns, each time in a new epoch, where any sequence may begin.
+
+        Without one nobody asks what is known of them.
+        """
+        base = records[0].offset
+        codec = _CODECS[number % len(_CODECS)] if self._is_lifelike else Codec.NONE
+        if not self._has_ids:
+            return build_batch(records, base_offset=base, codec=codec)
+        epoch, producer_id = divmod(number, _PRODUCERS)
+        return build_batch(
+            records,
+            base_offset=base,
+            codec=codec,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=0,
+        )
+
+    def _send(self, broker: Broker, publish: _Publish) -> None:
+        def answered(answer: object) -> None:
+            response = cast(ProduceResponse, answer).responses[0].partition_responses[0]
+            self._see_answer(publish, response)
+
+        acks = -1 if publish.acks == ACKS_ALL else 1
+        records = publish.batches[0] if len(publish.batches) == 1 else b"".join(publish.batches)
+        answer = self._asking[publish.competitor].produce(broker, publish.index, records, acks=acks)
+        if isinstance(answer, Wait):
+            self.refused = ErrorCode.REQUEST_TIMED_OUT
+            answer.then(answered)
+        else:
+            answered(answer)
+
+    def _see_answer(self, publish: _Publish, response: PartitionProduceResponse) -> None:
+        self.refused = ErrorCode(response.error_code)
+        who = (publish.index, publish.competitor)
+        if response.error_code == ErrorCode.EXPECTED_OFFSET_MISMATCH:
+            self._watch.partitions[publish.index].refused.update(publish.crcs)
+            text = response.record_errors[0].batch_index_error_message or ""
+            mismatch = parse_mismatch(text)
+            assert mismatch is not None, text
+            self._believed[who] = mismatch.upcoming
+        elif not response.error_code:
+            if self._expects:
+                self._believed[who] = publish.next_offset
+            if publish.acks == ACKS_ALL:
+                last = response.base_offset + publish.before_last
+                found = (publish.broker_id, publish.index, last, publish.crcs[-1])
+                self._acknowledged.append(found)

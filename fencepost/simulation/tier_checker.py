@@ -1,0 +1,236 @@
+"""Looks at the remote tier, and at replicas of a topic that has one, beside `Watch`.
+
+What the tier holds is known from its objects alone, whatever brokers believe: each segment whose
+metadata say that it is whole, batch by batch.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from fencepost.broker.core.events import Kind
+from fencepost.broker.node.broker import Broker
+from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.replication.replica import Replica
+from fencepost.protocol.records import iter_headers
+from fencepost.simulation import invariants as must
+from fencepost.simulation.environment import SimulatedObjectStore
+from fencepost.simulation.history import Batch, PartitionHistory
+from fencepost.simulation.invariants import require
+from fencepost.simulation.schedule import TOPIC
+from fencepost.storage.tier.object_store import ObjectKind
+from fencepost.storage.tier.segment_metadata import RemoteLogSegmentState, RemoteSegment
+
+
+class _TieredReplicaSnapshot:
+    """What a replica was like when it was looked at last."""
+
+    __slots__ = (
+        "end",
+        "generation",
+        "high_watermark",
+        "highest_tiered",
+        "local_start",
+        "log",
+        "start",
+    )
+
+    def __init__(self, replica: Replica, highest_tiered: int | None, generation: int) -> None:
+        log = replica.log
+        self.log = log
+        self.start = log.log_start_offset
+        self.local_start = log.local_log_start_offset
+        self.end = log.log_end_offset
+        self.high_watermark = replica.high_watermark
+        self.highest_tiered = highest_tiered
+        self.generation = generation
+
+    def is_as(self, replica: Replica, highest_tiered: int | None, generation: int) -> bool:
+        """Whether nothing has happened since."""
+        log = replica.log
+        return (
+            log is self.log
+            and replica.high_watermark == self.high_watermark
+            and log.log_end_offset == self.end
+            and generation == self.generation
+            and log.local_log_start_offset == self.local_start
+            and log.log_start_offset == self.start
+            and highest_tiered == self.highest_tiered
+        )
+
+    def begins_as(self, other: "_TieredReplicaSnapshot | None") -> bool:
+        """Whether it holds what it held, and the tier too, as far as it may be gone."""
+        return (
+            other is not None
+            and other.log is self.log
+            and other.start == self.start
+            and other.local_start == self.local_start
+            and other.generation == self.generation
+        )
+
+
+class TierChecker:
+    """What has been seen of the tier.
+
+    :param partitions: What really happened to each, by index.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        objects: SimulatedObjectStore,
+        partitions: Sequence[PartitionHistory],
+    ) -> None:
+        self._cluster = cluster
+        self._objects = objects
+        self._partitions = partitions
+        self._whole: dict[str, tuple[int, tuple[Batch, ...]]] = {}
+        """Segments that may be read, by key without suffix: partition and batches."""
+        self._begun: dict[str, int] = {}
+        """How often their partition was lost when copies began."""
+        self._losses: Counter[int] = Counter()
+        self._held: tuple[Counter[Batch], ...] = tuple(Counter() for _ in partitions)
+        """In how many segments each batch is, by partition."""
+        self._generations = [0] * len(partitions)
+        """Rise when what the tier holds of a partition changes."""
+        self._last: dict[tuple[int, int], _TieredReplicaSnapshot] = {}
+        objects.changed = self._see_object
+
+    # -- the tier -------------------------------------------------------------------------------
+
+    def lose(self, index: int) -> None:
+        """The tier loses what it has of a partition, and what is on its way may be half of it."""
+        history = self._partitions[index]
+        self._losses[index] += 1
+        keys = [key for key in self._objects.objects if key.split("/")[1] == str(index)]
+        for key in keys:
+            if key.endswith(ObjectKind.METADATA):
+                segment = RemoteSegment.from_json(self._objects.objects[key])
+                history.lost_until = max(history.lost_until, segment.end_offset + 1)
+        self._objects.lose(sorted(keys))
+        self._cluster.events.emit(Kind.TIER_LOST, topic=TOPIC, partition=index, objects=len(keys))
+
+    def _see_object(self, key: str) -> None:
+        stem, _, suffix = key.rpartition(".")
+        if f".{suffix}" != ObjectKind.METADATA:
+            return
+        data = self._objects.objects.get(key)
+        segment = None if data is None else RemoteSegment.from_json(data)
+        self._forget(stem)
+        if segment is None:
+            self._begun.pop(stem, None)
+        elif segment.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
+            self._begun[stem] = self._losses[segment.partition.index]
+        elif segment.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
+            self._see_copy(stem, segment)
+
+    def _forget(self, stem: str) -> None:
+        index, batches = self._whole.pop(stem, (0, ()))
+        if batches:
+            self._held[index].subtract(batches)
+            self._generations[index] += 1
+
+    def _see_copy(self, stem: str, segment: RemoteSegment) -> None:
+        index = segment.partition.index
+        history = self._partitions[index]
+        if self._begun.get(stem) != self._losses[index]:
+            history.lost_until = max(history.lost_until, segment.end_offset + 1)
+            return
+        data = self._objects.objects.get(f"{stem}{ObjectKind.LOG}", b"")
+        batches = []
+        for _, header in iter_headers(data):
+            batch = history.batches.get((header.partition_leader_epoch, header.base_offset))
+            require(must.the_tier_holds_what_leaders_wrote, history, segment, header, batch)
+
+            assert batch is not None
+            batches.append(batch)
+        if not history.tainted:
+            require(must.only_what_is_committed_is_tiered, history, batches)
+        self._whole[stem] = (index, tuple(batches))
+        self._held[index].update(batches)
+        self._generations[index] += 1
+
+    # -- replicas -------------------------------------------------------------------------------
+
+    def look_at(self, broker: Broker, replica: Replica) -> None:
+        """Something may have happened to a replica, or to what the tier has of its partition."""
+        index = replica.index
+        highest = broker.tiering.highest_tiered(replica) if replica.is_leader else None
+        generation = self._generations[index]
+        key = (broker.broker_id, index)
+        before = self._last.get(key)
+        if before is None or not before.is_as(replica, highest, generation):
+            now = self._last[key] = _TieredReplicaSnapshot(replica, highest, generation)
+            self._look_closely(broker, replica, before, now)
+
+    def _look_closely(
+        self,
+        broker: Broker,
+        replica: Replica,
+        before: _TieredReplicaSnapshot | None,
+        now: _TieredReplicaSnapshot,
+    ) -> None:
+        history = self._partitions[replica.index]
+        where = f"p{replica.index} on broker {broker.broker_id}"
+        if replica.is_leader:
+            history.deleted = max(history.deleted, now.start)
+        if history.tainted:
+            return
+        if replica.is_leader and replica.gate_is_open:
+            last_stable = replica.last_stable_offset
+            require(must.offsets_are_in_order, where, now.end, last_stable, now.local_start)
+
+            highest = now.highest_tiered
+            # One that leads no more may learn what its successor has committed and tiered.
+            if highest is not None and highest >= 0 and self._leads_now(replica):
+                self._look_at_view(broker, replica, where, now, highest)
+        if not now.begins_as(before):
+            self._demand_readable(history, where, now)
+            if not replica.is_leader and now.start < now.local_start == now.end:
+                self._demand_auxiliary(history, where, now)
+
+    def _leads_now(self, replica: Replica) -> bool:
+        partition = self._cluster.controller.image.topics[TOPIC].partitions[replica.index]
+        return partition.leader_epoch == replica.leader_epoch
+
+    def _look_at_view(
+        self,
+        broker: Broker,
+        replica: Replica,
+        where: str,
+        now: _TieredReplicaSnapshot,
+        highest: int,
+    ) -> None:
+        history = self._partitions[replica.index]
+        view = broker.tiering.state(replica)
+        first = -1 if view is None else view.start_offset
+        last_stable = replica.last_stable_offset
+        require(must.tiered_offsets_are_in_order, where, last_stable, highest, first)
+
+        if highest >= history.lost_until:
+            require(must.no_gap_behind_the_tier, where, highest, now.local_start, now.start)
+
+    def _demand_readable(
+        self, history: PartitionHistory, where: str, now: _TieredReplicaSnapshot
+    ) -> None:
+        first = max(now.start, history.deleted, history.lost_until)
+        held = self._held[history.index]
+        lacking = [b for b in history.committed.between(first, now.local_start) if not held[b]]
+        require(must.what_is_committed_can_be_read, where, now.start, now.local_start, lacking)
+
+    def _demand_auxiliary(
+        self, history: PartitionHistory, where: str, now: _TieredReplicaSnapshot
+    ) -> None:
+        """A follower begins behind the tier: it knows what it would if it had copied it all."""
+        log, first = now.log, max(now.start, history.deleted)
+        for batch in history.committed.between(first, now.end):
+            cached = log.epoch_for_offset(batch.base_offset)
+            require(must.followers_know_the_epochs_of_the_tier, where, batch, cached)
+        expected = {}
+        for batch in history.committed.between(0, now.end):
+            if batch.producer is not None:
+                expected[batch.producer[0]] = batch
+        known = {
+            each.producer_id: (each.producer_epoch, each.batches[-1].last_offset)
+            for each in log.producers()
+        }
+        require(must.followers_know_the_producers_of_the_tier, where, known, expected, first)

@@ -1,0 +1,242 @@
+"""What is in a directory, as a log.
+
+A log that was closed is opened by its names and sizes: of closed segments nothing is read before
+somebody asks, and of the active one its indexes, what lies behind their last entry, and the
+snapshot of the producers at its end. See `fencepost.storage.files.recovery` for the others.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import NamedTuple
+
+from fencepost.storage.files.crash_cleanup import clean_up
+from fencepost.storage.files.file_log import FileLog
+from fencepost.storage.files.file_segment import FileSegment
+from fencepost.storage.files.file_system import FileSystem, StorageFailure
+from fencepost.storage.files.process_limits import ProcessLimits
+from fencepost.storage.files.recovery import (
+    LogRecovery,
+    LogRecoveryReport,
+    TruncatedSegment,
+    epochs_from_batches,
+    replay_producer_state,
+)
+from fencepost.storage.files.segment_store import FileSegmentStore
+from fencepost.storage.formats.checkpoints import CorruptCheckpoint, decode_epochs
+from fencepost.storage.formats.file_names import (
+    LEADER_EPOCHS,
+    FileKind,
+    FileState,
+    parse_segment_file_name,
+)
+from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
+from fencepost.storage.log.producer_state import ProducerStateManager
+from fencepost.storage.log.segments import InitialLogState
+
+
+class OpenedLog(NamedTuple):
+    """A log, and what had to be done for it."""
+
+    log: FileLog
+    recovery: LogRecoveryReport
+
+
+def open_log(
+    files: FileSystem,
+    directory: PurePath,
+    name: str,
+    config: LogConfig,
+    *,
+    now_ms: int,
+    shared: ProcessLimits,
+    clean: bool,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    cleaned_until: int = 0,
+) -> OpenedLog:
+    """The log in a directory, which is made if it is missing.
+
+    :param name: Topic and partition: ``topic-0``.
+    :param shared: What this process's logs hold together.
+    :param clean: Whether it was closed, and nothing was written since.
+    :param recovery_point: What was durable before this offset (exclusive), as the checkpoint
+        says; of no account where `clean`.
+    :param log_start_offset: As the checkpoint says. Of a log that is not tiered the first
+        segment's base offset counts where that is higher.
+    :param cleaned_until: Where compaction ended (exclusive), as the checkpoint says.
+    :raises StorageFailure: When the files can't be read, or are damaged before the recovery
+        point.
+    """
+    opening = _Opening(files, directory, name, config, shared=shared, now_ms=now_ms)
+    try:
+        return opening.run(
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            cleaned_until=cleaned_until,
+        )
+    except OSError as error:
+        opening.store.release()
+        raise StorageFailure(name, str(error)) from error
+
+
+class _Opening:
+    """One log's way from its files to what it knows."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        directory: PurePath,
+        name: str,
+        config: LogConfig,
+        *,
+        shared: ProcessLimits,
+        now_ms: int,
+    ) -> None:
+        self._files = files
+        self._directory = directory
+        self._name = name
+        self._config = config
+        self._now_ms = now_ms
+        self.store = FileSegmentStore(files, directory, config, shared)
+        self._report = LogRecoveryReport(rebuilt=self.store.home.rebuilt)
+        self._segments: list[FileSegment] = []
+        self._epochs = LeaderEpochCache()
+        self._producers = ProducerStateManager()
+        self._gap: int | None = None
+
+    def run(
+        self, *, clean: bool, recovery_point: int, log_start_offset: int, cleaned_until: int
+    ) -> OpenedLog:
+        """The log."""
+        self._files.make_dirs(self._directory)
+        self._report.tidied += clean_up(self._files, self._directory)
+        self._adopt_segments()
+        first = len(self._segments) if clean else self._first_unsafe(recovery_point)
+        known = self._read_epochs(self._segments[:first])
+        if self._segments:
+            if clean:
+                self._read_producers()
+            else:
+                self._recover(first, recovery_point)
+            if self._end < log_start_offset:
+                self._start_over(log_start_offset)
+        if not self._segments:
+            self._segments = [self.store.create(log_start_offset, now_ms=self._now_ms)]
+        self._producers.expire(self._now_ms, self._config.producer_id_expiration_ms)
+        log_start_offset = self._log_start(log_start_offset)
+        self._epochs.truncate_from_end(self._end)
+        self._epochs.truncate_from_start(log_start_offset)
+        self.store.keys.find(self._end if self._gap is None else self._gap, self._epochs)
+        self.store.snapshots.keep_only(segment.base_offset for segment in self._segments)
+        contents = InitialLogState(
+            segments=self._segments,
+            epochs=self._epochs,
+            producers=self._producers,
+            log_start_offset=log_start_offset,
+            log_end_offset=self._end,
+            cleaned_until=min(cleaned_until, self._segments[-1].base_offset),
+        )
+        log = FileLog(
+            self._name,
+            self._config,
+            self.store,
+            contents,
+            recovery_point=self._end if clean else min(recovery_point, self._end),
+            is_durable=clean,
+            now_ms=self._now_ms,
+        )
+        if self._epochs.entries() != known:
+            log.write_epochs()
+        return OpenedLog(log, self._report)
+
+    @property
+    def _end(self) -> int:
+        return self._segments[-1].next_offset
+
+    def _log_start(self, checkpoint: int) -> int:
+        """What the checkpoint says; without a tier not less than what is here."""
+        if self._config.remote_storage_enable:
+            return checkpoint
+        return max(checkpoint, self._segments[0].base_offset)
+
+    def _adopt_segments(self) -> None:
+        names = frozenset(self._files.names(self._directory))
+        files = filter(None, map(parse_segment_file_name, names))
+        bases = sorted(
+            file.offset
+            for file in files
+            if file.kind is FileKind.LOG and file.state is FileState.LIVE
+        )
+        for base in bases:
+            segment = self.store.adopt(base, now_ms=self._now_ms)
+            self._segments.append(segment)
+
+    def _first_unsafe(self, recovery_point: int) -> int:
+        """Index of the first segment that may not be durable.
+
+        The one that ends at the recovery point is: its indexes may be younger than that.
+        """
+        bases = [segment.base_offset for segment in self._segments]
+        return max(bisect_left(bases, recovery_point) - 1, 0)
+
+    def _read_epochs(self, safe: Sequence[FileSegment]) -> tuple[EpochEntry, ...]:
+        """What the checkpoint says; where it says nothing the batches do.
+
+        :param safe: The segments that need no recovery, which learns the others' epochs itself.
+        """
+        try:
+            known = decode_epochs(self._files.read(self._directory / LEADER_EPOCHS))
+        except (FileNotFoundError, CorruptCheckpoint):
+            known = ()
+        if known:
+            self._epochs = LeaderEpochCache(known)
+            return known
+        # A crash may have left it empty; with records it never is.
+        if self._config.keeps_leader_epochs and any(s.size for s in self._segments):
+            self._report.rebuilt.append(LEADER_EPOCHS)
+            self._epochs = epochs_from_batches(safe)
+        return ()
+
+    def _read_producers(self) -> None:
+        """The producers at the end of a log that was closed."""
+        end = self._end
+        views = self.store.snapshots.read(end)
+        if views is not None:
+            self._producers.restore(views)
+            return
+        active = self._segments[-1]
+        self._producers.restore(active.producer_snapshot)
+        if active.size:
+            replay_producer_state([active], self._producers)
+            self._report.rebuilt.append(self.store.snapshots.path(end).name)
+
+    def _recover(self, first: int, recovery_point: int) -> None:
+        """Validate what may not be durable."""
+        self._producers.restore(self._segments[first].producer_snapshot)
+        recovering = LogRecovery(
+            recovery_point=recovery_point,
+            epochs=self._epochs,
+            producers=self._producers,
+            snapshots=self.store.snapshots,
+            report=self._report,
+        )
+        left = first + recovering.run(self._segments[first:])
+        self._gap = recovering.gap
+        self._drop_from(left, "what was before it is cut")
+
+    def _start_over(self, log_start_offset: int) -> None:
+        """Lose all: the log ends before its start."""
+        self._drop_from(0, f"the log starts at {log_start_offset}")
+        self._epochs.clear()
+        self._producers.clear()
+
+    def _drop_from(self, index: int, reason: str) -> None:
+        gone = self._segments[index:]
+        self._report.cut += [
+            TruncatedSegment(s.files.name, 0, s.size, s.base_offset, reason) for s in gone
+        ]
+        self.store.discard(gone)
+        del self._segments[index:]

@@ -1,0 +1,1 @@
+"""A replica's log: segments, leader epochs, producer state, appends, compaction."""

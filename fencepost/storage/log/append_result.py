@@ -1,0 +1,63 @@
+"""What comes of an append, as values: appended, or why not."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple
+
+from fencepost.protocol.expected_offsets import Mismatch
+
+
+class AppendOrigin(Enum):
+    """Who appends as leader, which decides how much is checked."""
+
+    CLIENT = auto()
+    """A produce request: everything is checked."""
+    COORDINATOR = auto()
+    """A group or transaction coordinator: it numbers no sequences and may write markers."""
+
+
+class AppendResult(NamedTuple):
+    """What was appended; offsets are inclusive, times in ms.
+
+    With `duplicate` nothing was: the offsets are those of the batch that the log holds already,
+    and `log_append_time_ms` is its max timestamp whatever the timestamp type, as Kafka answers.
+    """
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool
+    records_count: int
+    max_timestamp: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendRejected:
+    """Why nothing was appended.
+
+    :ivar message: For the answer's ErrorMessage; None where Kafka leaves it to the error code.
+    :ivar record_errors: Index in the batch and message of each record at fault (v8+).
+    :ivar log_start_offset: For the answer; -1 where the batch was refused before the log looked.
+    :ivar mismatch: The first expected offset that does not match, where that is why (KIP-27).
+    """
+
+    error: int
+    message: str | None = None
+    record_errors: tuple[tuple[int, str], ...] = ()
+    log_start_offset: int = -1
+    mismatch: Mismatch | None = None
+
+
+def combined_result(results: Sequence[AppendResult]) -> AppendResult:
+    """What comes of several batches that were appended in turn, from the first to the last."""
+    return AppendResult(
+        results[0].first_offset,
+        max(each.last_offset for each in results),
+        max(each.log_append_time_ms for each in results),
+        results[-1].log_start_offset,
+        all(each.duplicate for each in results),
+        sum(each.records_count for each in results),
+        max(each.max_timestamp for each in results),
+    )

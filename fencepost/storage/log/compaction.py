@@ -1,0 +1,252 @@
+"""Log compaction: of each key only the last record stays (``cleanup.policy=compact``).
+
+A round looks at closed segments below the high watermark. It learns the last offset of every key
+in the dirty ones, those after the last round's end, and then rewrites all of them, clean ones
+too, without the records that a later one replaces. Offsets never change, and the last record
+always stays readable as an offset: the last batch of a round, and the last one of each
+active producer, stay as a header when all of their records go.
+
+A record without a value (a tombstone) stays for delete.retention.ms after the round that first
+kept it; the batch says until when in its base timestamp (KIP-534). Transaction markers stay.
+"""
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.records import (
+    MAX_SEQUENCE,
+    BatchHeader,
+    InvalidRecords,
+    Record,
+    build_batch,
+    iter_records,
+    read_header,
+)
+from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.segments import LogSegment, largest_timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleanable:
+    """What a round may look at.
+
+    :ivar segments: The closed segments, oldest first, up to the first that may not be cleaned.
+    :ivar dirty: Index of the first that no round has been over.
+    :ivar end: Offset after the last of them (exclusive).
+    """
+
+    segments: Sequence[LogSegment]
+    dirty: int
+    end: int
+
+
+class Cleaned(NamedTuple):
+    """What a round makes.
+
+    :ivar segments: They take the place of the cleanable ones.
+    :ivar expired: Keys that nothing is left of, and the offset of the tombstone that was their
+        last record.
+    """
+
+    segments: list[LogSegment]
+    expired: dict[bytes, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Round:
+    latest: Mapping[bytes, int]
+    expired: dict[bytes, int]
+    keep_headers_of: Container[int]
+    now_ms: int
+    delete_retention_ms: int
+
+
+def find_cleanable(
+    segments: Sequence[LogSegment],
+    config: LogConfig,
+    *,
+    now_ms: int,
+    cleaned_until: int,
+    upper_bound: int,
+    at_once: bool = False,
+) -> Cleanable | None:
+    """What a round should clean now; None where nothing is dirty enough.
+
+    :param segments: All of a log's, the active one last.
+    :param cleaned_until: Where the last round ended (exclusive).
+    :param upper_bound: Nothing at or after this offset: the high watermark, or the last stable
+        offset.
+    :param at_once: Whether anything dirty is dirty enough.
+    """
+    count = dirty = 0
+    for segment, following in pairwise(segments):
+        if following.base_offset > upper_bound:
+            break
+        if segment.base_offset < cleaned_until:
+            dirty = count + 1
+        elif _lags(segment, config.min_compaction_lag_ms, now_ms):
+            break
+        count += 1
+    if count == dirty:
+        return None
+    dirty_bytes = sum(segment.size for segment in segments[dirty:count])
+    all_bytes = sum(segment.size for segment in segments[:count])
+    ratio = dirty_bytes / all_bytes if all_bytes else 0.0
+    overdue = dirty_bytes > 0 and _is_overdue(segments[dirty], config, now_ms)
+    if ratio <= config.min_cleanable_dirty_ratio and not overdue and not at_once:
+        return None
+    return Cleanable(segments=segments[:count], dirty=dirty, end=segments[count].base_offset)
+
+
+def _lags(segment: LogSegment, lag_ms: int, now_ms: int) -> bool:
+    return lag_ms > 0 and largest_timestamp(segment) > now_ms - lag_ms
+
+
+def _is_overdue(segment: LogSegment, config: LogConfig, now_ms: int) -> bool:
+    first = segment.rolling_timestamp
+    if first is None or first < 0:
+        first = segment.created_ms
+    return now_ms - first > config.max_compaction_lag_ms
+
+
+def clean(
+    cleanable: Cleanable,
+    config: LogConfig,
+    *,
+    now_ms: int,
+    producer_offsets: Mapping[int, int],
+    create: Callable[[LogSegment], LogSegment],
+) -> Cleaned:
+    """Make the segments that take the place of the cleanable ones.
+
+    :param producer_offsets: Per active producer the offset of its last record.
+    :param create: Makes an empty segment that begins where the given one does.
+    """
+    segments = cleanable.segments
+    this_round = _Round(
+        latest=_latest_offsets(segments[cleanable.dirty :]),
+        expired={},
+        keep_headers_of={*producer_offsets.values(), _last_offset(segments)},
+        now_ms=now_ms,
+        delete_retention_ms=config.delete_retention_ms,
+    )
+    cleaned = [
+        _clean_group(group, this_round, create) for group in _groups(segments, config.segment_bytes)
+    ]
+    # The first stays without a batch too: the log begins with it.
+    left = cleaned[:1] + [segment for segment in cleaned[1:] if not segment.is_empty]
+    return Cleaned(left, this_round.expired)
+
+
+def _last_offset(segments: Sequence[LogSegment]) -> int:
+    return max(segment.next_offset for segment in segments) - 1
+
+
+def _latest_offsets(segments: Sequence[LogSegment]) -> dict[bytes, int]:
+    return {
+        record.key: record.offset
+        for segment in segments
+        for buffer, header in segment.scan()
+        if not header.is_control
+        for record in _records(buffer) or ()
+        if record.key is not None
+    }
+
+
+def _records(buffer: Buffer) -> list[Record] | None:
+    """None where they do not parse: such a batch is from before the log was compacted."""
+    try:
+        return list(iter_records(buffer))
+    except InvalidRecords:
+        return None
+
+
+def _groups(segments: Sequence[LogSegment], max_bytes: int) -> Iterator[list[LogSegment]]:
+    """Neighbours that fit into one segment together, before they are cleaned."""
+    group: list[LogSegment] = []
+    size = 0
+    for segment in segments:
+        fits = size + segment.size <= max_bytes and (
+            not group or segment.next_offset - group[0].base_offset <= MAX_SEQUENCE
+        )
+        if group and not fits:
+            yield group
+            group, size = [], 0
+        group.append(segment)
+        size += segment.size
+    if group:
+        yield group
+
+
+def _clean_group(
+    group: Sequence[LogSegment], this_round: _Round, create: Callable[[LogSegment], LogSegment]
+) -> LogSegment:
+    first, last = group[0], group[-1]
+    cleaned = create(first)
+    for segment in group:
+        for buffer, header in segment.scan():
+            kept = _clean_batch(buffer, header, this_round)
+            if kept is not None:
+                cleaned.append(kept, read_header(kept), last.last_modified_ms)
+    cleaned.last_modified_ms = last.last_modified_ms
+    return cleaned
+
+
+def _clean_batch(buffer: Buffer, header: BatchHeader, this_round: _Round) -> Buffer | None:
+    """The batch, what is left of it, its bare header, or nothing."""
+    records = _records(buffer)
+    if header.is_control or records is None:
+        return buffer
+    horizon = header.delete_horizon_ms
+    tombstones_expired = horizon is not None and this_round.now_ms >= horizon
+    kept = [r for r in records if _stays(r, this_round, tombstones_expired=tombstones_expired)]
+    if not kept:
+        return _bare(header) if header.last_offset in this_round.keep_headers_of else None
+    if horizon is None and any(record.value is None for record in kept):
+        horizon = this_round.now_ms + this_round.delete_retention_ms
+    if len(kept) == header.record_count and horizon == header.delete_horizon_ms:
+        return buffer
+    return _rebuilt(header, kept, horizon)
+
+
+def _stays(record: Record, this_round: _Round, *, tombstones_expired: bool) -> bool:
+    if record.key is None or record.offset < this_round.latest.get(record.key, -1):
+        return False
+    if record.value is None and tombstones_expired:
+        this_round.expired[record.key] = record.offset
+        return False
+    return True
+
+
+def _rebuilt(header: BatchHeader, records: Sequence[Record], horizon: int | None) -> bytearray:
+    return build_batch(
+        records,
+        base_offset=header.base_offset,
+        last_offset=header.last_offset,
+        leader_epoch=header.partition_leader_epoch,
+        codec=header.codec,
+        log_append_time_ms=header.max_timestamp if header.is_log_append_time else None,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
+        delete_horizon_ms=horizon,
+    )
+
+
+def _bare(header: BatchHeader) -> bytearray:
+    return build_batch(
+        (),
+        base_offset=header.base_offset,
+        last_offset=header.last_offset,
+        leader_epoch=header.partition_leader_epoch,
+        log_append_time_ms=header.max_timestamp if header.is_log_append_time else None,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
+        max_timestamp=header.max_timestamp,
+    )

@@ -1,0 +1,289 @@
+"""What a replica asks of its log, and the values that it answers with.
+
+A log answers a protocol error as a value (`AppendRejected`); `OffsetOutOfRange` is an exception
+because a read has nothing else to say. The values on the way of every append (`storage.appends`)
+and read are named tuples: a frozen dataclass costs four times as much to make.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
+from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.leader_epoch_cache import EpochEndOffset, EpochEntry
+from fencepost.storage.log.producer_state import ProducerStateEntry
+from fencepost.storage.log.segments import SegmentInfo
+from fencepost.storage.log.staging import StagedRecords, Staging
+
+
+class ReadResult(NamedTuple):
+    """Whole batches and perhaps the first bytes of one more, as the buffers that hold them.
+
+    :ivar first_offset: Base offset of the first batch, which may lie before the offset asked for.
+        The offset asked for where there is none.
+    """
+
+    buffers: tuple[Buffer, ...]
+    size: int
+    first_offset: int
+
+
+class TimestampAndOffset(NamedTuple):
+    """A record's timestamp (ms), offset and leader epoch (-1: unknown)."""
+
+    timestamp: int
+    offset: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentCopy:
+    """A closed segment, with all that goes to the remote tier with it (KIP-405).
+
+    :ivar end_offset: Inclusive: the one before the next segment's base offset.
+    :ivar records: Its bytes, batch after batch, read as they are taken; the segment may be gone
+        from the log by then, and another thread may take them.
+    :ivar epochs: The leader epochs of the log up to its end, oldest first.
+    :ivar producers: The log's producers after its last record.
+    """
+
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    max_timestamp: int
+    records: Iterable[Buffer]
+    epochs: tuple[EpochEntry, ...]
+    producers: tuple[ProducerStateEntry, ...]
+
+
+class OffsetOutOfRange(ValueError):
+    """An offset before the log's start or behind its end."""
+
+
+class OffsetMovedToTier(OffsetOutOfRange):
+    """An offset from the log start on, but from before what is held here (KIP-405)."""
+
+
+class UnexpectedAppendOffset(ValueError):
+    """A leader sent records from before the follower's log end."""
+
+
+class Log(Protocol):
+    """One replica's log.
+
+    Offsets are absolute; every range is from inclusive to exclusive. What is appended is kept in
+    the very buffer given and handed out as such by reads: whoever gives one away does not write
+    to it again.
+    """
+
+    config: LogConfig
+
+    @property
+    def name(self) -> str:
+        """Topic and partition as Kafka's messages print them: ``topic-0``."""
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read."""
+
+    @property
+    def local_log_start_offset(self) -> int:
+        """The first offset held here: the log start offset, unless the log is tiered."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+
+    @property
+    def batches_end_offset(self) -> int:
+        """The offset behind the last batch held.
+
+        Below the log end where a truncation took a batch whole that lay across its offset.
+        """
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+
+    def append_as_leader(
+        self,
+        records: Buffer,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        allow_zstd: bool = True,
+    ) -> AppendResult | AppendRejected:
+        """Check one batch, give it offsets and the leader's epoch, and keep it.
+
+        :param records: One batch in a writable buffer, which is stamped in place and kept. A
+            read-only one is copied first.
+        :param allow_zstd: Whether the request's version may carry zstd (Produce v7+).
+        """
+
+    def stage(self, *, now_ms: int) -> Staging:
+        """Begin to check what a client's request has for this log (KIP-27).
+
+        It is of use until anything else is appended or truncated.
+        """
+
+    def append_staged(
+        self, staged: StagedRecords, *, leader_epoch: int, now_ms: int
+    ) -> AppendResult:
+        """Append as leader what `stage` has checked, in the order in which it was taken."""
+
+    def append_as_follower(self, records: Sequence[Buffer], *, now_ms: int) -> AppendResult:
+        """Keep batches as their leader sent them; a partial one at an end is left out.
+
+        :param records: Each buffer begins with a batch.
+        :raises CorruptBatch: When a batch is broken or fails its checksum; those before it stay.
+        :raises UnexpectedAppendOffset: When a batch begins before the log end. (Where the log is
+            empty and its start lies within the first batch, that batch is kept: DeleteRecords
+            need not stop between batches.)
+        """
+
+    def read(
+        self, offset: int, *, max_bytes: int, upper_bound: int, min_one_batch: bool
+    ) -> ReadResult:
+        """The batches from the one that holds `offset` on, to the end of its segment at most.
+
+        :param max_bytes: Where to cut, within a batch if need be.
+        :param upper_bound: Only batches that end before this offset (exclusive).
+        :param min_one_batch: The first batch comes whole, however large. Without it there is
+            nothing where the first does not fit.
+        :raises OffsetOutOfRange: When `offset` is before the log start or behind the log end.
+        :raises OffsetMovedToTier: When it lies between, but before the local log start.
+        """
+
+    def size_between(self, offset: int, upper_bound: int) -> int:
+        """Bytes of the batches from the one that holds `offset` to before `upper_bound`."""
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop everything from `offset` on, and of the batch that holds it all.
+
+        :returns: Whether any record went.
+        """
+
+    def truncate_fully_and_start_at(
+        self, offset: int, *, now_ms: int, log_start_offset: int | None = None
+    ) -> None:
+        """Drop everything, epochs and producers too; the next record gets `offset`.
+
+        :param log_start_offset: None is `offset` as well.
+        """
+
+    def assign_epoch_start(self, epoch: int, offset: int) -> None:
+        """Note a new leader epoch, at the election and not at its first append.
+
+        In the old message format no epoch is known, and what was known is forgotten.
+        """
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
+        """What OffsetForLeaderEpoch answers: see `LeaderEpochCache.end_offset_for`."""
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The newest leader epoch known."""
+
+    def epoch_for_offset(self, offset: int) -> int | None:
+        """The leader epoch that `offset` was, or will be, written in."""
+
+    def epoch_entries(self) -> tuple[EpochEntry, ...]:
+        """The leader-epoch cache, oldest first."""
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+        """The first record from the log start on whose timestamp is at least `timestamp`."""
+
+    def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
+        """The first record with the highest timestamp held.
+
+        As in Kafka it may lie before the log start: within the segment that DeleteRecords went
+        to, nothing is forgotten.
+        """
+
+    def advance_log_start(self, offset: int) -> bool:
+        """Move the log start forward, and drop the segments that lie before it.
+
+        :returns: Whether it moved; an offset at or before the log start changes nothing.
+        :raises OffsetOutOfRange: When `offset` lies behind the log end.
+        """
+
+    def roll(self, now_ms: int) -> None:
+        """Begin a new segment, unless the active one is empty."""
+
+    def delete_expired(self, now_ms: int, high_watermark: int) -> int:
+        """Drop the oldest segments by retention.ms and retention.bytes.
+
+        Segments at or beyond the high watermark stay. Where all go, the active one is rolled.
+        Those that lie before the log start go whatever ``cleanup.policy`` says, and of a tiered
+        log only those: retention deletes in the tier, and `delete_local` here.
+
+        :returns: How many were dropped.
+        """
+
+    def segment_to_upload(self, offset: int, upper_bound: int) -> SegmentCopy | None:
+        """The closed segment that holds `offset`, to be copied to the tier (KIP-405).
+
+        :param upper_bound: Only one that ends at or before this offset (exclusive): the last
+            stable offset.
+        :returns: None where there is none, or none any more.
+        """
+
+    def delete_local(self, tiered_until: int, *, now_ms: int | None) -> int:
+        """Drop segments of which the tier has everything; the log start stays.
+
+        :param tiered_until: Exclusive end of what the tier has.
+        :param now_ms: Only those that local.retention.ms and local.retention.bytes let go now;
+            None drops them all.
+        :returns: How many were dropped.
+        """
+
+    def start_from_tier(
+        self,
+        offset: int,
+        *,
+        log_start_offset: int,
+        epochs: Sequence[EpochEntry],
+        producers: Sequence[ProducerStateEntry],
+        now_ms: int,
+    ) -> None:
+        """Drop everything and go on at `offset`; what lies before is in the tier (KIP-405).
+
+        :param epochs: Of the records from `log_start_offset` on to `offset`, from the tier.
+        :param producers: As they were before `offset`, from the tier.
+        """
+
+    def compact(self, now_ms: int, high_watermark: int, *, at_once: bool = False) -> int:
+        """Clean the closed segments below the high watermark, if they are dirty enough.
+
+        :param at_once: Whether anything dirty is dirty enough.
+        :returns: How many records were dropped.
+        """
+
+    def segments(self) -> tuple[SegmentInfo, ...]:
+        """All segments, oldest first; the last is the active one.
+
+        They are looked at when they are asked: in files a number may have to be found out.
+        """
+
+    def producers(self) -> tuple[ProducerStateEntry, ...]:
+        """The producers known, in order of their ids (DescribeProducers)."""
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget the producers that have been silent for producer.id.expiration.ms.
+
+        :returns: How many.
+        """
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest open transaction begins; None without one."""
+
+    def dismantle(self) -> Iterator[None]:
+        """Free what is held, a little before each step; nobody may use the log any more.
+
+        Freeing gigabytes takes a good part of a second: whoever has others to serve takes the
+        steps when nothing else is to be done.
+        """

@@ -1,0 +1,101 @@
+"""The last offset of each key in a log: what ``check.expected.offsets.scope=key`` compares with.
+
+An append tells it nothing. It knows the log up to some offset, and when a check asks it reads the
+rest: so logs that check no keys have none of it, and followers pay nothing, while a new leader
+reads once what it has not read yet. A leader that checked an append has decoded its records
+already and hands over what it found.
+
+It has an entry for each key that a record between the log start and there has, and no other. What
+the log start passes goes at once: entries are in the order of their offsets. So does a key whose
+last record was a tombstone that compaction removed; whatever else compaction removes has a later
+record of its key. What a truncation took can't be told from what was before it: the log lets go of
+all of it then, and begins anew.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from operator import itemgetter
+
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.records import BatchHeader, InvalidRecords, iter_records
+
+
+class LatestKeyOffsets:
+    """Keys and the offsets of their last records.
+
+    Records without a key have no entry, nor have markers of transactions, nor the records of a
+    batch that do not parse, as compaction takes it too.
+
+    :param offsets: What is known, in the order of the offsets.
+    :ivar until: Everything before this offset (exclusive) is counted in. It is where a batch
+        begins or may begin, never within one.
+    """
+
+    __slots__ = ("_offsets", "until")
+
+    def __init__(self, until: int, offsets: Mapping[bytes, int] | None = None) -> None:
+        self.until = until
+        self._offsets = OrderedDict(offsets or {})
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    @property
+    def offsets(self) -> Mapping[bytes, int]:
+        """All of them, in the order of the offsets."""
+        return self._offsets
+
+    def last_offset(self, key: bytes) -> int | None:
+        """The offset of the key's last record; None where the log has none."""
+        return self._offsets.get(key)
+
+    def learn(self, offsets: Iterable[tuple[bytes, int]], until: int) -> None:
+        """Take note of what was appended since, without a look at the log.
+
+        :param offsets: Each key there and its last offset, in any order.
+        :param until: The log end now.
+        """
+        for key, offset in sorted(offsets, key=itemgetter(1)):
+            self._note(key, offset)
+        self.until = until
+
+    def catch_up(self, batches: Iterable[tuple[Buffer, BatchHeader]], until: int) -> None:
+        """Read what is not known yet.
+
+        :param batches: All of the log that end behind `self.until`.
+        :param until: The log end now.
+        """
+        for batch, header in batches:
+            if not header.is_control:
+                self._read(batch)
+            self.until = header.next_offset
+        self.until = until
+
+    def _read(self, batch: Buffer) -> None:
+        first = self.until  # of a batch that the log start lies in, a part counts
+        with suppress(InvalidRecords):
+            for record in list(iter_records(batch)):
+                if record.key is not None and record.offset >= first:
+                    self._note(record.key, record.offset)
+
+    def _note(self, key: bytes, offset: int) -> None:
+        self._offsets[key] = offset
+        self._offsets.move_to_end(key)
+
+    def drop_before(self, offset: int) -> None:
+        """Lose the keys whose last record lies before the log start."""
+        offsets = self._offsets
+        while offsets and next(iter(offsets.values())) < offset:
+            offsets.popitem(last=False)
+        self.until = max(self.until, offset)
+
+    def drop(self, removed: Mapping[bytes, int]) -> None:
+        """Lose the keys whose last record was removed.
+
+        :param removed: Of each key the offset of a record, which was its last one so far as whoever
+            removed it could see.
+        """
+        for key, offset in removed.items():
+            if self._offsets.get(key) == offset:
+                del self._offsets[key]

@@ -1,0 +1,200 @@
+"""A produced batch on its way into a leader's log: checked, converted where a config asks for it.
+
+What comes out is the batch ready to be stamped. Nothing of the log changes here.
+"""
+
+from typing import NamedTuple
+
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.compression import CODECS_BY_NAME, Codec
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.records import (
+    BatchHeader,
+    Record,
+    build_batch,
+    in_writable,
+    read_header,
+    stamp_timestamps,
+)
+from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
+from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.validation import (
+    check_client_batch,
+    check_records,
+    check_size_and_crc,
+    must_read_records,
+    open_batch,
+    read_records,
+)
+
+
+class PreparedBatch(NamedTuple):
+    """A batch that may be appended, and its header."""
+
+    records: bytearray | memoryview
+    header: BatchHeader
+
+
+def prepare_batch(
+    records: Buffer,
+    config: LogConfig,
+    *,
+    name: str,
+    now_ms: int,
+    origin: AppendOrigin,
+    allow_zstd: bool,
+    log_start_offset: int,
+) -> PreparedBatch | AppendRejected:
+    """Check the one batch of a request against a log's config, and make it what the log keeps.
+
+    :param name: Topic and partition, for messages.
+    :param log_start_offset: For the answers that state it.
+    """
+    opened = open_batch(records, allow_zstd=allow_zstd)
+    if isinstance(opened, AppendRejected):
+        return opened
+    batch, header = opened
+    rejected = check_size_and_crc(batch, header, config, log_start_offset)
+    if rejected is not None:
+        return rejected
+    return prepare_checked_batch(
+        batch,
+        header,
+        config,
+        name=name,
+        now_ms=now_ms,
+        origin=origin,
+        log_start_offset=log_start_offset,
+    )
+
+
+def prepare_checked_batch(
+    batch: Buffer,
+    header: BatchHeader,
+    config: LogConfig,
+    *,
+    name: str,
+    now_ms: int,
+    origin: AppendOrigin,
+    log_start_offset: int,
+) -> PreparedBatch | AppendRejected:
+    """What `prepare_batch` does with a batch that is whole, small enough and undamaged."""
+    parsed = (
+        _checked_records(batch, header, config, name, now_ms, log_start_offset)
+        if origin is AppendOrigin.CLIENT
+        else None
+    )
+    if isinstance(parsed, AppendRejected):
+        return parsed
+    codec = _target_codec(config, header)
+    kept = in_writable(batch)
+    if codec != header.codec:
+        converted = _convert(kept, header, parsed, config, codec, now_ms, log_start_offset)
+        if isinstance(converted, AppendRejected):
+            return converted
+        kept, header = converted
+    elif _needs_timestamps(header, config, parsed):
+        header = _restamp(kept, header, config, parsed, now_ms)
+    if len(kept) > config.segment_bytes:
+        return AppendRejected(error=ErrorCode.RECORD_LIST_TOO_LARGE)
+    return PreparedBatch(kept, header)
+
+
+def _checked_records(
+    batch: Buffer,
+    header: BatchHeader,
+    config: LogConfig,
+    name: str,
+    now_ms: int,
+    log_start_offset: int,
+) -> list[Record] | AppendRejected | None:
+    """A client's records where they had to be read, None where the header was enough."""
+    rejected = check_client_batch(header, log_start_offset)
+    if rejected is not None:
+        return rejected
+    if not must_read_records(header, config, now_ms):
+        return None
+    return check_records(
+        batch, header, config, name=name, now_ms=now_ms, log_start_offset=log_start_offset
+    )
+
+
+def _target_codec(config: LogConfig, header: BatchHeader) -> int:
+    # Transaction markers are kept as the coordinator wrote them.
+    if config.compression_type == "producer" or header.is_control:
+        return header.codec
+    return CODECS_BY_NAME[config.compression_type]
+
+
+def _convert(
+    batch: bytearray | memoryview,
+    header: BatchHeader,
+    parsed: list[Record] | None,
+    config: LogConfig,
+    codec: int,
+    now_ms: int,
+    log_start_offset: int,
+) -> PreparedBatch | AppendRejected:
+    """The batch written anew in the codec that ``compression.type`` asks for."""
+    if parsed is None:
+        read = read_records(batch, log_start_offset)
+        if isinstance(read, AppendRejected):
+            return read
+        parsed = read
+    if not parsed:
+        return PreparedBatch(batch, header)
+    # The records count from 0 again, whatever deltas the producer gave them.
+    renumbered = [record._replace(offset=index) for index, record in enumerate(parsed)]
+    rewritten = build_batch(
+        renumbered,
+        codec=codec,
+        level=_level(config, codec),
+        log_append_time_ms=now_ms if config.is_log_append_time else None,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
+    )
+    if len(rewritten) > config.max_message_bytes:
+        return AppendRejected(error=ErrorCode.MESSAGE_TOO_LARGE)
+    return PreparedBatch(rewritten, read_header(rewritten))
+
+
+def _level(config: LogConfig, codec: int) -> int | None:
+    match codec:
+        case Codec.GZIP:
+            return config.compression_gzip_level
+        case Codec.LZ4:
+            return config.compression_lz4_level
+        case Codec.ZSTD:
+            return config.compression_zstd_level
+        case _:
+            return None
+
+
+def _needs_timestamps(header: BatchHeader, config: LogConfig, parsed: list[Record] | None) -> bool:
+    if config.is_log_append_time or header.is_log_append_time:
+        return True
+    return parsed is not None and header.max_timestamp != _latest(parsed)
+
+
+def _restamp(
+    batch: bytearray | memoryview,
+    header: BatchHeader,
+    config: LogConfig,
+    parsed: list[Record] | None,
+    now_ms: int,
+) -> BatchHeader:
+    """Timestamp type and max timestamp as the topic's config and the records say."""
+    if config.is_log_append_time:
+        latest = now_ms
+    else:
+        latest = header.max_timestamp if parsed is None else _latest(parsed)
+    stamp_timestamps(
+        batch, 0, header, log_append_time=config.is_log_append_time, max_timestamp=latest
+    )
+    return read_header(batch)
+
+
+def _latest(parsed: list[Record]) -> int:
+    return max(record.timestamp for record in parsed)

@@ -1,0 +1,233 @@
+"""Batches that one request brings, checked in full before any of them is appended.
+
+Conditional publish (KIP-27) refuses a whole request for one record in one partition. So everything
+that may be refused is found out first, for all logs, and what is staged then is appended.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.records import BatchHeader
+from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
+from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.expected_offsets import ExpectedOffsetCheck, LastOfKey
+from fencepost.storage.log.leader_append import prepare_checked_batch
+from fencepost.storage.log.producer_state import BatchMetadata, ProducerStateManager
+from fencepost.storage.log.validation import (
+    OpenedBatch,
+    check_size_and_crc,
+    open_batch,
+    open_batches,
+)
+
+
+class StagedBatch(NamedTuple):
+    """A batch that may be appended.
+
+    :ivar duplicate: What there is already of it, in the log or staged before it; then it is not
+        appended again.
+    """
+
+    records: bytearray | memoryview
+    header: BatchHeader
+    duplicate: BatchMetadata | None
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRecords:
+    """What one partition of a request has, one batch at least.
+
+    :ivar keys: The offsets that the records get, by their keys, where keys are compared.
+    :ivar is_there: Whether the log had all of it before the request: then there is nothing to
+        refuse.
+    """
+
+    batches: tuple[StagedBatch, ...]
+    keys: dict[bytes, int] = field(default_factory=dict)
+    is_there: bool = False
+
+
+class Staging:
+    """What one request appends to one log, as long as nothing else is appended to it.
+
+    :param producers: Those of the log. Nothing here changes them.
+    """
+
+    __slots__ = (
+        "_before",
+        "_config",
+        "_end",
+        "_first_offset",
+        "_keys",
+        "_last_of_key",
+        "_log_start_offset",
+        "_name",
+        "_now_ms",
+        "_producers",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        log_start_offset: int,
+        log_end_offset: int,
+        producers: ProducerStateManager,
+        last_of_key: LastOfKey,
+    ) -> None:
+        self._name = name
+        self._config = config
+        self._now_ms = now_ms
+        self._log_start_offset = log_start_offset
+        self._first_offset = self._end = log_end_offset
+        self._producers = producers
+        self._last_of_key = last_of_key
+        self._before: list[tuple[BatchHeader, BatchMetadata]] = []
+        self._keys: dict[bytes, int] = {}
+
+    def take(self, records: Buffer, *, allow_zstd: bool) -> StagedRecords | AppendRejected:
+        """Check what the request has next for this log; all of it may be appended, or nothing.
+
+        :param records: One batch, or several where the log checks expected offsets. They are
+            stamped in place and kept, as in `Log.append_as_leader`.
+        """
+        opened = self._open(records, allow_zstd=allow_zstd)
+        if isinstance(opened, AppendRejected):
+            return opened
+        duplicates = self._duplicates(opened)
+        keys: dict[bytes, int] = {}
+        if self._config.check_expected_offsets:
+            compared = self._compare(opened, duplicates)
+            if isinstance(compared, AppendRejected):
+                return compared
+            keys = compared.keys
+            rejected = compared.rejected(self._name)
+            if rejected is not None:
+                if rejected.mismatch is not None:  # what follows is compared as if it were appended
+                    self._note(opened, duplicates, keys)
+                return rejected
+        batches = self._make_ready(opened, duplicates)
+        if isinstance(batches, AppendRejected):
+            return batches
+        self._note(opened, duplicates, keys)
+        is_there = all(
+            each is not None and each.last_offset < self._first_offset for each in duplicates
+        )
+        return StagedRecords(batches, keys, is_there)
+
+    def _open(self, records: Buffer, *, allow_zstd: bool) -> list[OpenedBatch] | AppendRejected:
+        if self._config.check_expected_offsets:
+            opened = open_batches(records, allow_zstd=allow_zstd)
+        else:
+            one = open_batch(records, allow_zstd=allow_zstd)
+            opened = one if isinstance(one, AppendRejected) else [one]
+        if isinstance(opened, AppendRejected):
+            return opened
+        for batch, header in opened:
+            rejected = check_size_and_crc(batch, header, self._config, self._log_start_offset)
+            if rejected is not None:
+                return rejected
+        return opened
+
+    def _duplicates(self, opened: list[OpenedBatch]) -> list[BatchMetadata | None]:
+        """For each batch what it repeats: of the log, or of the request."""
+        found: list[BatchMetadata | None] = []
+        before = [*self._before]
+        end = self._end
+        for _, header in opened:
+            duplicate = None
+            if header.has_producer_id:
+                duplicate = self._producers.duplicate_of(header) or _repeated(before, header)
+            if duplicate is None:
+                before.append((header, _placed(header, end)))
+                end += header.record_count
+            found.append(duplicate)
+        return found
+
+    def _compare(
+        self, opened: list[OpenedBatch], duplicates: list[BatchMetadata | None]
+    ) -> ExpectedOffsetCheck | AppendRejected:
+        """What the records expect with what they would get, where they can be read."""
+        comparison = ExpectedOffsetCheck(
+            self._config, log_start_offset=self._log_start_offset, last_of_key=self._last
+        )
+        end, index = self._end, 0
+        for (batch, header), duplicate in zip(opened, duplicates, strict=True):
+            if duplicate is None:
+                unreadable = comparison.add(batch, header, upcoming=end, index=index)
+                if unreadable is not None:
+                    return unreadable
+                end += header.record_count
+            index += header.record_count
+        return comparison
+
+    def _last(self, key: bytes) -> int | None:
+        staged = self._keys.get(key)
+        return self._last_of_key(key) if staged is None else staged
+
+    def _make_ready(
+        self, opened: list[OpenedBatch], duplicates: list[BatchMetadata | None]
+    ) -> tuple[StagedBatch, ...] | AppendRejected:
+        staged: list[StagedBatch] = []
+        for (batch, header), duplicate in zip(opened, duplicates, strict=True):
+            ready = prepare_checked_batch(
+                batch,
+                header,
+                self._config,
+                name=self._name,
+                now_ms=self._now_ms,
+                origin=AppendOrigin.CLIENT,
+                log_start_offset=self._log_start_offset,
+            )
+            if isinstance(ready, AppendRejected):
+                return ready
+            if duplicate is None and (code := self._refusal(header, staged)) is not None:
+                return AppendRejected(error=code, log_start_offset=self._log_start_offset)
+            staged.append(StagedBatch(*ready, duplicate))
+        return tuple(staged)
+
+    def _refusal(self, header: BatchHeader, staged: list[StagedBatch]) -> ErrorCode | None:
+        """Why its producer may not append this next."""
+        if not header.has_producer_id:
+            return None
+        before = [each for each, _ in self._before]
+        before += [each.header for each in staged if each.duplicate is None]
+        after = next((b for b in reversed(before) if b.producer_id == header.producer_id), None)
+        return self._producers.refusal(header, check_sequence=True, after=after)
+
+    def _note(
+        self,
+        opened: list[OpenedBatch],
+        duplicates: list[BatchMetadata | None],
+        keys: dict[bytes, int],
+    ) -> None:
+        for (_, header), duplicate in zip(opened, duplicates, strict=True):
+            if duplicate is None:
+                self._before.append((header, _placed(header, self._end)))
+                self._end += header.record_count
+        self._keys.update(keys)
+
+
+def _placed(header: BatchHeader, first_offset: int) -> BatchMetadata:
+    """What the log will know of a batch that begins at an offset."""
+    delta = header.record_count - 1
+    return BatchMetadata(header.last_sequence, first_offset + delta, delta, header.max_timestamp)
+
+
+def _repeated(
+    before: list[tuple[BatchHeader, BatchMetadata]], header: BatchHeader
+) -> BatchMetadata | None:
+    """The batch earlier in the request that this one repeats, None where it repeats none."""
+    for each, placed in before:
+        if (
+            each.producer_id == header.producer_id
+            and each.producer_epoch == header.producer_epoch
+            and each.base_sequence == header.base_sequence
+            and each.last_offset_delta == header.last_offset_delta
+        ):
+            return placed
+    return None

@@ -1,0 +1,98 @@
+"""What is wrong with what was given, in one line: the same words wherever it was given.
+
+What each field of the models means: the docstrings below the fields become their descriptions.
+
+OpenAPI and the helps of commands show them. Pydantic itself reads them whenever the models are
+imported, each from its own part of the source, and that takes a fifth of the time that a command
+has. So they are read when somebody asks for them.
+"""
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.bodies import Body
+
+
+def problems(error: ValidationError) -> str:
+    """All that is wrong, each once."""
+    return "; ".join(dict.fromkeys(problem(each["loc"], each) for each in error.errors()))
+
+
+def problem(place: Sequence[str | int], error: ErrorDetails | Mapping[str, object]) -> str:
+    """One thing that is wrong.
+
+    :param place: Where, from the outermost field to the innermost.
+    """
+    text = str(error["msg"]).removeprefix("Value error, ")
+    for python, json in (("tuple", "array"), ("Tuple", "Array")):
+        text = text.replace(python, json)
+    name = dotted_path(place)
+    return f"{name}: {text[:1].lower()}{text[1:]}" if name else text
+
+
+def dotted_path(place: Sequence[str | int]) -> str:
+    """A place as one writes it: ``assignments[0][1]``."""
+    name = ""
+    for part in place:
+        name += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return name.removeprefix(".")
+
+
+def all_models() -> list[type[BaseModel]]:
+    """What verbs take and answer, as far as it is made by now."""
+    return [*_subclasses(Body), *_subclasses(Answer)]
+
+
+@cache
+def add_descriptions() -> None:
+    """Describe the fields of all models that are made by now; the second call does nothing."""
+    made = all_models()
+    for model in made:
+        _add_descriptions(model)
+    for model in made:
+        # Its schema may have been built without them. FastAPI wants it at once: only while it makes
+        # a route does it silence what pydantic has to say of parameters.
+        model.model_config["defer_build"] = False
+        model.model_rebuild(force=True)
+
+
+def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """A model and those derived from it, in the order in which they were made."""
+    yield model
+    for each in model.__subclasses__():
+        yield from _subclasses(each)
+
+
+def _add_descriptions(model: type[BaseModel]) -> None:
+    for base in model.__mro__:
+        known = _docstrings(base.__module__).get(base.__name__, {})
+        for name, field in model.model_fields.items():
+            if field.description is None:
+                field.description = known.get(name)
+
+
+@cache
+def _docstrings(module: str) -> dict[str, dict[str, str]]:
+    """Of the fields of the classes of a module, by the names of both."""
+    if not module.startswith("fencepost."):
+        return {}
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    classes = (each for each in tree.body if isinstance(each, ast.ClassDef))
+    return {each.name: dict(_fields(each)) for each in classes}
+
+
+def _fields(made: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, below in zip(made.body, made.body[1:], strict=False):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                yield name, inspect.cleandoc(text)

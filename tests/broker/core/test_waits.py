@@ -1,0 +1,113 @@
+"""Answers that are not due yet."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
+from fencepost.broker.core.waits import Wait, WatchList
+
+
+def waiting() -> tuple[Wait[str], list[str | None]]:
+    wait: Wait[str] = Wait()
+    answers: list[str | None] = []
+    wait.then(answers.append)
+    return wait, answers
+
+
+def test_the_first_answer_counts() -> None:
+    wait, answers = waiting()
+    wait.complete("a")
+    wait.complete("b")
+    assert (answers, wait.result, wait.done) == (["a"], "a", True)
+
+
+def test_whoever_comes_late_is_answered_at_once() -> None:
+    wait: Wait[str] = Wait()
+    wait.complete("a")
+    answers: list[str | None] = []
+    wait.then(answers.append)
+    assert answers == ["a"]
+
+
+def test_none_is_an_answer_too() -> None:
+    wait, answers = waiting()
+    wait.complete(None)
+    assert answers == [None]
+
+
+def test_it_is_tried_at_each_notice_until_it_can_be_answered() -> None:
+    wait, answers = waiting()
+    one, two = WatchList(), WatchList()
+    tries = iter([None, None, "there"])
+    wait.watch([one, two], lambda: next(tries))
+    one.notify()
+    two.notify()
+    assert answers == []
+    one.notify()
+    assert answers == ["there"]
+    two.notify()
+    assert not one.waits
+    assert not two.waits
+
+
+def test_a_deadline_ends_it_and_an_answer_ends_the_deadline() -> None:
+    clock = ManualClock(0)
+    scheduler = Scheduler(clock)
+    late, late_answers = waiting()
+    late.expire_at(scheduler, 10, lambda: "expired")
+    prompt, prompt_answers = waiting()
+    prompt.expire_at(scheduler, 10, lambda: "expired")
+    prompt.complete("answered")
+    advance(scheduler, clock, 9)
+    assert late_answers == []
+    advance(scheduler, clock, 1)
+    assert (late_answers, prompt_answers) == (["expired"], ["answered"])
+    assert scheduler.next_deadline_ms() is None
+
+
+def test_what_is_cancelled_answers_nobody_and_watches_nothing() -> None:
+    clock = ManualClock(0)
+    scheduler = Scheduler(clock)
+    wait, answers = waiting()
+    watched = WatchList()
+    wait.watch([watched], lambda: "there")
+    wait.expire_at(scheduler, 10, lambda: "expired")
+    wait.cancel()
+    watched.notify()
+    advance(scheduler, clock, 20)
+    wait.complete("late")
+    assert answers == []
+    assert not watched.waits
+    assert scheduler.next_deadline_ms() is None
+
+
+def test_waits_are_tried_in_the_order_in_which_they_came() -> None:
+    watched, order = WatchList(), list[str]()
+    waits = []
+    for name in ("a", "b", "c"):
+        wait: Wait[str] = Wait()
+        wait.then(lambda answer: order.append(answer or ""))
+        wait.watch([watched], partial(str, name))
+        waits.append(wait)
+    watched.notify()
+    assert order == ["a", "b", "c"]
+
+
+def test_a_notice_may_come_from_an_answer() -> None:
+    watched = WatchList()
+    first, _ = waiting()
+    second, answers = waiting()
+    first.watch([watched], lambda: "first")
+    second.watch([watched], lambda: "second")
+    first._callback = lambda _: watched.notify()
+    watched.notify()
+    assert answers == ["second"]
+
+
+def test_a_retry_of_what_is_answered_does_nothing() -> None:
+    wait, answers = waiting()
+    wait.watch([WatchList()], lambda: "again")
+    wait.complete("once")
+    wait.retry()
+    assert answers == ["once"]

@@ -1,0 +1,97 @@
+"""Features of the cluster: which levels may follow on each other, in Kafka's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencepost.broker.metadata.features import (
+    METADATA_VERSION,
+    NEWEST,
+    SUPPORTED,
+    FeatureUpdate,
+    MetadataVersion,
+    UpgradeType,
+    limit_versions,
+    update_error,
+)
+
+UP = UpgradeType.UPGRADE
+SAFE = UpgradeType.SAFE_DOWNGRADE
+UNSAFE = UpgradeType.UNSAFE_DOWNGRADE
+
+
+def refused(level: int, kind: int, now: int, *, unsafely: bool = False) -> str | None:
+    update = FeatureUpdate(feature=METADATA_VERSION, level=level, upgrade_type=kind)
+    return update_error(
+        update, {METADATA_VERSION: now}, controller_id=1, downgrades_unsafely=unsafely
+    )
+
+
+def test_the_levels_are_those_of_kafka_4_3() -> None:
+    assert SUPPORTED == {METADATA_VERSION: (7, 30)}
+    assert NEWEST == {METADATA_VERSION: 30}
+    assert list(MetadataVersion) == list(range(7, 31))
+
+
+@pytest.mark.parametrize(
+    ("level", "kind", "now"),
+    [
+        (30, UP, 30),
+        (30, SAFE, 30),
+        (30, UNSAFE, 30),
+        (30, UP, 7),
+        (29, UP, 28),
+        (28, SAFE, 29),
+        (26, UNSAFE, 29),
+        (24, SAFE, 29),
+        (23, SAFE, 29),
+        (19, SAFE, 22),
+    ],
+)
+def test_a_level_follows_where_no_metadata_is_lost(level: int, kind: int, now: int) -> None:
+    assert refused(level, kind, now) is None
+
+
+@pytest.mark.parametrize(("level", "now"), [(29, 30), (22, 29), (22, 23), (7, 8), (16, 22)])
+def test_metadata_is_lost_only_where_somebody_says_so(level: int, now: int) -> None:
+    unsupported = f"Unsupported metadata.version downgrade from {now} to {level}. "
+    assert refused(level, SAFE, now, unsafely=True) == (
+        f"{unsupported}Refusing to perform the requested downgrade because it might delete "
+        "metadata information."
+    )
+    assert refused(level, UNSAFE, now, unsafely=True) is None
+    assert refused(level, UNSAFE, now) == (
+        f"{unsupported}Unsafe metadata downgrade is not supported in this version."
+    )
+
+
+@pytest.mark.parametrize(
+    ("level", "kind", "why"),
+    [
+        (28, UP, "without setting the upgrade type to either safe or unsafe downgrade."),
+        (30, SAFE, "Can't downgrade to a newer version."),
+        (30, UNSAFE, "Can't downgrade to a newer version."),
+        (31, UP, "Local controller 1 only supports versions 7-30"),
+        (31, SAFE, "Local controller 1 only supports versions 7-30"),
+        (6, UNSAFE, "Local controller 1 only supports versions 7-30"),
+        (-1, UNSAFE, "A feature version cannot be less than 0."),
+        (29, 0, "The controller does not support the given upgrade type."),
+        (-1, 4, "The controller does not support the given upgrade type."),
+    ],
+)
+def test_what_makes_no_sense_is_refused(level: int, kind: int, why: str) -> None:
+    refusal = refused(level, kind, now=29)
+    assert refusal is not None
+    assert refusal.startswith(f"Invalid update version {level} for feature metadata.version. ")
+    assert refusal.endswith(why)
+
+
+def test_list_offsets_stops_where_kip_1023_is_not_finalized() -> None:
+    for level in MetadataVersion:
+        lowered = limit_versions({METADATA_VERSION: level}, {"fetch": 8})
+        expected = {} if level >= MetadataVersion.V4_2_IV1 else {"list_offsets": 10}
+        assert lowered == {"fetch": 8, **expected}
+
+
+def test_a_lower_ceiling_of_list_offsets_stays() -> None:
+    assert limit_versions({METADATA_VERSION: 28}, {"list_offsets": 3}) == {"list_offsets": 3}

@@ -1,0 +1,167 @@
+"""Messages between nodes: what arrives, what is lost, and who learns of it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+
+from fencepost.broker.controller.registration import Fence
+from fencepost.broker.network.links import CONTROLLER, Deliver, Link
+from fencepost.broker.node import operator_actions
+from fencepost.protocol.apis import BY_NAME
+from tests.broker.driver import Driver
+from tests.broker.talk import create, produce
+
+API_VERSIONS = BY_NAME["api_versions"]
+
+
+class Post:
+    """Carries at once, until it is told to keep what it is given."""
+
+    def __init__(self) -> None:
+        self.keeps = False
+        self.kept: deque[tuple[Link, Deliver]] = deque()
+
+    def __call__(self, link: Link, deliver: Deliver) -> None:
+        if self.keeps:
+            self.kept.append((link, deliver))
+        else:
+            deliver()
+
+    def deliver(self, count: int = 1) -> list[Link]:
+        """Let the oldest messages go; what they lead to is kept again."""
+        delivered = []
+        for _ in range(count):
+            link, deliver = self.kept.popleft()
+            deliver()
+            delivered.append(link)
+        return delivered
+
+
+def start(brokers: int = 3) -> tuple[Driver, Post]:
+    post = Post()
+    driver = Driver(brokers, carry=post)
+    return driver, post
+
+
+def send(driver: Driver, source: int, target: int, told: list[str]) -> None:
+    driver.cluster.network.send(
+        source, target, lambda: told.append("arrived"), lost=lambda: told.append("lost")
+    )
+
+
+def test_a_message_arrives_once() -> None:
+    driver, post = start()
+    told: list[str] = []
+    post.keeps = True
+    send(driver, 1, 2, told)
+    assert told == []
+    assert post.deliver() == [Link(1, 2)]
+    assert told == ["arrived"]
+
+
+@pytest.mark.parametrize(("source", "target"), [(1, 2), (2, 1), (1, CONTROLLER), (CONTROLLER, 1)])
+def test_a_cut_link_loses_both_ways_what_was_on_the_way(source: int, target: int) -> None:
+    driver, post = start()
+    told: list[str] = []
+    post.keeps = True
+    send(driver, source, target, told)
+    driver.cluster.network.cut(target, source)
+    post.deliver()
+    assert told == ["lost"]
+    driver.cluster.network.mend(source, target)
+    send(driver, source, target, told)
+    post.deliver()
+    assert told == ["lost", "arrived"]
+
+
+def test_a_cut_touches_no_other_link() -> None:
+    driver, _ = start()
+    driver.cluster.network.cut(1, 2)
+    told: list[str] = []
+    send(driver, 1, 3, told)
+    send(driver, 3, 2, told)
+    assert told == ["arrived", "arrived"]
+    assert list(driver.cluster.network.cut_off(1)) == [2]
+    assert list(driver.cluster.network.cut_off(3)) == []
+
+
+def test_a_message_to_an_earlier_life_is_lost() -> None:
+    driver, post = start()
+    told: list[str] = []
+    post.keeps = True
+    send(driver, 1, 2, told)
+    post.keeps = False
+    operator_actions.kill(driver.cluster, 2)
+    operator_actions.start(driver.cluster, 2)
+    post.deliver()
+    assert told == ["lost"]
+
+
+def test_who_went_down_learns_nothing_of_what_it_had_sent() -> None:
+    driver, post = start()
+    told: list[str] = []
+    post.keeps = True
+    send(driver, 1, 2, told)
+    post.keeps = False
+    operator_actions.kill(driver.cluster, 1)
+    operator_actions.start(driver.cluster, 1)
+    post.deliver()
+    assert told == []
+
+
+def test_an_answer_that_gets_lost_is_told_to_who_asked() -> None:
+    driver, post = start()
+    network, told = driver.cluster.network, []
+    post.keeps = True
+    network.ask_controller(1, lambda: 7, lambda n: told.append(str(n)), lambda: told.append("lost"))
+    assert post.deliver() == [Link(1, CONTROLLER)]
+    network.cut(1, CONTROLLER)
+    assert post.deliver() == [Link(CONTROLLER, 1)]
+    assert told == ["lost"]
+
+
+def test_a_request_to_nobody_is_lost_at_once() -> None:
+    driver, _ = start()
+    told: list[str] = []
+    driver.cluster.network.request(
+        driver.broker(1),
+        9,
+        API_VERSIONS,
+        0,
+        None,
+        lambda _answer: told.append("answered"),
+        lambda: told.append("lost"),
+    )
+    assert told == ["lost"]
+
+
+def test_a_view_that_is_late_holds_one_broker_back_and_no_other() -> None:
+    driver, post = start()
+    create(driver, "t", [(1, 2, 3)])
+    post.keeps = True
+    operator_actions.elect(driver.cluster, "t", 0, 2)
+    assert [driver.broker(b).view.version for b in (1, 2, 3)] == [2, 2, 2]
+    post.deliver(2)
+    assert not driver.replica(1, "t").is_leader
+    assert driver.replica(2, "t").is_leader
+    assert driver.replica(3, "t").leader == 1
+
+
+def test_views_that_were_lost_are_made_up_for_by_the_next() -> None:
+    driver = Driver(3)
+    create(driver, "a", [(1, 2, 3)])
+    create(driver, "b", [(1, 2, 3)])
+    operator_actions.isolate(driver.cluster, 3, from_controller=True, fence=Fence.NEVER)
+    operator_actions.elect(driver.cluster, "a", 0, 2)
+    driver.cluster.controller.delete_topics(["b"])
+    create(driver, "c", [(2, 3)])
+    assert sorted(t for t, _ in driver.broker(3).replicas) == ["a", "b"]
+    operator_actions.rejoin(driver.cluster, 3)
+    assert sorted(t for t, _ in driver.broker(3).replicas) == ["a", "c"]
+    assert driver.replica(3, "a").leader == 2
+    produce(driver, "a", b"1")
+    produce(driver, "c", b"2")
+    assert driver.replica(3, "a").log.log_end_offset == 1
+    assert driver.replica(3, "c").log.log_end_offset == 1

@@ -1,0 +1,407 @@
+"""Followers: how logs become the same again, whatever parted them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fencepost.broker.node.operator_actions import elect, hold, isolate, rejoin, release, step
+from fencepost.broker.replication.replica import Replica
+from fencepost.protocol.records import iter_headers, iter_records
+from fencepost.storage.log.leader_epoch_cache import EpochEntry
+from tests.broker.driver import Driver
+from tests.broker.network.test_links import Post
+from tests.broker.talk import create, produce, send_produce
+
+
+def content(replica: Replica, offset: int | None = None) -> list[tuple[int, int, bytes | None]]:
+    """Offset, leader epoch and value of every record, from the log start or an offset on."""
+    log = replica.log
+    found = []
+    offset = log.log_start_offset if offset is None else offset
+    while offset < log.log_end_offset:
+        read = log.read(
+            offset, max_bytes=1 << 20, upper_bound=log.log_end_offset, min_one_batch=True
+        )
+        for buffer in read.buffers:
+            for at, header in iter_headers(buffer):
+                records = iter_records(buffer, at)
+                found += [(r.offset, header.partition_leader_epoch, r.value) for r in records]
+                offset = header.last_offset + 1
+    return found
+
+
+def written_epochs(replica: Replica) -> list[EpochEntry]:
+    """The epochs that have records: a follower hears of others at the first record only."""
+    entries = replica.log.epoch_entries()
+    return [entry for entry in entries if entry.start_offset < replica.log.log_end_offset]
+
+
+def come_back_for_an_election(driver: Driver, *held: int, leader: int) -> None:
+    """Brokers that were held fetch again, and have fetched nothing, when one is elected."""
+    driver.elect("t", 0, leader)
+    driver.release(*held)
+
+
+def assert_same(driver: Driver, topic: str = "t") -> None:
+    leader = driver.leader(topic)
+    for broker_id in leader.assigned:
+        replica = driver.replica(broker_id, topic)
+        assert content(replica) == content(leader)
+        assert written_epochs(replica) == written_epochs(leader)
+        assert replica.high_watermark == leader.high_watermark == leader.log.log_end_offset
+
+
+def test_what_the_leader_appends_is_everywhere_in_the_same_turn() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(2, 1, 3)])
+    produce(driver, "t", b"a", b"b")
+    produce(driver, "t", b"c")
+    assert_same(driver)
+    assert [value for _, _, value in content(driver.replica(3, "t"))] == [b"a", b"b", b"c"]
+
+
+def test_a_follower_keeps_the_very_buffers_of_its_leader() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"x" * 5000)
+
+    def buffer(broker_id: int) -> object:
+        log = driver.replica(broker_id, "t").log
+        read = log.read(0, max_bytes=1 << 20, upper_bound=1, min_one_batch=True)
+        return read.buffers[0]
+
+    assert buffer(1) is buffer(2)
+
+
+def test_one_fetch_takes_many_appends_of_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    driver.hold(2)
+    for n in range(20):
+        produce(driver, "t", b"%d" % n, acks=1)
+    calls: list[int] = []
+    follower = driver.replica(2, "t")
+    append_fetched = Replica.append_fetched
+
+    def counted(self: Replica, batches: list[bytes], *, now_ms: int) -> None:
+        calls.append(len(batches))
+        append_fetched(self, batches, now_ms=now_ms)
+
+    monkeypatch.setattr(Replica, "append_fetched", counted)
+    driver.release(2)
+    assert follower.log.log_end_offset == 20
+    assert len(calls) == 1
+    assert_same(driver)
+
+
+def test_a_log_larger_than_one_answer_comes_in_several() -> None:
+    driver = Driver(2, {"replica.fetch.max.bytes": "3000"})
+    create(driver, "t", [(1, 2)])
+    driver.hold(2)
+    for n in range(10):
+        produce(driver, "t", b"%d" % n * 1000, acks=1)
+    driver.release(2)
+    assert_same(driver)
+
+
+def test_records_that_only_the_old_leader_had_are_cut_off() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    produce(driver, "t", b"committed")
+    driver.hold(2, 3)
+    for _ in range(3):
+        produce(driver, "t", b"lost", acks=1)
+    lost = driver.replica(1, "t")
+    assert lost.log.log_end_offset == 4
+    come_back_for_an_election(driver, 2, 3, leader=2)
+    assert_same(driver)
+    assert produce(driver, "t", b"new").base_offset == 1
+    assert_same(driver)
+    assert content(lost) == [(0, 0, b"committed"), (1, 1, b"new")]
+
+
+def test_diverging_logs_agree_after_several_elections() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"a")
+    for _ in range(3):
+        leader = driver.leader("t").broker_id
+        other = 3 - leader
+        driver.hold(other)
+        produce(driver, "t", b"only here", b"and this", acks=1)
+        come_back_for_an_election(driver, other, leader=other)
+        assert_same(driver)
+        produce(driver, "t", b"after %d" % leader)
+        assert_same(driver)
+    values = [value for _, _, value in content(driver.leader("t"))]
+    assert values == [b"a", b"after 1", b"after 2", b"after 1"]
+
+
+def test_a_follower_behind_the_log_start_starts_over_there() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    for n in range(3):
+        produce(driver, "t", b"%d" % n)
+    hold(driver.cluster, "t", 0, 2, leave_isr=True)
+    for n in range(3, 8):
+        produce(driver, "t", b"%d" % n)
+    driver.leader("t").delete_records(6)
+    assert driver.replica(2, "t").log.log_end_offset == 3
+    driver.release(2)
+    assert_same(driver)
+    assert driver.replica(2, "t").log.log_start_offset == 6
+
+
+def test_a_follower_ahead_of_its_leader_cuts_to_its_end() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    for n in range(4):
+        produce(driver, "t", b"%d" % n)
+    driver.leader("t").log.truncate_to(2)
+    driver.leader("t").high_watermark = 2
+    driver.broker(2).poke_follower("t", 0)
+    driver.cluster.scheduler.run_due()
+    assert content(driver.replica(2, "t")) == content(driver.replica(1, "t"))
+
+
+def test_a_follower_without_epochs_asks_where_its_leader_ends() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"a", b"b")
+    log = driver.replica(2, "t").log
+    log.truncate_fully_and_start_at(4, now_ms=driver.clock.now_ms())
+    driver.broker(2).poke_follower("t", 0)
+    driver.cluster.scheduler.run_due()
+    assert log.log_end_offset == 2
+
+
+def test_an_empty_log_that_leads_knows_where_its_epoch_begins() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"a")
+    hold(driver.cluster, "t", 0, 2, leave_isr=True)
+    for _ in range(4):
+        produce(driver, "t", b"b")
+    driver.leader("t").delete_records(5)
+    driver.release(2)
+    empty = driver.replica(2, "t").log
+    assert (empty.log_start_offset, empty.epoch_entries()) == (5, ())
+    driver.elect("t", 0, 2)
+    assert empty.epoch_entries() == (EpochEntry(1, 5),)
+    produce(driver, "t", b"new")
+    assert content(driver.replica(1, "t")) == content(driver.leader("t")) == [(5, 1, b"new")]
+
+
+def test_a_leader_that_refuses_what_nothing_can_be_done_about_is_left_alone() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"a", b"b")
+    driver.elect("t", 0, 1)
+    leader = driver.leader("t").log
+    leader.truncate_fully_and_start_at(2, now_ms=driver.clock.now_ms())
+    driver.broker(2).poke_follower("t", 0)
+    driver.cluster.scheduler.run_due()
+    assert driver.replica(2, "t").log.log_end_offset == 2
+
+
+def test_a_held_follower_holds_acks_all_and_catches_up_on_its_return() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    driver.hold(3)
+    asked = [send_produce(driver, "t", b"%d" % n) for n in range(5)]
+    assert driver.leader("t").high_watermark == 0
+    assert driver.replica(2, "t").log.log_end_offset == 5
+    driver.release(3)
+    assert all(a.done for a in asked)
+    assert_same(driver)
+
+
+def test_a_partition_without_a_leader_is_left_alone() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    topic = driver.cluster.controller.image.topics["t"]
+    headless = replace(topic.partitions[0], leader=-1, leader_epoch=1, partition_epoch=1)
+    driver.cluster.controller.update_topics([replace(topic, partitions=(headless,))])
+    driver.cluster.scheduler.run_due()
+    assert driver.cluster.scheduler.next_deadline_ms() != driver.clock.now_ms()
+    assert not driver.replica(1, "t").is_leader
+
+
+def test_a_topics_successor_is_replicated_from_its_own_beginning() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)])
+    for _ in range(3):
+        produce(driver, "t", b"old")
+    driver.cluster.controller.delete_topics(["t"])
+    create(driver, "t", [(2, 1)])
+    produce(driver, "t", b"new")
+    assert_same(driver)
+    assert content(driver.replica(1, "t")) == [(0, 0, b"new")]
+
+
+# -- a leader whose Fetch can't tell where the logs part ----------------------------------------
+
+
+def test_behind_an_old_fetch_it_asks_where_its_epoch_ends_before_it_fetches() -> None:
+    driver = Driver(3, api_max={"fetch": 11})
+    create(driver, "t", [(1, 2, 3)])
+    produce(driver, "t", b"a")
+    hold(driver.cluster, "t", 0, 2, leave_isr=True)
+    produce(driver, "t", b"lost", b"lost too")
+    hold(driver.cluster, "t", 0, 3)
+    elect(driver.cluster, "t", 0, 2, unclean=True)
+    asked, fetched = step(driver.cluster, "t", 0, 3, fetches=2)
+    assert (asked.api, asked.truncated_to) == ("OffsetForLeaderEpoch", 1)
+    assert (fetched.api, fetched.fetch_offset) == ("Fetch", 1)
+    release(driver.cluster, "t", 0, 3)
+    produce(driver, "t", b"b")
+    assert_same(driver)
+
+
+@pytest.mark.parametrize("api_max", [{}, {"fetch": 11}], ids=["diverging epoch", "epoch end"])
+def test_logs_that_parted_twice_agree_again(api_max: dict[str, int]) -> None:
+    """KIP-279's case: the newest epochs of the two logs are none that the other has."""
+    driver = Driver(2, api_max=api_max)
+    create(driver, "t", [(1, 2)])
+    produce(driver, "t", b"both")
+    hold(driver.cluster, "t", 0, 2, leave_isr=True)
+    for value in (b"1 alone", b"1 alone too"):
+        produce(driver, "t", value)
+    isolate(driver.cluster, 1, brokers=[2])
+    elect(driver.cluster, "t", 0, 2, unclean=True)
+    for value in (b"2 alone", b"2 alone too", b"2 once more"):
+        produce(driver, "t", value)
+    elect(driver.cluster, "t", 0, 1, unclean=True)
+    produce(driver, "t", b"1 again")
+    rejoin(driver.cluster, 1)
+    release(driver.cluster, "t", 0, 2)
+    assert_same(driver)
+    assert [value for _, _, value in content(driver.replica(2, "t"))] == [
+        b"both",
+        b"1 alone",
+        b"1 alone too",
+        b"1 again",
+    ]
+
+
+def test_it_asks_on_until_both_logs_know_the_same_epoch() -> None:
+    """KIP-279: the leader's answer is an epoch that the follower never had."""
+    driver = Driver(3, api_max={"fetch": 11})
+    create(driver, "t", [(1, 2, 3)])
+    cluster = driver.cluster
+    produce(driver, "t", b"both", b"both too")
+    for broker_id in (2, 3):
+        hold(cluster, "t", 0, broker_id, leave_isr=True)
+    produce(driver, "t", b"1 alone", b"1 alone too")
+    isolate(cluster, 1, brokers=[2, 3])
+    elect(cluster, "t", 0, 2, unclean=True)
+    produce(driver, "t", b"2 alone")
+    elect(cluster, "t", 0, 1, unclean=True)
+    produce(driver, "t", b"1 again", b"1 again too")
+    hold(cluster, "t", 0, 1)
+    elect(cluster, "t", 0, 2, unclean=True)
+    rejoin(cluster, 1)
+    steps = step(cluster, "t", 0, 1, fetches=3)
+    assert [(each.api, each.truncated_to) for each in steps] == [
+        ("OffsetForLeaderEpoch", 3),
+        ("OffsetForLeaderEpoch", 2),
+        ("Fetch", None),
+    ]
+    assert content(driver.replica(1, "t")) == content(driver.leader("t"))
+
+
+def test_it_does_not_fetch_before_it_was_told_where_its_epoch_ends() -> None:
+    driver = Driver(3, api_max={"fetch": 11})
+    create(driver, "t", [(1, 2, 3)])
+    cluster = driver.cluster
+    produce(driver, "t", b"a")
+    hold(cluster, "t", 0, 2, leave_isr=True)
+    produce(driver, "t", b"lost")
+    hold(cluster, "t", 0, 3)
+    isolate(cluster, 3, brokers=[2])
+    elect(cluster, "t", 0, 2, unclean=True)
+    produce(driver, "t", b"new")
+    step(cluster, "t", 0, 3)
+    rejoin(cluster, 3)
+    release(cluster, "t", 0, 3)
+    assert content(driver.replica(3, "t")) == content(driver.leader("t"))
+
+
+def test_behind_a_fetch_without_epochs_a_zombie_gets_on_as_it_did_before_kip_320() -> None:
+    driver = Driver(3, api_max={"fetch": 8})
+    create(driver, "t", [(1, 2, 3)])
+    isolate(driver.cluster, 3, from_controller=True)
+    elect(driver.cluster, "t", 0, 2)
+    elect(driver.cluster, "t", 0, 1)
+    produce(driver, "t", b"a")
+    assert driver.replica(3, "t").log.log_end_offset == 1
+
+
+def test_without_any_epoch_it_cuts_to_the_high_watermark() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)], message_format_version="0.10.2")
+    produce(driver, "t", b"a")
+    hold(driver.cluster, "t", 0, 2)
+    send_produce(driver, "t", b"lost", acks=1)
+    hold(driver.cluster, "t", 0, 3)
+    assert driver.replica(3, "t").log.log_end_offset == 2
+    elect(driver.cluster, "t", 0, 2)
+    produce(driver, "t", b"b", acks=1)
+    release(driver.cluster, "t", 0, 3)
+    assert [value for _, _, value in content(driver.replica(3, "t"))] == [b"a", b"b"]
+
+
+def test_it_tries_again_after_the_backoff_when_nobody_answers() -> None:
+    driver = Driver(2, {"replica.fetch.backoff.ms": "300"})
+    create(driver, "t", [(1, 2)])
+    driver.cluster.network.cut(1, 2)
+    send_produce(driver, "t", b"a", acks=1)
+    driver.broker(2).poke_follower("t", 0)
+    driver.advance(0)
+    driver.cluster.network.mend(1, 2)
+    driver.advance(299)
+    assert driver.replica(2, "t").log.log_end_offset == 0
+    driver.advance(1)
+    assert driver.replica(2, "t").log.log_end_offset == 1
+
+
+def start_late(post: Post) -> Driver:
+    """Broker 2 has asked broker 1 for a record; the answer is on its way."""
+    driver = Driver(3, carry=post)
+    create(driver, "t", [(1, 2, 3)])
+    hold(driver.cluster, "t", 0, 2)
+    send_produce(driver, "t", b"a", acks=1)
+    hold(driver.cluster, "t", 0, 3)
+    send_produce(driver, "t", b"only 1 has it", acks=1)
+    post.keeps = True
+    step(driver.cluster, "t", 0, 2)
+    post.deliver()
+    return driver
+
+
+def test_an_answer_of_an_earlier_epoch_is_worthless() -> None:
+    post = Post()
+    driver = start_late(post)
+    ((_, answer),) = post.kept
+    post.kept.clear()
+    post.keeps = False
+    elect(driver.cluster, "t", 0, 3)
+    answer()
+    driver.cluster.scheduler.run_due()
+    assert driver.replica(2, "t").log.log_end_offset == 0
+    release(driver.cluster, "t", 0, 2)
+    assert_same(driver)
+
+
+def test_of_two_requests_only_the_answer_of_the_last_counts() -> None:
+    post = Post()
+    driver = start_late(post)
+    step(driver.cluster, "t", 0, 2)
+    while post.kept:
+        post.deliver()
+    post.keeps = False
+    assert driver.replica(2, "t").log.log_end_offset == 2
+    release(driver.cluster, "t", 0, 2)
+    assert driver.replica(2, "t").log.log_end_offset == 2

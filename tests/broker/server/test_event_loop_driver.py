@@ -1,0 +1,90 @@
+"""The loop runs the scheduler: at once, at a time, and on when something fails."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
+from fencepost.broker.server.event_loop import LoopDriver, SystemClock
+
+
+def drive() -> tuple[Scheduler, LoopDriver]:
+    scheduler = Scheduler(SystemClock())
+    return scheduler, LoopDriver(scheduler, asyncio.get_running_loop())
+
+
+async def test_what_is_due_soon_runs_at_the_end_of_the_turn() -> None:
+    scheduler, driver = drive()
+    done = asyncio.Event()
+    scheduler.soon(done.set)
+    assert not done.is_set()
+    await done.wait()
+    driver.stop()
+
+
+async def test_a_timer_runs_at_its_time_and_an_earlier_one_before_it() -> None:
+    scheduler, driver = drive()
+    ran: list[str] = []
+    done = asyncio.Event()
+    start = scheduler.now_ms()
+    scheduler.at(start + 40, done.set)
+    scheduler.at(start + 20, lambda: ran.append("earlier"))
+    await done.wait()
+    assert ran == ["earlier"]
+    assert scheduler.now_ms() >= start + 40
+    driver.stop()
+
+
+async def test_a_callback_that_fails_is_logged_and_the_others_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scheduler, driver = drive()
+    done = asyncio.Event()
+
+    def fail() -> None:
+        raise RuntimeError("a bug")
+
+    scheduler.soon(fail)
+    scheduler.soon(done.set)
+    await done.wait()
+    driver.stop()
+    line = json.loads(capsys.readouterr().err)
+    assert (line["event"], line["level"]) == ("callback_failed", "error")
+    (error,) = line["exception"]
+    assert (error["exc_type"], error["exc_value"]) == ("RuntimeError", "a bug")
+
+
+async def test_nothing_runs_after_stop() -> None:
+    scheduler, driver = drive()
+    ran: list[int] = []
+    scheduler.at(scheduler.now_ms() + 500, lambda: ran.append(1))
+    await asyncio.sleep(0)
+    driver.stop()
+    await asyncio.sleep(0.6)
+    assert ran == []
+
+
+async def test_no_time_passes_on_a_manual_clock_but_what_is_due_runs() -> None:
+    clock = ManualClock()
+    scheduler = Scheduler(clock)
+    driver = LoopDriver(scheduler, asyncio.get_running_loop())
+    ran: list[str] = []
+    done = asyncio.Event()
+    scheduler.at(clock.now_ms() + 5, lambda: ran.append("later"))
+    scheduler.at(clock.now_ms(), done.set)
+    await done.wait()
+    await asyncio.sleep(0.02)
+    assert ran == []
+    assert driver._timer is None, "nobody looks at a clock that stands still"
+    advance(scheduler, clock, 5)
+    assert ran == ["later"]
+    driver.stop()
+
+
+def test_the_system_clock_tells_the_time_of_day() -> None:
+    clock = SystemClock()
+    assert abs(clock.now_ms() - time.time() * 1000) < 1000

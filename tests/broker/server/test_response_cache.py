@@ -1,0 +1,60 @@
+"""Metadata is encoded once a view: what may be repeated is, and nothing else."""
+
+from __future__ import annotations
+
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.broker.server.edge import Edge
+
+ALL = MetadataRequest(topics=None)
+
+
+def test_a_repeated_answer_is_the_same_but_for_its_correlation_id() -> None:
+    client = Edge().connect()
+    client.ask("metadata", 9, ALL)
+    client.ask("metadata", 9, ALL)
+    first, second = client.frames()
+    assert first[4:] == second[4:]
+    assert client.correlation_ids() == [1, 2]
+
+
+def test_a_repeated_answer_is_not_made_again() -> None:
+    edge = Edge()
+    client = edge.connect()
+    client.ask("metadata", 9, ALL)
+    edge.cluster.brokers[1].handle = None  # type: ignore[assignment, method-assign]  # not asked
+    client.ask("metadata", 9, ALL)
+    assert client.correlation_ids() == [1, 2]
+
+
+def test_a_new_view_is_told_at_once() -> None:
+    edge = Edge()
+    client = edge.connect()
+    client.ask("metadata", 9, ALL)
+    edge.cluster.controller.create_topic(NewTopic(name="new", configs={}))
+    client.ask("metadata", 9, ALL)
+    assert [t.name for t in client.answer(0, "metadata", 9).topics] == ["t"]
+    assert [t.name for t in client.answer(1, "metadata", 9).topics] == ["t", "new"]
+
+
+def test_other_words_and_versions_get_their_own_answers() -> None:
+    client = Edge().connect()
+    client.ask("metadata", 9, ALL)
+    client.ask("metadata", 12, ALL)
+    client.ask("metadata", 9, MetadataRequest(topics=(MetadataRequestTopic(name="t"),)))
+    client.ask("metadata", 9, MetadataRequest(topics=()))
+    assert client.answer(1, "metadata", 12).topics[0].topic_id is not None
+    assert len(client.answer(2, "metadata", 9).topics) == 1
+    assert client.answer(3, "metadata", 9).topics == ()
+
+
+def test_an_answer_that_created_a_topic_is_not_kept() -> None:
+    edge = Edge()
+    client = edge.connect()
+    asked = MetadataRequest(topics=(MetadataRequestTopic(name="born"),))
+    client.ask("metadata", 9, asked)
+    edge.cluster.controller.delete_topics(["born"])
+    client.ask("metadata", 9, asked)
+    first, second = (client.answer(n, "metadata", 12 - 3).topics[0] for n in (0, 1))
+    assert (first.error_code, second.error_code) == (0, 0)
+    assert "born" in edge.cluster.controller.image.topics

@@ -1,0 +1,89 @@
+"""What an event makes ``watch`` look at again, and what it leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from fencepost.cli import watch_state as watched_module
+from fencepost.cli.typer_options import control_connection
+from fencepost.cli.watch_state import TopicPartition, WatchState
+from fencepost.verbs.answers.journal import EventState
+from tests.cli.shell import Shell, produce
+
+T0 = TopicPartition("t", 0)
+
+
+def event(kind: str, topic: str | None = None, partition: int | None = None) -> EventState:
+    return EventState(
+        number=1, kind=kind, time_ms=0, topic=topic, partition=partition, broker=None, details={}
+    )
+
+
+@pytest.fixture
+def watched(control: str) -> Iterator[WatchState]:
+    with control_connection(control) as line:
+        yield WatchState(line, ())
+
+
+def test_a_partition_is_looked_at_when_an_event_is_about_it(
+    watched: WatchState, shell: Shell
+) -> None:
+    shell.json("hold t 0 3 --at 0")
+    watched.note([event("replica_held", "u", 0)])
+    assert not watched.partitions[T0].replicas[2].held
+    watched.note([event("replica_held", "t", 0)])
+    assert watched.partitions[T0].replicas[2].held
+
+
+@pytest.mark.parametrize("kind", ["broker_changed", "topic_created", "reset"])
+def test_everything_is_looked_at_when_an_event_is_about_much(
+    kind: str, watched: WatchState, shell: Shell
+) -> None:
+    shell.json("topic create u")
+    shell.json("broker stop 2")
+    shell.json("fault add Fetch --drop --topic none")
+    watched.note([event(kind)])
+    assert watched.partitions[T0].offline == (2,)
+    assert TopicPartition("u", 0) in watched.partitions
+    assert watched.cluster.brokers[1].state == "stopped"
+    assert len(watched.faults) == 1
+
+
+def test_faults_are_looked_at_when_an_event_is_about_one(watched: WatchState, shell: Shell) -> None:
+    shell.json("fault add Fetch --drop --topic none")
+    watched.note([event("fault_added")])
+    assert len(watched.faults) == 1
+
+
+def test_what_is_gone_is_forgotten(watched: WatchState, shell: Shell) -> None:
+    shell.json("topic delete t")
+    watched.note([event("leader_changed", "t", 0)])
+    assert watched.partitions == {}
+
+
+def test_partitions_are_looked_at_in_turn(
+    watched: WatchState, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.json("topic create s")
+    watched.look_at_all()
+    produce(shell, "t")
+    monkeypatch.setattr(watched_module, "REFRESH_BATCH", 1)
+    watched.look_at_some()
+    assert watched.partitions[T0].high_watermark == 0
+    watched.look_at_some()
+    assert watched.partitions[T0].high_watermark == 1
+    produce(shell, "t")
+    watched.look_at_some()
+    watched.look_at_some()
+    assert watched.partitions[T0].high_watermark == 2
+
+
+def test_too_many_partitions_are_counted(
+    watched: WatchState, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.json("topic create u --partitions 5")
+    monkeypatch.setattr(watched_module, "MAX_PARTITIONS", 4)
+    watched.look_at_all()
+    assert (len(watched.partitions), watched.unseen) == (4, 2)

@@ -1,0 +1,242 @@
+"""Events over HTTP: who watches hears everything in order, and holds nobody up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from fencepost.broker.core.events import Events, Kind
+from fencepost.broker.core.scheduler import ManualClock, Scheduler
+from fencepost.broker.server import logs
+from fencepost.control import event_stream, lazy_app
+from fencepost.control.event_stream import EventStream
+from tests.control.served import Json, eventually, ok, produce, refused, sockets, url
+
+if TYPE_CHECKING:
+    from fencepost.broker.server.server import Server
+
+
+@asynccontextmanager
+async def watching(
+    control: httpx.AsyncClient, query: str = "", **headers: str
+) -> AsyncIterator[AsyncIterator[list[str]]]:
+    """Blocks of lines, as they come; comments left out."""
+    async with control.stream("GET", f"/v1/events{query}", headers=headers) as stream:
+        assert stream.status_code == 200
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        yield _blocks(stream.aiter_lines())
+
+
+async def _blocks(lines: AsyncIterator[str]) -> AsyncIterator[list[str]]:
+    block: list[str] = []
+    async for line in lines:
+        if line and not line.startswith(":"):
+            block.append(line)
+        elif block:
+            yield block
+            block = []
+
+
+async def take(blocks: AsyncIterator[list[str]], count: int) -> list[Json]:
+    """The data of so many events."""
+    async with asyncio.timeout(10):
+        return [json.loads((await anext(blocks))[2].removeprefix("data: ")) for _ in range(count)]
+
+
+async def test_an_event_has_its_name_its_id_and_all_there_is_to_say(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    async with watching(control) as blocks:
+        made = await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1, 2]]})
+        await ok(control, "POST", "/v1/topics/t/partitions/0/elect", {"leader": 2})
+        async with asyncio.timeout(10):
+            first, second = await anext(blocks), await anext(blocks)
+    assert first[:2] == ["id: 1", "event: topic_created"]
+    data = json.loads(first[2].removeprefix("data: "))
+    assert data.pop("time_ms") <= server.clock.now_ms()
+    assert data == {
+        "number": 1,
+        "kind": "topic_created",
+        "topic": "t",
+        "partition": None,
+        "broker": None,
+        "details": {"topic_id": made["topic_id"], "partitions": 1, "replication_factor": 2},
+    }
+    assert second[:2] == ["id: 2", "event: leader_changed"]
+    data = json.loads(second[2].removeprefix("data: "))
+    assert (data["topic"], data["partition"], data["broker"]) == ("t", 0, 2)
+    election = {"leader": 2, "previous_leader": 1, "leader_epoch": 1, "unclean": False}
+    assert data["details"] == election
+
+
+async def test_every_verb_is_told_of(server: Server, control: httpx.AsyncClient) -> None:
+    await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1, 2, 3]]})
+    partition = "/v1/topics/t/partitions/0"
+    async with watching(control) as blocks:
+        told: dict[str, list[Json]] = {}
+        for path, body in (
+            (f"{partition}/replicas/2/hold", {"leave_isr": True}),
+            (f"{partition}/replicas/2/release", None),
+            (f"{partition}/replicas/2/wipe", None),
+            (f"{partition}/roll", None),
+            ("/v1/brokers/3/stop", None),
+            ("/v1/brokers/3/start", None),
+            ("/v1/brokers/3/kill", None),
+            ("/v1/brokers/3/start", None),
+            ("/v1/brokers/3/isolate", {"from": "controller"}),
+            ("/v1/brokers/3/rejoin", None),
+            ("/v1/reset", None),
+        ):
+            await ok(control, "POST", path, body)
+            told[path] = []
+        kinds = []
+        states = []
+        while "reset" not in kinds:
+            (event,) = await take(blocks, 1)
+            kinds.append(event["kind"])
+            if event["kind"] == "broker_changed":
+                states.append(event["details"]["state"])
+    assert kinds[:4] == ["replica_held", "isr_changed", "replica_released", "isr_changed"]
+    assert {"replica_wiped", "broker_changed"} < set(kinds)
+    wanted = ["stopped", "running", "killed", "running", "isolated", "rejoined"]
+    assert [state for state in states if not state.endswith("fenced")] == wanted
+    assert kinds[-1] == "reset"
+
+
+async def test_a_watcher_goes_on_where_it_was(control: httpx.AsyncClient) -> None:
+    async with watching(control) as blocks:
+        for name in "abc":
+            await ok(control, "POST", "/v1/topics", {"name": name})
+        (first,) = await take(blocks, 1)
+    assert first["topic"] == "a"
+    for arguments in ({"query": "?since=1"}, {"query": "?since=0", "last-event-id": "1"}):
+        query = arguments.pop("query")
+        async with watching(control, query, **arguments) as blocks:
+            assert [each["topic"] for each in await take(blocks, 2)] == ["b", "c"]
+    async with watching(control) as blocks:
+        await ok(control, "POST", "/v1/topics", {"name": "d"})
+        assert [each["topic"] for each in await take(blocks, 1)] == ["d"]
+
+
+async def test_all_watchers_see_the_same(control: httpx.AsyncClient) -> None:
+    async with watching(control) as one, watching(control) as other:
+        await ok(control, "POST", "/v1/topics", {"name": "t"})
+        assert await take(one, 1) == await take(other, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "words"),
+    [
+        ("?since=-1", {}, "since: input should be greater than or equal to 0"),
+        ("?from=1", {}, "there is no field 'from'; there are since"),
+        ("", {"last-event-id": "x"}, "last-event-id: input should be a valid integer"),
+    ],
+)
+async def test_a_wrong_place_to_begin_is_refused(
+    control: httpx.AsyncClient, query: str, headers: dict[str, str], words: str
+) -> None:
+    control.headers.update(headers)
+    status, code, message = await refused(control, "GET", f"/v1/events{query}")
+    assert (status, code) == (400, "INVALID_REQUEST")
+    assert words in message
+
+
+async def test_a_stream_ends_with_the_server(server: Server) -> None:
+    (sock,) = sockets(1)
+    stop = asyncio.Event()
+    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
+    async with (
+        httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client,
+        watching(client) as blocks,
+    ):
+        stop.set()
+        assert [block async for block in blocks] == []
+    async with asyncio.timeout(10):
+        await serving
+
+
+async def test_who_is_gone_is_forgotten(
+    server: Server, control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[EventStream] = []
+    watch = EventStream.watch
+
+    def watched(self: EventStream, since: int | None = None) -> AsyncIterator[str]:
+        made.append(self)
+        return watch(self, since)
+
+    monkeypatch.setattr(EventStream, "watch", watched)
+    async with watching(control):
+        await eventually(lambda: len(made[0]._watchers) == 1)
+    await eventually(lambda: not made[0]._watchers)
+
+
+async def test_nobody_is_told_before_somebody_watches(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    await ok(control, "POST", "/v1/topics", {"name": "t"})
+    await produce(server, "t")
+    own = [server.changes.note, logs.log_storage_failure]
+    assert server.cluster.events.listeners == own
+    async with watching(control), watching(control):
+        assert len(server.cluster.events.listeners) == len(own) + 1
+
+
+# The feed itself
+
+
+def make_feed() -> tuple[Events, EventStream]:
+    events = Events(Scheduler(ManualClock(5)))
+    return events, EventStream(events)
+
+
+async def test_a_slow_watcher_misses_the_oldest_and_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(event_stream, "MAX_KEPT", 2)
+    events, fed = make_feed()
+    slow = fed.watch()
+    await anext(slow)
+    for broker in range(5):
+        events.emit(Kind.BROKER_CHANGED, broker=broker)
+    comment, *blocks = (await anext(slow)).split("\n\n")
+    assert comment == ": 3 events were missed"
+    assert [block.partition("\n")[0] for block in blocks] == ["id: 4", "id: 5", ""]
+    events.emit(Kind.RESET)
+    assert (await anext(slow)).startswith("id: 6\nevent: reset\n")
+
+
+async def test_a_watcher_without_news_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_stream, "KEEP_ALIVE_S", 0.001)
+    events, fed = make_feed()
+    stream = fed.watch()
+    texts = [await anext(stream) for _ in range(3)]
+    assert all(text.startswith(":") and text.endswith("\n\n") for text in texts)
+    events.emit(Kind.RESET)
+    assert (await anext(stream)).startswith("id: 1\n")
+
+
+async def test_what_happens_before_the_first_turn_is_not_lost() -> None:
+    events, fed = make_feed()
+    stream = fed.watch()
+    events.emit(Kind.RESET)
+    fed.close()
+    assert [text async for text in stream] == [": still here\n\n"]
+    again = EventStream(events).watch()
+    events.emit(Kind.RESET)
+    await anext(again)
+    assert (await anext(again)).startswith("id: 1\n")
+
+
+async def test_a_number_from_before_a_restart_is_no_harm() -> None:
+    events, fed = make_feed()
+    stream = fed.watch(since=1000)
+    events.emit(Kind.RESET)
+    await anext(stream)
+    assert (await anext(stream)).startswith("id: 1\n")

@@ -1,0 +1,163 @@
+"""The control plane beside the cluster: it comes late, and goes when it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from fencepost.broker.server import logs
+from fencepost.control import app, lazy_app
+from tests.control.served import HOST, ok, sockets, url
+
+if TYPE_CHECKING:
+    from fencepost.broker.server.server import Server
+
+
+async def test_a_request_that_comes_first_waits_in_the_backlog(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lazy_app, "IMPORT_AFTER_S", 3600)
+    (sock,) = sockets(1)
+    async with httpx.AsyncClient(base_url=url(sock), trust_env=False) as client:
+        early = asyncio.ensure_future(ok(client, "GET", "/healthz"))
+        await asyncio.sleep(0.01)
+        assert not early.done()
+        stop = asyncio.Event()
+        serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
+        assert await early == {"status": "ok"}
+    stop.set()
+    async with asyncio.timeout(10):
+        await serving
+
+
+async def test_without_any_request_it_comes_after_a_moment(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    prepare = app.prepare
+
+    def prepared(given: Server) -> object:
+        loop.call_soon_threadsafe(made.set)
+        return prepare(given)
+
+    monkeypatch.setattr(app, "prepare", prepared)
+    monkeypatch.setattr(lazy_app, "IMPORT_AFTER_S", 0.01)
+    (sock,) = sockets(1)
+    stop = asyncio.Event()
+    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
+    async with asyncio.timeout(30):
+        await made.wait()
+    stop.set()
+    async with asyncio.timeout(10):
+        await serving
+
+
+async def test_a_cluster_that_stops_early_never_imports_it(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepared(_server: Server) -> None:
+        pytest.fail("imported for nobody")
+
+    monkeypatch.setattr(app, "prepare", prepared)
+    (sock,) = sockets(1)
+    stop = asyncio.Event()
+    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
+    await asyncio.sleep(0)
+    stop.set()
+    async with asyncio.timeout(10):
+        await serving
+    assert sock.fileno() == -1
+
+
+async def test_it_stops_with_connections_open_and_closes_its_port(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    (sock,) = sockets(1)
+    address = sock.getsockname()
+    stop = asyncio.Event()
+    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
+    async with httpx.AsyncClient(base_url=url(sock), trust_env=False) as client:
+        await ok(client, "GET", "/healthz")
+        stop.set()
+        async with asyncio.timeout(5):
+            await serving
+    with pytest.raises(OSError):  # noqa: PT011  # which one is the system's business
+        socket.create_connection(address, timeout=5).close()
+    # The cluster and its other control plane serve on.
+    assert await ok(control, "GET", "/healthz") == {"status": "ok"}
+
+
+async def test_signals_stay_with_whoever_runs_the_cluster(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    await ok(control, "GET", "/healthz")
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+async def test_what_is_no_http_is_answered_and_logged_in_the_clusters_log(
+    server: Server, control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[tuple[int, str, str]] = []
+
+    class Logger:
+        def log(self, level: int, event: str, *, detail: str, exc_info: object) -> None:
+            lines.append((level, event, detail))
+
+    monkeypatch.setattr(logs, "logger", lambda **_bound: Logger())
+    await ok(control, "GET", "/healthz")
+    reader, writer = await asyncio.open_connection(HOST, control.base_url.port)
+    writer.write(b"\x00\x00\x00\x0a\x00\x12\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert lines == [(logging.WARNING, "http", "Invalid HTTP request received.")]
+
+
+async def test_the_loop_goes_on_while_it_is_imported(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    turned = threading.Event()
+    waited: list[bool] = []
+    prepare = app.prepare
+
+    def prepared(given: Server) -> object:
+        loop.call_soon_threadsafe(turned.set)
+        waited.append(turned.wait(5))  # in the loop's own thread it would wait in vain
+        return prepare(given)
+
+    monkeypatch.setattr(app, "prepare", prepared)
+    (sock,) = sockets(1)
+    stop = asyncio.Event()
+    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
+    async with httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client:
+        assert await ok(client, "GET", "/healthz") == {"status": "ok"}
+    stop.set()
+    async with asyncio.timeout(10):
+        await serving
+    assert waited == [True]
+
+
+def test_the_plane_itself_imports_nothing_heavy() -> None:
+    code = (
+        "import json, sys; import fencepost.control.lazy_app;"
+        " print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = set(json.loads(done.stdout))
+    assert not {"fastapi", "pydantic", "starlette", "uvicorn"} & loaded

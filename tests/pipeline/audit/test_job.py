@@ -1,0 +1,253 @@
+"""``fencepost audit``: one job over what is there, what it tells, and its exit code."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from fencepost.cli.audit import exit_code
+from fencepost.cli.commands import run
+from fencepost.pipeline.audit import violations
+from fencepost.pipeline.audit.job import AuditOptions, AuditResult, audit
+from fencepost.pipeline.audit.partition_summary import RuleFailure
+from fencepost.pipeline.audit.rules import RULES
+from fencepost.pipeline.datasource.schemas import Level
+from fencepost.protocol.byte_utils import crc32c
+from tests.harness.recorded import Recorded, recorded
+from tests.pipeline.audit import damage
+from tests.pipeline.audit.summaries import account, examined, findings, violation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CRC = "crc-and-structure"
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """Two minutes of a cluster in which much happened, and nothing wrong."""
+    return recorded(tmp_path_factory.mktemp("clean"), seed=3, minutes=2)
+
+
+@pytest.fixture(scope="module")
+def damaged(clean: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """The same, and then a bit is flipped in the records of a replica."""
+    folder = tmp_path_factory.mktemp("damaged") / "there"
+    shutil.copytree(clean.data.parent, folder)
+    there = replace(
+        clean, data=folder / "data", tier=(folder / "tier").as_uri(), trace=folder / "trace"
+    )
+    damage.flip_in(segment(there), 0)
+    return there
+
+
+def segment(there: Recorded) -> Path:
+    """The first of broker 2's with something in it."""
+    logs = sorted((there.data / "broker-2").glob("t-*/*.log"))
+    return next(path for path in logs if path.stat().st_size)
+
+
+def garble(path: Path) -> None:
+    """Let the first record of a segment have another length, under a checksum that is right."""
+    data = bytearray(path.read_bytes())
+    position, header = damage.batches(path)[0]
+    data[position + 61] ^= 2
+    checksum = crc32c(bytes(data[position + 21 : position + header.size]))
+    data[position + 17 : position + 21] = checksum.to_bytes(4)
+    path.write_bytes(data)
+
+
+def case(there: Recorded, **more: object) -> AuditOptions:
+    made = AuditOptions(directory=str(there.data), trace=str(there.trace), remote=there.tier)
+    return replace(made, **more)  # type: ignore[arg-type]  # fields, as the tests say
+
+
+def rows(found: AuditResult) -> list[dict[str, object]]:
+    """What was found, in an order of its own."""
+    return sorted(found.violations.to_pylist(), key=str)
+
+
+def test_the_job_finds_what_is_found_without_it(spark: SparkSession, damaged: Recorded) -> None:
+    found = audit(spark, case(damaged, with_histories=True))
+    there = examined(damaged)
+    assert found.accounts == there.accounts
+    assert rows(found) == rows(there)
+    assert found.violations.schema == violations.SCHEMA
+    assert {each["rule"] for each in rows(found)} >= {CRC}
+    assert found.count > 0
+    assert found.failures == ()
+
+
+def test_without_a_trace_the_logs_alone_are_looked_at(
+    spark: SparkSession, damaged: Recorded
+) -> None:
+    found = audit(spark, case(damaged, trace=None, level=Level.BATCHES))
+    of_logs = [name for name, rule in RULES.items() if not rule.needs_trace]
+    for each in found.accounts:
+        assert [count.rule for count in each.counts] == of_logs
+        assert (each.traced, each.history) == (0, None)
+    assert CRC in {row["rule"] for row in rows(found)}
+
+
+def test_some_rules_and_topics(spark: SparkSession, damaged: Recorded) -> None:
+    found = audit(spark, case(damaged, rules=("torn-tail", CRC), topics=("t",)))
+    assert {each.topic for each in found.accounts} == {"t"}
+    assert {count.rule for each in found.accounts for count in each.counts} == {"torn-tail", CRC}
+    assert {row["rule"] for row in rows(found)} == {CRC}
+
+
+def test_a_partition_without_a_batch_is_looked_at(
+    spark: SparkSession, clean: Recorded, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(clean.data, data)
+    for path in data.glob("broker-*/__consumer_offsets-0/0*"):
+        path.write_bytes(b"")
+    found = audit(spark, AuditOptions(directory=str(data), remote=clean.tier, rules=("torn-tail",)))
+    (empty,) = (each for each in found.accounts if each.key == ("__consumer_offsets", 0))
+    assert empty.held == ()
+    assert [each.rule for each in empty.counts] == ["torn-tail"]
+    # Its checkpoints know that there was more.
+    assert {row["topic"] for row in rows(found)} == {"__consumer_offsets"}
+
+
+# -- the command ------------------------------------------------------------------------------
+
+
+class Told:
+    """The command, typed in this process."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
+        self._capture = capture
+        self.out = self.error = ""
+
+    def __call__(self, *arguments: object) -> int:
+        self._capture.readouterr()
+        code = run(["audit", *map(str, arguments)])
+        self.out, self.error = self._capture.readouterr()
+        return code
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Told:
+    return Told(capsys)
+
+
+def test_nothing_found_is_0(
+    spark: SparkSession, command: Told, clean: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FENCEPOST_TRACE", str(clean.trace))
+    monkeypatch.setenv("FENCEPOST_REMOTE", clean.tier)
+    assert command(clean.data) == 0
+    assert command.out.endswith("\nnothing found\n")
+    assert " rows of trace; every record\n" in command.out
+    for name in RULES:
+        assert f"{name} " in command.out
+    assert "needs --trace" not in command.out
+    assert command.error == ""
+
+
+def test_something_found_is_1_and_told_everywhere(
+    spark: SparkSession, command: Told, damaged: Recorded, tmp_path: Path
+) -> None:
+    report, out = tmp_path / "report.html", tmp_path / "a" / "b"
+    written = ("--report", report, "--out", out)
+    rule = ("--rule", CRC, "--rule", "latest-never-back")
+    assert command(damaged.data, *rule, *written) == 1
+    told = next(line for line in command.out.splitlines() if line.startswith("violation"))
+    assert CRC in told
+    assert command.out.endswith("violation\n") or command.out.endswith("violations\n")
+    assert "needs --trace" in command.out
+    found = pq.read_table(out / "violations.parquet")
+    assert found.schema == violations.SCHEMA
+    (row,) = found.to_pylist()
+    assert (row["rule"], row["broker"], row["explanation"]) == (CRC, 2, None)
+    assert row["segment"] == int(segment(damaged).stem)
+    assert f"{row['topic']}-{row['partition']}" in told
+    assert row["message"] in told
+    assert "1 violation." in report.read_text()
+    # What was found once is not there for ever.
+    assert command(damaged.data, "--rule", "latest-never-back", "--out", out) == 0
+    assert pq.read_table(out / "violations.parquet").num_rows == 0
+
+
+def test_a_bit_of_a_batch_that_only_its_records_tell(
+    spark: SparkSession, command: Told, clean: Recorded, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(clean.data, data)
+    garble(segment(replace(clean, data=data)))
+    assert command(data, "--rule", CRC, "--level", "batches") == 0
+    assert command(data, "--rule", CRC) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (lambda at: [at / "nowhere"], "nowhere is not a directory"),
+        (lambda at: [at], "no log director"),
+        (lambda at: [at, "--rule", "torn-tale"], "did you mean torn-tail?"),
+        (lambda at: [at, "--level", "bytes"], "--level"),
+        (lambda _: [], "DIR is missing"),
+    ],
+)
+def test_what_cannot_be_run_is_2(
+    command: Told, tmp_path: Path, arguments: Callable[[Path], list[object]], said: str
+) -> None:
+    assert command(*arguments(tmp_path)) == 2
+    assert said in command.error
+    assert (command.out, command.error.count("\n")) == ("", 1)
+
+
+def test_a_list_in_the_environment_is_split(
+    command: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FENCEPOST_RULE", "torn-tail  crc")
+    assert command(tmp_path) == 2
+    assert "there is no rule crc" in command.error
+
+
+def test_what_is_missing_beside_the_logs_is_2(
+    command: Told, clean: Recorded, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    for arguments, said in (
+        (["--trace", tmp_path], "there is no trace in"),
+        (["--trace", blocked / "x"], "can't read a trace in"),
+        (["--remote", "memory:"], "in memory"),
+        (["--remote", (tmp_path / "nowhere").as_uri()], "there is no tier in"),
+        (["--topic", "nobody"], "there is no log of nobody in"),
+        (["--report", tmp_path / "nowhere" / "a.html"], "can't write to"),
+        (["--out", blocked / "x"], "can't write to"),
+    ):
+        assert command(clean.data, *arguments) == 2
+        assert said in command.error
+        assert (command.out, command.error.count("\n")) == ("", 1)
+
+
+def test_what_the_job_cannot_read_is_2(
+    spark: SparkSession, command: Told, clean: Recorded, tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace"
+    shutil.copytree(clean.trace, trace)
+    (path,) = trace.glob("*.jsonl")
+    path.write_bytes(b"{}\n" + path.read_bytes())
+    assert command(clean.data, "--trace", trace) == 2
+    what = f"{path}, line 1 is none of serve --trace"
+    assert command.error.startswith(f"fencepost: the job failed: {what}")
+    assert (command.out, command.error.count("\n")) == ("", 1)
+
+
+def test_a_rule_that_failed_is_2_unless_something_was_found() -> None:
+    failure = RuleFailure(rule="torn-tail", topic="orders", partition=0, reason="why")
+    assert exit_code(findings([account(0)])) == 0
+    assert exit_code(findings([account(0, found=1, explained=1)], [violation()])) == 0
+    assert exit_code(findings([account(0), account(1, failures=[failure])])) == 2
+    assert exit_code(findings([account(0, found=1), account(1, failures=[failure])])) == 1

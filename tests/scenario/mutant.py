@@ -1,0 +1,484 @@
+"""Clusters that do something wrong, to show that a scenario notices: ``MUTANT serve ...``.
+
+``python -m tests.scenario.mutant kip-207-gate serve --brokers 3`` is ``fencepost serve`` with a
+broker that does not do what the scenario of that name is about. It does all else as ever.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from fencepost.broker.configs.fencepost_configs import ListOffsetsGate
+from fencepost.broker.controller import elections
+from fencepost.broker.controller.controller import Controller
+from fencepost.broker.core.outcomes import ThrottledResponse
+from fencepost.broker.faults import interceptor
+from fencepost.broker.groups import offsets
+from fencepost.broker.handlers import fetch, list_offsets, offset_for_leader_epoch
+from fencepost.broker.metadata import features
+from fencepost.broker.node import operator_actions
+from fencepost.broker.node.coordination import ReplicaLog
+from fencepost.broker.produce import append
+from fencepost.broker.replication import partition_checks
+from fencepost.broker.replication.follower import offset_recovery, start_offset
+from fencepost.broker.replication.isr import IsrManager
+from fencepost.broker.replication.replica import Replica
+from fencepost.broker.tiering.auxiliary_state import AuxiliaryState
+from fencepost.cli import main
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.expected_offsets import UNSPECIFIED
+from fencepost.storage.log import expected_offsets, validation
+from fencepost.storage.log.producer_state import ProducerStateManager
+from fencepost.storage.log.segmented_log import SegmentedLog
+
+if TYPE_CHECKING:
+    from fencepost.broker.core.context import Context
+    from fencepost.broker.fetch.fetch_sessions import Key
+    from fencepost.broker.groups.classic_group import ClassicGroup
+    from fencepost.broker.groups.offsets import Commit
+    from fencepost.broker.metadata.image import PartitionImage
+    from fencepost.broker.node.broker import Broker
+    from fencepost.broker.node.cluster import Cluster
+    from fencepost.broker.replication.follower.follower import Follower
+    from fencepost.protocol.byte_utils import Buffer
+    from fencepost.protocol.messages.fetch import FetchPartition, PartitionData
+    from fencepost.protocol.messages.offset_for_leader_epoch import (
+        EpochEndOffset,
+        OffsetForLeaderPartition,
+    )
+    from fencepost.protocol.records import BatchHeader, Record
+    from fencepost.storage.log.append_result import AppendRejected, AppendResult
+    from fencepost.storage.log.config import LogConfig
+    from fencepost.storage.log.leader_epoch_cache import EpochEntry
+    from fencepost.storage.log.producer_state import ProducerStateEntry
+    from fencepost.storage.log.staging import Staging
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """A wrong behaviour, by the scenario that is to notice it."""
+
+    does: str
+    """What is wrong."""
+    noticed: str
+    """What the scenario says at the step that has to fail, or a part of it."""
+    apply: Callable[[], None]
+
+
+def _set(target: object, name: str, value: object) -> None:
+    """Put something in the place of what is there."""
+    assert hasattr(target, name), f"{target} has no {name}"
+    setattr(target, name, value)
+
+
+def _gate_whatever_the_config() -> None:
+    def gate_of(_broker: Broker, replica: Replica) -> ListOffsetsGate:
+        return ListOffsetsGate.OFF if replica.gate_is_open else ListOffsetsGate.KIP
+
+    _set(list_offsets, "gate_of", gate_of)
+
+
+def _no_gate() -> None:
+    _set(list_offsets, "gate_of", lambda _broker, _replica: ListOffsetsGate.OFF)
+
+
+def _every_epoch_ends_at_the_log_end() -> None:
+    look_up = offset_for_leader_epoch._look_up
+
+    def wrong(ctx: Context, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+        found = look_up(ctx, topic, asked)
+        log = ctx.broker.replicas[topic, asked.partition].log
+        return replace(found, end_offset=log.log_end_offset)
+
+    _set(offset_for_leader_epoch, "_look_up", wrong)
+
+
+def _offline_brokers_may_join() -> None:
+    _set(IsrManager, "_is_online", lambda *_: True)
+    _set(Controller, "_may_join", lambda *_: True)
+
+
+def _no_epoch_is_checked() -> None:
+    find_replica = partition_checks.find_replica
+
+    def wrong(broker: Broker, topic: str, index: int, _epoch: int = -1) -> Replica | ErrorCode:
+        return find_replica(broker, topic, index)
+
+    _set(partition_checks, "find_replica", wrong)
+    _set(fetch, "find_replica", wrong)
+
+
+def _followers_forget_producers() -> None:
+    append = SegmentedLog.append_as_follower
+
+    def wrong(self: SegmentedLog, records: Sequence[Buffer], *, now_ms: int) -> AppendResult:
+        result = append(self, records, now_ms=now_ms)
+        self._producers.clear()
+        return result
+
+    _set(SegmentedLog, "append_as_follower", wrong)
+
+
+def _stop_without_a_word() -> None:
+    def wrong(cluster: Cluster, broker_id: int) -> None:
+        cluster.brokers[broker_id].go_down(crash=False)
+
+    _set(operator_actions, "stop", wrong)
+
+
+def _new_coordinators_read_nothing() -> None:
+    def wrong(_self: ReplicaLog) -> Iterator[Record]:
+        return iter(())
+
+    _set(ReplicaLog, "read_all", wrong)
+
+
+def _retries_are_appended() -> None:
+    def no_duplicate(_self: ProducerStateManager, _header: BatchHeader) -> None:
+        return None
+
+    def no_refusal(
+        _self: ProducerStateManager, _header: BatchHeader, *, check_sequence: bool
+    ) -> None:
+        del check_sequence
+
+    _set(ProducerStateManager, "duplicate_of", no_duplicate)
+    _set(ProducerStateManager, "refusal", no_refusal)
+
+
+def _throttled_clients_are_read_from() -> None:
+    throttled = interceptor._throttled
+
+    def wrong(ctx: Context, response: object, ms: int) -> object:
+        outcome = throttled(ctx, response, ms)
+        if isinstance(outcome, ThrottledResponse):
+            outcome.until.complete(None)
+        return outcome
+
+    _set(interceptor, "_throttled", wrong)
+
+
+def _acks_all_waits_for_nobody() -> None:
+    _set(append.PendingAppend, "settled", property(lambda _self: True))
+    _set(append.PendingAppend, "error", property(lambda _self: ErrorCode.NONE))
+
+
+def _no_checksum_is_checked() -> None:
+    _set(validation, "crc_ok", lambda *_: True)
+
+
+def _whoever_is_up_may_lead() -> None:
+    def wrong(_partition: PartitionImage, _broker_id: int) -> bool:
+        return True
+
+    _set(elections, "may_lead_cleanly", wrong)
+
+
+def _strangers_may_commit() -> None:
+    def wrong(_group: ClassicGroup | None, _commit: Commit) -> ErrorCode:
+        return ErrorCode.NONE
+
+    _set(offsets, "check_commit", wrong)
+
+
+def _config_says_nothing() -> None:
+    _set(offset_recovery, "protocol_of", lambda _follower: start_offset.StartProtocol.OLD)
+
+
+def _empty_followers_bootstrap_anyway() -> None:
+    def wrong(follower: Follower) -> start_offset.StartProtocol:
+        is_empty = follower.replica.log.log_end_offset == 0
+        return start_offset.StartProtocol.BOOTSTRAP if is_empty else start_offset.StartProtocol.OLD
+
+    _set(offset_recovery, "protocol_of", wrong)
+
+
+def _rows(
+    case: str, change: Callable[[start_offset.StartRule], start_offset.StartRule | None]
+) -> None:
+    """Change one row of the table, or leave it out."""
+    changed = [change(row) if row.case == case else row for row in start_offset.TABLE]
+    assert changed != list(start_offset.TABLE), f"there is no row {case}"
+    _set(start_offset, "TABLE", tuple(row for row in changed if row is not None))
+
+
+def _unknown_is_not_yet_known() -> None:
+    case = "earliest pending upload unknown, log start = local log start: nothing tiered yet"
+    _rows(case, lambda _row: None)
+
+
+def _unknown_is_nothing_tiered() -> None:
+    case = "earliest pending upload unknown, log start = local log start: nothing tiered yet"
+    _rows(case, lambda row: replace(row, when=lambda _: True))
+
+
+def _whatever_is_tiered_counts() -> None:
+    case = "auxiliary state for [log start, earliest pending upload)"
+    _rows(case, lambda row: replace(row, when=lambda f: f.pending > 0))
+
+
+def _below_the_log_start_is_the_end() -> None:
+    case = "out of range: lower than the earliest offset that the leader knows"
+    _rows(case, lambda row: replace(row, at=start_offset.SpecialTimestamp.LATEST))
+
+
+def _features_do_not_matter() -> None:
+    _set(features, "allows_pending_upload", lambda _levels: True)
+
+
+def _what_is_tiered_is_refused() -> None:
+    read = fetch._Reading._read_log
+
+    def wrong(
+        self: fetch._Reading, key: Key, replica: Replica, asked: FetchPartition, *rest: int
+    ) -> tuple[Buffer, ...] | PartitionData:
+        tiered = self.ctx.broker.tiering.highest_tiered(replica)
+        if self.fetcher.is_follower and tiered is not None and asked.fetch_offset <= tiered:
+            return fetch._moved(asked.partition, replica)
+        left, bound = rest
+        return read(self, key, replica, asked, left, bound)
+
+    _set(fetch._Reading, "_read_log", wrong)
+
+
+def _only_the_last_epoch_is_built() -> None:
+    since = AuxiliaryState.since
+
+    def wrong(self: AuxiliaryState, log_start_offset: int) -> tuple[EpochEntry, ...]:
+        return since(self, log_start_offset)[-1:]
+
+    _set(AuxiliaryState, "since", wrong)
+
+
+def _producers_are_left_in_the_tier() -> None:
+    start_from_tier = Replica.start_from_tier
+
+    def wrong(
+        self: Replica,
+        offset: int,
+        *,
+        log_start_offset: int,
+        epochs: Sequence[EpochEntry],
+        producers: Sequence[ProducerStateEntry],
+        now_ms: int,
+    ) -> None:
+        del producers
+        start_from_tier(
+            self,
+            offset,
+            log_start_offset=log_start_offset,
+            epochs=epochs,
+            producers=(),
+            now_ms=now_ms,
+        )
+
+    _set(Replica, "start_from_tier", wrong)
+
+
+def _only_the_first_batch_is_compared() -> None:
+    add = expected_offsets.ExpectedOffsetCheck.add
+
+    def wrong(
+        self: expected_offsets.ExpectedOffsetCheck,
+        batch: Buffer,
+        header: BatchHeader,
+        *,
+        upcoming: int,
+        index: int,
+    ) -> AppendRejected | None:
+        if index > 0:
+            return None
+        return add(self, batch, header, upcoming=upcoming, index=index)
+
+    _set(expected_offsets.ExpectedOffsetCheck, "add", wrong)
+
+
+def _compared_with_what_is_replicated() -> None:
+    stage = Replica.stage
+
+    def wrong(self: Replica, *, now_ms: int) -> Staging:
+        staging = stage(self, now_ms=now_ms)
+        staging._end = min(staging._end, self.high_watermark)
+        return staging
+
+    _set(Replica, "stage", wrong)
+
+
+def _no_header_is_looked_at() -> None:
+    def wrong(_self: expected_offsets.ExpectedOffsetCheck, _record: Record, _index: int) -> int:
+        return UNSPECIFIED
+
+    _set(expected_offsets.ExpectedOffsetCheck, "_stated", wrong)
+
+
+def _keys_make_no_difference() -> None:
+    init = expected_offsets.ExpectedOffsetCheck.__init__
+
+    def wrong(
+        self: expected_offsets.ExpectedOffsetCheck,
+        config: LogConfig,
+        *,
+        log_start_offset: int,
+        last_of_key: expected_offsets.LastOfKey,
+    ) -> None:
+        init(self, config, log_start_offset=log_start_offset, last_of_key=last_of_key)
+        self._by_key = False
+
+    _set(expected_offsets.ExpectedOffsetCheck, "__init__", wrong)
+
+
+MUTANTS: Final[dict[str, Mutant]] = {
+    "kip-27-competing-writers": Mutant(
+        does="Of several batches in a request the first one has to match, and the others need not.",
+        noticed="Here its first batch would fit, and its second one expects",
+        apply=_only_the_first_batch_is_compared,
+    ),
+    "kip-27-bulk-load": Mutant(
+        does="What is expected is compared with the high watermark, not with the end of the log.",
+        noticed="So it sends the same five lines.",
+        apply=_compared_with_what_is_replicated,
+    ),
+    "kip-27-unmodified-client": Mutant(
+        does="Nobody looks at headers.",
+        noticed="The same client once more, with the same header.",
+        apply=_no_header_is_looked_at,
+    ),
+    "kip-27-per-key": Mutant(
+        does="A record with a key has to be where it is expected, as any other has to be.",
+        noticed="But it writes about Bob, where it is up to date.",
+        apply=_keys_make_no_difference,
+    ),
+    "kip-207-going-back": Mutant(
+        does="The gate of KIP-207 is there, although the config says that it is not.",
+        noticed="The end of the log has gone back from 20 to 10.",
+        apply=_gate_whatever_the_config,
+    ),
+    "kip-207-gate": Mutant(
+        does="A new leader tells offsets at once.",
+        noticed="A consumer of today is told to ask again.",
+        apply=_no_gate,
+    ),
+    "kip-320-unclean-truncation": Mutant(
+        does="Whatever epoch is asked about ends at the end of the log.",
+        noticed="where epoch 0 ended",
+        apply=_every_epoch_ends_at_the_log_end,
+    ),
+    "kafka-6880-zombie": Mutant(
+        does="Who fetches well is in sync, offline or not.",
+        noticed="It has every record, and is not among the in-sync replicas",
+        apply=_offline_brokers_may_join,
+    ),
+    "kip-232-stale-metadata": Mutant(
+        does="Nobody looks at the epoch that a client knows.",
+        noticed="It is told that it is behind.",
+        apply=_no_epoch_is_checked,
+    ),
+    "leader-change-during-produce": Mutant(
+        does="Only the leader that appended a batch remembers its number.",
+        noticed="to the new leader, which has it at offset 1",
+        apply=_followers_forget_producers,
+    ),
+    "broker-restart": Mutant(
+        does="A broker that is stopped tells nobody, and nobody leads in its place.",
+        noticed="Broker 1 is stopped in order. Broker 2 leads before it is down.",
+        apply=_stop_without_a_word,
+    ),
+    "coordinator-moves": Mutant(
+        does="A new coordinator does not read what the one before has written.",
+        noticed="It knows what the group had committed,",
+        apply=_new_coordinators_read_nothing,
+    ),
+    "disconnect-after-append": Mutant(
+        does="A batch is appended as often as it comes.",
+        noticed="The broker has not written it a second time.",
+        apply=_retries_are_appended,
+    ),
+    "throttling": Mutant(
+        does="A throttled client is told so, and read from all the same.",
+        noticed="A millisecond before the second is over it still waits.",
+        apply=_throttled_clients_are_read_from,
+    ),
+    "slow-broker": Mutant(
+        does="acks=all is answered when the leader has it.",
+        noticed="So far it lacks the answer.",
+        apply=_acks_all_waits_for_nobody,
+    ),
+    "corrupt-record": Mutant(
+        does="The broker stores whatever comes.",
+        noticed="The broker notices, and stores nothing.",
+        apply=_no_checksum_is_checked,
+    ),
+    "partition-unavailable": Mutant(
+        does="A replica that is up leads, whatever it lacks.",
+        noticed="It was down when a1 was written, so it may not lead.",
+        apply=_whoever_is_up_may_lead,
+    ),
+    "kip-1023-bootstrap": Mutant(
+        does="A new follower begins where the leader's own log begins, whatever the config.",
+        noticed="Now the new follower begins, at offset 0.",
+        apply=_config_says_nothing,
+    ),
+    "kip-1023-disabled": Mutant(
+        does="A new follower begins behind what is tiered, whatever the config.",
+        noticed="and not what waits to be tiered.",
+        apply=_empty_followers_bootstrap_anyway,
+    ),
+    "kip-1023-nothing-tiered": Mutant(
+        does="A follower takes it that its leader does not know yet, whenever it says -1.",
+        noticed="asks three things to know that it may start at offset 4.",
+        apply=_unknown_is_not_yet_known,
+    ),
+    "kip-1023-leader-does-not-know": Mutant(
+        does="A follower takes it that nothing is tiered, whenever its leader says -1.",
+        noticed="The new follower cannot know where to start.",
+        apply=_unknown_is_nothing_tiered,
+    ),
+    "kip-1023-stale-tier": Mutant(
+        does="A follower starts behind what is tiered, although the log begins later.",
+        noticed="and does not ask the tier.",
+        apply=_whatever_is_tiered_counts,
+    ),
+    "kip-1023-worked-example": Mutant(
+        does="Of the leader epochs in the tier a follower takes only the last.",
+        noticed="It knows three leader epochs, and has no record.",
+        apply=_only_the_last_epoch_is_built,
+    ),
+    "kip-1023-metadata-version": Mutant(
+        does="Nobody looks at the level of metadata.version.",
+        noticed="The new follower does as if there were no KIP-1023.",
+        apply=_features_do_not_matter,
+    ),
+    "kip-405-still-local": Mutant(
+        does="A leader refuses to followers all that is tiered, also what it still has.",
+        noticed="and is given what it asks for.",
+        apply=_what_is_tiered_is_refused,
+    ),
+    "kip-405-below-log-start": Mutant(
+        does="A follower below the log start goes on at the log end.",
+        noticed="It starts anew at offset 12.",
+        apply=_below_the_log_start_is_the_end,
+    ),
+    "kip-405-moved-to-tier": Mutant(
+        does="A follower reads only the leader epochs from the tier.",
+        noticed="and is told where it is.",
+        apply=_producers_are_left_in_the_tier,
+    ),
+    "rebalance-storm": Mutant(
+        does="A group lets anybody commit.",
+        noticed="It wakes up and wants to commit what it has done.",
+        apply=_strangers_may_commit,
+    ),
+}
+
+
+def run(arguments: list[str]) -> int:
+    name, *rest = arguments
+    MUTANTS[name].apply()
+    return main(rest)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,110 @@
+"""The shipped scenarios: each is told for newcomers, passes, and fails where a broker is wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from docs.generate import ROOT
+from fencepost.scenario.loader import read, shipped
+from fencepost.scenario.player import run
+from tests.harness.process import Process, start
+from tests.scenario.mutant import MUTANTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from fencepost.scenario.model import Scenario, ScenarioOutcome, Step, StepOutcome
+
+NAMES: Final = tuple(shipped())
+LONGEST_LINE: Final = 110
+
+
+class Silent:
+    """Nobody reads along."""
+
+    def begins(self, scenario: Scenario) -> None: ...
+
+    def step_begins(self, step: Step, number: int, of: int) -> None: ...
+
+    def step_ended(self, outcome: StepOutcome) -> None: ...
+
+    def ended(self, outcome: ScenarioOutcome) -> None: ...
+
+
+def test_there_is_one_for_everything_that_is_promised() -> None:
+    assert set(NAMES) >= {
+        *("kip-207-going-back", "kip-207-gate", "kip-320-unclean-truncation"),
+        *("kafka-6880-zombie", "kip-232-stale-metadata", "leader-change-during-produce"),
+        *("broker-restart", "coordinator-moves", "disconnect-after-append", "throttling"),
+        *("slow-broker", "corrupt-record", "partition-unavailable", "rebalance-storm"),
+        *("kip-405-still-local", "kip-405-below-log-start", "kip-405-moved-to-tier"),
+        *("kip-1023-bootstrap", "kip-1023-disabled", "kip-1023-nothing-tiered"),
+        *("kip-1023-leader-does-not-know", "kip-1023-stale-tier", "kip-1023-worked-example"),
+        *("kip-27-competing-writers", "kip-27-bulk-load", "kip-27-unmodified-client"),
+        *("kip-27-per-key", "kip-1023-metadata-version"),
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_first_lines_tell_what_it_teaches(name: str) -> None:
+    lines = shipped()[name].read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("summary: ")
+    assert lines[1] == "teaches: |"
+    scenario = read(name)
+    assert scenario.summary.endswith(".")
+    assert len(scenario.teaches.split("\n\n")) >= 2
+    assert max(map(len, lines)) <= LONGEST_LINE
+    assert sum(step.say is not None for step in scenario.steps) >= len(scenario.steps) / 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_passes(name: str) -> None:
+    outcome = run(read(name), Silent())
+    assert outcome.passed, told(outcome)
+
+
+def test_every_one_has_a_mutant() -> None:
+    assert set(MUTANTS) == set(NAMES)
+
+
+@pytest.fixture
+def mutant(name: str, tmp_path: Path) -> Iterator[str]:
+    """The control API of a cluster that does what this scenario says that none does."""
+    served = serve(name, read(name).cluster.arguments(), tmp_path / "log")
+    ready = json.loads(served.first_line(30.0))
+    yield ready["control"]
+    served.stop()
+
+
+def serve(name: str, options: list[str], log: Path) -> Process:
+    command = [sys.executable, "-m", "tests.scenario.mutant", name, "serve"]
+    command += ["--port=0", "--control-port=0", *options]
+    return start(f"mutant of {name}", command, log, env={"PYTHONPATH": str(ROOT)})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_fails_where_a_broker_does_it_wrong_and_at_that_point(name: str, mutant: str) -> None:
+    outcome = run(read(name), Silent(), against=mutant)
+    assert not outcome.passed, MUTANTS[name].does
+    assert outcome.problem is None, told(outcome)
+    last = outcome.steps[-1]
+    assert MUTANTS[name].noticed in told_last(outcome), told(outcome)
+    assert last.problem is None, told(outcome)
+    assert last.mismatches
+
+
+def told_last(outcome: ScenarioOutcome) -> str:
+    """What the scenario said last before it failed."""
+    return next((each.step.say for each in reversed(outcome.steps) if each.step.say), "")
+
+
+def told(outcome: ScenarioOutcome) -> str:
+    """For whoever has to find out."""
+    from fencepost.scenario.formatting import describe_failure
+
+    return "\n".join(describe_failure(outcome)) or outcome.scenario.name

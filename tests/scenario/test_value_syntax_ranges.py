@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fencepost.scenario.value_syntax import collapse_ranges, expand_ranges
+
+
+def test_a_range_stands_for_all_its_texts() -> None:
+    assert list(expand_ranges(["a8..a11", "x", 3])) == ["a8", "a9", "a10", "a11", "x", 3]
+    assert list(expand_ranges(["a08..a10"])) == ["a08", "a09", "a10"]
+
+
+def test_what_only_looks_like_a_range_is_text() -> None:
+    texts = ["a0..b9", "..", "a..b", "1...3", "a1..a"]
+    assert list(expand_ranges(texts)) == texts
+
+
+def test_a_range_that_runs_backwards_is_empty() -> None:
+    assert list(expand_ranges(["a3..a1"])) == []
+
+
+def test_runs_are_shown_as_ranges() -> None:
+    texts = ["a0", "a1", "a2", "b7", "b8", None, "a3", "a04", "x"]
+    assert collapse_ranges(texts) == ["a0..a2", "b7", "b8", None, "a3", "a04", "x"]
+
+
+@given(st.lists(st.from_regex(r"[a-c][0-9]{0,3}", fullmatch=True)))
+def test_what_is_gathered_spreads_to_the_same(texts: list[str]) -> None:
+    assert list(expand_ranges(collapse_ranges(texts))) == texts

@@ -1,0 +1,63 @@
+"""The docstrings below the fields of the models become their descriptions, when they are wanted."""
+
+from __future__ import annotations
+
+import sys
+
+from fencepost.control.app import _description
+from fencepost.verbs.answers.topics import PartitionState, ReplicaState
+from fencepost.verbs.bodies import FaultBody, TraceQuery, TraceWait
+from fencepost.verbs.models import add_descriptions
+from tests.harness.run import run
+
+
+def test_fields_are_described_by_the_docstrings_below_them() -> None:
+    add_descriptions()
+    assert FaultBody.model_fields["group"].description == "Group id."
+    text = FaultBody.model_fields["count"].description or ""
+    assert text.startswith("Requests that it hits, then it hits no more; ")
+    assert "\n" not in text.partition(";")[0]
+
+
+def test_fields_that_are_inherited_are_described_too() -> None:
+    add_descriptions()
+    for model in (TraceQuery, TraceWait):
+        assert model.model_fields["since"].description == (
+            "Only exchanges with a higher ``number``."
+        )
+
+
+def test_schemas_say_so_also_those_of_models_in_models() -> None:
+    add_descriptions()
+    schema = PartitionState.model_json_schema()
+    assert schema["properties"]["leader"]["description"] == "Broker id, -1 while there is none."
+    replica = schema["$defs"][ReplicaState.__name__]["properties"]
+    assert replica["role"]["description"].startswith("Offline while its broker is down")
+
+
+def test_openapi_says_so_of_bodies_and_of_queries() -> None:
+    document = _description()
+    body = document["components"]["schemas"]["HoldBody"]["properties"]["at"]
+    assert body["description"].startswith("It goes on up to this offset")
+    parameters = document["paths"]["/v1/trace"]["get"]["parameters"]
+    (since,) = [each for each in parameters if each["name"] == "since"]
+    assert since["description"] == "Only exchanges with a higher ``number``."
+
+
+def test_models_that_were_used_before_are_described_all_the_same() -> None:
+    """In a process of its own, where nobody has asked for descriptions."""
+    code = (
+        "from fencepost.verbs.bodies import HoldBody\n"
+        "from fencepost.verbs.models import describe\n"
+        "HoldBody.model_validate({'at': 3})\n"
+        "print('description' in HoldBody.model_json_schema()['properties']['at'])\n"
+        "describe()\n"
+        "print('description' in HoldBody.model_json_schema()['properties']['at'])\n"
+        "print(HoldBody.model_validate({'at': 3}).at)\n"
+    )
+    assert run([sys.executable, "-W", "error", "-c", code]).lines == ["False", "True", "3"]
+
+
+def test_the_control_api_is_made_without_a_warning() -> None:
+    code = "from fencepost.control.app import _description; _description()"
+    assert run([sys.executable, "-W", "error", "-c", code]).err == ""
