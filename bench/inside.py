@@ -142,7 +142,7 @@ class Inside:
         self._since_idle += 1
         if self._since_idle >= IDLE_EVERY:
             self._since_idle = 0
-            self.server.journal.count_in_passing()
+            self.server.journal.count_if_many()
         return self._transport.written
 
     def log_end(self, topic: str) -> int:

@@ -91,8 +91,10 @@ def audit(spark: SparkSession, folder: Path, level: str) -> None:
     from fencepost.pipeline.datasource.schemas import Level
 
     findings = run(spark, AuditOptions(directory=str(folder), level=Level(level)))
-    if findings.count or findings.failures:
-        raise wire.BadAnswer(f"the audit found {findings.count} violations where there are none")
+    if findings.violation_count or findings.failures:
+        raise wire.BadAnswer(
+            f"the audit found {findings.violation_count} violations where there are none"
+        )
 
 
 def read(spark: SparkSession, folder: Path, records: int) -> None:

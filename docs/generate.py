@@ -162,10 +162,10 @@ def control_api() -> str:
             (
                 verb.method,
                 f"`{verb.path}`",
-                _fields(verb.takes),
+                _fields(verb.request_model),
                 ", ".join(f"`{words}`" for words in verb.commands),
                 f"`{verb.name}`",
-                _cell(verb.does),
+                _cell(verb.summary),
             )
             for verb in CATALOGUE
         ),

@@ -47,7 +47,7 @@ def test_every_kind_of_fault_and_every_selector_has_a_row() -> None:
     set_by = [row.given for row in FAULTS if row.verb == "add_fault" and row.refused is None]
     kinds = {kind for given in set_by for kind in given["action"]}
     assert kinds == FaultAction.model_fields.keys()
-    takes = VERBS["add_fault"].takes
+    takes = VERBS["add_fault"].request_model
     assert takes is not None
     assert {name for given in set_by for name in given} == takes.model_fields.keys()
 

@@ -51,7 +51,7 @@ def _imports() -> Iterator[str]:
     """Of what verbs answer."""
     used: dict[str, set[str]] = {}
     for verb in CATALOGUE:
-        used.setdefault(verb.answers.__module__, set()).add(verb.answers.__name__)
+        used.setdefault(verb.response_model.__module__, set()).add(verb.response_model.__name__)
     for module, names in sorted(used.items()):
         yield f"from {module} import {', '.join(sorted(names))}"
 
@@ -67,12 +67,12 @@ def _class(name: str, remote: str, does: str, *, is_async: bool) -> Iterator[str
 
 
 def _method(verb: Verb, *, is_async: bool) -> Iterator[str]:
-    fields = {} if verb.takes is None else verb.takes.model_fields
+    fields = {} if verb.request_model is None else verb.request_model.model_fields
     positional = [name for name in verb.positional if name in fields]
     named = [name for name in fields if name not in positional]
     yield from _signature(verb, fields, positional, named, is_async=is_async)
-    yield f'        """{verb.does}"""'
-    path = ", ".join(f'"{name}": {name}' for name in verb.in_path)
+    yield f'        """{verb.summary}"""'
+    path = ", ".join(f'"{name}": {name}' for name in verb.path_parameters)
     given = ", ".join(
         f'"{each.alias or name}": {_given(name, each)}' for name, each in fields.items()
     )
@@ -81,7 +81,7 @@ def _method(verb: Verb, *, is_async: bool) -> Iterator[str]:
     # The commas at the ends have the formatter put every argument on a line of its own.
     path, given = (f"{{{each}{',' if each else ''}}}" for each in (path, given))
     yield f"        return {wait}self.remote.{call}("
-    yield f'            VERBS["{verb.name}"], {verb.answers.__name__}, {path}, {given}'
+    yield f'            VERBS["{verb.name}"], {verb.response_model.__name__}, {path}, {given}'
     yield "        )"
 
 
@@ -97,12 +97,15 @@ def _signature(
     *,
     is_async: bool,
 ) -> Iterator[str]:
-    answer = verb.answers.__name__
+    answer = verb.response_model.__name__
     if verb.shape is Shape.LIST:
         answer = f"list[{answer}]"
     elif verb.shape is Shape.STREAM:
         answer = f"{'AsyncIterator' if is_async else 'Iterator'}[{answer}]"
-    parameters = ["self", *(f"{name}: {PATH_TYPES[name].__name__}" for name in verb.in_path)]
+    parameters = [
+        "self",
+        *(f"{name}: {PATH_TYPES[name].__name__}" for name in verb.path_parameters),
+    ]
     parameters += [_parameter(name, fields[name]) for name in positional]
     if named:
         parameters += ["*", *(_parameter(name, fields[name]) for name in named)]

@@ -118,7 +118,7 @@ def audit(
 
 def exit_code(findings: AuditResult) -> int:
     """What is found is found, even where some rule could not be followed to its end."""
-    if findings.count:
+    if findings.violation_count:
         return FOUND
     return CANNOT_RUN if findings.failures else 0
 
@@ -209,12 +209,12 @@ def _summary(findings: AuditResult, report: Path | None, out: Path | None) -> It
     shown = select_findings(findings.violations.to_pylist(), MAX_SHOWN)
     for row in shown:
         yield _finding(row)
-    total = findings.count + findings.explained
+    total = findings.violation_count + findings.explained_count
     if len(shown) < total:
         yield line(Text(f"{total - len(shown):,} more; --out and --report tell them", QUIET))
     for failure in findings.failures[:MAX_SHOWN]:
         where = f"{failure.topic}-{failure.partition}"
-        yield line(Text("failed", ODD), f"  {failure.rule}  {where}: {failure.last}")
+        yield line(Text("failed", ODD), f"  {failure.rule}  {where}: {failure.last_line}")
     if shown or findings.failures:
         yield line()
     for path in _files(report, out):
@@ -223,7 +223,7 @@ def _summary(findings: AuditResult, report: Path | None, out: Path | None) -> It
 
 
 def _rule_row(tally: RuleTotals) -> tuple[Cell, ...]:
-    if not tally.followed:
+    if not tally.checked:
         return (tally.rule.name, Text("needs --trace", QUIET), "", "", "")
     if tally.violations:
         word = Text("broken", BAD)
@@ -246,8 +246,8 @@ def _finding(row: FindingRow) -> Block:
 def _verdict(findings: AuditResult) -> Cell:
     from fencepost.pipeline.audit.rule_totals import pluralize
 
-    if findings.count:
-        return Text(pluralize(findings.count, "violation"), BAD)
+    if findings.violation_count:
+        return Text(pluralize(findings.violation_count, "violation"), BAD)
     if findings.failures:
         return Text("not complete: some rule could not be followed to its end", ODD)
     return Text("nothing found", GOOD)

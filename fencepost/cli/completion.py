@@ -28,7 +28,7 @@ Source: TypeAlias = Callable[[typer.Context], Iterable[str]]
 def completer(parameter: Parameter, verb: Verb) -> Completer | None:
     """What completes a parameter's value, if anything does."""
     asked = None if parameter.is_any_text else _SOURCES.get(parameter.name)
-    if parameter.name == "id" and verb.answers is TierFaultState:
+    if parameter.name == "id" and verb.response_model is TierFaultState:
         asked = tier_faults
     words = [*parameter.choices, *([ALWAYS] if parameter.may_be_always else [])]
     if asked is None and not words:
@@ -94,7 +94,7 @@ def partitions(ctx: typer.Context) -> Iterator[str]:
 def scenarios() -> list[str]:
     """Names of the shipped scenarios."""
     # The file system is asked, and not the reader: that would import it.
-    shipped = Path(__file__).parent.parent / "control" / "scenarios"
+    shipped = Path(__file__).parent.parent / "scenario" / "shipped"
     return sorted(each.stem for each in shipped.glob("*.yaml"))
 
 

@@ -62,7 +62,7 @@ class Kind(StrEnum):
 class Parameter:
     """One argument or option of a command."""
 
-    place: tuple[str, ...]
+    field_path: tuple[str, ...]
     """Where its value belongs: names of fields, the outermost first."""
     is_in_path: bool = False
     is_argument: bool = False
@@ -81,12 +81,12 @@ class Parameter:
     @property
     def name(self) -> str:
         """Of its field."""
-        return self.place[-1]
+        return self.field_path[-1]
 
     @property
     def key(self) -> str:
         """As a Python identifier, none of them a keyword."""
-        return f"{'_'.join(self.place)}_"
+        return f"{'_'.join(self.field_path)}_"
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ class Parameter:
         return (flag,)
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """How a message names it."""
         return self.metavar if self.is_argument else self.flags[0]
 
@@ -163,7 +163,7 @@ def _fraction(text: str) -> float | str:
 
 def usage(verb: Verb) -> str:
     """A command as one types it; what may be left out in brackets."""
-    words = " ".join(filter(None, (verb.command, "|".join(verb.last_words))))
+    words = " ".join(filter(None, (verb.command, "|".join(verb.subcommands))))
     return " ".join(["fencepost", words, *map(_usage, parameters(verb))])
 
 
@@ -182,18 +182,20 @@ def parameters(verb: Verb) -> tuple[Parameter, ...]:
     """All parameters of a verb's command: those in its path, its arguments, its options."""
     path = [
         Parameter(
-            place=(name,),
+            field_path=(name,),
             is_in_path=True,
             is_argument=True,
             kind=Kind.NUMBER if PATH_TYPES[name] is int else Kind.TEXT,
             is_required=True,
         )
-        for name in verb.in_path
+        for name in verb.path_parameters
     ]
-    if verb.takes is None:
+    if verb.request_model is None:
         return tuple(path)
     fields = [
-        each for each in _fields(verb.takes, (), verb.positional) if each.place != (verb.last_word,)
+        each
+        for each in _fields(verb.request_model, (), verb.positional)
+        if each.field_path != (verb.subcommand_field,)
     ]
     arguments = [each for each in fields if each.is_argument]
     arguments.sort(key=lambda each: verb.positional.index(each.name))
@@ -219,7 +221,7 @@ def _parameter(place: tuple[str, ...], field: FieldInfo, *, is_argument: bool) -
     default = None if is_required or field.default_factory else field.default
     kind = _kind(types)
     return Parameter(
-        place=place,
+        field_path=place,
         is_argument=is_argument,
         kind=kind,
         choices=tuple(_choices(types)),

@@ -81,9 +81,9 @@ def _record(directory: Path, seed: int, minutes: float, *, heals: bool) -> Outco
     try:
         stage = RunEnvironment(
             data_dir=data_dir,
-            ask=trace.ask,
-            follow=trace.follow,
-            is_lifelike=True,
+            send=trace.ask,
+            observe=trace.follow,
+            is_realistic=True,
             configs=_CONFIGS,
             topic_configs=_TOPIC_CONFIGS,
         )
@@ -138,7 +138,9 @@ class _Trace:
         decoded = decode_request(api, version, exchange.frame, exchange.body_offset)
         ctx = Context(broker, version, peer.connection_id, peer, exchange.time_ms)
         if api is _PRODUCE and broker.configs.may_check_expected_offsets:
-            exchange.stated = extract_expected_offsets(broker, cast(ProduceRequest, decoded))
+            exchange.expected_offsets = extract_expected_offsets(
+                broker, cast(ProduceRequest, decoded)
+            )
         answer = broker.handle(api, ctx, decoded)
         if not isinstance(answer, Wait):
             self._end(exchange, broker, answer)

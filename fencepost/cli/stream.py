@@ -218,6 +218,6 @@ def _reporting_errors() -> Iterator[None]:
 
 def _batch_printer(as_json: bool) -> Callable[["MicroBatch"], None]:
     def tell(batch: "MicroBatch") -> None:
-        print(json.dumps(batch.as_data()) if as_json else batch, flush=True)
+        print(json.dumps(batch.to_dict()) if as_json else batch, flush=True)
 
     return tell

@@ -131,7 +131,7 @@ def check_name(parameter: Parameter, value: object) -> None:
         return
     if _letters(value) not in map(_letters, known):
         raise InvalidUsage(
-            f"{parameter.shown}: there is no {what} {value}{suggestion(value, known)}"
+            f"{parameter.display_name}: there is no {what} {value}{suggestion(value, known)}"
         )
 
 

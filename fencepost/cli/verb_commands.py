@@ -69,19 +69,19 @@ def _value(parameter: Parameter, given: object) -> object:
     if parameter.kind is Kind.PAIRS:
         for text in given:
             if not text.partition("=")[0] or "=" not in text:
-                raise InvalidUsage(f"{parameter.shown}: {text!r} is not {parameter.metavar}")
+                raise InvalidUsage(f"{parameter.display_name}: {text!r} is not {parameter.metavar}")
     if given == []:
         return None
     value = parameter.read(given)
     if parameter.is_in_path and parameter.kind is Kind.NUMBER and not isinstance(value, int):
-        raise InvalidUsage(f"{parameter.shown}: {given!r} is not a number")
+        raise InvalidUsage(f"{parameter.display_name}: {given!r} is not a number")
     return value
 
 
 def _set_field(fields: Fields, parameter: Parameter, value: object) -> None:
     """Set a field, in the models that it is in."""
     inner = fields
-    for name in parameter.place[:-1]:
+    for name in parameter.field_path[:-1]:
         made = inner.setdefault(name, {})
         assert isinstance(made, dict)
         inner = made
@@ -90,10 +90,10 @@ def _set_field(fields: Fields, parameter: Parameter, value: object) -> None:
 
 
 def _checked(verb: Verb, known: Sequence[Parameter], fields: Mapping[str, object]) -> Body | None:
-    if verb.takes is None:
+    if verb.request_model is None:
         return None
     try:
-        return verb.takes.model_validate(fields)
+        return verb.request_model.model_validate(fields)
     except ValidationError as error:
         told = dict.fromkeys(_describe_error(known, each) for each in error.errors())
         raise InvalidUsage("; ".join(told)) from None
@@ -103,13 +103,15 @@ def _describe_error(known: Sequence[Parameter], error: ErrorDetails) -> str:
     """What is wrong, by the option's name and not by the field's."""
     place = error["loc"]
     for parameter in known:
-        if place[: len(parameter.place)] == parameter.place:
+        if place[: len(parameter.field_path)] == parameter.field_path:
             break
     else:
         return problem(place if len(place) > 1 else (), error)
     given = error["input"]
     shown = (
-        f"{parameter.shown} {given}" if isinstance(given, (str, int, float)) else parameter.shown
+        f"{parameter.display_name} {given}"
+        if isinstance(given, (str, int, float))
+        else parameter.display_name
     )
     text = problem((shown,), error)
     if parameter.may_be_always:
@@ -134,7 +136,7 @@ def add_verb(app: typer.Typer, words: str) -> None:
     :param app: Its name is the words of the command but the last.
     """
     verb, last = BY_WORDS[words], words.rsplit(maxsplit=1)[-1]
-    does = verb.last_words.get(last, verb.does)
+    does = verb.subcommands.get(last, verb.summary)
     add = app.command(last, help=does, rich_help_panel=_PANELS[verb.method])
     add(command(verb, last))
 
@@ -145,7 +147,7 @@ def command(verb: Verb, last_word: str = "") -> Command:
     :param last_word: Of the command; it is given where the verb wants it to be.
     """
     known = parameters(verb)
-    said = {verb.last_word: last_word} if verb.last_word else {}
+    said = {verb.subcommand_field: last_word} if verb.subcommand_field else {}
 
     def carry_out(**texts: object) -> None:
         given = bind_arguments(verb, known, texts, said)
@@ -154,10 +156,10 @@ def command(verb: Verb, last_word: str = "") -> Command:
         with control_connection(str(url) if url else None) as line:
             try:
                 if verb.shape is Shape.STREAM:
-                    stream = line.call_stream(verb, verb.answers, given.path, given.fields)
+                    stream = line.call_stream(verb, verb.response_model, given.path, given.fields)
                     _follow(stream, texts[_COUNT], as_json=as_json)
                     return
-                content = line.ask(verb, given.path, given.body)
+                content = line.call_raw(verb, given.path, given.body)
             except Refused as error:
                 more = suggest_existing(error, line, given.path, given.fields)
                 raise Refused(error.code, f"{error.message}{more}") from None
@@ -179,14 +181,14 @@ def print_answer(verb: Verb, content: bytes, *, as_json: bool) -> None:
         return
     try:
         if verb.shape is Shape.LIST:
-            kind = verb.answers
+            kind = verb.response_model
             adapter = TypeAdapter(list[kind])  # type: ignore[valid-type]  # known when it runs
             answers = adapter.validate_json(content)
             show([tables.many(kind, answers)])
         else:
-            show(tables.one(verb.answers.model_validate_json(content)))
+            show(tables.one(verb.response_model.model_validate_json(content)))
     except ValidationError as error:
-        what = f"something else than {verb.answers.__name__}: {problems(error)}"
+        what = f"something else than {verb.response_model.__name__}: {problems(error)}"
         raise Unreachable(f"{verb.method} {verb.path} answered {what}") from None
 
 

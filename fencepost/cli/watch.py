@@ -108,12 +108,12 @@ def _follow(watched: WatchState, news: EventListener, draw: Show) -> None:
         while True:
             draw(watched)
             events = list(_burst(news))
-            watched.note(event for event in events if event is not None)
+            watched.record(event for event in events if event is not None)
             if events[-1:] == [None]:
                 draw(watched)
                 return
             if monotonic() - looked_at >= TICK_S:
-                watched.look_at_some()
+                watched.refresh_some()
                 looked_at = monotonic()
 
 

@@ -107,9 +107,9 @@ class Screen:
 
     def _left_out(self, lines: int) -> str:
         """What to say where not all partitions are shown."""
-        if not lines and not self._watched.unseen:
+        if not lines and not self._watched.omitted:
             return ""
-        shown = len(self._watched.partitions) + self._watched.unseen
+        shown = len(self._watched.partitions) + self._watched.omitted
         return f"not all of {shown} partitions are shown; --topic shows fewer"
 
 

@@ -46,39 +46,39 @@ class WatchState:
         self.partitions: dict[TopicPartition, PartitionState] = {}
         self.faults: Sequence[FaultState] = ()
         self.events: deque[EventState] = deque(maxlen=MAX_EVENTS)
-        self.unseen = 0
+        self.omitted = 0
         """Partitions that are too many to be looked at."""
         self._topics = frozenset(topics)
         self._next = 0
-        self.look_at_all()
+        self.refresh_all()
 
-    def wants(self, event: EventState) -> bool:
+    def is_watched(self, event: EventState) -> bool:
         """Whether it is about what is watched."""
         return event.topic is None or not self._topics or event.topic in self._topics
 
-    def note(self, events: Iterable[EventState]) -> None:
+    def record(self, events: Iterable[EventState]) -> None:
         """Keep events, and look at what they are about."""
-        news = list(filter(self.wants, events))
+        news = list(filter(self.is_watched, events))
         self.events += news
         if any(each.kind in _CLUSTER_WIDE_KINDS for each in news):
-            self.look_at_all()
+            self.refresh_all()
             return
         if any(each.partition is None for each in news):
-            self._look_at_cluster()
+            self._refresh_cluster()
         names = {(each.topic, each.partition) for each in news}
-        self._look_at([name for name in sorted(self.partitions) if name in names])
+        self._refresh_partitions([name for name in sorted(self.partitions) if name in names])
 
-    def look_at_some(self) -> None:
+    def refresh_some(self) -> None:
         """Look at the cluster, its faults, and some partitions: the next ones, in turn."""
-        self._look_at_cluster()
+        self._refresh_cluster()
         names = sorted(self.partitions)
         self._next = self._next if self._next < len(names) else 0
-        self._look_at(names[self._next : self._next + REFRESH_BATCH])
+        self._refresh_partitions(names[self._next : self._next + REFRESH_BATCH])
         self._next += REFRESH_BATCH
 
-    def look_at_all(self) -> None:
+    def refresh_all(self) -> None:
         """Look at everything."""
-        self._look_at_cluster()
+        self._refresh_cluster()
         topics = self._line.call_list(VERBS["topics"], TopicState, {}, {})
         names = [
             TopicPartition(topic.name, index)
@@ -87,16 +87,16 @@ class WatchState:
             for index in range(topic.partitions)
         ]
         wanted = list(islice(names, MAX_PARTITIONS))
-        self.unseen = len(names) - len(wanted)
+        self.omitted = len(names) - len(wanted)
         for gone in self.partitions.keys() - set(wanted):
             del self.partitions[gone]
-        self._look_at(wanted)
+        self._refresh_partitions(wanted)
 
-    def _look_at_cluster(self) -> None:
+    def _refresh_cluster(self) -> None:
         self.cluster = self._line.call(VERBS["cluster"], ClusterState, {}, {})
         self.faults = self._line.call_list(VERBS["faults"], FaultState, {}, {})
 
-    def _look_at(self, names: Iterable[TopicPartition]) -> None:
+    def _refresh_partitions(self, names: Iterable[TopicPartition]) -> None:
         for name in names:
             path = {"topic": name.topic, "partition": name.partition}
             try:

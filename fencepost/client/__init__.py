@@ -104,9 +104,9 @@ __all__ = [
 ]
 
 _PUBLIC_NAMES: Final = {
-    "appending": ("Appender",),
+    "appender": ("Appender",),
     "batches": ("FetchedRecord", "FetchedRecords", "NewRecord", "Sequenced", "encode_records"),
-    "client": ("Client",),
+    "client": ("Client", "Leader", "find_leader"),
     "cluster": ("init_producer_id", "metadata"),
     "connection": ("Connection", "connect"),
     "errors": (
@@ -118,7 +118,6 @@ _PUBLIC_NAMES: Final = {
         "TimedOut",
         "Unreachable",
     ),
-    "leaders": ("Leader", "find_leader"),
     "model": (
         "EpochEnd",
         "Fetched",
@@ -128,7 +127,7 @@ _PUBLIC_NAMES: Final = {
         "Partition",
         "Produced",
     ),
-    "outcomes": (
+    "append_outcomes": (
         "AppendRefused",
         "Appended",
         "ExpectedOffsetMismatch",

@@ -72,14 +72,14 @@ class BatchLimits:
 def encode_set(own: ExpectedRecords, start: int, limits: BatchLimits) -> bytearray:
     """The records from an offset on, each batch with the offset that is expected as its base."""
     if isinstance(own.records, EncodedRecords):
-        whole = own.records.encoded(start - own.first_offset, base_offset=start)
+        whole = own.records.encode_from(start - own.first_offset, base_offset=start)
         if whole is not None:
             return whole
     encoded = bytearray()
     at = start
     for batch in split_batches(own.records[start - own.first_offset :], limits):
         encoded += encode_records(
-            batch, base_offset=at, codec=limits.codec, sequenced=own.sequenced_at(at)
+            batch, base_offset=at, codec=limits.codec, sequenced=own.sequence_at(at)
         )
         at += len(batch)
     return encoded
@@ -151,17 +151,17 @@ class AppendAttempts:
         self._partition = partition
         self._target = partition
         """The same, by the id that its topic had when it was first found."""
-        self._own = own
-        self._manner = manner
-        self._patience = patience
+        self._records = own
+        self._options = manner
+        self._deadline = patience
         self._in_doubt = in_doubt
         self._last_leader = leader
-        self._at = own.first_offset
+        self._next_offset = own.first_offset
         """All records before it were seen in the log."""
         self._upcoming: int | None = None
         self._reason = "there was no time to ask"
 
-    async def settle(self) -> None:
+    async def run(self) -> None:
         """Return when all records are in the log.
 
         :raises ExpectedOffsetMismatch: When others are there, or were there first.
@@ -170,27 +170,27 @@ class AppendAttempts:
         :raises OutcomeUnknown: When it is not found out in time, or cannot be.
         :raises Unreachable: When nothing was sent in time.
         """
-        while self._at < self._own.end_offset:
+        while self._next_offset < self._records.end_offset:
             self._require_time()
             try:
-                connection, version = await self._reach()
+                connection, version = await self._connect_to_leader()
             except KafkaClientError as error:
-                await self._lost(str(error))
+                await self._backoff(str(error))
                 continue
             self._require_time()
             try:
                 answer = await self._send(connection, version)
             except KafkaClientError as error:
                 self._in_doubt = True
-                await self._lost(str(error))
+                await self._backoff(str(error))
                 continue
-            await self._judge(connection, answer)
+            await self._handle_answer(connection, answer)
 
     # -- one attempt ----------------------------------------------------------------------------
 
-    async def _reach(self) -> tuple[Connection, int]:
+    async def _connect_to_leader(self) -> tuple[Connection, int]:
         """The leader, and the version to send in. No record goes out here."""
-        timeout_s = self._patience.attempt_s
+        timeout_s = self._deadline.attempt_timeout_s
         if self.leader is None:
             self.leader = await find_leader(
                 self._client, self._partition, last=self._last_leader, timeout_s=timeout_s
@@ -199,18 +199,18 @@ class AppendAttempts:
         if self._target.topic_id is None:
             self._target = replace(self._target, topic_id=self.leader.topic_id)
         connection = await self._client.broker(self.leader.broker, timeout_s=timeout_s)
-        version = self._manner.version
+        version = self._options.version
         if version is None:
             version = await connection.best_version(PRODUCE.api, timeout_s=timeout_s)
         return connection, version
 
     async def _send(self, connection: Connection, version: int) -> Produced:
-        timeout_s = self._patience.attempt_s
+        timeout_s = self._deadline.attempt_timeout_s
         answer = await produce(
             connection,
             self._target,
-            encode_set(self._own, self._at, self._manner.limits),
-            acks=self._manner.acks,
+            encode_set(self._records, self._next_offset, self._options.limits),
+            acks=self._options.acks,
             wait_ms=round(_WAIT_SHARE * timeout_s * 1000),
             version=version,
             timeout_s=timeout_s,
@@ -218,11 +218,11 @@ class AppendAttempts:
         assert answer is not None, "acks=0 is not answered, and not allowed"
         return answer
 
-    async def _judge(self, connection: Connection, answer: Produced) -> None:
+    async def _handle_answer(self, connection: Connection, answer: Produced) -> None:
         if answer.error == ErrorCode.NONE:
-            if answer.base_offset != self._at:
-                raise NotChecked(self._partition, self._at, answer.base_offset)
-            self._at = self._own.end_offset
+            if answer.base_offset != self._next_offset:
+                raise NotChecked(self._partition, self._next_offset, answer.base_offset)
+            self._next_offset = self._records.end_offset
             return
         mismatch = find_mismatch(answer)
         if mismatch is None and answer.error in _RETRIABLE:
@@ -232,9 +232,9 @@ class AppendAttempts:
             if not self._in_doubt:
                 raise self._mismatch()
             self._reason = "the records were refused, and were not found in the log"
-            await self._look(connection)
+            await self._read_back(connection)
         elif answer.error in _RETRIABLE:
-            await self._lost(_describe_error(answer.error, answer.message))
+            await self._backoff(_describe_error(answer.error, answer.message))
         else:
             refused = AppendRefused(self._partition, answer.error, answer.message)
             if self._in_doubt:
@@ -245,68 +245,68 @@ class AppendAttempts:
         """Whether the code alone says it: Kafka has none such, or there is no room for more."""
         if answer.error == ErrorCode.EXPECTED_OFFSET_MISMATCH:
             return True
-        return answer.version < _RECORD_ERRORS_SINCE and answer.error == self._manner.mismatch_code
+        return answer.version < _RECORD_ERRORS_SINCE and answer.error == self._options.mismatch_code
 
     # -- reading back ---------------------------------------------------------------------------
 
-    async def _look(self, connection: Connection) -> None:
+    async def _read_back(self, connection: Connection) -> None:
         """Read on as far as the log goes, and find out whose records are there."""
-        if self._upcoming is not None and self._upcoming < self._at:
-            await self._fell_short(f"the log ends at {self._upcoming}")
+        if self._upcoming is not None and self._upcoming < self._next_offset:
+            await self._restart_after_short_log(f"the log ends at {self._upcoming}")
             return
-        before = self._at
-        while self._at < self._own.end_offset and self._at != self._upcoming:
+        before = self._next_offset
+        while self._next_offset < self._records.end_offset and self._next_offset != self._upcoming:
             try:
                 fetched = await self._fetch(connection)
             except KafkaClientError as error:
-                await self._lost(str(error))
+                await self._backoff(str(error))
                 return
             if fetched.error != ErrorCode.NONE:
-                await self._cannot_read(connection, fetched.error)
+                await self._handle_fetch_error(connection, fetched.error)
                 return
-            if not self._compare(fetched) or self._patience.is_over:
+            if not self._compare(fetched) or self._deadline.is_expired:
                 break
-        if self._at == before:
-            await self._patience.pause()
+        if self._next_offset == before:
+            await self._deadline.backoff()
 
     async def _fetch(self, connection: Connection) -> Fetched:
-        timeout_s = self._patience.attempt_s
+        timeout_s = self._deadline.attempt_timeout_s
         return await fetch(
             connection,
             self._target,
-            self._at,
+            self._next_offset,
             epoch=-1 if self.leader is None else self.leader.epoch,
             wait_ms=round(min(_POLL_S, _WAIT_SHARE * timeout_s) * 1000),
-            version=self._manner.fetch_version,
+            version=self._options.fetch_version,
             timeout_s=timeout_s,
         )
 
     def _compare(self, fetched: Fetched) -> bool:
         """Whether more of one's own records were found."""
-        before = self._at
-        compared = match_records(self._own, fetched.content, before, fetched.high_watermark)
-        self._at = compared.next_offset
+        before = self._next_offset
+        compared = match_records(self._records, fetched.content, before, fetched.high_watermark)
+        self._next_offset = compared.next_offset
         if compared.verdict is Verdict.FOREIGN:
             raise self._mismatch()
         if compared.verdict is Verdict.MISSING:
-            raise self._unknown(f"the record at {self._at} is no longer in the log")
-        return self._at > before
+            raise self._unknown(f"the record at {self._next_offset} is no longer in the log")
+        return self._next_offset > before
 
-    async def _cannot_read(self, connection: Connection, code: int) -> None:
+    async def _handle_fetch_error(self, connection: Connection, code: int) -> None:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             start = await self._log_start(connection)
-            if start is not None and start > self._at:
+            if start is not None and start > self._next_offset:
                 raise self._unknown(f"the log begins at {start} by now")
-            await self._fell_short(f"the log does not reach {self._at}")
+            await self._restart_after_short_log(f"the log does not reach {self._next_offset}")
         elif code in _RETRIABLE:
-            await self._lost(f"reading back: {_describe_error(code, None)}")
+            await self._backoff(f"reading back: {_describe_error(code, None)}")
         else:
             refused = AppendRefused(self._partition, code, None)
             raise self._unknown(f"reading back: {refused}") from refused
 
     async def _log_start(self, connection: Connection) -> int | None:
         """Where the log begins, None where that is not told: a refused Fetch does not say."""
-        timeout_s = self._patience.attempt_s
+        timeout_s = self._deadline.attempt_timeout_s
         try:
             found = await list_offsets(
                 connection, self._target, OffsetSpec.EARLIEST, timeout_s=timeout_s
@@ -315,39 +315,41 @@ class AppendAttempts:
             return None
         return found.offset if found.error == ErrorCode.NONE else None
 
-    async def _fell_short(self, why: str) -> None:
+    async def _restart_after_short_log(self, why: str) -> None:
         """The log is shorter than what was seen of it, or was expected: look for another leader.
 
         What was seen is not believed any more; an unclean election may have lost it.
         """
-        self._at = self._own.first_offset
-        await self._lost(why)
+        self._next_offset = self._records.first_offset
+        await self._backoff(why)
 
     # -- how it goes on, and how it ends --------------------------------------------------------
 
-    async def _lost(self, reason: str) -> None:
+    async def _backoff(self, reason: str) -> None:
         self._reason = reason
         self.leader = None
-        await self._patience.pause()
+        await self._deadline.backoff()
 
     def _require_time(self) -> None:
-        if not self._patience.is_over:
+        if not self._deadline.is_expired:
             return
         if self._in_doubt:
             raise self._unknown(self._reason)
         raise Unreachable(f"nothing was sent: {self._reason}")
 
     def _mismatch(self) -> ExpectedOffsetMismatch:
-        first = self._own.first_offset
-        return ExpectedOffsetMismatch(self._partition, first, self._upcoming, self._at - first)
+        first = self._records.first_offset
+        return ExpectedOffsetMismatch(
+            self._partition, first, self._upcoming, self._next_offset - first
+        )
 
     def _unknown(self, reason: str) -> OutcomeUnknown:
-        first = self._own.first_offset
+        first = self._records.first_offset
         return OutcomeUnknown(
             self._partition,
             first,
             upcoming=self._upcoming,
-            appended=self._at - first,
+            appended=self._next_offset - first,
             reason=reason,
         )
 

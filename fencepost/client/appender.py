@@ -80,8 +80,8 @@ class Appender:
         self._request_timeout_s = request_timeout_s
         self._idempotent = idempotent or producer is not None
         self._producer = producer
-        self._was_handed_on = producer is not None
-        self._manner = AppendOptions(
+        self._producer_was_given = producer is not None
+        self._options = AppendOptions(
             acks=acks,
             limits=BatchLimits(
                 max_records=max_batch_records, max_bytes=max_batch_bytes, codec=codec
@@ -90,9 +90,9 @@ class Appender:
             fetch_version=fetch_version,
             mismatch_code=mismatch_code,
         )
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._leader: Leader | None = None
-        self._unsettled: ExpectedRecords | None = None
+        self._in_doubt: ExpectedRecords | None = None
         """The last append, where its outcome is not known."""
 
     @property
@@ -136,15 +136,15 @@ class Appender:
         if self._idempotent and isinstance(records, EncodedRecords):
             raise ValueError("records that are encoded already can carry no producer id")
         kept = records if isinstance(records, EncodedRecords) else tuple(records)
-        async with self._turn:
+        async with self._lock:
             patience = Deadline(self._deadline_s, self._request_timeout_s)
-            own, in_doubt = await self._own(kept, expected, patience, may_be_there)
-            await self._settle(own, patience, in_doubt=in_doubt)
+            own, in_doubt = await self._expected_records(kept, expected, patience, may_be_there)
+            await self._run_attempts(own, patience, in_doubt=in_doubt)
         return Appended(first_offset=expected, next_offset=own.end_offset)
 
     # -- inside ---------------------------------------------------------------------------------
 
-    async def _own(
+    async def _expected_records(
         self,
         records: tuple[NewRecord, ...] | EncodedRecords,
         expected: int,
@@ -152,50 +152,52 @@ class Appender:
         may_be_there: bool,
     ) -> tuple[ExpectedRecords, bool]:
         """What is to be appended, and whether an earlier attempt is in doubt."""
-        last = self._unsettled
+        last = self._in_doubt
         if last is not None and (last.records, last.first_offset) == (records, expected):
             return last, True
         if not self._idempotent:
             sequenced = NOT_SEQUENCED
-        elif may_be_there and not self._was_handed_on:
+        elif may_be_there and not self._producer_was_given:
             raise ValueError("may_be_there: whose? Hand on the producer of the earlier attempt")
         elif self._producer is None or last is not None:
             # The sequence numbers of an append that is in doubt may be used, or not.
             sequenced = await _new_producer(self._client, self.partition, patience)
-            self._was_handed_on = False
+            self._producer_was_given = False
         else:
             sequenced = self._producer
         self._producer = sequenced if self._idempotent else None
         own = ExpectedRecords(records=records, first_offset=expected, sequenced=sequenced)
         return own, may_be_there
 
-    async def _settle(self, own: ExpectedRecords, patience: Deadline, *, in_doubt: bool) -> None:
+    async def _run_attempts(
+        self, own: ExpectedRecords, patience: Deadline, *, in_doubt: bool
+    ) -> None:
         settling = AppendAttempts(
             self._client,
             self.partition,
             own,
-            self._manner,
+            self._options,
             patience,
             leader=self._leader,
             in_doubt=in_doubt,
         )
         self._leader = None
-        self._unsettled = own
+        self._in_doubt = own
         try:
-            await settling.settle()
+            await settling.run()
         except ExpectedOffsetMismatch as mismatch:
-            self._settled(own, mismatch.appended, settling.leader)
+            self._finish(own, mismatch.appended, settling.leader)
             raise
         except (AppendRefused, Unreachable):
-            self._settled(own, 0, settling.leader)
+            self._finish(own, 0, settling.leader)
             raise
         except NotChecked:
-            self._settled(own, len(own.records), settling.leader)
+            self._finish(own, len(own.records), settling.leader)
             raise
-        self._settled(own, len(own.records), settling.leader)
+        self._finish(own, len(own.records), settling.leader)
 
-    def _settled(self, own: ExpectedRecords, appended: int, leader: Leader | None) -> None:
-        self._unsettled = None
+    def _finish(self, own: ExpectedRecords, appended: int, leader: Leader | None) -> None:
+        self._in_doubt = None
         self._leader = leader
         if self._idempotent:
             first = own.sequenced
@@ -210,10 +212,10 @@ async def _new_producer(client: Client, partition: Partition, patience: Deadline
     :raises Unreachable: When nobody gives one in time.
     """
     reason = "there was no time to ask for a producer id"
-    while not patience.is_over:
-        timeout_s = patience.attempt_s
+    while not patience.is_expired:
+        timeout_s = patience.attempt_timeout_s
         try:
-            connection = await client.anybody(timeout_s=timeout_s)
+            connection = await client.any_broker(timeout_s=timeout_s)
             answer = await init_producer_id(connection, timeout_s=timeout_s)
         except KafkaClientError as error:
             reason = str(error)
@@ -227,5 +229,5 @@ async def _new_producer(client: Client, partition: Partition, patience: Deadline
             if answer.error not in RETRIABLE:
                 raise AppendRefused(partition, answer.error, "InitProducerId")
             reason = error_name(answer.error)
-        await patience.pause()
+        await patience.backoff()
     raise Unreachable(f"nothing was sent: no producer id: {reason}")

@@ -169,7 +169,7 @@ class EncodedBatch:
         """The header's fields."""
         return peek_header(self.header)
 
-    def is_at(self, buf: memoryview, pos: int, found: BatchHeader) -> bool:
+    def matches_at(self, buf: memoryview, pos: int, found: BatchHeader) -> bool:
         """Whether a batch of a log is this one, byte by byte; its offset is not looked at."""
         body = pos + HEADER_SIZE
         # A bytearray compares memory. Two views would compare item by item, as numbers: and bytes
@@ -224,7 +224,7 @@ class EncodedRecords(Sequence[NewRecord]):
         """The offset of each batch, and the one behind the last."""
         return tuple(base_offset + each for each in self._starts)
 
-    def encoded(self, start: int, *, base_offset: int) -> bytearray | None:
+    def encode_from(self, start: int, *, base_offset: int) -> bytearray | None:
         """The batches from a record on, each with the offset that is expected as its base.
 
         :param start: Index of the record; None comes of it where it is not a batch's first.

@@ -50,7 +50,7 @@ class Client:
     ) -> None:
         await self.close()
 
-    def learn(self, addresses: Mapping[int, Address]) -> None:
+    def add_addresses(self, addresses: Mapping[int, Address]) -> None:
         """Where brokers are, by their ids, from elsewhere than Metadata."""
         self._addresses.update(addresses)
 
@@ -113,7 +113,7 @@ class Client:
             self._addresses.update(seen.brokers)
         return answers
 
-    async def anybody(self, *, timeout_s: float = TIMEOUT_S) -> Connection:
+    async def any_broker(self, *, timeout_s: float = TIMEOUT_S) -> Connection:
         """The connection to the first broker that accepts.
 
         :raises Unreachable: When none does.

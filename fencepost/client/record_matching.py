@@ -50,7 +50,7 @@ class ExpectedRecords:
         """The offset behind the last record."""
         return self.first_offset + len(self.records)
 
-    def sequenced_at(self, offset: int) -> Sequenced:
+    def sequence_at(self, offset: int) -> Sequenced:
         """What the record for an offset is sequenced with."""
         first = self.sequenced
         return Sequenced(
@@ -59,7 +59,7 @@ class ExpectedRecords:
             base_sequence=_sequence_at(first.base_sequence, offset - self.first_offset),
         )
 
-    def wrote(self, found: FetchedRecord, batch: BatchHeader) -> bool:
+    def matches(self, found: FetchedRecord, batch: BatchHeader) -> bool:
         """Whether a record of the log is the one that belongs at its offset.
 
         Timestamps say nothing where the broker has written its own into the batch.
@@ -68,7 +68,7 @@ class ExpectedRecords:
         return (
             (found.key, found.value, found.headers) == (meant.key, meant.value, meant.headers)
             and (batch.is_log_append_time or found.timestamp == meant.timestamp)
-            and _sequenced_in(batch, found.offset) == self.sequenced_at(found.offset)
+            and _sequenced_in(batch, found.offset) == self.sequence_at(found.offset)
         )
 
 
@@ -90,7 +90,7 @@ def match_records(
                 return MatchResult(at, Verdict.FOREIGN)
             if record is None:
                 return MatchResult(at, Verdict.MISSING)
-            if not own.wrote(record, batch):
+            if not own.matches(record, batch):
                 return MatchResult(at, Verdict.FOREIGN)
             at = offset + 1
     return MatchResult(at, Verdict.OWN)

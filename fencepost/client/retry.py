@@ -29,23 +29,23 @@ class Deadline:
         self._next_pause_s = _INITIAL_BACKOFF_S
 
     @property
-    def left_s(self) -> float:
+    def remaining_s(self) -> float:
         """Seconds until the deadline, 0 behind it."""
         return max(self._end - self._loop.time(), 0)
 
     @property
-    def is_over(self) -> bool:
+    def is_expired(self) -> bool:
         """Whether the deadline has passed."""
-        return self.left_s == 0
+        return self.remaining_s == 0
 
     @property
-    def attempt_s(self) -> float:
+    def attempt_timeout_s(self) -> float:
         """Seconds that a request may take now."""
-        return min(self._attempt_s, self.left_s)
+        return min(self._attempt_s, self.remaining_s)
 
-    async def pause(self) -> None:
+    async def backoff(self) -> None:
         """Wait before the next attempt, each time for longer."""
-        await asyncio.sleep(min(self._next_pause_s, self.left_s))
+        await asyncio.sleep(min(self._next_pause_s, self.remaining_s))
         self._next_pause_s = min(2 * self._next_pause_s, _MAX_BACKOFF_S)
 
 
@@ -97,7 +97,7 @@ async def retry(
             reason = error_name(answer.error) if answer.error else "nothing is there yet"
             if answer.error and answer.error not in may_come_right:
                 raise RetryFailed(reason, answer.error)
-        if patience.is_over:
+        if patience.is_expired:
             raise RetryFailed(f"not within {patience_s:g} s: {reason}", None)
         client.forget()
-        await patience.pause()
+        await patience.backoff()

@@ -47,7 +47,7 @@ def create_topic(cluster: Cluster, body: NewTopicBody) -> None:
         assignments=body.assignments,
         configs=body.configs,
     )
-    planned = controller.plans.plan_topic(new)
+    planned = controller.topic_planner.plan_topic(new)
     layers = configs.layers
     problem = validate_topic_configs(
         body.configs, layers.topic_defaults, tiered=layers.has_tier, on_disk=layers.on_disk

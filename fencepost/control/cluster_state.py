@@ -81,7 +81,7 @@ def broker_state(cluster: Cluster, broker_id: int, *, reached_host: str) -> Brok
         epoch=registered.epoch,
         isolated_from=tuple(
             "controller" if node == CONTROLLER else node
-            for node in cluster.network.cut_off(broker_id)
+            for node in cluster.network.unreachable_nodes(broker_id)
         ),
     )
 
@@ -153,7 +153,7 @@ def _remote_view(cluster: Cluster, leader: Replica | None) -> RemoteView | None:
     """What a leader knows of the tier; None where there is no leader, or no tier."""
     if leader is None or not leader.log.config.remote_storage_enable:
         return None
-    return cluster.brokers[leader.broker_id].tiering.state(leader)
+    return cluster.brokers[leader.broker_id].remote_log_manager.state(leader)
 
 
 def remote_state(view: RemoteView | None) -> RemoteState | None:
@@ -213,7 +213,7 @@ def _partition_state(
 def _replica_state(broker: Broker, topic: str, index: int) -> ReplicaState:
     replica = broker.replicas.get((topic, index))
     hold = broker.holds.get((topic, index))
-    log = broker.disk.look(topic, index) if replica is None else replica.log
+    log = broker.storage.peek_log(topic, index) if replica is None else replica.log
     role, state = _role_and_state(broker, replica)
     return ReplicaState(
         broker=broker.broker_id,

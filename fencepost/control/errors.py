@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Match, Route
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.lookup import UnknownName
 from fencepost.verbs.models import problem
 
 _STATUS: Final = {
@@ -41,6 +42,7 @@ def install_error_handlers(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
     """
     app.state.routes = routes
     app.add_exception_handler(ControllerError, _refused)
+    app.add_exception_handler(UnknownName, _unknown_name)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _bug)
@@ -49,6 +51,10 @@ def install_error_handlers(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
 async def _refused(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ControllerError)
     return _answer(_STATUS.get(error.code, 400), error.code.name, error.message)
+
+
+async def _unknown_name(_request: Request, error: Exception) -> JSONResponse:
+    return _answer(400, ErrorCode.INVALID_REQUEST.name, str(error))
 
 
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:

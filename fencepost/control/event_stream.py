@@ -45,13 +45,13 @@ class EventStream:
         """
         if not self._is_listening:
             self._is_listening = True
-            self._events.listeners.append(self._note)
+            self._events.listeners.append(self._append)
         return self._stream(self._newest if since is None else min(since, self._newest))
 
     def close(self) -> None:
         """End every stream: the cluster goes down."""
         self._is_closed = True
-        self._ring()
+        self._wake_watchers()
 
     async def _stream(self, cursor: int) -> AsyncIterator[str]:
         """The events behind the cursor, and comments while there are none."""
@@ -74,12 +74,12 @@ class EventStream:
         unseen = min(self._newest - cursor, len(self._kept))
         return list(islice(self._kept, len(self._kept) - unseen, None))
 
-    def _note(self, event: Event) -> None:
+    def _append(self, event: Event) -> None:
         self._newest += 1
         self._kept.append((self._newest, event))
-        self._ring()
+        self._wake_watchers()
 
-    def _ring(self) -> None:
+    def _wake_watchers(self) -> None:
         for watcher in self._watchers:
             watcher.set()
 

@@ -50,7 +50,7 @@ async def next_exchange(journal: Journal, sieve: "ExchangeFilter") -> ExchangeSt
     rung = asyncio.Event()
 
     def note(exchange: AnyExchange) -> None:
-        if sieve.may_pass(exchange):
+        if sieve.may_match(exchange):
             over.append(exchange)
             rung.set()
 
@@ -77,7 +77,7 @@ def _newest_first(journal: Journal, sieve: "ExchangeFilter") -> Iterator[AnyExch
     for exchange in journal.newest_first(clients=sieve.clients, brokers=sieve.brokers):
         if exchange.number <= sieve.since:
             return
-        if sieve.may_pass(exchange):
+        if sieve.may_match(exchange):
             yield exchange
 
 
@@ -99,7 +99,7 @@ class ExchangeFilter:
         self._topic = None if wanted.topic is None else _TopicFilter(wanted.topic, cluster)
         self._controller = cluster.controller
 
-    def may_pass(self, exchange: AnyExchange) -> bool:
+    def may_match(self, exchange: AnyExchange) -> bool:
         """Whether it fits, as far as can be told without decoding."""
         return (
             exchange.number > self.since
@@ -107,13 +107,13 @@ class ExchangeFilter:
             and (self._api is None or exchange.api is self._api)
             and (self._client_id is None or exchange.client_id == self._client_id)
             and (self._broker is None or exchange.broker_id == self._broker)
-            and self._may_pass_for_its_content(exchange)
+            and self._may_match_content(exchange)
         )
 
-    def _may_pass_for_its_content(self, exchange: AnyExchange) -> bool:
+    def _may_match_content(self, exchange: AnyExchange) -> bool:
         if self._error is not None and self._error not in exchange.errors:
             return False
-        return self._topic is None or self._topic.may_be_in(exchange)
+        return self._topic is None or self._topic.may_occur_in(exchange)
 
     def decode(self, exchange: AnyExchange) -> ExchangeState | None:
         """An exchange that may pass, if it does."""
@@ -152,13 +152,13 @@ class _TopicFilter:
         self._bytes = [name.encode("utf-8", "replace")]
         self._controller = cluster.controller
 
-    def may_be_in(self, exchange: AnyExchange) -> bool:
+    def may_occur_in(self, exchange: AnyExchange) -> bool:
         """Whether it may be named in an exchange; quick to tell."""
         found = self._controller.image.topics.get(self.name)
         if found is not None and str(found.topic_id) not in self.texts:
             self.texts.add(str(found.topic_id))
             self._bytes.append(found.topic_id.bytes)
-        return exchange.may_hold(self._bytes)
+        return exchange.may_contain(self._bytes)
 
 
 def exchange_state(

@@ -53,7 +53,7 @@ def request_json(exchange: AnyExchange, topics: set[str], limits: Limits) -> Jso
     :param topics: Receives the names and ids of the topics in it.
     """
     shape = message_schema(exchange.api.name, "request", exchange.version)
-    stated = None if exchange.stated is None else iter(exchange.stated)
+    stated = None if exchange.expected_offsets is None else iter(exchange.expected_offsets)
     return _Converter(topics, limits, stated).struct(shape, exchange.request())
 
 
@@ -83,8 +83,8 @@ class _Converter:
     ) -> None:
         self._topics = topics
         self._stated = stated
-        self._room = limits.elements
-        self._most_batches = limits.batches
+        self._elements_left = limits.elements
+        self._max_batches = limits.batches
 
     def struct(self, shape: StructSchema, message: object) -> Json:
         """A struct and all that is in it."""
@@ -92,21 +92,21 @@ class _Converter:
         for field in shape.fields:
             value = getattr(message, field.name)
             if field.array and value is not None:
-                shown = value[: self._room]
-                self._room -= len(shown)
+                shown = value[: self._elements_left]
+                self._elements_left -= len(shown)
                 made[field.name] = [self._value(field, each) for each in shown]
                 if len(shown) < len(value):
                     made[f"{field.name}_left_out"] = len(value) - len(shown)
             else:
                 made[field.name] = self._value(field, value)
             if _names_topics(shape, field):
-                self._note(value)
+                self._add_topics(value)
         return made
 
     def _value(self, field: FieldSchema, value: Any) -> object:  # noqa: ANN401  # by its kind
         if field.kind == "records" and self._stated is not None:
             stated = next(self._stated)  # of a partition without records too
-            return None if value is None else batch_summary([value], self._most_batches, stated)
+            return None if value is None else batch_summary([value], self._max_batches, stated)
         if value is None:
             return None
         match field.kind:
@@ -116,16 +116,16 @@ class _Converter:
             case "uuid":
                 return str(value)
             case "records":
-                return batch_summary([value], self._most_batches)
+                return batch_summary([value], self._max_batches)
             case "batches":
-                return batch_summary(value, self._most_batches)
+                return batch_summary(value, self._max_batches)
             case "bytes":
                 return _bytes_json(value)
             case _:
                 plain: object = value
                 return plain
 
-    def _note(self, value: object) -> None:
+    def _add_topics(self, value: object) -> None:
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, str | UUID):
                 self._topics.add(str(each))

@@ -94,7 +94,7 @@ _SOURCE: Final = ("broker", "api", "source")
 def _requests(server: Server) -> Iterator[Metric]:
     found = [
         ((str(figures.broker_id), figures.api.title, source), figures)
-        for source, meter in zip(("clients", "brokers"), server.journal.meters, strict=True)
+        for source, meter in zip(("clients", "brokers"), server.journal.metrics, strict=True)
         for figures in meter
     ]
     for name, text, value in _OF_REQUESTS:
@@ -272,7 +272,7 @@ def _replicas(cluster: Cluster, told: Iterable[_Partition]) -> Iterator[Metric]:
 def _log_end(broker: Broker, partition: _Partition) -> int:
     topic, index = partition.topic, partition.index
     replica = broker.replicas.get((topic, index))
-    log = broker.disk.look(topic, index) if replica is None else replica.log
+    log = broker.storage.peek_log(topic, index) if replica is None else replica.log
     return UNKNOWN if log is None else log.log_end_offset
 
 
@@ -282,7 +282,7 @@ _COUNTED: Final = tuple(kind for kind in Kind if kind not in TRACE_FILE_ONLY)
 
 
 def _changes(server: Server) -> Iterator[Metric]:
-    changes = server.changes
+    changes = server.event_metrics
     yield CounterMetricFamily(
         "fencepost_elections",
         "Elections of leaders.",
@@ -311,7 +311,7 @@ def _faults(server: Server) -> Iterator[Metric]:
     hits = CounterMetricFamily(
         "fencepost_fault_hits", "Requests that met a fault.", labels=("api", "action")
     )
-    for labels, count in server.changes.fault_hits.items():
+    for labels, count in server.event_metrics.fault_hits.items():
         hits.add_metric(labels, count)
     yield hits
 
@@ -341,7 +341,7 @@ def tier_families(cluster: Cluster, leaders: Sequence[tuple[Labels, Replica]]) -
     """
     for name, text, count in _TIER_COUNTERS:
         yield CounterMetricFamily(
-            f"fencepost_remote_{name}", text, value=count(cluster.tier_counts)
+            f"fencepost_remote_{name}", text, value=count(cluster.remote_storage_metrics)
         )
     told = list(_tiered_partitions(cluster, leaders))
     for name, text, value in _TIER_GAUGES:
@@ -356,7 +356,7 @@ def _tiered_partitions(
 ) -> Iterator[_TieredPartition]:
     for labels, leader in leaders:
         if leader.log.config.remote_storage_enable:
-            view = cluster.brokers[leader.broker_id].tiering.state(leader)
+            view = cluster.brokers[leader.broker_id].remote_log_manager.state(leader)
             if view is not None:
                 yield _TieredPartition(labels, leader, view)
 

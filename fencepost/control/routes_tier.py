@@ -63,7 +63,7 @@ async def run_tier_action(cluster: Cluster, topic: str, index: int, action: Acti
         deleted_locally=tuple(map(_deletion, deleted)),
         expired=_segments(told, Kind.SEGMENT_EXPIRED),
         lost_objects=lost,
-        remote=remote_state(broker.tiering.state(leader)) or _NOTHING,
+        remote=remote_state(broker.remote_log_manager.state(leader)) or _NOTHING,
     )
 
 

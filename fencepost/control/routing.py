@@ -48,7 +48,7 @@ def serves(name: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401  # F
     def register(function: F) -> F:
         assert function.__name__ == name, f"{function.__name__} is to be named {name}"
         route = router.api_route(
-            verb.path, methods=[verb.method], description=verb.does, **settings
+            verb.path, methods=[verb.method], description=verb.summary, **settings
         )
         return route(function)
 

@@ -1,17 +1,18 @@
-"""What to say about a config name that nobody knows.
+"""APIs, errors and configs by the name that a person wrote, and the nearest one where none has it.
 
-``--api-max API=VERSION``: which API is meant, and whether the version will do.
-
-What a test calls by name: APIs and errors, by Kafka's names, however written, or by number.
+Every start imports this module: ``difflib``, which takes milliseconds to import, is imported where
+a name is unknown.
 """
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Final
 
-from fencepost.broker.core.errors import ControllerError
 from fencepost.protocol.apis import APIS, BY_KEY, Api
 from fencepost.protocol.errors import ErrorCode
+
+
+class UnknownName(ValueError):
+    """No API or error has the name or number that was given; the text names the nearest."""
 
 
 def config_name_hint(
@@ -79,23 +80,25 @@ _HIGHEST_CODE: Final = (1 << 15) - 1
 def find_api(asked: str) -> Api:
     """An API by its key or by its name, however that is written.
 
-    :raises ControllerError: INVALID_REQUEST when there is none.
+    :raises UnknownName: When there is none; its text names the nearest.
     """
     if asked.isascii() and asked.isdigit() and int(asked) in BY_KEY:
         return BY_KEY[int(asked)]
     plain = asked.replace("_", "").casefold()
     if plain in _APIS:
         return _APIS[plain]
+    from difflib import get_close_matches
+
     near = get_close_matches(plain, _APIS, n=1)
     hint = f"; did you mean {_APIS[near[0]].title}?" if near else ""
-    raise ControllerError(ErrorCode.INVALID_REQUEST, f"api: no API {asked!r} is served{hint}")
+    raise UnknownName(f"api: no API {asked!r} is served{hint}")
 
 
 def find_error(asked: str) -> int:
     """The code of an error by its name, however that is written, or by the code itself.
 
-    :raises ControllerError: INVALID_REQUEST when Kafka has no error of that name, or no room for
-        such a code.
+    :raises UnknownName: When Kafka has no error of that name (its text names the nearest), or no
+        room for such a code.
     """
     try:
         code = int(asked)
@@ -103,7 +106,7 @@ def find_error(asked: str) -> int:
         return _find_error_by_name(asked)
     if not _LOWEST_CODE <= code <= _HIGHEST_CODE:
         allowed = f"codes go from {_LOWEST_CODE} to {_HIGHEST_CODE}"
-        raise ControllerError(ErrorCode.INVALID_REQUEST, f"error: {asked}: {allowed}")
+        raise UnknownName(f"error: {asked}: {allowed}")
     return code
 
 
@@ -111,6 +114,8 @@ def _find_error_by_name(asked: str) -> int:
     plain = asked.replace("_", "").casefold()
     if plain in _ERRORS:
         return _ERRORS[plain]
+    from difflib import get_close_matches
+
     near = get_close_matches(plain, _ERRORS, n=1)
     hint = f"; did you mean {_ERRORS[near[0]].name}?" if near else ""
-    raise ControllerError(ErrorCode.INVALID_REQUEST, f"error: Kafka has no {asked!r}{hint}")
+    raise UnknownName(f"error: Kafka has no {asked!r}{hint}")

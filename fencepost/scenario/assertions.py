@@ -24,7 +24,7 @@ class StepResult:
     refused: Refused | None = None
     is_action: bool = False
     """Whether a client acted, now: it is to succeed unless something else is expected."""
-    late: str | None = None
+    timeout_reason: str | None = None
     """Why there is nothing to look at."""
 
 
@@ -35,12 +35,12 @@ async def call_verb(remote: AsyncRemote, name: str, given: Mapping[str, Data]) -
     :raises Unreachable: When there is none.
     """
     verb = VERBS[name]
-    path = {each: given[each] for each in verb.in_path}
+    path = {each: given[each] for each in verb.path_parameters}
     body = {key: value for key, value in given.items() if key not in path}
     if verb.shape.value == "list":
-        found = await remote.call_list(verb, verb.answers, path, body)
+        found = await remote.call_list(verb, verb.response_model, path, body)
         return [each.model_dump(mode="json", by_alias=True) for each in found]
-    answer = await remote.call(verb, verb.answers, path, body)
+    answer = await remote.call(verb, verb.response_model, path, body)
     plain: Data = answer.model_dump(mode="json", by_alias=True)
     return plain
 
@@ -67,23 +67,23 @@ class ExpectationChecker:
         :param is_pending: Whether the background action that the expectation names has no answer.
         :raises Unresolved: When a reference names a field that is not there.
         """
-        if came.late is not None:
-            return [Mismatch(path=(), field="", expected="an answer", came=came.late)]
+        if came.timeout_reason is not None:
+            return [Mismatch(path=(), field="", expected="an answer", actual=came.timeout_reason)]
         found = list(_implied_mismatches(expected, came))
         if expected is None or found:
             return found
-        found += self._fields(expected, came)
+        found += self._field_mismatches(expected, came)
         for partition in expected.partitions:
-            found += await self._partition(partition)
+            found += await self._partition_mismatches(partition)
         for trace in expected.traces:
-            found += await self._trace(trace)
+            found += await self._trace_mismatches(trace)
         if expected.pending is not None and not is_pending:
             words = f"{expected.pending} without an answer"
             place = (*expected.path, "pending")
-            found.append(Mismatch(path=place, field="pending", expected=words, came="one"))
+            found.append(Mismatch(path=place, field="pending", expected=words, actual="one"))
         return found
 
-    def _fields(self, expected: Expectation, came: StepResult) -> Iterator[Mismatch]:
+    def _field_mismatches(self, expected: Expectation, came: StepResult) -> Iterator[Mismatch]:
         if expected.refused is not None:
             code = None if came.refused is None else came.refused.code
             path = (*expected.path, "refused")
@@ -92,24 +92,24 @@ class ExpectationChecker:
             fields = resolve(expected.fields, self._answers)
             yield from compare(fields, came.answer, expected.path)
 
-    async def _partition(self, expected: PartitionExpectation) -> list[Mismatch]:
+    async def _partition_mismatches(self, expected: PartitionExpectation) -> list[Mismatch]:
         name = f"{expected.topic}-{expected.partition}"
         given: dict[str, Data] = {"topic": expected.topic, "partition": expected.partition}
         try:
             state = await call_verb(self._remote, "partition", given)
         except Refused as refused:
-            return [Mismatch(path=expected.path, field=name, expected="it", came=str(refused))]
+            return [Mismatch(path=expected.path, field=name, expected="it", actual=str(refused))]
         return [
             Mismatch(
                 path=each.path,
                 field=f"{each.field} of {name}",
                 expected=each.expected,
-                came=each.came,
+                actual=each.actual,
             )
             for each in compare(resolve(expected.fields, self._answers), state, expected.path)
         ]
 
-    async def _trace(self, expected: TraceExpectation) -> list[Mismatch]:
+    async def _trace_mismatches(self, expected: TraceExpectation) -> list[Mismatch]:
         since = expected.since
         number = self._marks[since] if isinstance(since, str) else since or 0
         filters = resolve(expected.filters, self._answers)
@@ -118,7 +118,7 @@ class ExpectationChecker:
         try:
             exchanges = await call_verb(self._remote, "trace", given)
         except Refused as refused:
-            return [Mismatch(path=expected.path, field="trace", expected="it", came=str(refused))]
+            return [Mismatch(path=expected.path, field="trace", expected="it", actual=str(refused))]
         assert isinstance(exchanges, list)
         where = resolve(expected.where, self._answers)
         count = sum(not any(compare(where, each)) for each in exchanges)
@@ -130,13 +130,13 @@ class ExpectationChecker:
 def _implied_mismatches(expected: Expectation | None, came: StepResult) -> Iterator[Mismatch]:
     """What goes without saying: verbs are not refused, and clients are answered no error."""
     if came.refused is not None and (expected is None or expected.refused is None):
-        yield Mismatch(path=(), field="refused", expected="null", came=str(came.refused))
+        yield Mismatch(path=(), field="refused", expected="null", actual=str(came.refused))
     said = expected.fields.keys() if expected is not None else frozenset[str]()
     if not came.is_action or not said.isdisjoint(("error", "failed")):
         return
     assert isinstance(came.answer, dict)
     failed, error = came.answer["failed"], came.answer["error"]
     if failed is not None:
-        yield Mismatch(path=(), field="failed", expected="null", came=failed)
+        yield Mismatch(path=(), field="failed", expected="null", actual=failed)
     elif error != ErrorCode.NONE.name:
-        yield Mismatch(path=(), field="error", expected='"NONE"', came=error)
+        yield Mismatch(path=(), field="error", expected='"NONE"', actual=error)

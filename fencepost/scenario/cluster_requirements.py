@@ -55,7 +55,7 @@ async def _broker_problems(wanted: ClusterBody, state: ClusterState) -> list[str
     first = running[0]
     async with Client(f"{first.host}:{first.port}", client_id=_CLIENT_ID) as client:
         try:
-            client.learn({first.id: (first.host, first.port)})
+            client.add_addresses({first.id: (first.host, first.port)})
             configs = await _configs(client, first.id, tuple(wanted.configs))
             versions = await (await client.broker(first.id)).versions()
         except KafkaClientError as error:

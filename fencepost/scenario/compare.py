@@ -25,7 +25,7 @@ class Mismatch:
     """Of the answer, as one writes it."""
     expected: str
     """For a reader: a value, or a sentence about it."""
-    came: object
+    actual: object
 
 
 class _Missing:
@@ -52,7 +52,7 @@ def compare(
     elif isinstance(expected, list):
         yield from _elements(expected, came, path, field)
     elif not _equal(expected, came):
-        yield Mismatch(path=path, field=field, expected=_text(expected), came=came)
+        yield Mismatch(path=path, field=field, expected=_text(expected), actual=came)
 
 
 def _part(name: str, expected: Data, came: object, path: KeyPath, field: str) -> Iterator[Mismatch]:
@@ -60,7 +60,7 @@ def _part(name: str, expected: Data, came: object, path: KeyPath, field: str) ->
     here = f"{field}.{name}" if field else name
     found = _field(came, name)
     if found is MISSING:
-        yield Mismatch(path=path, field=here, expected=_text(expected), came=MISSING)
+        yield Mismatch(path=path, field=here, expected=_text(expected), actual=MISSING)
     else:
         yield from compare(expected, found, path, here)
 
@@ -76,12 +76,12 @@ def _field(came: object, name: str) -> object:
 def _elements(expected: list[Data], came: object, path: KeyPath, field: str) -> Iterator[Mismatch]:
     wanted: list[Data] = list(expand_ranges(expected))
     if not isinstance(came, list) or len(came) != len(wanted):
-        yield Mismatch(path=path, field=field, expected=_text(expected), came=came)
+        yield Mismatch(path=path, field=field, expected=_text(expected), actual=came)
     elif any(isinstance(each, dict | list) for each in wanted):
         for at, (each, found) in enumerate(zip(wanted, came, strict=True)):
             yield from compare(each, found, (*path, at), f"{field}[{at}]")
     elif not all(map(_equal, wanted, came)):
-        yield Mismatch(path=path, field=field, expected=_text(expected), came=came)
+        yield Mismatch(path=path, field=field, expected=_text(expected), actual=came)
 
 
 def _equal(expected: object, came: object) -> bool:
@@ -103,20 +103,20 @@ def _number(words: str, holds: Callable[[float, float], bool]) -> Operator:
             and holds(came, operand)
         )
         if not good:
-            yield Mismatch(path=path, field=field, expected=f"{words} {operand}", came=came)
+            yield Mismatch(path=path, field=field, expected=f"{words} {operand}", actual=came)
 
     return operator
 
 
 def _not(operand: Data, came: object, path: KeyPath, field: str) -> Iterator[Mismatch]:
     if not any(compare(operand, came)):
-        yield Mismatch(path=path, field=field, expected=f"not {_text(operand)}", came=came)
+        yield Mismatch(path=path, field=field, expected=f"not {_text(operand)}", actual=came)
 
 
 def _one_of(operand: Data, came: object, path: KeyPath, field: str) -> Iterator[Mismatch]:
     choices: list[Data] = list(expand_ranges(operand)) if isinstance(operand, list) else [operand]
     if all(any(compare(each, came)) for each in choices):
-        yield Mismatch(path=path, field=field, expected=f"one of {_text(operand)}", came=came)
+        yield Mismatch(path=path, field=field, expected=f"one of {_text(operand)}", actual=came)
 
 
 def _contains(operand: Data, came: object, path: KeyPath, field: str) -> Iterator[Mismatch]:
@@ -126,12 +126,12 @@ def _contains(operand: Data, came: object, path: KeyPath, field: str) -> Iterato
         found = isinstance(came, list) and any(not any(compare(operand, each)) for each in came)
     if not found:
         words = f"something like {_text(operand)} in it"
-        yield Mismatch(path=path, field=field, expected=words, came=came)
+        yield Mismatch(path=path, field=field, expected=words, actual=came)
 
 
 def _each(operand: Data, came: object, path: KeyPath, field: str) -> Iterator[Mismatch]:
     if not isinstance(came, list):
-        yield Mismatch(path=path, field=field, expected="a list", came=came)
+        yield Mismatch(path=path, field=field, expected="a list", actual=came)
         return
     for at, each in enumerate(came):
         yield from compare(operand, each, path, f"{field}[{at}]")
@@ -139,14 +139,14 @@ def _each(operand: Data, came: object, path: KeyPath, field: str) -> Iterator[Mi
 
 def _size(operand: Data, came: object, path: KeyPath, field: str) -> Iterator[Mismatch]:
     if not isinstance(came, list):
-        yield Mismatch(path=path, field=field, expected="a list", came=came)
+        yield Mismatch(path=path, field=field, expected="a list", actual=came)
         return
     yield from compare(operand, len(came), path, f"size of {field}" if field else "size")
 
 
 def _matches(operand: Data, came: object, path: KeyPath, field: str) -> Iterator[Mismatch]:
     if not isinstance(came, str) or re.search(str(operand), came) is None:
-        yield Mismatch(path=path, field=field, expected=f"text with {operand!r}", came=came)
+        yield Mismatch(path=path, field=field, expected=f"text with {operand!r}", actual=came)
 
 
 OPERATORS: Final = MappingProxyType(

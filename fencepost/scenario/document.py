@@ -86,11 +86,11 @@ class Document:
         """How a number or a truth is written; None for anything else."""
         return self._texts.get(tuple(path))
 
-    def wrong(self, path: Sequence[str | int], text: str) -> ScenarioFileError:
+    def error_at(self, path: Sequence[str | int], text: str) -> ScenarioFileError:
         """A mistake in a value."""
         return ScenarioFileError(self.file, self.place(path), text)
 
-    def wrong_key(self, path: Sequence[str | int], text: str) -> ScenarioFileError:
+    def error_at_key(self, path: Sequence[str | int], text: str) -> ScenarioFileError:
         """A mistake in a key."""
         return ScenarioFileError(self.file, self.key_place(path), text)
 

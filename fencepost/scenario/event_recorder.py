@@ -31,10 +31,10 @@ class EventRecorder:
     def __init__(self, verbs: AsyncVerbs) -> None:
         self._verbs = verbs
         self._events: list[EventState] = []
-        self._came = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._listening: asyncio.Task[None] | None = None
 
-    async def begin(self) -> None:
+    async def start(self) -> None:
         """Reset the cluster, and hear of it and of all that follows.
 
         :raises VerbError: When the cluster refuses, or there is none.
@@ -43,7 +43,7 @@ class EventRecorder:
         self._listening = asyncio.create_task(self._listen(stream))
         await self._verbs.reset()
 
-    async def tell(self, since: int | None, within_s: float) -> Data:
+    async def events_since(self, since: int | None, within_s: float) -> Data:
         """What happened, in order; one event at least, unless none comes in time.
 
         :param since: Only events of a higher number; None is all from the reset on.
@@ -68,10 +68,10 @@ class EventRecorder:
                 # What a reset does away with is told before it, and of no scenario's concern.
                 if self._events or event.kind == Kind.RESET:
                     self._events.append(event)
-                    self._came.set()
+                    self._arrived.set()
 
     async def _wait(self, at_most_s: float) -> None:
         """Wait for an event that is not there yet, or for the end of the stream."""
-        self._came.clear()
+        self._arrived.clear()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._came.wait(), at_most_s)
+            await asyncio.wait_for(self._arrived.wait(), at_most_s)

@@ -131,7 +131,7 @@ def read_expectation(
     """
     given = require_mapping(document, data, path, path[-1] if isinstance(path[-1], str) else "this")
     if not given:
-        raise document.wrong(path, "nothing is expected")
+        raise document.error_at(path, "nothing is expected")
     states = {name: given[name] for name in _STATES if isinstance(given.get(name), dict | list)}
     fields = {
         name: value for name, value in given.items() if name not in _NAMES and name not in states
@@ -166,11 +166,11 @@ def _check_fields(
         return
     if subject.kind is None:
         first = next(iter(fields))
-        raise document.wrong_key((*path, first), f"there is no answer that could have {first!r}")
+        raise document.error_at_key((*path, first), f"there is no answer that could have {first!r}")
     for unknown in unknown_fields(fields, subject.kind, path):
         name = str(unknown.path[-1])
         hint = nearest(name, unknown.known)
-        raise document.wrong_key(unknown.path, f"the answer has no field {name!r}{hint}")
+        raise document.error_at_key(unknown.path, f"the answer has no field {name!r}{hint}")
     error = fields.get("error")
     if _is_of_client(subject) and isinstance(error, str):
         _check_error(document, error, (*path, "error"))
@@ -185,7 +185,7 @@ def _check_error(document: Document, error: str, path: KeyPath) -> None:
     names = ErrorCode.__members__
     if error not in names and not error.lstrip("-").isdigit() and not error.startswith("$"):
         hint = nearest(error, names).split(" There are")[0].split("; there are")[0]
-        raise document.wrong(path, f"Kafka has no error {error!r}{hint}")
+        raise document.error_at(path, f"Kafka has no error {error!r}{hint}")
 
 
 def _read_partition(document: Document, data: Data, path: KeyPath) -> PartitionExpectation:
@@ -193,13 +193,13 @@ def _read_partition(document: Document, data: Data, path: KeyPath) -> PartitionE
     fields = {key: value for key, value in given.items() if key not in ("topic", "partition")}
     topic, index = given.get("topic"), given.get("partition", 0)
     if not isinstance(topic, str):
-        raise document.wrong_key(path, "the topic of the partition is left out")
+        raise document.error_at_key(path, "the topic of the partition is left out")
     if not isinstance(index, int):
-        raise document.wrong((*path, "partition"), "the partition's number is to be a number")
+        raise document.error_at((*path, "partition"), "the partition's number is to be a number")
     for unknown in unknown_fields(fields, PartitionState, path):
         name = str(unknown.path[-1])
         hint = nearest(name, unknown.known)
-        raise document.wrong_key(unknown.path, f"a partition has no field {name!r}{hint}")
+        raise document.error_at_key(unknown.path, f"a partition has no field {name!r}{hint}")
     return PartitionExpectation(path=path, topic=topic, partition=index, fields=fields)
 
 
@@ -211,14 +211,14 @@ def _read_trace(
     since = given.get("since")
     if isinstance(since, str) and since not in steps:
         hint = nearest(since, steps) if steps else "; no step has a name yet (as: NAME)"
-        raise document.wrong((*path, "since"), f"no step before is named {since!r}{hint}")
+        raise document.error_at((*path, "since"), f"no step before is named {since!r}{hint}")
     filters = {key: value for key, value in given.items() if key not in ("since", "where", "size")}
     _, filters = validate(document, TraceFilter, filters, path)
     where = given.get("where", {})
     for unknown in unknown_fields(where, ExchangeState, (*path, "where")):
         name = str(unknown.path[-1])
         hint = nearest(name, unknown.known)
-        raise document.wrong_key(unknown.path, f"an exchange has no field {name!r}{hint}")
+        raise document.error_at_key(unknown.path, f"an exchange has no field {name!r}{hint}")
     return TraceExpectation(
         path=path,
         filters=filters,
@@ -236,9 +236,9 @@ def _read_refused(
         return None
     if not subject.is_verb:
         why = "only verbs are refused; what a client is answered is its error"
-        raise document.wrong_key((*path, "refused"), why)
+        raise document.error_at_key((*path, "refused"), why)
     if not isinstance(refused, str):
-        raise document.wrong((*path, "refused"), "refused is to be the name of an error")
+        raise document.error_at((*path, "refused"), "refused is to be the name of an error")
     return refused
 
 
@@ -250,7 +250,7 @@ def _read_pending(
         return None
     if not isinstance(pending, str) or pending not in background:
         hint = nearest(str(pending), background) if background else ""
-        raise document.wrong(
+        raise document.error_at(
             (*path, "pending"), f"no action {pending!r} is in the background{hint}"
         )
     return pending

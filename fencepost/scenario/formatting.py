@@ -35,10 +35,10 @@ MAX_ELEMENTS: Final = 20
 def describe_step(step: Step) -> str:
     """What a step does."""
     match step.do:
-        case VerbCall(verb=verb, given=given):
-            return _call_text(verb.name, given, step)
-        case ActionCall(action=action, given=given):
-            return _call_text(action.name, given, step)
+        case VerbCall(verb=verb, arguments=arguments):
+            return _call_text(verb.name, arguments, step)
+        case ActionCall(action=action, arguments=arguments):
+            return _call_text(action.name, arguments, step)
         case Await(name=name):
             return f"await {name}"
         case Parallel(steps=steps):
@@ -68,7 +68,7 @@ def success_note(step: Step, answer: Data) -> str | None:
         return None
     assert isinstance(answer, dict)
     return (
-        f"broker {step.do.given['replica']} was sent offsets {answer['first_offset']} to "
+        f"broker {step.do.arguments['replica']} was sent offsets {answer['first_offset']} to "
         f"{answer['last_offset']}, {answer['bytes']} of {answer['of_bytes']} bytes: "
         f"{answer['percent']} %"
     )
@@ -169,9 +169,9 @@ def _failed_step(outcome: ScenarioOutcome, failed: StepOutcome, name: str) -> It
 
 def describe_actual(mismatch: Mismatch) -> str:
     """What came instead."""
-    if mismatch.came is MISSING:
+    if mismatch.actual is MISSING:
         return "nothing of that name"
-    return compact_json(mismatch.came)
+    return compact_json(mismatch.actual)
 
 
 def outcome_to_dict(outcome: ScenarioOutcome) -> dict[str, object]:
@@ -202,7 +202,7 @@ def _step_data(outcome: StepOutcome) -> dict[str, object]:
             {
                 "field": each.field,
                 "expected": each.expected,
-                "came": None if each.came is MISSING else each.came,
+                "came": None if each.actual is MISSING else each.actual,
             }
             for each in outcome.mismatches
         ],

@@ -63,13 +63,13 @@ class StepReader:
     def read_all(self, data: Data, path: KeyPath) -> tuple[Step, ...]:
         """A list of steps."""
         if not isinstance(data, list) or not data:
-            raise self._document.wrong(path, f"{path[-1]} is to be a list of steps")
+            raise self._document.error_at(path, f"{path[-1]} is to be a list of steps")
         return tuple(self._read(each, (*path, at)) for at, each in enumerate(data))
 
     def _read(self, data: Data, path: KeyPath) -> Step:
         given = self._as_mapping(data, path)
-        deed = self._deed_name(given, path)
-        do, subject = self._deed(deed, given, path)
+        deed = self._operation_name(given, path)
+        do, subject = self._operation(deed, given, path)
         background = self._name(given, path, "background")
         about = self._last if do is None else subject
         if background is not None:
@@ -104,24 +104,24 @@ class StepReader:
 
     # -- what it does ---------------------------------------------------------------------------
 
-    def _deed_name(self, given: dict[str, Data], path: KeyPath) -> str | None:
+    def _operation_name(self, given: dict[str, Data], path: KeyPath) -> str | None:
         """The one key that is no modifier."""
         deeds = [name for name in given if name not in MODIFIERS]
         for name in deeds:
             if name not in OPERATIONS:
                 place = (*path, name)
                 text = f"there is no step {name!r}{nearest(name, (*OPERATIONS, *MODIFIERS))}"
-                raise self._document.wrong_key(place, text)
+                raise self._document.error_at_key(place, text)
         if len(deeds) > 1:
             text = f"a step does one thing, and this one does {deeds[0]} already"
-            raise self._document.wrong_key((*path, deeds[1]), text)
+            raise self._document.error_at_key((*path, deeds[1]), text)
         if not deeds and not given.keys() & {"say", "expect", "until"}:
-            raise self._document.wrong(
+            raise self._document.error_at(
                 path, "this step does nothing, expects nothing, says nothing"
             )
         return deeds[0] if deeds else None
 
-    def _deed(
+    def _operation(
         self, name: str | None, given: dict[str, Data], path: KeyPath
     ) -> tuple[Operation | None, Subject]:
         if name is None:
@@ -141,23 +141,26 @@ class StepReader:
         if not isinstance(data, str) or data not in self._background:
             hint = nearest(str(data), self._background) if self._background else ""
             text = f"no action {data!r} is in the background{hint}"
-            raise self._document.wrong(path, text)
+            raise self._document.error_at(path, text)
         return Await(name=data), self._background[data]
 
     def _verb(self, verb: Verb, given: dict[str, Data], path: KeyPath) -> tuple[Operation, Subject]:
-        known = [*verb.in_path, *(field_names(verb.takes) if verb.takes else ())]
+        known = [
+            *verb.path_parameters,
+            *(field_names(verb.request_model) if verb.request_model else ()),
+        ]
         check_keys(self._document, given, path, known)
-        in_path = {name: self._in_path(name, given, path) for name in verb.in_path}
+        in_path = {name: self._in_path(name, given, path) for name in verb.path_parameters}
         body = {name: value for name, value in given.items() if name not in in_path}
-        if verb.takes is not None:
-            _, body = validate(self._document, verb.takes, body, path)
-        kind = verb.answers if verb.shape is Shape.ONE else list_of(verb.answers)
-        return VerbCall(verb=verb, given=in_path | body), Subject(kind=kind, is_verb=True)
+        if verb.request_model is not None:
+            _, body = validate(self._document, verb.request_model, body, path)
+        kind = verb.response_model if verb.shape is Shape.ONE else list_of(verb.response_model)
+        return VerbCall(verb=verb, arguments=in_path | body), Subject(kind=kind, is_verb=True)
 
     def _in_path(self, name: str, given: dict[str, Data], path: KeyPath) -> Data:
         value = given.get(name, _PATH_DEFAULTS.get(name))
         if value is None:
-            raise self._document.wrong_key(path, f"{name} is left out")
+            raise self._document.error_at_key(path, f"{name} is left out")
         if parse_reference(value) is not None:
             return value
         wanted = PATH_TYPES[name]
@@ -166,21 +169,23 @@ class StepReader:
             return text
         if not isinstance(value, wanted) or isinstance(value, bool):
             words = "text" if wanted is str else "a number"
-            raise self._document.wrong((*path, name), f"{name} is to be {words}")
+            raise self._document.error_at((*path, name), f"{name} is to be {words}")
         return value
 
     def _action(
         self, action: Action, given: dict[str, Data], path: KeyPath
     ) -> tuple[Operation, Subject]:
         _, body = validate(self._document, action.takes, given, path)
-        return ActionCall(action=action, given=body), Subject(kind=action.answers, is_verb=False)
+        return ActionCall(action=action, arguments=body), Subject(
+            kind=action.answers, is_verb=False
+        )
 
     def _check_references(self, data: dict[str, Data], path: KeyPath) -> None:
         for place, name in find_references(data, path):
             if name not in self._named:
                 hint = nearest(name, self._named) if self._named else ""
                 text = f"no step before is named {name!r} (as: {name}){hint}"
-                raise self._document.wrong(place, text)
+                raise self._document.error_at(place, text)
 
     # -- how it does it -------------------------------------------------------------------------
 
@@ -189,13 +194,13 @@ class StepReader:
     ) -> None:
         place = (*path, "background")
         if not isinstance(do, ActionCall):
-            raise self._document.wrong_key(place, "only a client acts in the background")
+            raise self._document.error_at_key(place, "only a client acts in the background")
         for name in ("expect", "until", "repeat"):
             if name in given:
                 text = (
                     f"in the background there is no answer for {name}; say it where it is awaited"
                 )
-                raise self._document.wrong_key((*path, name), text)
+                raise self._document.error_at_key((*path, name), text)
 
     def _expectation(
         self, given: dict[str, Data], path: KeyPath, name: str, about: Subject
@@ -220,7 +225,7 @@ class StepReader:
     def _say(self, given: dict[str, Data], path: KeyPath) -> str | None:
         said = given.get("say")
         if said is not None and not isinstance(said, str):
-            raise self._document.wrong((*path, "say"), "what is said is to be text")
+            raise self._document.error_at((*path, "say"), "what is said is to be text")
         return said
 
     def _name(self, given: dict[str, Data], path: KeyPath, key: str) -> str | None:
@@ -229,10 +234,10 @@ class StepReader:
             return None
         if not isinstance(name, str) or parse_reference(f"${name}") != (name, []):
             text = f"{key} is to be a name: letters, digits, - and _"
-            raise self._document.wrong((*path, key), text)
+            raise self._document.error_at((*path, key), text)
         taken = self._background if key == "background" else {}
         if name in taken:
-            raise self._document.wrong((*path, key), f"{name!r} is in the background already")
+            raise self._document.error_at((*path, key), f"{name!r} is in the background already")
         return name
 
     def _number(
@@ -240,7 +245,9 @@ class StepReader:
     ) -> int:
         value = given.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= limit:
-            raise self._document.wrong((*path, key), f"{key} is to be a number from 1 to {limit}")
+            raise self._document.error_at(
+                (*path, key), f"{key} is to be a number from 1 to {limit}"
+            )
         return value
 
 
@@ -268,7 +275,7 @@ def read_text(text: str, *, file: str, name: str) -> Scenario:
     check_keys(document, given, (), _KEYS)
     for needed in ("summary", "steps"):
         if needed not in given:
-            raise document.wrong((), f"{needed} is left out")
+            raise document.error_at((), f"{needed} is left out")
     body, _ = validate(
         document,
         ClusterBody,
@@ -290,20 +297,20 @@ def read_text(text: str, *, file: str, name: str) -> Scenario:
 def _read_summary(document: Document, given: dict[str, Data]) -> str:
     summary = given["summary"]
     if not isinstance(summary, str) or not summary.strip() or "\n" in summary.strip():
-        raise document.wrong(("summary",), "summary is to be one line of text")
+        raise document.error_at(("summary",), "summary is to be one line of text")
     return summary.strip()
 
 
 def _read_teaches(document: Document, given: dict[str, Data]) -> str:
     teaches = given.get("teaches", "")
     if not isinstance(teaches, str):
-        raise document.wrong(("teaches",), "teaches is to be text")
+        raise document.error_at(("teaches",), "teaches is to be text")
     return teaches.strip()
 
 
 def _read_topics(document: Document, given: Data) -> Iterator[NewTopicBody]:
     if not isinstance(given, list):
-        raise document.wrong(("topics",), "topics is to be a list")
+        raise document.error_at(("topics",), "topics is to be a list")
     for at, each in enumerate(given):
         path = ("topics", at)
         data: dict[str, Data] = {"name": each} if isinstance(each, str) else {}
@@ -314,7 +321,7 @@ def _read_topics(document: Document, given: Data) -> Iterator[NewTopicBody]:
         yield body
 
 
-SHIPPED: Final = Path(__file__).parent.parent / "scenarios"
+SHIPPED: Final = Path(__file__).parent / "shipped"
 _SUFFIXES: Final = (".yaml", ".yml")
 
 

@@ -60,7 +60,7 @@ class VerbCall:
     """A verb to carry out."""
 
     verb: Verb
-    given: dict[str, Data]
+    arguments: dict[str, Data]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class ActionCall:
     """A client that acts."""
 
     action: Action
-    given: dict[str, Data]
+    arguments: dict[str, Data]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class Step:
     @property
     def parameters(self) -> Mapping[str, Data]:
         """What is given to its verb or action."""
-        return self.do.given if isinstance(self.do, VerbCall | ActionCall) else {}
+        return self.do.arguments if isinstance(self.do, VerbCall | ActionCall) else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

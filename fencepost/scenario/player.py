@@ -83,7 +83,7 @@ async def _play(
     witness = EventRecorder(verbs)
     try:
         if needs_events(scenario.steps):
-            await witness.begin()
+            await witness.start()
         else:
             await verbs.reset()
         return await _play_steps(scenario, remote, verbs, listener, witness)
@@ -127,12 +127,12 @@ class _Player:
     ) -> None:
         self._remote = remote
         self._verbs = verbs
-        self._acting = acting
-        self._witness = witness
+        self._executor = acting
+        self._recorder = witness
         self._answers: dict[str, Data] = {}
         self._marks: dict[str, int] = {}
         self._background: dict[str, asyncio.Task[Data]] = {}
-        self._judge = ExpectationChecker(remote, self._answers, self._marks)
+        self._checker = ExpectationChecker(remote, self._answers, self._marks)
         self._last = StepResult()
 
     async def close(self) -> None:
@@ -140,13 +140,13 @@ class _Player:
         for task in self._background.values():
             task.cancel()
         await asyncio.gather(*self._background.values(), return_exceptions=True)
-        await self._acting.close()
+        await self._executor.close()
 
     async def step(self, step: Step) -> StepOutcome:
         """One step, as often as it says."""
         began = time.perf_counter()
         if step.name is not None:
-            self._marks[step.name] = await self._newest()
+            self._marks[step.name] = await self._newest_exchange()
         came, mismatches, problem = StepResult(), list[Mismatch](), None
         inner: tuple[StepOutcome, ...] = ()
         try:
@@ -154,7 +154,7 @@ class _Player:
                 done = asyncio.gather(*map(self.step, step.do.steps))
                 inner = tuple(await done)
             for _ in range(step.repeat):
-                came, mismatches = await self._once(step)
+                came, mismatches = await self._run_until_expected(step)
                 if mismatches:
                     break
         except (UnresolvedReference, InvalidAction) as error:
@@ -170,10 +170,10 @@ class _Player:
             inner=inner,
         )
 
-    async def _once(self, step: Step) -> tuple[StepResult, list[Mismatch]]:
+    async def _run_until_expected(self, step: Step) -> tuple[StepResult, list[Mismatch]]:
         deadline = time.monotonic() + step.within_ms / 1000
         while True:
-            came = await self._came(step)
+            came = await self._perform(step)
             if step.until is None:
                 return came, await self._mismatches(step.expect, came)
             mismatches = await self._mismatches(step.until, came)
@@ -188,21 +188,21 @@ class _Player:
     async def _mismatches(self, expected: Expectation | None, came: StepResult) -> list[Mismatch]:
         pending = None if expected is None else expected.pending
         is_pending = pending is not None and not self._background[pending].done()
-        return await self._judge.mismatches(expected, came, is_pending=is_pending)
+        return await self._checker.mismatches(expected, came, is_pending=is_pending)
 
     # -- what is done ---------------------------------------------------------------------------
 
-    async def _came(self, step: Step) -> StepResult:
+    async def _perform(self, step: Step) -> StepResult:
         match step.do:
             case VerbCall():
-                came = await self._verb(step.do, step.within_ms)
+                came = await self._call_verb(step.do, step.within_ms)
             case ActionCall() if step.background is not None:
-                await self._begin(step.do, step.background, step.within_ms)
+                await self._start_background(step.do, step.background, step.within_ms)
                 return StepResult()
             case ActionCall():
-                came = StepResult(answer=await self._act(step.do, None), is_action=True)
+                came = StepResult(answer=await self._call_action(step.do, None), is_action=True)
             case Await():
-                came = await self._awaited(step.do, step.within_ms)
+                came = await self._await_background(step.do, step.within_ms)
             case Parallel():
                 return StepResult()
             case None:
@@ -210,26 +210,26 @@ class _Player:
         self._last = came
         return came
 
-    async def _verb(self, do: VerbCall, within_ms: int) -> StepResult:
-        given = resolve(do.given, self._answers)
+    async def _call_verb(self, do: VerbCall, within_ms: int) -> StepResult:
+        given = resolve(do.arguments, self._answers)
         assert isinstance(given, dict)
         if do.verb.shape is Shape.STREAM:
             since = given.get("since")
             assert since is None or isinstance(since, int)
-            return StepResult(answer=await self._witness.tell(since, within_ms / 1000))
+            return StepResult(answer=await self._recorder.events_since(since, within_ms / 1000))
         try:
             return StepResult(answer=await call_verb(self._remote, do.verb.name, given))
         except Refused as refused:
             return StepResult(refused=refused)
 
-    async def _act(self, do: ActionCall, background: str | None) -> Data:
+    async def _call_action(self, do: ActionCall, background: str | None) -> Data:
         body = self._body(do, background)
-        answer = await self._acting.act(do.action, body)
+        answer = await self._executor.execute(do.action, body)
         plain: Data = answer.model_dump(mode="json")
         return plain
 
     def _body(self, do: ActionCall, background: str | None) -> ActionBody:
-        given = resolve(do.given, self._answers)
+        given = resolve(do.arguments, self._answers)
         assert isinstance(given, dict)
         if background is not None and "member" not in do.action.takes.model_fields:
             given = {"client": background, **given}
@@ -237,38 +237,38 @@ class _Player:
 
     # -- the background -------------------------------------------------------------------------
 
-    async def _begin(self, do: ActionCall, name: str, within_ms: int) -> None:
+    async def _start_background(self, do: ActionCall, name: str, within_ms: int) -> None:
         """Begin an action; done when the broker has its request, or after so long."""
-        since = await self._newest()
-        task = asyncio.create_task(self._act(do, name))
+        since = await self._newest_exchange()
+        task = asyncio.create_task(self._call_action(do, name))
         self._background[name] = task
-        api = do.action.api or do.given.get("api")
+        api = do.action.api or do.arguments.get("api")
         given: dict[str, Data] = {"since": since, "api": None if api is None else str(api)}
         deadline = time.monotonic() + within_ms / 1000
         while api is not None and not task.done() and time.monotonic() < deadline:
-            if await self._is_seen(given, do, name):
+            if await self._is_in_journal(given, do, name):
                 return
             await asyncio.sleep(RETRY_INTERVAL_S)
 
-    async def _is_seen(self, given: Mapping[str, Data], do: ActionCall, name: str) -> bool:
+    async def _is_in_journal(self, given: Mapping[str, Data], do: ActionCall, name: str) -> bool:
         """Whether the journal has the request of an action in the background.
 
         Of a member that has no id yet, the request that counts is the second: the first one is
         answered with an id, unless it is a static member's (KIP-345).
         """
-        client = do.given.get("client") or do.given.get("member") or name
+        client = do.arguments.get("client") or do.arguments.get("member") or name
         found = await call_verb(self._remote, "trace", {**given, "client_id": client, "limit": 10})
         assert isinstance(found, list)
         return any(map(_is_request_of_action, found))
 
-    async def _awaited(self, do: Await, within_ms: int) -> StepResult:
+    async def _await_background(self, do: Await, within_ms: int) -> StepResult:
         task = self._background[do.name]
         await asyncio.wait([task], timeout=within_ms / 1000)
         if not task.done():
-            return StepResult(late=f"none within {within_ms} ms")
+            return StepResult(timeout_reason=f"none within {within_ms} ms")
         return StepResult(answer=task.result(), is_action=True)
 
-    async def _newest(self) -> int:
+    async def _newest_exchange(self) -> int:
         """The number of the journal's last exchange."""
         found = await self._verbs.trace(source="all", limit=1)
         return found[-1].number if found else 0

@@ -22,7 +22,7 @@ def require_mapping(document: Document, data: Data, path: KeyPath, what: str) ->
     :raises Mistake: When it is none.
     """
     if not isinstance(data, dict):
-        raise document.wrong(path, f"{what} is to be a mapping")
+        raise document.error_at(path, f"{what} is to be a mapping")
     return data
 
 
@@ -33,7 +33,9 @@ def check_keys(
     names = list(allowed)
     for name in data:
         if name not in names:
-            raise document.wrong_key((*path, name), f"there is no {name!r}{nearest(name, names)}")
+            raise document.error_at_key(
+                (*path, name), f"there is no {name!r}{nearest(name, names)}"
+            )
 
 
 def validate(
@@ -81,8 +83,8 @@ def _mistake(
     place = _in_data(data, error["loc"][:-1] if left_out else error["loc"])
     if left_out:
         name = ".".join(str(part) for part in error["loc"])
-        return document.wrong_key((*path, *place), f"{name} is left out")
-    return document.wrong((*path, *place), problem(place, error))
+        return document.error_at_key((*path, *place), f"{name} is left out")
+    return document.error_at((*path, *place), problem(place, error))
 
 
 def _in_data(data: Data, loc: Sequence[str | int]) -> KeyPath:

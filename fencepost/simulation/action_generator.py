@@ -132,14 +132,14 @@ class ActionGenerator:
         self._verbs = list(weights)
         self._weights = list(accumulate(weights.values()))
 
-    def throw(self, steps: int) -> Iterator[Action]:
+    def generate(self, steps: int) -> Iterator[Action]:
         """So many actions; each is to be performed before the next is asked for."""
         for self._step in range(steps):
             yield self._next()
 
     def _next(self) -> Action:
         rng = self.rng
-        if self._stores and self.world.objects.waiting and rng.random() < self._stores:
+        if self._stores and self.world.object_store.pending and rng.random() < self._stores:
             return self._store()
         if rng.random() < self._delivers:
             action = self._deliver()
@@ -155,7 +155,7 @@ class ActionGenerator:
         stalled = self._stalled
         links = [
             link
-            for link in self.world.links
+            for link in self.world.network
             if not stalled or stalled.get(link.target, 0) <= self._step
         ]
         if not links:
@@ -166,7 +166,7 @@ class ActionGenerator:
     def _store(self) -> Action:
         """One of the first that wait: the store has no order, and yet does not forget any."""
         rng = self.rng
-        number = int(rng.random() * min(4, len(self.world.objects.waiting)))
+        number = int(rng.random() * min(4, len(self.world.object_store.pending)))
         return Action(
             ActionKind.STORE, amount=number, how=FAILS if rng.random() < self._fails else DONE
         )
@@ -181,7 +181,7 @@ class ActionGenerator:
         """Any partition."""
         return self.rng.randrange(self.world.setup.partitions)
 
-    def place(self) -> tuple[int, int]:
+    def replica(self) -> tuple[int, int]:
         """A partition and a broker that has a replica of it."""
         index = self.partition()
         partition = self.world.cluster.controller.image.topics[TOPIC].partitions[index]
@@ -189,7 +189,7 @@ class ActionGenerator:
 
     def leader(self) -> tuple[int, int]:
         """A partition and mostly its leader, as the controller knows it; at times another."""
-        index, replica = self.place()
+        index, replica = self.replica()
         partition = self.world.cluster.controller.image.topics[TOPIC].partitions[index]
         if partition.leader == NO_LEADER or self.rng.random() < 0.25:
             return index, replica
@@ -222,7 +222,7 @@ def _advance(dice: ActionGenerator, verb: ActionKind) -> Action:
 
 
 def _elect(dice: ActionGenerator, verb: ActionKind) -> Action:
-    index, broker = dice.place()
+    index, broker = dice.replica()
     unclean = dice.rng.random() < dice.unclean_share
     return Action(verb, index, broker, how=UNCLEAN if unclean else CLEAN)
 
@@ -250,12 +250,16 @@ def _cut(dice: ActionGenerator, verb: ActionKind) -> Action:
 
 
 def _start(dice: ActionGenerator, verb: ActionKind) -> Action:
-    return _one_of(dice, verb, [b for b in dice.world.cluster.brokers if not dice.world.runs(b)])
+    return _one_of(
+        dice, verb, [b for b in dice.world.cluster.brokers if not dice.world.is_running(b)]
+    )
 
 
 def _rejoin(dice: ActionGenerator, verb: ActionKind) -> Action:
     network = dice.world.cluster.network
-    return _one_of(dice, verb, [b for b in dice.world.cluster.brokers if network.cut_off(b)])
+    return _one_of(
+        dice, verb, [b for b in dice.world.cluster.brokers if network.unreachable_nodes(b)]
+    )
 
 
 def _one_of(dice: ActionGenerator, verb: ActionKind, brokers: list[int]) -> Action:
@@ -266,17 +270,17 @@ def _one_of(dice: ActionGenerator, verb: ActionKind, brokers: list[int]) -> Acti
 
 
 def _of_replica(dice: ActionGenerator, verb: ActionKind) -> Action:
-    index, broker = dice.place()
+    index, broker = dice.replica()
     return Action(verb, index, broker)
 
 
 def _hold(dice: ActionGenerator, verb: ActionKind) -> Action:
-    index, broker = dice.place()
+    index, broker = dice.replica()
     return Action(verb, index, broker, how=dice.rng.choice((STAY, STAY, LEAVE)))
 
 
 def _hold_at(dice: ActionGenerator, verb: ActionKind) -> Action:
-    index, broker = dice.place()
+    index, broker = dice.replica()
     return Action(verb, index, broker, amount=dice.rng.randint(0, 6))
 
 

@@ -28,7 +28,7 @@ FIRST_FETCH_WITH_REGISTRATION: Final = 15
 
 
 def _serves(world: "World", action: Action) -> bool:
-    return world.runs(action.broker) and action.partition < world.setup.partitions
+    return world.is_running(action.broker) and action.partition < world.setup.partitions
 
 
 # -- what clients do --------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def _commit(world: "World", action: Action) -> None:
 def _delete(world: "World", action: Action) -> None:
     if _serves(world, action):
         world.clients.delete(action.partition, action.broker)
-        world.watch.see_deletion(action.broker, action.partition)
+        world.checker.record_deletion(action.broker, action.partition)
 
 
 # -- what happens to brokers ------------------------------------------------------------------
@@ -89,14 +89,14 @@ def _cut(world: "World", action: Action) -> None:
 
 def _elect(world: "World", action: Action) -> None:
     unclean = action.how == UNCLEAN
-    world.watch.may_be_unclean = unclean or world.setup.unclean
+    world.checker.allows_unclean = unclean or world.setup.unclean
     try:
         operator_actions.elect(
             world.cluster, TOPIC, action.partition, action.broker, unclean=unclean
         )
-        world.look()
+        world.check()
     finally:
-        world.watch.may_be_unclean = world.setup.unclean
+        world.checker.allows_unclean = world.setup.unclean
 
 
 def _prefer(world: "World", action: Action) -> None:
@@ -121,10 +121,10 @@ def _hold_at(world: "World", action: Action) -> None:
 def _wipe(world: "World", action: Action) -> None:
     index, broker_id = action.partition, action.broker
     partition = world.cluster.controller.partition(TOPIC, index)
-    informed = world.runs(broker_id) and world.watch.is_fully_informed(broker_id)
+    informed = world.is_running(broker_id) and world.checker.is_fully_informed(broker_id)
     if broker_id in partition.replicas and informed:
         knows = world.setup.fetch_version >= FIRST_FETCH_WITH_REGISTRATION
-        world.watch.before_wipe(broker_id, index, knows_registrations=knows)
+        world.checker.before_wipe(broker_id, index, knows_registrations=knows)
         operator_actions.wipe(world.cluster, TOPIC, index, broker_id)
 
 
@@ -145,7 +145,7 @@ def _fault(world: "World", action: Action) -> None:
 
 
 def _store(world: "World", action: Action) -> None:
-    world.objects.carry_out(action.amount, fails=action.how == FAILS)
+    world.object_store.complete(action.amount, fails=action.how == FAILS)
 
 
 def _upload(world: "World", action: Action) -> None:
@@ -166,7 +166,7 @@ def _forget(world: "World", action: Action) -> None:
 
 def _lose(world: "World", action: Action) -> None:
     if action.partition < world.setup.partitions:
-        world.watch.lose_tier(action.partition)
+        world.checker.lose_tier(action.partition)
 
 
 def _ignore_answer(_answer: object) -> None:

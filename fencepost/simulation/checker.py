@@ -27,11 +27,11 @@ from fencepost.storage.log.interface import Log
 class ReplicaSnapshot:
     """One broker's replica of one partition, as it was after the last step."""
 
-    __slots__ = ("end", "epoch", "high_watermark", "key", "log", "model", "replica", "where")
+    __slots__ = ("end", "epoch", "high_watermark", "key", "location", "log", "model", "replica")
 
     def __init__(self, broker_id: int, index: int) -> None:
         self.key = (TOPIC, index)
-        self.where = f"p{index} on broker {broker_id}"
+        self.location = f"p{index} on broker {broker_id}"
         self.replica: Replica | None = None
         self.log: Log | None = None
         self.model = BatchLog()
@@ -40,14 +40,14 @@ class ReplicaSnapshot:
         self.end = 0
         self.high_watermark = 0
 
-    def lose(self) -> None:
+    def clear(self) -> None:
         """The broker has no replica, at least not any more."""
         if self.replica is not None:
             self.replica = self.log = None
-            self.model.begin_at(0)
+            self.model.reset_to(0)
             self.end = self.high_watermark = 0
 
-    def is_as_before(self, replica: Replica) -> bool:
+    def is_unchanged(self, replica: Replica) -> bool:
         """Whether nothing has happened to it."""
         return (
             replica is self.replica
@@ -57,7 +57,7 @@ class ReplicaSnapshot:
             and replica.log is self.log
         )
 
-    def starts_anew(self, log: Log) -> bool:
+    def has_restarted(self, log: Log) -> bool:
         """Whether the log has dropped all that was seen, and begins further on."""
         start = log.local_log_start_offset
         return start >= log.log_end_offset > self.end and log.segments()[0].base_offset > self.end
@@ -79,92 +79,94 @@ class ClusterChecker:
         self._controller = cluster.controller
         self._image: ClusterImage = cluster.controller.image
         self._enough = enough_replicas
-        self.via: Link | None = None
+        self.current_link: Link | None = None
         """Where the message came from, and went to, that arrives now; None where none does."""
         topic = self._image.topics[TOPIC]
         self.partitions = [PartitionHistory(index) for index in range(len(topic.partitions))]
-        self._seen = {
+        self._replicas = {
             broker_id: {
                 index: ReplicaSnapshot(broker_id, index) for index in range(len(topic.partitions))
             }
             for broker_id in cluster.brokers
         }
         self._tier = None if objects is None else TierChecker(cluster, objects, self.partitions)
-        self.may_be_unclean = False
+        self.allows_unclean = False
         """Whether elections may lose records now."""
         self.digest = 0
         """Of all changes that were seen, in order: the same for the same run."""
 
     # -- looking --------------------------------------------------------------------------------
 
-    def look(self, link: Link) -> None:
+    def check_link(self, link: Link) -> None:
         """A message has arrived, or was lost on its way."""
         for node in link:
             if node != CONTROLLER:
-                self.look_at(node)
-        self.look_at_controller()
+                self.check_broker(node)
+        self.check_controller()
 
-    def look_at_all(self) -> None:
+    def check_all(self) -> None:
         """Something has happened, wherever."""
-        self.look_at_controller()
-        for broker_id in self._seen:
-            self.look_at(broker_id)
+        self.check_controller()
+        for broker_id in self._replicas:
+            self.check_broker(broker_id)
 
-    def log(self, broker_id: int, index: int) -> BatchLog:
+    def log_of(self, broker_id: int, index: int) -> BatchLog:
         """What a broker holds of a partition."""
-        return self._seen[broker_id][index].model
+        return self._replicas[broker_id][index].model
 
     def is_fully_informed(self, broker_id: int) -> bool:
         """Whether the newest image has reached a broker."""
         return self._cluster.brokers[broker_id].view is self._controller.image
 
-    def note(self, *numbers: int) -> None:
+    def add_to_digest(self, *numbers: int) -> None:
         """Put something into the digest."""
         self.digest = hash((self.digest, *numbers)) & _DIGEST_BITS
 
-    def look_at(self, broker_id: int) -> None:
+    def check_broker(self, broker_id: int) -> None:
         """Something has happened at one broker, if there is such."""
         broker = self._cluster.brokers.get(broker_id)
         if broker is None or not broker.running:
             return
-        for index, seen in self._seen[broker_id].items():
+        for index, seen in self._replicas[broker_id].items():
             replica = broker.replicas.get(seen.key)
             if replica is None:
-                seen.lose()
+                seen.clear()
                 continue
-            if not seen.is_as_before(replica):
-                self._look_closely(broker, self.partitions[index], seen, replica)
+            if not seen.is_unchanged(replica):
+                self._check_changed_replica(broker, self.partitions[index], seen, replica)
             if self._tier is not None:
-                self._tier.look_at(broker, replica)
+                self._tier.check_replica(broker, replica)
 
-    def _look_closely(
+    def _check_changed_replica(
         self, broker: Broker, history: PartitionHistory, seen: ReplicaSnapshot, replica: Replica
     ) -> None:
         if replica.log is not seen.log:
             seen.log = replica.log
             # In files a crash may forget where the log starts: what was deleted may be there again.
             known = min(seen.model.start, replica.log.log_end_offset)
-            seen.model.begin_at(max(replica.log.local_log_start_offset, known))
+            seen.model.reset_to(max(replica.log.local_log_start_offset, known))
             seen.end = seen.model.end
-        seen.model.forget_before(replica.log.local_log_start_offset)
+        seen.model.delete_before(replica.log.local_log_start_offset)
         led_before = seen.replica is replica and seen.epoch == replica.leader_epoch
         if seen.replica is not replica:  # a new life: it knows the last checkpoint at best
             seen.replica = replica
             seen.high_watermark = replica.high_watermark
         if replica.leader_epoch not in (seen.epoch, UNKNOWN_EPOCH):
-            self._see_epoch(broker.broker_id, history, seen, replica)
+            self._check_epoch(broker.broker_id, history, seen, replica)
         if replica.log.log_end_offset != seen.end:
-            self._see_log(broker.broker_id, history, seen, replica, led=led_before)
-        self._see_watermark(broker, history, seen, replica)
-        self.note(broker.broker_id, history.index, seen.epoch, seen.end, seen.high_watermark)
+            self._check_log_end(broker.broker_id, history, seen, replica, led=led_before)
+        self._check_high_watermark(broker, history, seen, replica)
+        self.add_to_digest(
+            broker.broker_id, history.index, seen.epoch, seen.end, seen.high_watermark
+        )
 
     # -- roles ----------------------------------------------------------------------------------
 
-    def _see_epoch(
+    def _check_epoch(
         self, broker_id: int, history: PartitionHistory, seen: ReplicaSnapshot, replica: Replica
     ) -> None:
         epoch = replica.leader_epoch
-        require(must.epochs_only_rise, seen.where, seen.epoch, epoch)
+        require(must.epochs_only_rise, seen.location, seen.epoch, epoch)
         seen.epoch = epoch
         if not replica.is_leader:
             return
@@ -177,7 +179,7 @@ class ClusterChecker:
 
     # -- logs -----------------------------------------------------------------------------------
 
-    def _see_log(
+    def _check_log_end(
         self,
         broker_id: int,
         history: PartitionHistory,
@@ -187,21 +189,21 @@ class ClusterChecker:
         led: bool,
     ) -> None:
         end, model = replica.log.log_end_offset, seen.model
-        if seen.starts_anew(replica.log):
-            model.begin_at(end)
+        if seen.has_restarted(replica.log):
+            model.reset_to(end)
         elif end < seen.end:
             if led and replica.is_leader:
-                require(must.leaders_never_truncate, seen.where, seen.end, end)
+                require(must.leaders_never_truncate, seen.location, seen.end, end)
 
             model.truncate(end)
         else:
-            self._see_batches(history, seen, replica)
+            self._check_batches(history, seen, replica)
         seen.end = end
         partition = self._image.topics[TOPIC].partitions[history.index]
         if not history.tainted and broker_id in (*partition.isr, *partition.elr):
-            self._demand_in_sync(history, [broker_id])
+            self._require_in_sync(history, [broker_id])
 
-    def _see_batches(
+    def _check_batches(
         self, history: PartitionHistory, seen: ReplicaSnapshot, replica: Replica
     ) -> None:
         log, end = replica.log, replica.log.log_end_offset
@@ -209,10 +211,10 @@ class ClusterChecker:
             found = log.read(seen.end, max_bytes=_ALL_AT_ONCE, upper_bound=end, min_one_batch=True)
             for buffer in found.buffers:
                 for _, header in iter_headers(buffer):
-                    self._see_batch(history, seen, replica, header)
+                    self._check_batch(history, seen, replica, header)
                     seen.end = header.next_offset
 
-    def _see_batch(
+    def _check_batch(
         self,
         history: PartitionHistory,
         seen: ReplicaSnapshot,
@@ -220,7 +222,7 @@ class ClusterChecker:
         header: BatchHeader,
     ) -> None:
         epoch, base_offset, crc = header.partition_leader_epoch, header.base_offset, header.crc
-        where, model = seen.where, seen.model
+        where, model = seen.location, seen.model
         copied = not replica.is_leader
         if model.all or not copied:  # an empty log begins where its leader's batch does
             require(must.offsets_are_contiguous, where, seen.end, base_offset, copied)
@@ -249,28 +251,30 @@ class ClusterChecker:
 
     # -- high watermarks ------------------------------------------------------------------------
 
-    def _see_watermark(
+    def _check_high_watermark(
         self, broker: Broker, history: PartitionHistory, seen: ReplicaSnapshot, replica: Replica
     ) -> None:
         before, after = seen.high_watermark, replica.high_watermark
         seen.high_watermark = after
-        where, model = seen.where, seen.model
+        where, model = seen.location, seen.model
         require(must.high_watermarks_lie_in_the_log, where, after, seen.end)
 
         if after > before and replica.is_leader:
-            self._see_advance(broker, seen, before, after)
+            self._check_advance(broker, seen, before, after)
         if history.tainted:
             return
         require(must.high_watermarks_never_fall, where, before, after)
 
         if replica.is_leader and history.commit(seen.epoch, model, after):
             partition = self._image.topics[TOPIC].partitions[history.index]
-            self._demand_in_sync(history, (*partition.isr, *partition.elr))
+            self._require_in_sync(history, (*partition.isr, *partition.elr))
         require(must.logs_agree_below_the_high_watermark, where, history, model, after)
 
-    def _see_advance(self, broker: Broker, seen: ReplicaSnapshot, before: int, after: int) -> None:
+    def _check_advance(
+        self, broker: Broker, seen: ReplicaSnapshot, before: int, after: int
+    ) -> None:
         """A leader's high watermark rises, perhaps because of a message of another broker."""
-        via = self.via
+        via = self.current_link
         if via is None or via.source == CONTROLLER or via.target != broker.broker_id:
             return
         replica = seen.replica
@@ -278,22 +282,22 @@ class ClusterChecker:
             counted = (*replica.isr, *(replica.pending_isr or ()))
             require(
                 must.fenced_replicas_move_no_high_watermark,
-                seen.where,
+                seen.location,
                 via.source,
                 counted,
                 before,
                 after,
             )
 
-    def _demand_in_sync(
+    def _require_in_sync(
         self, history: PartitionHistory, members: tuple[int, ...] | list[int]
     ) -> None:
-        logs = {broker_id: self.log(broker_id, history.index) for broker_id in members}
+        logs = {broker_id: self.log_of(broker_id, history.index) for broker_id in members}
         require(must.in_sync_replicas_hold_what_is_committed, history, members, logs)
 
     # -- the controller -------------------------------------------------------------------------
 
-    def look_at_controller(self) -> None:
+    def check_controller(self) -> None:
         """The controller may have made a new image."""
         if self._controller.image is self._image:
             return
@@ -309,32 +313,32 @@ class ClusterChecker:
             old, new = before.topics[TOPIC], after.topics[TOPIC]
             for index, partition in enumerate(new.partitions):
                 if old.partitions[index] is not partition:
-                    self._see_partition(index, old.partitions[index], partition)
-        self._see_registrations()
+                    self._check_partition(index, old.partitions[index], partition)
+        self._check_registrations()
 
-    def _see_registrations(self) -> None:
+    def _check_registrations(self) -> None:
         brokers = self._image.brokers
         for index, partition in enumerate(self._image.topics[TOPIC].partitions):
-            if partition.leader != NO_LEADER or not self.may_be_unclean:
+            if partition.leader != NO_LEADER or not self.allows_unclean:
                 require(must.fenced_replicas_are_not_in_sync, index, partition, brokers)
 
             require(must.leaders_are_in_sync, index, partition, brokers)
 
-    def _see_partition(self, index: int, was: PartitionImage, now: PartitionImage) -> None:
+    def _check_partition(self, index: int, was: PartitionImage, now: PartitionImage) -> None:
         history = self.partitions[index]
         where = f"p{index} at the controller"
         require(must.epochs_only_rise, where, was.leader_epoch, now.leader_epoch)
 
         require(must.changes_have_epochs, index, was, now)
-        history.thinned |= not set(was.replicas) <= set(now.replicas)
-        self.note(index, now.leader, now.leader_epoch, now.partition_epoch, *now.isr)
+        history.lost_a_replica |= not set(was.replicas) <= set(now.replicas)
+        self.add_to_digest(index, now.leader, now.leader_epoch, now.partition_epoch, *now.isr)
         joined = [b for b in (*now.isr, *now.elr) if b not in (*was.isr, *was.elr)]
         # Leaders propose who joins. What the controller makes of it by itself loses records.
-        if joined and (self.via is None or self.via.target != CONTROLLER):
-            require(must.elections_are_clean, index, was, now, self.may_be_unclean)
+        if joined and (self.current_link is None or self.current_link.target != CONTROLLER):
+            require(must.elections_are_clean, index, was, now, self.allows_unclean)
             history.taint(f"brokers {joined} were made the ISR, uncleanly")
         if not history.tainted:
-            self._demand_in_sync(history, joined)
+            self._require_in_sync(history, joined)
 
     # -- what only a test does, and clients see ---------------------------------------------------
 
@@ -345,7 +349,7 @@ class ClusterChecker:
             (KIP-903); without that, one from before the loss may still count.
         """
         history = self.partitions[index]
-        history.thinned = True
+        history.lost_a_replica = True
         partition = self._image.topics[TOPIC].partitions[index]
         holders = {*partition.isr, *partition.elr}
         if holders == {broker_id}:
@@ -358,48 +362,48 @@ class ClusterChecker:
         if self._tier is not None:
             self._tier.lose(index)
 
-    def see_deletion(self, broker_id: int, index: int) -> None:
+    def record_deletion(self, broker_id: int, index: int) -> None:
         """A client has deleted records at a broker."""
         replica = self._cluster.brokers[broker_id].replicas.get((TOPIC, index))
         if replica is not None:
             history = self.partitions[index]
             history.deleted = max(history.deleted, replica.log.log_start_offset)
 
-    def see_acknowledged(self, broker_id: int, index: int, base_offset: int, crc: int) -> None:
+    def record_acknowledged(self, broker_id: int, index: int, base_offset: int, crc: int) -> None:
         """A broker has answered acks=all that a batch is safe."""
         history = self.partitions[index]
         if history.tainted:
             return
-        batch = self.log(broker_id, index).at(base_offset)
+        batch = self.log_of(broker_id, index).at(base_offset)
         require(must.acknowledged_records_are_committed, history, batch, base_offset, crc)
 
         assert batch is not None
-        history.acknowledge(self._seen[broker_id][index].epoch, batch)
-        if not history.thinned:
-            self._demand_enough(history, batch)
+        history.acknowledge(self._replicas[broker_id][index].epoch, batch)
+        if not history.lost_a_replica:
+            self._require_enough(history, batch)
 
-    def _demand_enough(self, history: PartitionHistory, batch: Batch) -> None:
+    def _require_enough(self, history: PartitionHistory, batch: Batch) -> None:
         replicas = self._image.topics[TOPIC].partitions[history.index].replicas
-        logs = [self.log(b, history.index) for b in replicas]
+        logs = [self.log_of(b, history.index) for b in replicas]
         require(must.enough_replicas_hold_what_is_acknowledged, history, batch, logs, self._enough)
 
     # -- in the end -------------------------------------------------------------------------------
 
-    def look_at_the_end(self) -> None:
+    def check_healed(self) -> None:
         """All is well again and nothing is on its way."""
         for index, partition in enumerate(self._controller.image.topics[TOPIC].partitions):
             found = {b: self._cluster.brokers[b].replicas[TOPIC, index] for b in partition.replicas}
             ends = {}
             for broker_id, replica in found.items():
-                log = self.log(broker_id, index)
-                log.forget_before(replica.log.local_log_start_offset)
+                log = self.log_of(broker_id, index)
+                log.delete_before(replica.log.local_log_start_offset)
                 ends[broker_id] = (log, replica.log.log_end_offset, replica.high_watermark)
             tiered = self._tier is not None
             require(must.healed_partitions_converge, index, partition, ends, is_tiered=tiered)
             for broker_id, replica in found.items():
-                self._look_through(self._seen[broker_id][index], replica.log)
+                self._check_log(self._replicas[broker_id][index], replica.log)
 
-    def _look_through(self, seen: ReplicaSnapshot, log: Log) -> None:
+    def _check_log(self, seen: ReplicaSnapshot, log: Log) -> None:
         end, held = log.log_end_offset, []
         start = max(log.local_log_start_offset, seen.model.start)
         at = start
@@ -409,4 +413,4 @@ class ClusterChecker:
             held += [header.crc for header in headers]
             at = headers[-1].next_offset
         watched = [b.crc for b in seen.model.all if b.next_offset > start]
-        require(must.logs_are_as_they_were_watched, seen.where, held, watched)
+        require(must.logs_are_as_they_were_watched, seen.location, held, watched)

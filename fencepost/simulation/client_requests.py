@@ -99,10 +99,10 @@ class ClientRequests:
     :param name: Its client id.
     """
 
-    __slots__ = ("_ask", "_peer")
+    __slots__ = ("_peer", "_sender")
 
     def __init__(self, ask: RequestSender, name: str) -> None:
-        self._ask = ask
+        self._sender = ask
         self._peer = Peer(connection_id=name, host=_HOST)
 
     def produce(self, broker: Broker, index: int, batch: Buffer, *, acks: int) -> object:
@@ -228,4 +228,4 @@ class ClientRequests:
         self._send(broker, _OFFSET_FETCH, _OFFSETS_VERSION, request)
 
     def _send(self, broker: Broker, api: Api, version: int, request: object) -> object:
-        return self._ask(broker, api, version, request, self._peer)
+        return self._sender(broker, api, version, request, self._peer)

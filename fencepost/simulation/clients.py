@@ -45,17 +45,17 @@ REREADING_CLIENT: Final = 3
 class SimulatedConsumer:
     """A consumer of one partition."""
 
-    who: str
-    asking: ClientRequests
+    name: str
+    requests: ClientRequests
     epoch: int = -1
     """Of the leader, as far as metadata told."""
-    validated: int = -1
+    validated_epoch: int = -1
     """The leader epoch in which its position was last found to be sound (below Fetch v12)."""
-    read: BatchLog = field(default_factory=BatchLog)
+    log: BatchLog = field(default_factory=BatchLog)
     """What it has read, and not been told to forget."""
-    asked: int = 0
+    fetch_count: int = 0
     """How often it has fetched."""
-    begins_again: bool = False
+    rereads: bool = False
     """Whether it reads everything again once it has read everything: of a tier, too."""
 
 
@@ -63,8 +63,8 @@ class SimulatedConsumer:
 class OffsetLister:
     """A client that asks for the latest offset of one partition again and again."""
 
-    who: str
-    asking: ClientRequests
+    name: str
+    requests: ClientRequests
     epoch: int = -1
     latest: int = -1
 
@@ -82,7 +82,7 @@ class Clients:
         self._fetch_version = _fetch_version(setup.fetch_version)
         self._is_gated = not setup.unclean
         self._readers: dict[tuple[int, int], SimulatedConsumer] = {}
-        self._askers: dict[tuple[int, int], OffsetLister] = {}
+        self._offset_listers: dict[tuple[int, int], OffsetLister] = {}
         self._coordinators: dict[str, int] = {}
         """Of each group, as far as a broker told."""
 
@@ -96,20 +96,20 @@ class Clients:
             reader = self._readers[client, index] = SimulatedConsumer(
                 f"c{client} of p{index}",
                 ClientRequests(self._ask, f"consumer-{client}"),
-                begins_again=client == REREADING_CLIENT,
+                rereads=client == REREADING_CLIENT,
             )
         if reader.epoch < 0:
-            self._renew(reader, broker, index)
+            self._refresh_epoch(reader, broker, index)
         if not self._is_sound(reader, broker, index):
             return
         answer = self._fetch(reader, broker, index)
         if not isinstance(answer, Wait):
             self._see_answer(reader, broker, index, answer)
             return
-        asked = reader.asked  # it may have asked again until this one is answered
+        asked = reader.fetch_count  # it may have asked again until this one is answered
 
         def answered(found: FetchResponse | None) -> None:
-            if found is not None and reader.asked == asked and broker.running:
+            if found is not None and reader.fetch_count == asked and broker.running:
                 self._see_answer(reader, broker, index, found)
 
         answer.then(answered)
@@ -119,32 +119,34 @@ class Clients:
     ) -> None:
         answer = response.responses[0].partitions[0]
         if answer.error_code in _REFRESH_METADATA:
-            self._renew(reader, broker, index)
+            self._refresh_epoch(reader, broker, index)
         elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._reset(reader, broker, index)
         elif answer.diverging_epoch.epoch >= 0:
-            self._go_back(reader, answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
+            self._truncate(reader, answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
         else:
-            self._take(reader, index, answer.records or ())
-            if reader.begins_again and not answer.records:
-                reader.read.begin_at(0)
+            self._read_records(reader, index, answer.records or ())
+            if reader.rereads and not answer.records:
+                reader.log.reset_to(0)
 
     def _fetch(
         self, reader: SimulatedConsumer, broker: Broker, index: int
     ) -> FetchResponse | Wait[FetchResponse]:
-        reader.asked += 1
-        tip = reader.read.tip
+        reader.fetch_count += 1
+        tip = reader.log.tip
         knows_last = self._fetch_version >= FIRST_FETCH_WITH_DIVERGENCE
-        return reader.asking.fetch(
+        return reader.requests.fetch(
             broker,
             index,
             self._fetch_version,
-            offset=reader.read.end,
+            offset=reader.log.end,
             epoch=reader.epoch,
             last_epoch=tip.epoch if knows_last and tip is not None else client_requests.NO_EPOCH,
         )
 
-    def _take(self, reader: SimulatedConsumer, index: int, records: tuple[Buffer, ...]) -> None:
+    def _read_records(
+        self, reader: SimulatedConsumer, index: int, records: tuple[Buffer, ...]
+    ) -> None:
         history = self._watch.partitions[index]
         for buffer in records:
             for _, header in iter_headers(buffer):
@@ -152,61 +154,64 @@ class Clients:
                 batch = history.batches.get((epoch, base))
                 require(
                     must.followers_copy_what_leaders_wrote,
-                    reader.who,
+                    reader.name,
                     batch,
                     epoch,
                     base,
                     header.crc,
                 )
                 assert batch is not None
-                if batch.next_offset <= reader.read.end:
+                if batch.next_offset <= reader.log.end:
                     continue
                 if not history.tainted:
-                    require(must.clients_read_what_is_committed, reader.who, history, batch)
+                    require(must.clients_read_what_is_committed, reader.name, history, batch)
                 require(
                     must.consumers_miss_no_truncation,
-                    reader.who,
-                    reader.read,
+                    reader.name,
+                    reader.log,
                     batch,
                     history.deleted,
                 )
-                reader.read.append(batch)
-                self._watch.note(index, epoch, base)
+                reader.log.append(batch)
+                self._watch.add_to_digest(index, epoch, base)
 
     def _is_sound(self, reader: SimulatedConsumer, broker: Broker, index: int) -> bool:
         """Whether its position is one of the leader's log, where Fetch itself can't tell."""
-        if self._fetch_version >= FIRST_FETCH_WITH_DIVERGENCE or reader.validated == reader.epoch:
+        if (
+            self._fetch_version >= FIRST_FETCH_WITH_DIVERGENCE
+            or reader.validated_epoch == reader.epoch
+        ):
             return True
         return self._validate(reader, broker, index)
 
     def _validate(self, reader: SimulatedConsumer, broker: Broker, index: int) -> bool:
         """Ask where the epoch of the last batch read ends, and whether that may be relied on."""
-        tip = reader.read.tip
+        tip = reader.log.tip
         if tip is not None:
-            end = reader.asking.epoch_end(broker, index, epoch=reader.epoch, asked=tip.epoch)
+            end = reader.requests.epoch_end(broker, index, epoch=reader.epoch, asked=tip.epoch)
             if end.error_code in _REFRESH_METADATA:
-                self._renew(reader, broker, index)
+                self._refresh_epoch(reader, broker, index)
             if end.error_code or end.end_offset < 0:
                 return False
-            self._go_back(reader, end.leader_epoch, end.end_offset)
-            if reader.read.tip is not tip:
+            self._truncate(reader, end.leader_epoch, end.end_offset)
+            if reader.log.tip is not tip:
                 return False  # what is left is to be asked about as well (KIP-279)
-        reader.validated = reader.epoch
+        reader.validated_epoch = reader.epoch
         return True
 
-    def _go_back(self, reader: SimulatedConsumer, epoch: int, end_offset: int) -> None:
+    def _truncate(self, reader: SimulatedConsumer, epoch: int, end_offset: int) -> None:
         """Forget what a broker's log has not: what lies behind the end, or is of a later epoch."""
-        reader.read.truncate(end_offset)
-        while (tip := reader.read.tip) is not None and tip.epoch > epoch:
-            reader.read.truncate(tip.base_offset)
+        reader.log.truncate(end_offset)
+        while (tip := reader.log.tip) is not None and tip.epoch > epoch:
+            reader.log.truncate(tip.base_offset)
 
     def _reset(self, reader: SimulatedConsumer, broker: Broker, index: int) -> None:
         """Begin anew at the log start, as ``auto.offset.reset=earliest`` has it."""
-        found = reader.asking.list_offset(
+        found = reader.requests.list_offset(
             broker, index, client_requests.EARLIEST, epoch=reader.epoch
         )
         if not found.error_code:
-            reader.read.begin_at(found.offset)
+            reader.log.reset_to(found.offset)
 
     # -- committing -----------------------------------------------------------------------------
 
@@ -220,7 +225,7 @@ class Clients:
             return
         node = self._coordinators.get(group)
         if node is None:
-            node = reader.asking.coordinator(self._cluster.brokers[broker_id], group)
+            node = reader.requests.coordinator(self._cluster.brokers[broker_id], group)
         coordinator = self._cluster.brokers.get(node)
         if coordinator is None or not coordinator.running:
             self._coordinators.pop(group, None)
@@ -231,10 +236,10 @@ class Clients:
             if response is None or response.topics[0].partitions[0].error_code:
                 self._coordinators.pop(group, None)
 
-        tip, end = reader.read.tip, reader.read.end
+        tip, end = reader.log.tip, reader.log.end
         epoch = client_requests.NO_EPOCH if tip is None else tip.epoch
-        reader.asking.committed(coordinator, group, index)
-        answer = reader.asking.commit(coordinator, group, index, offset=end, epoch=epoch)
+        reader.requests.committed(coordinator, group, index)
+        answer = reader.requests.commit(coordinator, group, index, offset=end, epoch=epoch)
         if isinstance(answer, Wait):
             answer.then(answered)
         else:
@@ -245,21 +250,21 @@ class Clients:
     def list_latest(self, client: int, index: int, broker_id: int) -> None:
         """Ask for the latest offset."""
         broker = self._cluster.brokers[broker_id]
-        asker = self._askers.get((client, index))
+        asker = self._offset_listers.get((client, index))
         if asker is None:
-            asker = self._askers[client, index] = OffsetLister(
+            asker = self._offset_listers[client, index] = OffsetLister(
                 f"c{client} of p{index}", ClientRequests(self._ask, f"asker-{client}")
             )
         if asker.epoch < 0:
-            self._renew(asker, broker, index)
-        found = asker.asking.list_offset(broker, index, client_requests.LATEST, epoch=asker.epoch)
+            self._refresh_epoch(asker, broker, index)
+        found = asker.requests.list_offset(broker, index, client_requests.LATEST, epoch=asker.epoch)
         if found.error_code in _REFRESH_METADATA:
-            self._renew(asker, broker, index)
+            self._refresh_epoch(asker, broker, index)
         elif not found.error_code:
             if self._is_gated and not self._watch.partitions[index].tainted:
-                require(must.latest_offsets_never_go_back, asker.who, asker.latest, found.offset)
+                require(must.latest_offsets_never_go_back, asker.name, asker.latest, found.offset)
             asker.latest = found.offset
-            self._watch.note(index, found.offset)
+            self._watch.add_to_digest(index, found.offset)
 
     def delete(self, index: int, broker_id: int) -> None:
         """Delete all records below the high watermark."""
@@ -277,9 +282,11 @@ class Clients:
 
     # -- metadata -------------------------------------------------------------------------------
 
-    def _renew(self, client: SimulatedConsumer | OffsetLister, broker: Broker, index: int) -> None:
+    def _refresh_epoch(
+        self, client: SimulatedConsumer | OffsetLister, broker: Broker, index: int
+    ) -> None:
         """Take over the leader epoch of a broker's metadata, unless an older one than is known."""
-        client.epoch = max(client.epoch, client.asking.leader_epoch(broker, index))
+        client.epoch = max(client.epoch, client.requests.leader_epoch(broker, index))
 
 
 def _fetch_version(ceiling: int) -> int:

@@ -51,11 +51,11 @@ class RunEnvironment:
 
     data_dir: "DataDir | None" = None
     """Where the cluster is kept; None is in memory."""
-    ask: RequestSender = send_directly
+    send: RequestSender = send_directly
     """What carries clients' requests."""
-    follow: Callable[[Cluster], None] | None = None
+    observe: Callable[[Cluster], None] | None = None
     """Is given the cluster when it has begun, to look on."""
-    is_lifelike: bool = False
+    is_realistic: bool = False
     """Whether records bear the time, and are compressed now and then."""
     configs: Mapping[str, str] = field(default_factory=dict)
     """Of all brokers, besides those that every run has."""
@@ -69,10 +69,10 @@ IN_MEMORY: Final = RunEnvironment()
 class SimulatedNetwork:
     """Messages on their way, in order of each link. Links among each other have none."""
 
-    __slots__ = ("_waiting", "controller_speaks")
+    __slots__ = ("_waiting", "on_controller_send")
 
     def __init__(self) -> None:
-        self.controller_speaks: Callable[[], None] = _ignore_send
+        self.on_controller_send: Callable[[], None] = _ignore_send
         """Called when the controller sends something: each image that it makes is sent."""
         self._waiting: dict[Link, deque[Deliver]] = {}
         """Only links with messages, in the order in which they got their first one."""
@@ -84,10 +84,10 @@ class SimulatedNetwork:
         """The links on which a message waits."""
         return iter(self._waiting)
 
-    def carry(self, link: Link, deliver: Deliver) -> None:
+    def send(self, link: Link, deliver: Deliver) -> None:
         """Take a message from the network."""
         if link.source == CONTROLLER:
-            self.controller_speaks()
+            self.on_controller_send()
         queue = self._waiting.get(link)
         if queue is None:
             self._waiting[link] = deque((deliver,))
@@ -127,7 +127,7 @@ class PendingOperation(NamedTuple):
     :ivar fail: Tells whoever asked that it can't be done.
     """
 
-    carry_out: Callable[[], None]
+    perform: Callable[[], None]
     fail: Callable[[TierError], None]
     key: str
 
@@ -140,8 +140,8 @@ class SimulatedObjectStore:
     """
 
     def __init__(self) -> None:
-        self.waiting: list[PendingOperation] = []
-        self.changed: Callable[[str], None] = _ignore_change
+        self.pending: list[PendingOperation] = []
+        self.on_change: Callable[[str], None] = _ignore_change
         self._memory = MemoryObjectStore(lambda callback: callback())
 
     @property
@@ -157,14 +157,14 @@ class SimulatedObjectStore:
 
         def write() -> None:
             self._memory.objects[key] = b"".join(taken)
-            self.changed(key)
+            self.on_change(key)
             done(None)
 
-        self.waiting.append(PendingOperation(write, done, key))
+        self.pending.append(PendingOperation(write, done, key))
 
     def get(self, key: str, start: int, end: int | None, done: ReadCallback) -> None:
         """Read an object's bytes."""
-        self.waiting.append(
+        self.pending.append(
             PendingOperation(lambda: self._memory.get(key, start, end, done), done, key)
         )
 
@@ -179,34 +179,34 @@ class SimulatedObjectStore:
             self.lose(keys[: len(keys) // 2])
             done(error)
 
-        self.waiting.append(PendingOperation(remove, remove_some, keys[0] if keys else ""))
+        self.pending.append(PendingOperation(remove, remove_some, keys[0] if keys else ""))
 
     def list(self, prefix: str, done: ListCallback) -> None:
         """The keys that begin with a prefix."""
-        self.waiting.append(PendingOperation(lambda: self._memory.list(prefix, done), done, prefix))
+        self.pending.append(PendingOperation(lambda: self._memory.list(prefix, done), done, prefix))
 
     # -- what a schedule does -------------------------------------------------------------------
 
-    def carry_out(self, number: int, *, fails: bool = False) -> bool:
+    def complete(self, number: int, *, fails: bool = False) -> bool:
         """Have one of the waiting operations done, or fail.
 
         :param number: Which; where there are fewer it begins anew.
         :returns: Whether there was one.
         """
-        if not self.waiting:
+        if not self.pending:
             return False
-        operation = self.waiting.pop(number % len(self.waiting))
+        operation = self.pending.pop(number % len(self.pending))
         if fails:
             operation.fail(TierError(operation.key, FAILURE_REASON))
         else:
-            operation.carry_out()
+            operation.perform()
         return True
 
     def lose(self, keys: Iterable[str]) -> None:
         """Objects are gone; some may have been before."""
         for key in keys:
             if self._memory.objects.pop(key, None) is not None:
-                self.changed(key)
+                self.on_change(key)
 
 
 def _ignore_change(_key: str) -> None:

@@ -69,7 +69,7 @@ class BatchLog:
             self.start = offset
             self._forgotten = None
 
-    def forget_before(self, offset: int) -> None:
+    def delete_before(self, offset: int) -> None:
         """Drop the batches that end at or before ``offset``: they were deleted."""
         gone = bisect_right(self._ends, offset)
         if gone:
@@ -77,7 +77,7 @@ class BatchLog:
             self.start = self._ends[gone - 1]
             del self.all[:gone], self._ends[:gone]
 
-    def begin_at(self, offset: int) -> None:
+    def reset_to(self, offset: int) -> None:
         """Drop everything; the next batch begins at ``offset``."""
         self._forgotten = None
         self.all.clear()
@@ -118,10 +118,10 @@ class PartitionHistory:
         "expected",
         "index",
         "leaders",
+        "lost_a_replica",
         "lost_until",
         "refused",
         "tainted",
-        "thinned",
     )
 
     def __init__(self, index: int) -> None:
@@ -139,7 +139,7 @@ class PartitionHistory:
         """The highest log start that a leader has had: what lies before is of no interest."""
         self.tainted = ""
         """Why records that were committed may be lost; empty while they may not."""
-        self.thinned = False
+        self.lost_a_replica = False
         """Whether a replica has lost its disk, or has gone in a reassignment."""
         self.lost_until = 0
         """Exclusive end of what the tier has lost: nobody knows what it still has before."""

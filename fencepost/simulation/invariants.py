@@ -27,7 +27,7 @@ class InvariantViolation(Exception):
     def __init__(self, invariant: str, seen: str) -> None:
         super().__init__(f"{invariant}: {seen}")
         self.invariant = invariant
-        self.seen = seen
+        self.observed = seen
 
 
 # -- leaders and epochs -------------------------------------------------------------------------

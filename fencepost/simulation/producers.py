@@ -53,8 +53,10 @@ class Producers:
     ) -> None:
         self._cluster = cluster
         self._watch = watch
-        self._is_lifelike = stage.is_lifelike
-        self._asking = [ClientRequests(stage.ask, f"producer-{n + 1}") for n in range(_COMPETITORS)]
+        self._is_realistic = stage.is_realistic
+        self._requests = [
+            ClientRequests(stage.send, f"producer-{n + 1}") for n in range(_COMPETITORS)
+        ]
         self._has_ids = setup.is_tiered
         self._expects = setup.checks_offsets
         self._believed: dict[tuple[int, int], int] = {}
@@ -62,7 +64,7 @@ class Producers:
         self._acknowledged: list[tuple[int, int, int, int]] = []
         """Broker, partition, base offset and checksum of what acks=all was answered for."""
         self._produced = 0
-        self.refused: ErrorCode = ErrorCode.NONE
+        self.last_error: ErrorCode = ErrorCode.NONE
         """Of the last answer."""
 
     def produce(self, index: int, broker_id: int, acks: str, count: int) -> None:
@@ -72,20 +74,20 @@ class Producers:
             competitor = (self._produced + 1) % _COMPETITORS
             for _ in range(_ATTEMPTS if self._expects else 1):
                 self._send(broker, self._prepared(index, broker_id, acks, competitor))
-                if self.refused != ErrorCode.EXPECTED_OFFSET_MISMATCH:
+                if self.last_error != ErrorCode.EXPECTED_OFFSET_MISMATCH:
                     break
 
     def check_acknowledged(self) -> None:
         """Hold the cluster to the answers of acks=all that came since; the logs are looked at."""
         if self._acknowledged:
             for acknowledged in self._acknowledged:
-                self._watch.see_acknowledged(*acknowledged)
+                self._watch.record_acknowledged(*acknowledged)
             self._acknowledged.clear()
 
     def _prepared(self, index: int, broker_id: int, acks: str, competitor: int) -> _Publish:
         expected = self._believed.get((index, competitor), 0) if self._expects else None
         offset = expected or 0
-        timestamp = self._cluster.scheduler.now_ms() if self._is_lifelike else _TIMESTAMP
+        timestamp = self._cluster.scheduler.now_ms() if self._is_realistic else _TIMESTAMP
         batches: list[bytearray] = []
         crcs: list[int] = []
         count, size = 1, 0
@@ -111,7 +113,7 @@ class Producers:
         Without one nobody asks what is known of them.
         """
         base = records[0].offset
-        codec = _CODECS[number % len(_CODECS)] if self._is_lifelike else Codec.NONE
+        codec = _CODECS[number % len(_CODECS)] if self._is_realistic else Codec.NONE
         if not self._has_ids:
             return build_batch(records, base_offset=base, codec=codec)
         epoch, producer_id = divmod(number, _PRODUCERS)
@@ -131,15 +133,17 @@ class Producers:
 
         acks = -1 if publish.acks == ACKS_ALL else 1
         records = publish.batches[0] if len(publish.batches) == 1 else b"".join(publish.batches)
-        answer = self._asking[publish.competitor].produce(broker, publish.index, records, acks=acks)
+        answer = self._requests[publish.competitor].produce(
+            broker, publish.index, records, acks=acks
+        )
         if isinstance(answer, Wait):
-            self.refused = ErrorCode.REQUEST_TIMED_OUT
+            self.last_error = ErrorCode.REQUEST_TIMED_OUT
             answer.then(answered)
         else:
             answered(answer)
 
     def _see_answer(self, publish: _Publish, response: PartitionProduceResponse) -> None:
-        self.refused = ErrorCode(response.error_code)
+        self.last_error = ErrorCode(response.error_code)
         who = (publish.index, publish.competitor)
         if response.error_code == ErrorCode.EXPECTED_OFFSET_MISMATCH:
             self._watch.partitions[publish.index].refused.update(publish.crcs)

@@ -61,7 +61,7 @@ def describe_shrunk(outcome: Outcome, smallest: Outcome) -> str:
         *_failure_lines(failure, long),
         f"  a minimal schedule, {short} of {long} actions, after which was seen:",
         *textwrap.wrap(
-            small.seen,
+            small.observed,
             _WIDTH,
             initial_indent=" " * 13,
             subsequent_indent=" " * 13,
@@ -84,7 +84,7 @@ def _failure_lines(failure: Failure, step: int) -> list[str]:
         f"{failure.invariant} broke at step {step}",
         f"  must hold: {invariant_meaning(failure.invariant)}",
         *textwrap.wrap(
-            f"seen:      {failure.seen}",
+            f"seen:      {failure.observed}",
             _WIDTH,
             initial_indent="  ",
             subsequent_indent=" " * 13,

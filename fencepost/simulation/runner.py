@@ -38,7 +38,7 @@ class Failure:
     """An invariant that broke."""
 
     invariant: str
-    seen: str
+    observed: str
     """What was seen instead of what must hold."""
 
 
@@ -66,7 +66,7 @@ def run_seed(seed: int, steps: int = DEFAULT_STEPS) -> Outcome:
     """Let a seed decide everything."""
     rng = random.Random(seed)
     world = World(draw_setup(seed, rng))
-    return play(world, ActionGenerator(rng, world).throw(steps))
+    return play(world, ActionGenerator(rng, world).generate(steps))
 
 
 def replay(schedule: Schedule) -> Outcome:
@@ -88,16 +88,16 @@ def play(world: World, actions: Iterable[Action], *, heals: bool = True) -> Outc
         if heals:
             world.heal()
     except InvariantViolation as broken:
-        failure = Failure(invariant=broken.invariant, seen=broken.seen)
+        failure = Failure(invariant=broken.invariant, observed=broken.observed)
     except Exception as bug:  # noqa: BLE001 - whatever fails is what the run is for
-        failure = Failure(invariant=must.nothing_fails.__name__, seen=_where(bug))
+        failure = Failure(invariant=must.nothing_fails.__name__, observed=_where(bug))
     schedule = Schedule(setup=world.setup, actions=tuple(done))
     return Outcome(
         schedule=schedule,
         failure=failure,
         messages=world.messages,
-        tainted=sum(bool(history.tainted) for history in world.watch.partitions),
-        digest=world.watch.digest,
+        tainted=sum(bool(history.tainted) for history in world.checker.partitions),
+        digest=world.checker.digest,
     )
 
 
@@ -159,10 +159,10 @@ def run_long(
     rng = random.Random(f"long {seed}")
     world = World(draw_long_setup(seed, rng), stage)
     end_ms = world.clock.now_ms() + round(minutes * _MS_PER_MINUTE)
-    outcome = play(world, LongRunGenerator(rng, world).throw_until(end_ms), heals=heals)
+    outcome = play(world, LongRunGenerator(rng, world).generate_until(end_ms), heals=heals)
     if heals:
         world.cluster.close()
-    return outcome, world.objects.objects
+    return outcome, world.object_store.objects
 
 
 def draw_long_setup(seed: int, rng: random.Random) -> Setup:
@@ -185,7 +185,7 @@ class LongRunGenerator(ActionGenerator):
         weights = (weight * rng.choice(_SHARES) for weight in WEIGHTS.values())
         self._weights = list(accumulate(weights))
 
-    def throw_until(self, end_ms: int) -> Iterator[Action]:
+    def generate_until(self, end_ms: int) -> Iterator[Action]:
         """Actions until it is that late; each is to be performed before the next is asked for."""
         while self.world.clock.now_ms() < end_ms:
             self._step += 1

@@ -92,7 +92,7 @@ class ActionKind(StrEnum):
 class Action(NamedTuple):
     """One step. Which fields count says the form of its verb."""
 
-    verb: ActionKind
+    kind: ActionKind
     partition: int = 0
     broker: int = 0
     other: int = 0
@@ -101,8 +101,8 @@ class Action(NamedTuple):
     how: str = ""
 
     def __str__(self) -> str:
-        form = FORMS[self.verb]
-        return f"{self.verb} {form.format(**self._asdict())}".rstrip()
+        form = FORMS[self.kind]
+        return f"{self.kind} {form.format(**self._asdict())}".rstrip()
 
 
 FORMS: Final[dict[ActionKind, str]] = {

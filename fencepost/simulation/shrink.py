@@ -86,7 +86,7 @@ def _settle(shrinking: _Shrinking) -> None:
         actions = shrinking.actions
         end = min(end, len(actions))
         start = end
-        while start > 0 and actions[start - 1].verb is ActionKind.DELIVER:
+        while start > 0 and actions[start - 1].kind is ActionKind.DELIVER:
             start -= 1
         if end - start > 1:
             shrinking.fails_with((*actions[:start], _SETTLE, *actions[end:]))

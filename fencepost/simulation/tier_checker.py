@@ -44,7 +44,7 @@ class _TieredReplicaSnapshot:
         self.highest_tiered = highest_tiered
         self.generation = generation
 
-    def is_as(self, replica: Replica, highest_tiered: int | None, generation: int) -> bool:
+    def is_unchanged(self, replica: Replica, highest_tiered: int | None, generation: int) -> bool:
         """Whether nothing has happened since."""
         log = replica.log
         return (
@@ -57,7 +57,7 @@ class _TieredReplicaSnapshot:
             and highest_tiered == self.highest_tiered
         )
 
-    def begins_as(self, other: "_TieredReplicaSnapshot | None") -> bool:
+    def has_same_start(self, other: "_TieredReplicaSnapshot | None") -> bool:
         """Whether it holds what it held, and the tier too, as far as it may be gone."""
         return (
             other is not None
@@ -88,12 +88,12 @@ class TierChecker:
         self._begun: dict[str, int] = {}
         """How often their partition was lost when copies began."""
         self._losses: Counter[int] = Counter()
-        self._held: tuple[Counter[Batch], ...] = tuple(Counter() for _ in partitions)
+        self._copies: tuple[Counter[Batch], ...] = tuple(Counter() for _ in partitions)
         """In how many segments each batch is, by partition."""
         self._generations = [0] * len(partitions)
         """Rise when what the tier holds of a partition changes."""
         self._last: dict[tuple[int, int], _TieredReplicaSnapshot] = {}
-        objects.changed = self._see_object
+        objects.on_change = self._on_object_changed
 
     # -- the tier -------------------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ class TierChecker:
         self._objects.lose(sorted(keys))
         self._cluster.events.emit(Kind.TIER_LOST, topic=TOPIC, partition=index, objects=len(keys))
 
-    def _see_object(self, key: str) -> None:
+    def _on_object_changed(self, key: str) -> None:
         stem, _, suffix = key.rpartition(".")
         if f".{suffix}" != ObjectKind.METADATA:
             return
@@ -121,15 +121,15 @@ class TierChecker:
         elif segment.state is RemoteLogSegmentState.COPY_SEGMENT_STARTED:
             self._begun[stem] = self._losses[segment.partition.index]
         elif segment.state is RemoteLogSegmentState.COPY_SEGMENT_FINISHED:
-            self._see_copy(stem, segment)
+            self._record_copy(stem, segment)
 
     def _forget(self, stem: str) -> None:
         index, batches = self._whole.pop(stem, (0, ()))
         if batches:
-            self._held[index].subtract(batches)
+            self._copies[index].subtract(batches)
             self._generations[index] += 1
 
-    def _see_copy(self, stem: str, segment: RemoteSegment) -> None:
+    def _record_copy(self, stem: str, segment: RemoteSegment) -> None:
         index = segment.partition.index
         history = self._partitions[index]
         if self._begun.get(stem) != self._losses[index]:
@@ -146,23 +146,23 @@ class TierChecker:
         if not history.tainted:
             require(must.only_what_is_committed_is_tiered, history, batches)
         self._whole[stem] = (index, tuple(batches))
-        self._held[index].update(batches)
+        self._copies[index].update(batches)
         self._generations[index] += 1
 
     # -- replicas -------------------------------------------------------------------------------
 
-    def look_at(self, broker: Broker, replica: Replica) -> None:
+    def check_replica(self, broker: Broker, replica: Replica) -> None:
         """Something may have happened to a replica, or to what the tier has of its partition."""
         index = replica.index
-        highest = broker.tiering.highest_tiered(replica) if replica.is_leader else None
+        highest = broker.remote_log_manager.highest_tiered(replica) if replica.is_leader else None
         generation = self._generations[index]
         key = (broker.broker_id, index)
         before = self._last.get(key)
-        if before is None or not before.is_as(replica, highest, generation):
+        if before is None or not before.is_unchanged(replica, highest, generation):
             now = self._last[key] = _TieredReplicaSnapshot(replica, highest, generation)
-            self._look_closely(broker, replica, before, now)
+            self._check_changed_replica(broker, replica, before, now)
 
-    def _look_closely(
+    def _check_changed_replica(
         self,
         broker: Broker,
         replica: Replica,
@@ -182,8 +182,8 @@ class TierChecker:
             highest = now.highest_tiered
             # One that leads no more may learn what its successor has committed and tiered.
             if highest is not None and highest >= 0 and self._leads_now(replica):
-                self._look_at_view(broker, replica, where, now, highest)
-        if not now.begins_as(before):
+                self._check_view(broker, replica, where, now, highest)
+        if not now.has_same_start(before):
             self._demand_readable(history, where, now)
             if not replica.is_leader and now.start < now.local_start == now.end:
                 self._demand_auxiliary(history, where, now)
@@ -192,7 +192,7 @@ class TierChecker:
         partition = self._cluster.controller.image.topics[TOPIC].partitions[replica.index]
         return partition.leader_epoch == replica.leader_epoch
 
-    def _look_at_view(
+    def _check_view(
         self,
         broker: Broker,
         replica: Replica,
@@ -201,7 +201,7 @@ class TierChecker:
         highest: int,
     ) -> None:
         history = self._partitions[replica.index]
-        view = broker.tiering.state(replica)
+        view = broker.remote_log_manager.state(replica)
         first = -1 if view is None else view.start_offset
         last_stable = replica.last_stable_offset
         require(must.tiered_offsets_are_in_order, where, last_stable, highest, first)
@@ -213,7 +213,7 @@ class TierChecker:
         self, history: PartitionHistory, where: str, now: _TieredReplicaSnapshot
     ) -> None:
         first = max(now.start, history.deleted, history.lost_until)
-        held = self._held[history.index]
+        held = self._copies[history.index]
         lacking = [b for b in history.committed.between(first, now.local_start) if not held[b]]
         require(must.what_is_committed_can_be_read, where, now.start, now.local_start, lacking)
 

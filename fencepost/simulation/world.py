@@ -58,50 +58,50 @@ class World:
     def __init__(self, setup: Setup, stage: RunEnvironment = IN_MEMORY) -> None:
         self.setup = setup
         self.clock = ManualClock()
-        self.links = SimulatedNetwork()
+        self.network = SimulatedNetwork()
         self.messages = 0
         """How many have arrived."""
-        self.objects = SimulatedObjectStore()
+        self.object_store = SimulatedObjectStore()
         self.cluster: Cluster = Cluster(
             _options(setup, stage),
             self.clock,
-            self.links.carry,
+            self.network.send,
             data_dir=stage.data_dir,
-            make_objects=lambda _scheduler: self.objects,
+            make_objects=lambda _scheduler: self.object_store,
         )
-        if stage.follow is not None:
-            stage.follow(self.cluster)
-        while (link := self.links.first()) is not None:
-            self.links.deliver(link)
+        if stage.observe is not None:
+            stage.observe(self.cluster)
+        while (link := self.network.first()) is not None:
+            self.network.deliver(link)
             self.cluster.scheduler.run_due()
         enough = min(setup.min_insync_replicas, setup.replication_factor)
-        self.watch = ClusterChecker(
+        self.checker = ClusterChecker(
             self.cluster,
             enough_replicas=enough,
-            objects=self.objects if setup.is_tiered else None,
+            objects=self.object_store if setup.is_tiered else None,
         )
-        self.watch.may_be_unclean = setup.unclean
-        self.links.controller_speaks = self.watch.look_at_controller
-        self.watch.look_at_all()
-        self.clients = Clients(self.cluster, self.watch, setup, stage.ask)
-        self.producers = Producers(self.cluster, self.watch, setup, stage)
+        self.checker.allows_unclean = setup.unclean
+        self.network.on_controller_send = self.checker.check_controller
+        self.checker.check_all()
+        self.clients = Clients(self.cluster, self.checker, setup, stage.send)
+        self.producers = Producers(self.cluster, self.checker, setup, stage)
 
     def perform(self, action: Action) -> None:
         """Take one step, and look at what came of it.
 
         :raises Broken: When an invariant does not hold any more.
         """
-        if action.verb is ActionKind.DELIVER:
+        if action.kind is ActionKind.DELIVER:
             self.deliver(Link(action.other, action.broker))
             return
         with suppress(ControllerError):  # refused: the action made no sense
-            ACTIONS[action.verb](self, action)
+            ACTIONS[action.kind](self, action)
         self.cluster.scheduler.run_due()
-        if action.verb in CLIENT_ACTIONS:
-            self.watch.look_at(action.broker)
+        if action.kind in CLIENT_ACTIONS:
+            self.checker.check_broker(action.broker)
             self.producers.check_acknowledged()
         else:
-            self.look()
+            self.check()
 
     def heal(self) -> None:
         """Mend everything, let time pass, and check that the cluster is as good as new.
@@ -110,35 +110,35 @@ class World:
         """
         self.cluster.faults.remove_all()
         operator_actions.restore(self.cluster)
-        self.look()
+        self.check()
         for _ in range(_HEAL_ROUNDS):
             self.settle()
             self.advance(_HEAL_MS)
         self.settle()
-        self.watch.look_at_the_end()
+        self.checker.check_healed()
         for index, partition in enumerate(self.cluster.controller.image.topics[TOPIC].partitions):
             self.producers.produce(index, partition.leader, ACKS_ALL, 1)
-            self.look()
+            self.check()
             self.settle()
-            refused = self.producers.refused
+            refused = self.producers.last_error
             require(must.healed_partitions_take_records, index, refused.name if refused else None)
 
     # -- steps ----------------------------------------------------------------------------------
 
     def deliver(self, link: Link) -> None:
         """Let the oldest message of a link arrive; nothing where there is none."""
-        self.watch.via = link
-        if self.links.deliver(link):
+        self.checker.current_link = link
+        if self.network.deliver(link):
             self.messages += 1
             self.cluster.scheduler.run_due()
-            self.watch.look(link)
+            self.checker.check_link(link)
             self.producers.check_acknowledged()
-        self.watch.via = None
+        self.checker.current_link = None
 
     def settle(self) -> None:
         """Let messages arrive until there are no more."""
         count = 0
-        while (link := self.links.first()) is not None or self.objects.waiting:
+        while (link := self.network.first()) is not None or self.object_store.pending:
             count += 1
             require(must.messages_come_to_an_end, count, MOST_MESSAGES)
             if link is not None:
@@ -149,14 +149,14 @@ class World:
     def advance(self, by_ms: int) -> None:
         """Let time pass, and what is due by then happen."""
         advance(self.cluster.scheduler, self.clock, by_ms)
-        self.look()
+        self.check()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """See what has changed, and whether all of it is right."""
-        self.watch.look_at_all()
+        self.checker.check_all()
         self.producers.check_acknowledged()
 
-    def runs(self, broker_id: int) -> bool:
+    def is_running(self, broker_id: int) -> bool:
         """Whether there is such a broker, and it runs."""
         broker = self.cluster.brokers.get(broker_id)
         return broker is not None and broker.running

@@ -84,7 +84,7 @@ class MemoryBytes:
                 self._ends[last] = size
         self._small = 0
 
-    def shed(self) -> bool:
+    def free_some(self) -> bool:
         """Free the last few buffers."""
         chunks, size = self._chunks, 0
         for _ in range(_JOINED):
@@ -171,10 +171,10 @@ class MemorySegment:
 
     def append(self, buffer: Buffer, header: BatchHeader, now_ms: int) -> None:
         """Keep a buffer that is exactly one batch."""
-        self.index(header, now_ms)
+        self.add_header(header, now_ms)
         self._content.append(buffer)
 
-    def index(self, header: BatchHeader, now_ms: int) -> None:
+    def add_header(self, header: BatchHeader, now_ms: int) -> None:
         """Take note of a batch whose bytes the caller hands to `keep`."""
         ends, timestamps = self._ends, self._max_timestamps
         max_timestamp = header.max_timestamp
@@ -189,7 +189,7 @@ class MemorySegment:
         self.records += header.record_count
         self.last_modified_ms = now_ms
 
-    def keep(self, buffer: Buffer) -> None:
+    def append_bytes(self, buffer: Buffer) -> None:
         """Keep one or more whole batches, which were noted by `index`, at the end."""
         self._content.append(buffer)
 
@@ -244,9 +244,9 @@ class MemorySegment:
         self._content.truncate(self._start_of(keep))
         del self._last_offsets[keep:], self._ends[keep:], self._max_timestamps[keep:]
 
-    def shed(self) -> bool:
+    def free_some(self) -> bool:
         """Free some of what is held, quickly; False when nothing is left."""
-        return self._content.shed()
+        return self._content.free_some()
 
     def _start_of(self, batch: int) -> int:
         return self._ends[batch - 1] if batch else 0

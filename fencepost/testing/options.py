@@ -37,7 +37,7 @@ class ClusterOptions(ClusterBody):
     """They are there when the test begins: ``"orders:3:2"``, or what ``create_topic`` takes."""
 
     @property
-    def process(self) -> tuple[str, ...]:
+    def server_key(self) -> tuple[str, ...]:
         """What tells processes apart: tests for which it is the same share one."""
         return tuple(self.arguments())
 

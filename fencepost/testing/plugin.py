@@ -131,7 +131,7 @@ def session_server_fixture(
     from fencepost.testing.options import read_options
 
     with _reporting_setup_errors():
-        server = _fencepost_servers.lasting(read_options(fencepost_options, None))
+        server = _fencepost_servers.dedicated(read_options(fencepost_options, None))
     request.config.stash[_session] = server
     return server
 

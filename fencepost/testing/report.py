@@ -21,7 +21,7 @@ class ReportBaseline:
 
     server: Server
     log_position: int
-    number: int
+    last_exchange: int
     """Of the last exchange before."""
 
     def sections(self) -> Iterator[tuple[str, str]]:
@@ -29,7 +29,7 @@ class ReportBaseline:
         served = self.server.serving
         try:
             cluster = self.server.cluster
-            found = cluster.trace(since=self.number, limit=MAX_EXCHANGES)
+            found = cluster.trace(since=self.last_exchange, limit=MAX_EXCHANGES)
             journal = format_exchanges(found)
         except VerbError as error:
             journal = f"{error}\n"
@@ -46,13 +46,13 @@ def take_baseline(server: Server) -> ReportBaseline:
     return ReportBaseline(
         server=server,
         log_position=server.serving.log_size(),
-        number=last[-1].number if last else 0,
+        last_exchange=last[-1].number if last else 0,
     )
 
 
 def fresh_baseline(server: Server) -> ReportBaseline:
     """A cluster that nobody has asked anything yet."""
-    return ReportBaseline(server=server, log_position=server.serving.log_size(), number=0)
+    return ReportBaseline(server=server, log_position=server.serving.log_size(), last_exchange=0)
 
 
 def format_exchanges(exchanges: Sequence[ExchangeState]) -> str:

@@ -40,17 +40,17 @@ class ServerPool:
         :raises CannotServe: When it does not come up.
         :raises VerbError: When a topic can't be created.
         """
-        server = self._kept.pop(wanted.process, None)
+        server = self._kept.pop(wanted.server_key, None)
         if server is None or not _is_reset(server):
             server = self._start(wanted)
-        self._kept[wanted.process] = server
+        self._kept[wanted.server_key] = server
         if len(self._kept) > MAX_KEPT:
             _, oldest = self._kept.popitem(last=False)
             _stop([oldest])
         _create_topics(server.cluster, wanted)
         return server
 
-    def lasting(self, wanted: ClusterOptions) -> Server:
+    def dedicated(self, wanted: ClusterOptions) -> Server:
         """A cluster that is nobody else's and never reset.
 
         :raises CannotServe: When it does not come up.

@@ -67,10 +67,10 @@ def validate_body(verb: Verb, given: Mapping[str, object]) -> Body | None:
 
     :raises Refused: INVALID_REQUEST when it is wrong.
     """
-    if verb.takes is None:
+    if verb.request_model is None:
         return None
     try:
-        return verb.takes.model_validate(given)
+        return verb.request_model.model_validate(given)
     except ValidationError as error:
         raise Refused("INVALID_REQUEST", problems(error)) from None
 
@@ -90,13 +90,13 @@ class Remote:
         self._timeout_s = timeout_s
         self._idle = [first]
 
-    def ask(self, verb: Verb, path: Mapping[str, object], given: Body | None) -> bytes:
+    def call_raw(self, verb: Verb, path: Mapping[str, object], given: Body | None) -> bytes:
         """Carry out a verb, and its answer as it came.
 
         :param path: The parameters in its path, by name.
         """
-        with self._free_line() as line:
-            return line.ask(verb, path, given)
+        with self._idle_connection() as line:
+            return line.call_raw(verb, path, given)
 
     def call(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
@@ -105,14 +105,14 @@ class Remote:
 
         :param answers: ``verb.answers``, so that type checkers know it.
         """
-        with self._free_line() as line:
+        with self._idle_connection() as line:
             return line.call(verb, answers, path, given)
 
     def call_list(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> list[A]:
         """Carry out a verb that answers a list."""
-        with self._free_line() as line:
+        with self._idle_connection() as line:
             return line.call_list(verb, answers, path, given)
 
     def call_stream(
@@ -131,7 +131,7 @@ class Remote:
             self._idle.pop().close()
 
     @contextmanager
-    def _free_line(self) -> Iterator["ControlConnection"]:
+    def _idle_connection(self) -> Iterator["ControlConnection"]:
         """A line that nobody else uses."""
         try:
             line = self._idle.pop()
@@ -165,7 +165,7 @@ class ControlConnection:
         self._socket: socket.socket | None = None
         self._is_aborted = False
 
-    def ask(self, verb: Verb, path: Mapping[str, object], given: Body | None) -> bytes:
+    def call_raw(self, verb: Verb, path: Mapping[str, object], given: Body | None) -> bytes:
         """See `Remote.ask`."""
         try:
             response = self._request(verb, path, given)
@@ -182,7 +182,7 @@ class ControlConnection:
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> A:
         """See `Remote.call`."""
-        content = self.ask(verb, path, validate_body(verb, given))
+        content = self.call_raw(verb, path, validate_body(verb, given))
         with self._reading(verb):
             return answers.model_validate_json(content)
 
@@ -190,7 +190,7 @@ class ControlConnection:
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> list[A]:
         """See `Remote.call_list`."""
-        content = self.ask(verb, path, validate_body(verb, given))
+        content = self.call_raw(verb, path, validate_body(verb, given))
         with self._reading(verb):
             adapter = TypeAdapter(list[answers])  # type: ignore[valid-type]  # known when it runs
             return adapter.validate_json(content)
@@ -200,11 +200,11 @@ class ControlConnection:
     ) -> Iterator[A]:
         """See `Remote.call_stream`; in the end the line is closed."""
         assert verb.shape is Shape.STREAM
-        lines = self._lines(verb, path, validate_body(verb, given))
+        lines = self._stream_lines(verb, path, validate_body(verb, given))
         next(lines)
-        return self._data(verb, answers, lines)
+        return self._stream_answers(verb, answers, lines)
 
-    def _data(
+    def _stream_answers(
         self, verb: Verb, answers: type[A], lines: Generator[bytes, None, None]
     ) -> Iterator[A]:
         """What the lines of a stream tell."""
@@ -216,7 +216,7 @@ class ControlConnection:
                         event = answers.model_validate_json(value)
                     yield event
 
-    def _lines(
+    def _stream_lines(
         self, verb: Verb, path: Mapping[str, object], given: Body | None
     ) -> Generator[bytes, None, None]:
         """The lines of a stream, and one more before them as soon as it is open."""
@@ -299,7 +299,7 @@ class ControlConnection:
             answer = json.loads(content)
             raise Refused(answer["error"], answer["message"])
         except (ValueError, KeyError, TypeError):
-            raise self._strange(verb, f"{response.status} {response.reason}") from None
+            raise self._unexpected_answer(verb, f"{response.status} {response.reason}") from None
 
     @contextmanager
     def _reading(self, verb: Verb) -> Iterator[None]:
@@ -307,8 +307,8 @@ class ControlConnection:
         try:
             yield
         except ValidationError as error:
-            what = f"something else than {verb.answers.__name__}: {problems(error)}"
-            raise self._strange(verb, what) from None
+            what = f"something else than {verb.response_model.__name__}: {problems(error)}"
+            raise self._unexpected_answer(verb, what) from None
 
-    def _strange(self, verb: Verb, answered: str) -> Unreachable:
+    def _unexpected_answer(self, verb: Verb, answered: str) -> Unreachable:
         return Unreachable(f"{verb.method} {self.url}{verb.path} answered {answered}")

@@ -36,13 +36,13 @@ class AsyncRemote:
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> A:
         """Carry out a verb that answers one thing."""
-        return await self._ask(lambda line: line.call(verb, answers, path, given))
+        return await self._run(lambda line: line.call(verb, answers, path, given))
 
     async def call_list(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> list[A]:
         """Carry out a verb that answers a list."""
-        return await self._ask(lambda line: line.call_list(verb, answers, path, given))
+        return await self._run(lambda line: line.call_list(verb, answers, path, given))
 
     async def call_stream(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
@@ -66,9 +66,9 @@ class AsyncRemote:
         except asyncio.CancelledError:
             line.abort()
             raise
-        return self._following(line, stream)
+        return self._stream_answers(line, stream)
 
-    async def _following(
+    async def _stream_answers(
         self, line: ControlConnection, stream: Iterator[A]
     ) -> AsyncGenerator[A, None]:
         try:
@@ -86,7 +86,7 @@ class AsyncRemote:
         while self._idle:
             self._idle.pop().close()
 
-    async def _ask(self, ask: Callable[[ControlConnection], T]) -> T:
+    async def _run(self, ask: Callable[[ControlConnection], T]) -> T:
         """Ask on a line that nobody uses now."""
         line = (
             self._idle.pop()

@@ -29,7 +29,7 @@ def test_without_its_layers_a_server_serves_and_notes_nothing() -> None:
     assert not list(server.server.journal)
     assert server.ask(layers.list_offsets_request()) == alone
     assert len(list(server.server.journal)) == 1
-    clients, _ = server.server.journal.meters
+    clients, _ = server.server.journal.metrics
     assert [figures.requests for figures in clients] == [1]
 
 

@@ -13,6 +13,6 @@ def test_what_is_missing_is_told_as_of_other_tools(monkeypatch: pytest.MonkeyPat
     def need() -> None:
         raise CannotRunError("pyspark is not installed")
 
-    monkeypatch.setattr(session, "need_packages", need)
+    monkeypatch.setattr(session, "require_packages", need)
     with pytest.raises(tools.Missing, match="pyspark is not installed"), spark.session("local"):
         pytest.fail("there is none")

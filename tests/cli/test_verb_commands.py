@@ -55,9 +55,9 @@ def test_the_help_of_a_command_shows_all_that_its_verb_takes(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "250")
     text = shell.text(f"{verb.commands[0]} --help")
-    assert [verb.does, *verb.last_words.values()][bool(verb.last_words)] in text
+    assert [verb.summary, *verb.subcommands.values()][bool(verb.subcommands)] in text
     for each in parameters(verb):
-        line = next(line for line in text.splitlines() if f" {each.shown}" in line)
+        line = next(line for line in text.splitlines() if f" {each.display_name}" in line)
         assert each.kind is Kind.FLAG or each.metavar in line
     for flag in ("--control", "--json", "--help"):
         assert f" {flag} " in text

@@ -31,9 +31,9 @@ def test_a_partition_is_looked_at_when_an_event_is_about_it(
     watched: WatchState, shell: Shell
 ) -> None:
     shell.json("hold t 0 3 --at 0")
-    watched.note([event("replica_held", "u", 0)])
+    watched.record([event("replica_held", "u", 0)])
     assert not watched.partitions[T0].replicas[2].held
-    watched.note([event("replica_held", "t", 0)])
+    watched.record([event("replica_held", "t", 0)])
     assert watched.partitions[T0].replicas[2].held
 
 
@@ -44,7 +44,7 @@ def test_everything_is_looked_at_when_an_event_is_about_much(
     shell.json("topic create u")
     shell.json("broker stop 2")
     shell.json("fault add Fetch --drop --topic none")
-    watched.note([event(kind)])
+    watched.record([event(kind)])
     assert watched.partitions[T0].offline == (2,)
     assert TopicPartition("u", 0) in watched.partitions
     assert watched.cluster.brokers[1].state == "stopped"
@@ -53,13 +53,13 @@ def test_everything_is_looked_at_when_an_event_is_about_much(
 
 def test_faults_are_looked_at_when_an_event_is_about_one(watched: WatchState, shell: Shell) -> None:
     shell.json("fault add Fetch --drop --topic none")
-    watched.note([event("fault_added")])
+    watched.record([event("fault_added")])
     assert len(watched.faults) == 1
 
 
 def test_what_is_gone_is_forgotten(watched: WatchState, shell: Shell) -> None:
     shell.json("topic delete t")
-    watched.note([event("leader_changed", "t", 0)])
+    watched.record([event("leader_changed", "t", 0)])
     assert watched.partitions == {}
 
 
@@ -67,16 +67,16 @@ def test_partitions_are_looked_at_in_turn(
     watched: WatchState, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.json("topic create s")
-    watched.look_at_all()
+    watched.refresh_all()
     produce(shell, "t")
     monkeypatch.setattr(watched_module, "REFRESH_BATCH", 1)
-    watched.look_at_some()
+    watched.refresh_some()
     assert watched.partitions[T0].high_watermark == 0
-    watched.look_at_some()
+    watched.refresh_some()
     assert watched.partitions[T0].high_watermark == 1
     produce(shell, "t")
-    watched.look_at_some()
-    watched.look_at_some()
+    watched.refresh_some()
+    watched.refresh_some()
     assert watched.partitions[T0].high_watermark == 2
 
 
@@ -85,5 +85,5 @@ def test_too_many_partitions_are_counted(
 ) -> None:
     shell.json("topic create u --partitions 5")
     monkeypatch.setattr(watched_module, "MAX_PARTITIONS", 4)
-    watched.look_at_all()
-    assert (len(watched.partitions), watched.unseen) == (4, 2)
+    watched.refresh_all()
+    assert (len(watched.partitions), watched.omitted) == (4, 2)

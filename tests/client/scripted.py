@@ -335,7 +335,7 @@ class ScriptedClient(Client):
     async def broker(self, broker_id: int, *, timeout_s: float = 0) -> Connection:
         return ScriptedConnection(self.cluster, broker_id)
 
-    async def anybody(self, *, timeout_s: float = 0) -> Connection:
+    async def any_broker(self, *, timeout_s: float = 0) -> Connection:
         self._require_somebody()
         return ScriptedConnection(self.cluster, 1)
 
@@ -369,10 +369,10 @@ class Hurried(Deadline):
         self._left_s = deadline_s
 
     @property
-    def left_s(self) -> float:
+    def remaining_s(self) -> float:
         return max(self._left_s, 0)
 
-    async def pause(self) -> None:
+    async def backoff(self) -> None:
         self._left_s -= 0.05
         await asyncio.sleep(0)
 
@@ -380,7 +380,7 @@ class Hurried(Deadline):
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A deadline that passes does so at once."""
-    monkeypatch.setattr("fencepost.client.appender.Patience", Hurried)
+    monkeypatch.setattr("fencepost.client.appender.Deadline", Hurried)
 
 
 def appender(cluster: Cluster, *, deadline_s: float = 5.0, **settings: Any) -> Appender:  # noqa: ANN401  # Appender's own

@@ -74,8 +74,8 @@ def test_a_batch_is_known_in_a_log_by_its_bytes() -> None:
     stamped = bytearray(found)
     stamped[12:16] = b"\0\0\0\7"  # the leader's epoch
     ((pos, header),) = iter_headers(stamped)
-    assert batch.is_at(memoryview(stamped), pos, header)
+    assert batch.matches_at(memoryview(stamped), pos, header)
     for at in (20, 43, 61, len(stamped) - 1):
         other = bytearray(stamped)
         other[at] ^= 1
-        assert not batch.is_at(memoryview(other), pos, header)
+        assert not batch.matches_at(memoryview(other), pos, header)

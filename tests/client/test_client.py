@@ -104,11 +104,11 @@ async def test_whoever_hangs_is_not_waited_for_once_another_has_answered(
 
 async def test_anybody_who_accepts(client: Client, server: Server, bootstrap: str) -> None:
     await server.kill_broker(1, Fence.NOW)
-    assert (await client.anybody()).is_open
+    assert (await client.any_broker()).is_open
     for broker in (2, 3):
         await server.kill_broker(broker, Fence.NOW)
     async with Client(bootstrap) as late:
         with pytest.raises(Unreachable):
-            await late.anybody()
+            await late.any_broker()
         with pytest.raises(Unreachable):
             await late.ask_all("orders")

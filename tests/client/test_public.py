@@ -20,7 +20,7 @@ def test_every_public_name_is_there() -> None:
         found = getattr(fencepost.client, name)
         assert found.__name__ == name
         assert found.__module__.startswith("fencepost.client.")
-    assert sorted(fencepost.client._HOME_OF) == sorted(fencepost.client.__all__)
+    assert sorted(fencepost.client._MODULE_OF) == sorted(fencepost.client.__all__)
 
 
 def test_any_other_is_not() -> None:

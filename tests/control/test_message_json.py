@@ -130,7 +130,7 @@ def test_what_is_stated_belongs_to_its_partition_also_behind_one_without_records
     )
     request = ProduceRequest(topic_data=(TopicProduceData(name="t", partition_data=data),))
     asked = exchange("produce", 9, request=request)
-    asked.stated = (None, (7,), (8,))
+    asked.expected_offsets = (None, (7,), (8,))
     found = json.loads(json.dumps(message_json.request_json(asked, set(), message_json.SHORT)))
     none, *others = (each["records"] for each in found["topic_data"][0]["partition_data"])
     assert none is None

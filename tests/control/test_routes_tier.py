@@ -301,4 +301,4 @@ async def test_what_went_to_the_tier_is_counted(server: Server, control: httpx.A
     assert found("partition_remote_last_tiered_offset", **place) == 1
     assert found("partition_remote_segments", **place) == 1
     assert found("partition_remote_log_size_bytes", **place) == segment["bytes"]
-    assert server.cluster.tier_counts.fetch_requests == 0
+    assert server.cluster.remote_storage_metrics.fetch_requests == 0

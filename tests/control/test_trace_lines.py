@@ -36,7 +36,7 @@ async def test_lines_are_what_the_api_shows(
     server: Server, control: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     with TraceFile(tmp_path, trace_lines) as trace:
-        trace.follow(server)
+        trace.subscribe(server)
         await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1, 2]]})
         await produce(server, "t")
         async with kafka(server, 2) as client:
@@ -70,7 +70,7 @@ async def test_a_line_lists_all_batches_where_the_api_lists_some(
     data = PartitionProduceData(index=0, records=batches)
     topic = TopicProduceData(name="t", partition_data=(data,))
     with TraceFile(tmp_path, trace_lines) as trace:
-        trace.follow(server)
+        trace.subscribe(server)
         async with kafka(server, 1) as client:
             await client.ask("produce", 9, ProduceRequest(acks=-1, topic_data=(topic,)))
         (shown,) = await ok(control, "GET", "/v1/trace?api=Produce")
@@ -98,7 +98,7 @@ async def test_a_trace_that_lacks_a_line_does_not_say_that_it_is_whole(
         return picky
 
     with TraceFile(tmp_path, lines_but_one) as trace:
-        trace.follow(server)
+        trace.subscribe(server)
         async with kafka(server, 2) as client:
             await client.ask("api_versions", 0, ApiVersionsRequest())
     assert [line["event"]["kind"] for line in written(tmp_path)] == ["trace_started"]

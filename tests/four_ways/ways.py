@@ -75,8 +75,8 @@ class Cast:
     def ask(self, name: str, given: Given) -> Json:
         """Have a verb done over HTTP. :raises RefusedSo: When it is refused."""
         verb = VERBS[name]
-        path = verb.path.format_map({key: given[key] for key in verb.in_path})
-        rest = {key: value for key, value in given.items() if key not in verb.in_path}
+        path = verb.path.format_map({key: given[key] for key in verb.path_parameters})
+        rest = {key: value for key, value in given.items() if key not in verb.path_parameters}
         if verb.method is Method.GET:
             answer = self.http.get(path, params=rest)
         else:
@@ -149,7 +149,7 @@ def by_scenario(cast: Cast, row: Row) -> Json:
 def by_python(cast: Cast, row: Row) -> Json:
     """A method of the fixture ``fencepost``."""
     given = _filled(row.given, cast.prepare(row.before))
-    takes = VERBS[row.verb].takes
+    takes = VERBS[row.verb].request_model
     names = {} if takes is None else {each.alias: name for name, each in takes.model_fields.items()}
     try:
         answer = getattr(cast.cluster, row.verb)(

@@ -44,7 +44,7 @@ class FileFault:
     under: PurePath
     torn: int
 
-    def strikes(self, operation: Operation, path: PurePath) -> bool:
+    def applies_to(self, operation: Operation, path: PurePath) -> bool:
         """Count an operation; whether it fails."""
         if operation is not self.operation or not path.is_relative_to(self.under):
             return False
@@ -81,7 +81,7 @@ class CrashableMachine:
             self._is_off = self.operations_left <= 0
             self.operations_left -= 1
         self.check()
-        fault = next((each for each in self.faults if each.strikes(operation, path)), None)
+        fault = next((each for each in self.faults if each.applies_to(operation, path)), None)
         if fault is not None and fault.times == 0:
             self.faults.remove(fault)
         return fault

@@ -140,7 +140,7 @@ class FaultyFileSystem:
         self._machine.perform(Operation.READ, path)
         return bytes(content.data)
 
-    def write_aside(self, path: PurePath, data: Buffer, *, sync: bool) -> None:
+    def write_atomic(self, path: PurePath, data: Buffer, *, sync: bool) -> None:
         """Write a whole file so that a crash leaves the old one or the new one."""
         write_atomic(self, path, data, sync=sync)
 

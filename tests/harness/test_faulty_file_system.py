@@ -107,7 +107,7 @@ def test_each_of_two_faults_counts_for_itself(files: FaultyFileSystem) -> None:
 def test_what_fails_does_nothing(
     files: FaultyFileSystem, operation: Operation, use: Callable[[FaultyFileSystem], object]
 ) -> None:
-    files.write_aside(LOG, b"data", sync=False)
+    files.write_atomic(LOG, b"data", sync=False)
     files.fail(operation)
     with fails_with(errno.EIO):
         use(files)
@@ -150,7 +150,7 @@ def test_times_are_told_by_its_clock() -> None:
 
 
 def durable(files: FaultyFileSystem, path: PurePath, data: bytes) -> None:
-    files.write_aside(path, data, sync=True)
+    files.write_atomic(path, data, sync=True)
 
 
 def test_what_is_not_synced_is_lost(files: FaultyFileSystem) -> None:
@@ -421,7 +421,7 @@ def test_the_power_goes_off_between_operations(files: FaultyFileSystem) -> None:
     for operations in range(7):
         files.power_off_after(operations)
         try:
-            files.write_aside(LOG, b"new", sync=True)
+            files.write_atomic(LOG, b"new", sync=True)
         except PowerOff:
             for use in (lambda: files.read(LOG), lambda: files.exists(LOG), files_of(files)):
                 with pytest.raises(PowerOff):

@@ -6,6 +6,9 @@ import httpx
 import pytest
 
 from fencepost.broker.server.server import Server
+from tests.control.conftest import clock, configs, control, server
+
+__all__ = ["clock", "configs", "control", "server"]
 
 
 @pytest.fixture

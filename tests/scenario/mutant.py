@@ -78,11 +78,11 @@ def _gate_whatever_the_config() -> None:
     def gate_of(_broker: Broker, replica: Replica) -> ListOffsetsGate:
         return ListOffsetsGate.OFF if replica.gate_is_open else ListOffsetsGate.KIP
 
-    _set(list_offsets, "gate_of", gate_of)
+    _set(list_offsets, "effective_gate", gate_of)
 
 
 def _no_gate() -> None:
-    _set(list_offsets, "gate_of", lambda _broker, _replica: ListOffsetsGate.OFF)
+    _set(list_offsets, "effective_gate", lambda _broker, _replica: ListOffsetsGate.OFF)
 
 
 def _every_epoch_ends_at_the_log_end() -> None:
@@ -124,7 +124,7 @@ def _followers_forget_producers() -> None:
 
 def _stop_without_a_word() -> None:
     def wrong(cluster: Cluster, broker_id: int) -> None:
-        cluster.brokers[broker_id].go_down(crash=False)
+        cluster.brokers[broker_id].stop(crash=False)
 
     _set(operator_actions, "stop", wrong)
 
@@ -162,7 +162,7 @@ def _throttled_clients_are_read_from() -> None:
 
 
 def _acks_all_waits_for_nobody() -> None:
-    _set(append.PendingAppend, "settled", property(lambda _self: True))
+    _set(append.PendingAppend, "is_complete", property(lambda _self: True))
     _set(append.PendingAppend, "error", property(lambda _self: ErrorCode.NONE))
 
 
@@ -174,7 +174,7 @@ def _whoever_is_up_may_lead() -> None:
     def wrong(_partition: PartitionImage, _broker_id: int) -> bool:
         return True
 
-    _set(elections, "may_lead_cleanly", wrong)
+    _set(elections, "is_clean_leader", wrong)
 
 
 def _strangers_may_commit() -> None:
@@ -185,7 +185,7 @@ def _strangers_may_commit() -> None:
 
 
 def _config_says_nothing() -> None:
-    _set(offset_recovery, "protocol_of", lambda _follower: start_offset.StartProtocol.OLD)
+    _set(offset_recovery, "start_protocol", lambda _follower: start_offset.StartProtocol.OLD)
 
 
 def _empty_followers_bootstrap_anyway() -> None:
@@ -193,7 +193,7 @@ def _empty_followers_bootstrap_anyway() -> None:
         is_empty = follower.replica.log.log_end_offset == 0
         return start_offset.StartProtocol.BOOTSTRAP if is_empty else start_offset.StartProtocol.OLD
 
-    _set(offset_recovery, "protocol_of", wrong)
+    _set(offset_recovery, "start_protocol", wrong)
 
 
 def _rows(
@@ -235,7 +235,7 @@ def _what_is_tiered_is_refused() -> None:
     def wrong(
         self: fetch._Reading, key: Key, replica: Replica, asked: FetchPartition, *rest: int
     ) -> tuple[Buffer, ...] | PartitionData:
-        tiered = self.ctx.broker.tiering.highest_tiered(replica)
+        tiered = self.ctx.broker.remote_log_manager.highest_tiered(replica)
         if self.fetcher.is_follower and tiered is not None and asked.fetch_offset <= tiered:
             return fetch._moved(asked.partition, replica)
         left, bound = rest
@@ -297,14 +297,14 @@ def _only_the_first_batch_is_compared() -> None:
 
 
 def _compared_with_what_is_replicated() -> None:
-    stage = Replica.stage
+    stage = Replica.begin_staging
 
     def wrong(self: Replica, *, now_ms: int) -> Staging:
         staging = stage(self, now_ms=now_ms)
         staging._end = min(staging._end, self.high_watermark)
         return staging
 
-    _set(Replica, "stage", wrong)
+    _set(Replica, "begin_staging", wrong)
 
 
 def _no_header_is_looked_at() -> None:

@@ -79,9 +79,9 @@ def test_what_is_not(expected: Data, field: str, words: str) -> None:
 
 def test_a_field_that_is_not_there() -> None:
     (mismatch,) = compare({"gate": {"open": True}}, ANSWER)
-    assert (mismatch.field, mismatch.came) == ("gate", MISSING)
+    assert (mismatch.field, mismatch.actual) == ("gate", MISSING)
     (beyond,) = compare({"isr": {"2": 3}}, ANSWER)
-    assert (beyond.field, beyond.came) == ("isr.2", MISSING)
+    assert (beyond.field, beyond.actual) == ("isr.2", MISSING)
 
 
 def test_each_mismatch_knows_its_place_in_the_file() -> None:

@@ -54,9 +54,9 @@ def test_a_whole_file() -> None:
     reset, produce, hold = (each.do for each in found.steps)
     assert isinstance(reset, VerbCall)
     assert isinstance(produce, ActionCall)
-    assert produce.given["topic"] == "7"
+    assert produce.arguments["topic"] == "7"
     assert isinstance(hold, VerbCall)
-    assert hold.given == {"topic": "orders", "partition": 0, "broker": 2}
+    assert hold.arguments == {"topic": "orders", "partition": 0, "broker": 2}
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def epochs_noted_at_the_first_append(patch: pytest.MonkeyPatch) -> None:
 
 def gate_off(patch: pytest.MonkeyPatch) -> None:
     """ListOffsets is answered right after an election (before KIP-207)."""
-    patch.setattr(list_offsets, "gate_of", lambda _broker, _replica: ListOffsetsGate.OFF)
+    patch.setattr(list_offsets, "effective_gate", lambda _broker, _replica: ListOffsetsGate.OFF)
 
 
 def fenced_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
@@ -111,42 +111,42 @@ def lagging_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
 
 def proposals_forgotten(patch: pytest.MonkeyPatch) -> None:
     """The high watermark waits for the ISR alone, not for the one that was proposed."""
-    whole = replica.Replica._raise_watermark
+    whole = replica.Replica._maybe_increment_high_watermark
 
     def raise_watermark(self: replica.Replica, told: int | None = None) -> None:
         pending, self.pending_isr = self.pending_isr, None
         whole(self, told)
         self.pending_isr = pending
 
-    patch.setattr(replica.Replica, "_raise_watermark", raise_watermark)
+    patch.setattr(replica.Replica, "_maybe_increment_high_watermark", raise_watermark)
 
 
 def laggards_ignored(patch: pytest.MonkeyPatch) -> None:
     """The high watermark is the leader's log end, however far the ISR is."""
 
     def raise_watermark(self: replica.Replica, told: int | None = None) -> None:
-        if self.has_enough_replicas() and self.log.log_end_offset > self.high_watermark:
+        if self.has_min_isr() and self.log.log_end_offset > self.high_watermark:
             self.high_watermark = self.log.log_end_offset
             self.watermark_watch.notify()
 
-    patch.setattr(replica.Replica, "_raise_watermark", raise_watermark)
+    patch.setattr(replica.Replica, "_maybe_increment_high_watermark", raise_watermark)
 
 
 def minimum_forgotten(patch: pytest.MonkeyPatch) -> None:
     """acks=all is content with any ISR, whatever min.insync.replicas says."""
-    patch.setattr(replica.Replica, "has_enough_replicas", lambda _self: True)
+    patch.setattr(replica.Replica, "has_min_isr", lambda _self: True)
 
 
 def acknowledged_at_once(patch: pytest.MonkeyPatch) -> None:
     """acks=all is answered as acks=1 is."""
-    patch.setattr(append.PendingAppend, "settled", property(lambda _self: True))
+    patch.setattr(append.PendingAppend, "is_complete", property(lambda _self: True))
     patch.setattr(append.PendingAppend, "error", property(lambda _self: ErrorCode.NONE))
 
 
 def anybody_elected(patch: pytest.MonkeyPatch) -> None:
     """A clean election takes a replica that is out of sync."""
     patch.setattr(elections, "is_clean_leader", lambda _partition, _broker_id: True)
-    patch.setattr(controller, "may_lead_cleanly", lambda _partition, _broker_id: True)
+    patch.setattr(controller, "is_clean_leader", lambda _partition, _broker_id: True)
 
 
 def epoch_kept_at_elections(patch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def epoch_kept_at_elections(patch: pytest.MonkeyPatch) -> None:
     ) -> PartitionImage:
         return replaced(whole(before, leader, rules), leader_epoch=before.leader_epoch)
 
-    patch.setattr(controller, "appoint", appoint)
+    patch.setattr(controller, "elect_leader", appoint)
 
 
 def waits_never_answered(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ ONE, OTHER, CONTROLLER = Link(1, 2), Link(2, 1), Link(0, 1)
 def test_messages_of_a_link_arrive_in_order_when_they_are_let() -> None:
     links, arrived = SimulatedNetwork(), list[str]()
     for name, link in [("a", ONE), ("b", OTHER), ("c", ONE)]:
-        links.carry(link, partial(arrived.append, name))
+        links.send(link, partial(arrived.append, name))
     assert arrived == []
     assert list(links) == [ONE, OTHER]
     assert links.deliver(OTHER)
@@ -25,7 +25,7 @@ def test_messages_of_a_link_arrive_in_order_when_they_are_let() -> None:
 
 def test_a_message_may_send_the_next() -> None:
     links, arrived = SimulatedNetwork(), list[str]()
-    links.carry(ONE, lambda: links.carry(ONE, lambda: arrived.append("answer")))
+    links.send(ONE, lambda: links.send(ONE, lambda: arrived.append("answer")))
     assert links.deliver(ONE)
     assert arrived == []
     assert links.deliver(ONE)
@@ -34,7 +34,7 @@ def test_a_message_may_send_the_next() -> None:
 
 def test_the_controller_is_heard_when_it_speaks() -> None:
     links, heard = SimulatedNetwork(), list[int]()
-    links.controller_speaks = lambda: heard.append(1)
-    links.carry(ONE, lambda: None)
-    links.carry(CONTROLLER, lambda: None)
+    links.on_controller_send = lambda: heard.append(1)
+    links.send(ONE, lambda: None)
+    links.send(CONTROLLER, lambda: None)
     assert heard == [1]

@@ -33,10 +33,10 @@ def test_truncating_within_a_batch_drops_it() -> None:
 def test_what_was_deleted_is_forgotten_and_still_held() -> None:
     log = log_of(2, 3, 7)
     second, third = log.all[1:]
-    log.forget_before(3)
+    log.delete_before(3)
     assert (ends(log), log.start) == ([7], 3)
     assert log.holds(second)
-    log.forget_before(7)
+    log.delete_before(7)
     assert (ends(log), log.start, log.end) == ([], 7, 7)
     assert log.tip is third, "what comes next follows it"
 
@@ -44,11 +44,11 @@ def test_what_was_deleted_is_forgotten_and_still_held() -> None:
 def test_a_log_that_begins_anew_holds_what_lies_before() -> None:
     log = log_of(2, 3)
     first, second = log.all
-    log.begin_at(3)
+    log.reset_to(3)
     assert log.holds(first)
     assert log.holds(second)
     assert log.tip is None
-    log.begin_at(2)
+    log.reset_to(2)
     assert not log.holds(second)
 
 

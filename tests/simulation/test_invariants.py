@@ -74,7 +74,7 @@ def test_demanding_one_names_it() -> None:
     with pytest.raises(InvariantViolation) as broken:
         require(must.epochs_only_rise, "here", 3, 2)
     assert broken.value.invariant == "epochs_only_rise"
-    assert broken.value.seen == "here: epoch 2 after 3"
+    assert broken.value.observed == "here: epoch 2 after 3"
 
 
 def test_one_leader_per_epoch(history: PartitionHistory) -> None:

@@ -101,8 +101,8 @@ def test_a_cluster_goes_on_from_the_data(left: Recorded, tmp_path: Path) -> None
         data_dir=data_dir,
     )
     assert cluster.persistence is not None
-    assert cluster.persistence.found is not None
-    assert cluster.persistence.found.clean
+    assert cluster.persistence.recovery_report is not None
+    assert cluster.persistence.recovery_report.clean
     partitions = cluster.controller.image.topics[TOPIC].partitions
     assert len(partitions) == setup.partitions
     for index, partition in enumerate(partitions):
@@ -188,7 +188,7 @@ def test_left_as_it_is_nothing_is_mended_and_nothing_ends(tmp_path: Path) -> Non
 def test_every_invariant_holds_in_memory_too(seed: int) -> None:
     outcome, _ = run_long(seed, MINUTES, IN_MEMORY)
     assert outcome.failure is None
-    assert {action.verb for action in outcome.schedule.actions} > {
+    assert {action.kind for action in outcome.schedule.actions} > {
         ActionKind.COMMIT,
         ActionKind.KILL,
     }

@@ -53,7 +53,7 @@ def test_a_seed_does_the_same_however_python_hashes() -> None:
 
 
 def test_seeds_come_to_all_that_may_happen() -> None:
-    done = {action.verb for seed in range(40) for action in run_seed(seed, 300).schedule.actions}
+    done = {action.kind for seed in range(40) for action in run_seed(seed, 300).schedule.actions}
     assert done == set(ActionKind) - {ActionKind.COMMIT}  # which recorded runs alone do
 
 

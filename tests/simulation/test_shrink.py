@@ -18,7 +18,7 @@ def player(fails: Fails, played: list[Schedule] | None = None) -> Callable[[Sche
         if played is not None:
             played.append(schedule)
         invariant = fails(schedule)
-        failure = None if invariant is None else Failure(invariant=invariant, seen="it")
+        failure = None if invariant is None else Failure(invariant=invariant, observed="it")
         return Outcome(schedule=schedule, failure=failure, messages=0, tainted=0, digest=0)
 
     return play
@@ -33,7 +33,7 @@ def long(*brokers: int) -> Schedule:
 
 
 def killed(schedule: Schedule) -> set[int]:
-    return {action.broker for action in schedule.actions if action.verb is ActionKind.KILL}
+    return {action.broker for action in schedule.actions if action.kind is ActionKind.KILL}
 
 
 def test_what_is_not_needed_is_left_out() -> None:
@@ -56,7 +56,7 @@ def test_another_failure_is_not_the_same() -> None:
 
     play = player(fails)
     small = shrink(play(long(1, 2)), play=play)
-    assert small.failure == Failure(invariant="both", seen="it")
+    assert small.failure == Failure(invariant="both", observed="it")
     assert len(small.schedule.actions) == 2
 
 
@@ -64,14 +64,14 @@ def test_deliveries_become_one_settle() -> None:
     deliver = Action(ActionKind.DELIVER, broker=1, other=2)
 
     def fails(schedule: Schedule) -> str | None:
-        verbs = [action.verb for action in schedule.actions]
+        verbs = [action.kind for action in schedule.actions]
         return (
             "many" if verbs.count(ActionKind.DELIVER) >= 10 or ActionKind.SETTLE in verbs else None
         )
 
     play = player(fails)
     small = shrink(play(Schedule(setup=Setup(), actions=(deliver,) * 40)), play=play)
-    assert [action.verb for action in small.schedule.actions] == [ActionKind.SETTLE]
+    assert [action.kind for action in small.schedule.actions] == [ActionKind.SETTLE]
 
 
 def test_it_gives_up_in_the_end() -> None:

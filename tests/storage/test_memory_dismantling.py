@@ -39,7 +39,7 @@ def test_many_small_buffers_are_freed_by_the_dozen() -> None:
     for _ in range(1000):
         content.append(bytes(2000))
     steps = 1
-    while content.shed():
+    while content.free_some():
         steps += 1
     assert 10 < steps < 50
-    assert content.shed() is False
+    assert content.free_some() is False

@@ -12,7 +12,7 @@ from fencepost.verbs.bodies import NewTopicBody
 
 def test_nothing_asked_is_one_broker_and_no_topics() -> None:
     wanted = read_options({}, None)
-    assert wanted.process == (
+    assert wanted.server_key == (
         "--brokers=1",
         "--clock=real",
         "--conformance=kip",
@@ -36,7 +36,7 @@ def test_every_option() -> None:
         },
         None,
     )
-    assert set(wanted.process) == {
+    assert set(wanted.server_key) == {
         "--brokers=3",
         "--config=num.partitions=4",
         "--racks=a,b",
@@ -50,7 +50,9 @@ def test_every_option() -> None:
 
 
 def test_topics_need_no_process_of_their_own() -> None:
-    assert read_options({"topics": ["orders"]}, None).process == read_options({}, None).process
+    assert (
+        read_options({"topics": ["orders"]}, None).server_key == read_options({}, None).server_key
+    )
 
 
 @pytest.mark.parametrize(

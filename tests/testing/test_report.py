@@ -58,7 +58,7 @@ def test_what_was_before_the_test_is_not_told(server: Server) -> None:
 
 def test_a_server_that_is_gone_is_told(tmp_path: Path) -> None:
     servers = ServerPool(tmp_path)
-    server = servers.lasting(read_options({}, None))
+    server = servers.dedicated(read_options({}, None))
     watched = fresh_baseline(server)
     server.serving.stop()
     servers.stop()

@@ -61,7 +61,7 @@ def test_what_serve_refuses_is_said(kept: ServerPool) -> None:
 
 def test_all_stop(tmp_path: Path) -> None:
     started = ServerPool(tmp_path)
-    both = [started.lasting(read_options({}, None)) for _ in range(2)]
+    both = [started.dedicated(read_options({}, None)) for _ in range(2)]
     assert both[0].serving.pid != both[1].serving.pid
     started.stop()
     assert not any(each.serving.is_running for each in both)

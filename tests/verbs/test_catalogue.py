@@ -73,7 +73,7 @@ each_verb = pytest.mark.parametrize("verb", CATALOGUE, ids=[verb.name for verb i
 
 def fields(verb: Verb) -> dict[str, str]:
     """What a verb takes besides its path: names in JSON, and in Python."""
-    found = {} if verb.takes is None else verb.takes.model_fields
+    found = {} if verb.request_model is None else verb.request_model.model_fields
     return {field.alias or name: name for name, field in found.items()}
 
 
@@ -113,7 +113,7 @@ def test_no_two_are_alike() -> None:
         [verb.name for verb in CATALOGUE],
         [command for verb in CATALOGUE for command in verb.commands],
         [f"{verb.method} {verb.path}" for verb in CATALOGUE],
-        [verb.does for verb in CATALOGUE],
+        [verb.summary for verb in CATALOGUE],
     ):
         assert len(set(names)) == len(names)
     assert list(VERBS.values()) == list(CATALOGUE)
@@ -129,41 +129,43 @@ def test_no_command_is_the_beginning_of_another() -> None:
 
 @each_verb
 def test_the_parameters_of_a_path_have_types(verb: Verb) -> None:
-    assert set(verb.in_path) <= PATH_TYPES.keys()
+    assert set(verb.path_parameters) <= PATH_TYPES.keys()
     assert verb.path.format_map(dict.fromkeys(PATH_TYPES, "x")).count("{") == 0
-    assert not set(verb.in_path) & fields(verb).keys()
+    assert not set(verb.path_parameters) & fields(verb).keys()
 
 
 @each_verb
 def test_what_stands_without_its_name_on_the_command_line_is_required(verb: Verb) -> None:
     for name in verb.positional:
-        assert verb.takes is not None
-        assert verb.takes.model_fields[name].is_required()
+        assert verb.request_model is not None
+        assert verb.request_model.model_fields[name].is_required()
 
 
 @each_verb
 def test_all_that_the_last_word_of_a_command_may_be_is_explained(verb: Verb) -> None:
-    if verb.last_word:
-        assert verb.takes is not None
-        assert list(verb.last_words) == list(
-            get_args(verb.takes.model_fields[verb.last_word].annotation)
+    if verb.subcommand_field:
+        assert verb.request_model is not None
+        assert list(verb.subcommands) == list(
+            get_args(verb.request_model.model_fields[verb.subcommand_field].annotation)
         )
-    for does in verb.last_words.values():
+    for does in verb.subcommands.values():
         assert re.fullmatch(r"[A-Z][^\n]{10,100}\.", does)
 
 
 @each_verb
 def test_what_is_taken_can_stand_where_http_has_a_place_for_it(verb: Verb) -> None:
-    assert verb.takes is None or verb.method is not Method.DELETE
-    if verb.takes is not None and verb.method is Method.GET:
+    assert verb.request_model is None or verb.method is not Method.DELETE
+    if verb.request_model is not None and verb.method is Method.GET:
         # Of a query all values are text.
-        assert verb.takes.model_config["strict"] is False
-        assert not [name for name, each in verb.takes.model_fields.items() if each.is_required()]
+        assert verb.request_model.model_config["strict"] is False
+        assert not [
+            name for name, each in verb.request_model.model_fields.items() if each.is_required()
+        ]
 
 
 @each_verb
 def test_what_it_does_is_one_sentence(verb: Verb) -> None:
-    assert re.fullmatch(r"[A-Z][^\n]{10,100}\.", verb.does)
+    assert re.fullmatch(r"[A-Z][^\n]{10,100}\.", verb.summary)
     assert verb.name.isidentifier()
     assert verb.name == verb.name.lower()
 
@@ -181,7 +183,7 @@ def test_every_field_is_explained_where_its_name_is_not_enough(verb: Verb) -> No
         "transactional_id", "action",
     }  # fmt: skip
     add_descriptions()
-    found = {} if verb.takes is None else verb.takes.model_fields
+    found = {} if verb.request_model is None else verb.request_model.model_fields
     unexplained = {name for name, each in found.items() if not each.description}
     assert unexplained <= plain
 
@@ -202,7 +204,10 @@ def test_every_example_is_what_it_is_an_example_of(model: type[BaseModel]) -> No
 @each_verb
 def test_what_cannot_be_guessed_has_an_example(verb: Verb) -> None:
     """A query's fields may all be left out, and what says nothing needs no example."""
-    shown = [verb.answers, *([verb.takes] if verb.takes and verb.method is Method.POST else [])]
+    shown = [
+        verb.response_model,
+        *([verb.request_model] if verb.request_model and verb.method is Method.POST else []),
+    ]
     for model in shown:
         if model.model_fields and model is not Health:
             assert model.model_json_schema().get("examples"), model.__name__
@@ -223,10 +228,12 @@ def test_every_verb_has_a_route_that_carries_it_out() -> None:
 @each_verb
 def test_a_route_has_the_parameters_of_its_verb(verb: Verb) -> None:
     hints = get_type_hints(SERVED[verb.name].endpoint)
-    for name in verb.in_path:
+    for name in verb.path_parameters:
         assert hints[name] is PATH_TYPES[name]
     bodies_of = [_body(hint) for hint in hints.values()]
-    assert [each for each in bodies_of if each is not None] == ([verb.takes] if verb.takes else [])
+    assert [each for each in bodies_of if each is not None] == (
+        [verb.request_model] if verb.request_model else []
+    )
 
 
 def _body(hint: object) -> type[Body] | None:

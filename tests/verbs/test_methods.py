@@ -63,14 +63,14 @@ def test_the_module_is_as_generated() -> None:
 
 
 def test_every_verb_that_takes_something_is_given_something() -> None:
-    assert GIVEN.keys() == {verb.name for verb in CATALOGUE if verb.takes is not None}
+    assert GIVEN.keys() == {verb.name for verb in CATALOGUE if verb.request_model is not None}
 
 
 def test_both_classes_have_every_verb_and_the_same_parameters() -> None:
     for verb in CATALOGUE:
         plain, waited = getattr(Verbs, verb.name), getattr(AsyncVerbs, verb.name)
         assert inspect.signature(plain).parameters == inspect.signature(waited).parameters
-        assert plain.__doc__ == waited.__doc__ == verb.does
+        assert plain.__doc__ == waited.__doc__ == verb.summary
         assert inspect.iscoroutinefunction(waited) is (verb.shape is not Shape.STREAM)
 
 
@@ -110,7 +110,7 @@ def drain(answer: object) -> None:
 
 
 def _arguments(verb: Verb) -> Given:
-    return {name: PLACE[name] for name in verb.in_path} | GIVEN.get(verb.name, {})
+    return {name: PLACE[name] for name in verb.path_parameters} | GIVEN.get(verb.name, {})
 
 
 def _check(stub: Stub, verb: Verb) -> None:

@@ -151,7 +151,7 @@ class ConfigChanges:
     replace: bool
     """Whether the operations replace all configs (AlterConfigs) instead of changing some."""
 
-    def make(
+    def apply(
         self, alterations: Sequence[Alteration], *, validate_only: bool
     ) -> list[ConfigError | None]:
         """Change every resource that may be changed; answers what is wrong with each, in order."""
@@ -163,7 +163,7 @@ class ConfigChanges:
                 continue
             decision = self.decide(alteration)
             if not validate_only:
-                self._apply(decision)
+                self._apply_decision(decision)
             errors.append(decision if isinstance(decision, ConfigError) else None)
         return errors
 
@@ -187,7 +187,7 @@ class ConfigChanges:
             case unknown:
                 return _invalid_request(f"Unknown resource type {int(unknown)}")
 
-    def _apply(self, decision: Decision) -> None:
+    def _apply_decision(self, decision: Decision) -> None:
         """What changes nothing makes no new image."""
         image = self.registry.image
         match decision:

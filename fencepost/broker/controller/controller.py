@@ -68,7 +68,7 @@ class Controller:
         self._publish = publish
         self._next_producer_id = 0
         self.downgrades_unsafely = downgrades_unsafely
-        self.note_producer_ids: Callable[[int], None] = _record_nothing
+        self.record_producer_ids: Callable[[int], None] = _record_nothing
         """Told the next producer id, before any below it is given out."""
         self.image = ClusterImage(
             version=1,
@@ -80,7 +80,7 @@ class Controller:
     # -- topics ---------------------------------------------------------------------------------
 
     @property
-    def plans(self) -> TopicPlanner:
+    def topic_planner(self) -> TopicPlanner:
         """Plans for topics, as the cluster is now."""
         return TopicPlanner(self.image, self._rng)
 
@@ -94,7 +94,7 @@ class Controller:
             names[topic.topic_id] = topic.name
             if topic_configs:
                 configs[topic.name] = dict(topic_configs)
-        self._next(
+        self._publish_next(
             replace(self.image, topics=all_topics, names=names, topic_configs=configs),
             {topic.name for topic, _ in topics},
         )
@@ -104,7 +104,7 @@ class Controller:
 
         :raises ControllerError: When the topic can't be.
         """
-        image = self.plans.plan_topic(topic)
+        image = self.topic_planner.plan_topic(topic)
         self.create_topics([(image, topic.configs)])
         return image
 
@@ -114,16 +114,20 @@ class Controller:
         topics = {name: t for name, t in self.image.topics.items() if name not in gone}
         configs = {n: c for n, c in self.image.topic_configs.items() if n not in gone}
         names = {t.topic_id: t.name for t in topics.values()}
-        self._next(replace(self.image, topics=topics, names=names, topic_configs=configs), gone)
+        self._publish_next(
+            replace(self.image, topics=topics, names=names, topic_configs=configs), gone
+        )
 
     def update_topics(self, topics: Sequence[TopicImage]) -> None:
         """Put changed topics into the registry, all in one image."""
         changed = {topic.name: topic for topic in topics}
-        self._next(replace(self.image, topics={**self.image.topics, **changed}), set(changed))
+        self._publish_next(
+            replace(self.image, topics={**self.image.topics, **changed}), set(changed)
+        )
 
     # -- elections ------------------------------------------------------------------------------
 
-    def rules(self, topic: str) -> ElectionRules:
+    def election_rules(self, topic: str) -> ElectionRules:
         """What the cluster means for the elections of a topic's partitions now."""
         settings = self._settings(topic)
         return ElectionRules(
@@ -161,7 +165,7 @@ class Controller:
             )
         if problem is not None:
             raise ControllerError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, problem)
-        elected = elect_leader(partition, leader, self.rules(topic))
+        elected = elect_leader(partition, leader, self.election_rules(topic))
         self.update_partitions({(topic, index): elected})
 
     def alter_partitions(
@@ -190,7 +194,7 @@ class Controller:
         if problem is not None:
             return problem
         isr = tuple(broker_id for broker_id, _ in proposal.isr)
-        return change_partition(partition, self.rules(proposal.topic), isr=isr)
+        return change_partition(partition, self.election_rules(proposal.topic), isr=isr)
 
     def _proposal_problem(
         self, proposal: IsrProposal, partition: PartitionImage
@@ -245,7 +249,7 @@ class Controller:
     def register(self, broker: BrokerImage) -> None:
         """Take up a broker, or where it is reached now."""
         brokers = {**self.image.brokers, broker.broker_id: broker}
-        self._next(replace(self.image, brokers=brokers), set())
+        self._publish_next(replace(self.image, brokers=brokers), set())
 
     def fence(self, broker_id: int) -> None:
         """Mark a broker offline: it leaves every ISR, and others lead where it led."""
@@ -273,14 +277,14 @@ class Controller:
             if broker_id not in before.replicas or broker_id in before.failed:
                 continue
             failed = replace(before, failed=(*before.failed, broker_id))
-            after = self._settled(name, failed, gone=(broker_id,))
+            after = self._reevaluated(name, failed, gone=(broker_id,))
             if after is failed:
                 after = replace(failed, partition_epoch=failed.partition_epoch + 1)
             changes[name, index] = after
         if changes:
             self.update_partitions(changes)
 
-    def lose_replica(self, topic: str, index: int, broker_id: int) -> None:
+    def on_replica_wiped(self, topic: str, index: int, broker_id: int) -> None:
         """A broker has lost a replica's records: it leaves the ISR, and its registration is over.
 
         With the new broker epoch, fetches from before the loss admit it nowhere (KIP-903, KIP-966).
@@ -291,7 +295,7 @@ class Controller:
         before = _without_failed(self.partition(topic, index), broker_id)
         broker = self.image.brokers[broker_id]
         isr = [b for b in before.isr if b != broker_id]
-        after = change_partition(before, self.rules(topic), isr=isr, lost=[broker_id])
+        after = change_partition(before, self.election_rules(topic), isr=isr, lost=[broker_id])
         if after.leader == before.leader == broker_id:
             after = replace(
                 after,
@@ -315,18 +319,18 @@ class Controller:
             if broker.broker_id in partition.replicas:
                 gone = (broker.broker_id,) if leaves else ()
                 before = partition if leaves else _without_failed(partition, broker.broker_id)
-                after = self._settled(name, before, gone)
+                after = self._reevaluated(name, before, gone)
                 if after is not partition:
                     touched[name, index] = after
         self.update_partitions(touched)
 
-    def _settled(
+    def _reevaluated(
         self, topic: str, partition: PartitionImage, gone: Collection[int] = ()
     ) -> PartitionImage:
         unclean = self._settings(topic).unclean_leader_election_enable
         return change_partition(
             partition,
-            self.rules(topic),
+            self.election_rules(topic),
             isr=[b for b in partition.isr if b not in gone],
             election=ElectionType.UNCLEAN if unclean else ElectionType.ANY,
         )
@@ -342,34 +346,34 @@ class Controller:
         """Finalize levels that `features.refusal` has nothing against; nothing where they are."""
         features = {**self.image.features, **levels}
         if features != self.image.features:
-            self._next(replace(self.image, features=features), set())
+            self._publish_next(replace(self.image, features=features), set())
 
     def set_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
         """Replace the dynamic configs of a topic."""
         all_configs = {**self.image.topic_configs, topic: dict(configs)}
-        self._next(replace(self.image, topic_configs=all_configs), {topic})
-        self._settle_all([topic])
+        self._publish_next(replace(self.image, topic_configs=all_configs), {topic})
+        self._reevaluate_all([topic])
 
     def set_broker_configs(self, broker_id: int | None, configs: Mapping[str, str]) -> None:
         """Replace the dynamic configs of a broker, or the cluster-wide ones (None)."""
         all_configs = {**self.image.broker_configs, broker_id: dict(configs)}
         # Every topic without a config of its own follows the brokers'.
-        self._next(replace(self.image, broker_configs=all_configs), set(self.image.topics))
-        self._settle_all(self.image.topics)
+        self._publish_next(replace(self.image, broker_configs=all_configs), set(self.image.topics))
+        self._reevaluate_all(self.image.topics)
 
     def next_producer_ids(self, count: int) -> range:
         """Producer ids that nobody has had."""
         first = self._next_producer_id
         self._next_producer_id += count
-        self.note_producer_ids(self._next_producer_id)
+        self.record_producer_ids(self._next_producer_id)
         return range(first, first + count)
 
     def skip_producer_ids(self, below: int) -> None:
         """Never give out ids lower than this one: somebody has had them."""
         self._next_producer_id = max(self._next_producer_id, below)
-        self.note_producer_ids(self._next_producer_id)
+        self.record_producer_ids(self._next_producer_id)
 
-    def forget_everything(self) -> None:
+    def reset(self) -> None:
         """Back to the newest features, no topics and no dynamic configs; brokers stay."""
         empty = replace(
             self.image,
@@ -379,15 +383,15 @@ class Controller:
             broker_configs={},
             features=NEWEST,
         )
-        self._next(empty, set(self.image.topics))
+        self._publish_next(empty, set(self.image.topics))
 
     # -- a cluster that has been before ---------------------------------------------------------
 
-    def remember(self, image: ClusterImage) -> None:
+    def load_image(self, image: ClusterImage) -> None:
         """Know the cluster as it was; brokers hear of it when it is announced."""
         self.image = image
 
-    def resume(
+    def restart_partitions(
         self,
         conclude: Callable[[str, int, PartitionImage], PartitionImage],
         next_producer_id: int,
@@ -406,21 +410,21 @@ class Controller:
         self.image = replace(self.image, topics=topics)
         self._next_producer_id = next_producer_id
 
-    def announce(self) -> None:
+    def publish_image(self) -> None:
         """Let the brokers hear of everything."""
-        self._next(self.image, set(self.image.topics))
+        self._publish_next(self.image, set(self.image.topics))
 
     # -- inside ---------------------------------------------------------------------------------
 
-    def _next(self, image: ClusterImage, changed: set[str]) -> None:
+    def _publish_next(self, image: ClusterImage, changed: set[str]) -> None:
         self.image = replace(image, version=self.image.version + 1)
         self._publish(self.image, frozenset(changed))
 
-    def _settle_all(self, topics: Iterable[str]) -> None:
+    def _reevaluate_all(self, topics: Iterable[str]) -> None:
         """Configs changed: an unclean election may be allowed now, or the ISR large enough."""
         settled = {}
         for name, index, partition in self._partitions(topics):
-            after = self._settled(name, partition)
+            after = self._reevaluated(name, partition)
             if after is not partition:
                 settled[name, index] = after
         if settled:

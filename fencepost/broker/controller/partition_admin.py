@@ -109,7 +109,9 @@ class PartitionAdmin:
         leads = partition.leader == partition.replicas[0] if preferred else partition.leader >= 0
         if leads:
             return _NOT_NEEDED
-        after = change_partition(partition, self._controller.rules(topic), election=election)
+        after = change_partition(
+            partition, self._controller.election_rules(topic), election=election
+        )
         return _NOT_AVAILABLE[election] if after is partition else after
 
     def _reassigned(
@@ -131,7 +133,7 @@ class PartitionAdmin:
             return problem
         assignment = reassignment.begin(partition, asked.target)
         return change_partition(
-            partition, self._controller.rules(asked.topic), assignment=assignment
+            partition, self._controller.election_rules(asked.topic), assignment=assignment
         )
 
     def _cancelled(
@@ -139,7 +141,7 @@ class PartitionAdmin:
     ) -> PartitionImage | PartitionError:
         if not reassignment.is_in_progress(partition):
             return PartitionError(code=ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-        rules, before = self._controller.rules(topic), reassignment.revert(partition)
+        rules, before = self._controller.election_rules(topic), reassignment.revert(partition)
         if before.unclean and not rules.unclean:
             return PartitionError(
                 code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -159,7 +161,7 @@ class PartitionAdmin:
     def _target_problem(
         self, partition: PartitionImage, target: tuple[int, ...], keep_factor: bool
     ) -> PartitionError | None:
-        wrong = self._wrong(target)
+        wrong = self._target_error(target)
         if wrong is not None:
             return PartitionError(
                 code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -173,7 +175,7 @@ class PartitionAdmin:
             )
         return None
 
-    def _wrong(self, target: tuple[int, ...]) -> str | None:
+    def _target_error(self, target: tuple[int, ...]) -> str | None:
         """What a target includes that it must not; of several, what a real broker names."""
         if not target:
             return "an empty replica list."

@@ -20,7 +20,7 @@ class FieldWriter:
         self._flexible = flexible
         self._out = bytearray()
 
-    def done(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """All that was written."""
         return bytes(self._out)
 
@@ -95,15 +95,15 @@ class FieldReader:
 
     def int16(self) -> int:
         """Two bytes."""
-        return int(_INT16.unpack(self._take(2))[0])
+        return int(_INT16.unpack(self._read(2))[0])
 
     def int32(self) -> int:
         """Four bytes."""
-        return int(_INT32.unpack(self._take(4))[0])
+        return int(_INT32.unpack(self._read(4))[0])
 
     def int64(self) -> int:
         """Eight bytes."""
-        return int(_INT64.unpack(self._take(8))[0])
+        return int(_INT64.unpack(self._read(8))[0])
 
     def string(self) -> str:
         """A string that is not null."""
@@ -115,11 +115,11 @@ class FieldReader:
     def nullable_string(self) -> str | None:
         """A string, or null."""
         size = self._uvarint() - 1 if self._flexible else self.int16()
-        return None if size < 0 else self._take(size).decode()
+        return None if size < 0 else self._read(size).decode()
 
     def blob(self) -> bytes:
         """Bytes behind their length."""
-        return self._take(self.array_size())
+        return self._read(self.array_size())
 
     def array_size(self) -> int:
         """How many elements follow."""
@@ -129,18 +129,18 @@ class FieldReader:
         """Tagged fields by tag; none in a plain version."""
         if not self._flexible:
             return {}
-        return {self._uvarint(): self._take(self._uvarint()) for _ in range(self._uvarint())}
+        return {self._uvarint(): self._read(self._uvarint()) for _ in range(self._uvarint())}
 
     def _uvarint(self) -> int:
         number = shift = 0
         while True:
-            byte = self._take(1)[0]
+            byte = self._read(1)[0]
             number |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return number
             shift += 7
 
-    def _take(self, size: int) -> bytes:
+    def _read(self, size: int) -> bytes:
         end = self._at + size
         if size < 0 or end > len(self._data):
             raise MalformedRecord(f"{size} bytes at {self._at} of {len(self._data)}")

@@ -40,7 +40,7 @@ class AsyncTask(Generic[T]):
 
     def start(self) -> None:
         """Take the first step; where nothing is asked, all of them."""
-        self._go_on(None)
+        self._resume(None)
 
     def stop(self) -> None:
         """Take no further step; harmless where the last has been taken."""
@@ -48,7 +48,7 @@ class AsyncTask(Generic[T]):
         if steps is not None and not self._running:
             steps.close()
 
-    def _go_on(self, answer: object) -> None:
+    def _resume(self, answer: object) -> None:
         steps = self._steps
         if steps is None:
             return
@@ -63,7 +63,7 @@ class AsyncTask(Generic[T]):
             if self._steps is None:  # what the step did has stopped it
                 steps.close()
             else:
-                ask(self._go_on)
+                ask(self._resume)
         finally:
             self._running = False
 

@@ -46,7 +46,7 @@ class Context(NamedTuple):
     peer: Peer
     now_ms: int
     """Milliseconds since 1970-01-01 UTC, when the request was taken up."""
-    met: bool = False
+    faults_checked: bool = False
     """Whether it has met the fault that it is to meet, if any."""
 
     def host_of(self, broker: BrokerImage) -> str:

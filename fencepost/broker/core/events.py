@@ -150,7 +150,7 @@ class Events:
         """Tell of a change, as of now."""
         if not self.listeners:
             return
-        self._tell(
+        self._notify(
             Event(
                 kind=kind,
                 time_ms=self._scheduler.now_ms(),
@@ -161,16 +161,18 @@ class Events:
             )
         )
 
-    def compare(self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]) -> None:
+    def emit_changes(
+        self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]
+    ) -> None:
         """Tell what is different in a new image.
 
         :param changed: Names of topics that are new, gone or different in it.
         """
         if self.listeners:
             for event in image_changes(before, after, changed, time_ms=self._scheduler.now_ms()):
-                self._tell(event)
+                self._notify(event)
 
-    def _tell(self, event: Event) -> None:
+    def _notify(self, event: Event) -> None:
         for listener in tuple(self.listeners):
             listener(event)
 

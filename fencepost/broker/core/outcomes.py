@@ -32,9 +32,9 @@ class BlockingResponse(Wait[object]):
         self._faults = faults
         self.inner: Wait[object] | None = None
         """What it waits for in its turn."""
-        faults.held[self] = broker_id
+        faults.blocking_responses[self] = broker_id
 
-    def follow(self, answer: object, convert: Callable[[object], object]) -> None:
+    def complete_from(self, answer: object, convert: Callable[[object], object]) -> None:
         """Be completed by ``convert`` of an answer, when that is there."""
         if not isinstance(answer, Wait):
             self.complete(convert(answer))
@@ -52,7 +52,7 @@ class BlockingResponse(Wait[object]):
 
     def _release(self) -> None:
         super()._release()
-        self._faults.held.pop(self, None)
+        self._faults.blocking_responses.pop(self, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,10 +60,10 @@ class DataDir:
         """:param lock: Of it, which is given back when it is closed."""
         self.path = path
         self.sync = sync
-        self.known: ControllerState | None = None
-        self.registry: MetadataLog | None = None
+        self.controller_state: ControllerState | None = None
+        self.metadata_log: MetadataLog | None = None
         self.torn_bytes = 0
-        self.adopts: int | None = None
+        self.kafka_broker_id: int | None = None
         """The id of the broker whose log directory it is itself."""
         self._fs = fs
         self._lock = lock
@@ -72,12 +72,16 @@ class DataDir:
     @property
     def is_adopted(self) -> bool:
         """Whether a real Kafka wrote it, and nobody has used it since."""
-        return self.known is None and self.adopts is not None
+        return self.controller_state is None and self.kafka_broker_id is not None
 
     @property
     def cluster_id(self) -> str:
         """Of the cluster that it is of; empty where it is of none yet."""
-        return self.known.cluster_id if self.known is not None else self._cluster_id
+        return (
+            self.controller_state.cluster_id
+            if self.controller_state is not None
+            else self._cluster_id
+        )
 
     def log_dir(
         self,
@@ -92,17 +96,17 @@ class DataDir:
 
         :raises DataDirUnusable: When it can't be made, or is another broker's.
         """
-        path = self._home(broker_id)
+        path = self._log_dir_path(broker_id)
         try:
             _make_directory(self._fs, path, sync=self.sync)
-            self._identify(path, broker_id, unique)
+            self._check_meta_properties(path, broker_id, unique)
         except OSError as error:
             raise DataDirUnusable(_reason(path, error)) from error
         return LogDir(
             self._fs, path, sync=self.sync, now_ms=now_ms, unique=unique, soon=soon, shared=shared
         )
 
-    def kafkas_configs(self) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
+    def kafka_topic_configs(self) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
         """The configs of topics in a real Kafka's directory: those that act here, and the others.
 
         :raises DataDirUnusable: When they can't be read.
@@ -121,76 +125,86 @@ class DataDir:
                     dropped.append(f"{topic}: {name}={text}")
         return acting, tuple(dropped)
 
-    def begin(self, known: ControllerState) -> MetadataLog:
+    def create_metadata_log(self, known: ControllerState) -> MetadataLog:
         """Write the registry anew, and keep it open for what changes.
 
         :raises DataDirUnusable: When that fails.
         """
         try:
             path = self.path / METADATA_LOG_FILE
-            self.registry = metadata_log.rewrite(self._fs, path, known, sync=self.sync)
+            self.metadata_log = metadata_log.rewrite(self._fs, path, known, sync=self.sync)
         except OSError as error:
             raise DataDirUnusable(_reason(self.path, error)) from error
-        return self.registry
+        return self.metadata_log
 
     def close(self) -> None:
         """Let others have it."""
-        if self.registry is not None:
-            self.registry.close()
+        if self.metadata_log is not None:
+            self.metadata_log.close()
         self._lock.release()
 
-    def _home(self, broker_id: int) -> PurePath:
-        return self.path if broker_id == self.adopts else self.path / f"{_BROKER_DIR}{broker_id}"
+    def _log_dir_path(self, broker_id: int) -> PurePath:
+        return (
+            self.path
+            if broker_id == self.kafka_broker_id
+            else self.path / f"{_BROKER_DIR}{broker_id}"
+        )
 
-    def _identify(self, path: PurePath, broker_id: int, unique: Callable[[], UUID]) -> None:
+    def _check_meta_properties(
+        self, path: PurePath, broker_id: int, unique: Callable[[], UUID]
+    ) -> None:
         """Write ``meta.properties``, or see that it is this broker's of this cluster."""
         file = path / file_names.META_PROPERTIES
         wanted = {"node.id": str(broker_id), "cluster.id": self.cluster_id}
         if not self._fs.exists(file):
             directory_id = directory_id_text(unique())
             properties = {**wanted, "directory.id": directory_id, "version": "1"}
-            self._fs.write_aside(file, encode_properties(properties), sync=self.sync)
+            self._fs.write_atomic(file, encode_properties(properties), sync=self.sync)
             return
         found = decode_properties(self._fs.read(file))
         for name, text in wanted.items():
             if name in found and found[name] != text:
                 raise DataDirUnusable(f"{file} says {name}={found[name]}, and it is to be {text}")
 
-    def name_cluster(self, cluster_id: str) -> None:
+    def set_cluster_id(self, cluster_id: str) -> None:
         """A new directory is of this cluster."""
         self._cluster_id = cluster_id
 
-    def read(self, brokers: int) -> None:
+    def load(self, brokers: int) -> None:
         """See what is there.
 
         :param brokers: How many brokers are to have their logs in it, from 1 on.
         :raises DataDirUnusable: When they can't.
         """
         try:
-            self._read()
+            self._load()
         except CorruptMetadataLog as error:
             raise DataDirUnusable(str(error)) from error
         except OSError as error:
             raise DataDirUnusable(_reason(self.path, error)) from error
-        had = max(self.known.brokers, default=0) if self.known is not None else 0
-        had = max(had, self.adopts or 0)
+        had = (
+            max(self.controller_state.brokers, default=0)
+            if self.controller_state is not None
+            else 0
+        )
+        had = max(had, self.kafka_broker_id or 0)
         if had > brokers:
             raise DataDirUnusable(
                 f"{self.path} holds the logs of brokers up to {had}, and there are to be "
                 f"{brokers}: start with --brokers {had} or more"
             )
 
-    def _read(self) -> None:
+    def _load(self) -> None:
         fs, path = self._fs, self.path
         properties_file = path / file_names.META_PROPERTIES
         if fs.exists(properties_file):
             properties = decode_properties(fs.read(properties_file))
-            self.adopts = _node_id(properties_file, properties)
+            self.kafka_broker_id = _node_id(properties_file, properties)
             self._cluster_id = properties.get("cluster.id", "")
         loaded = metadata_log.load(fs, path / METADATA_LOG_FILE)
         if loaded is not None:
-            self.known, self.torn_bytes = loaded
-        elif self.adopts is None:
+            self.controller_state, self.torn_bytes = loaded
+        elif self.kafka_broker_id is None:
             logs = [name for name in fs.names(path) if name.startswith(_BROKER_DIR)]
             if logs:
                 raise DataDirUnusable(
@@ -217,7 +231,7 @@ def open_data_dir(fs: FileSystem, path: PurePath, *, brokers: int, sync: bool) -
         raise DataDirUnusable(_reason(path, error)) from error
     data_dir = DataDir(fs, path, sync=sync, lock=lock)
     try:
-        data_dir.read(brokers)
+        data_dir.load(brokers)
     except DataDirUnusable:
         lock.release()
         raise
@@ -245,7 +259,7 @@ def adopt_kafka_log_dir(
     for topic, there in indexes.items():
         topic_id = ids.get(topic) or unique()
         for index in there:
-            log_dir.name_topic((topic, index), topic_id)
+            log_dir.write_topic_id((topic, index), topic_id)
         count = max(there) + 1
         missing += [f"{topic}-{index}" for index in range(count) if index not in there]
         known.topics[topic] = TopicImage(

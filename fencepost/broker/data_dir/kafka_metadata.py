@@ -56,10 +56,10 @@ def _values(data: bytes) -> Iterator[bytes]:
 
 def _apply(value: bytes, configs: dict[str, dict[str, str]]) -> None:
     fields = _Fields(value)
-    _frame, kind, _version = fields.number(), fields.number(), fields.number()
+    _frame, kind, _version = fields.uvarint(), fields.uvarint(), fields.uvarint()
     if kind != _CONFIG_RECORD or fields.byte() != _TOPIC:
         return
-    topic, name, text = fields.text(), fields.text(), fields.text()
+    topic, name, text = fields.compact_string(), fields.compact_string(), fields.compact_string()
     if topic is None or name is None:
         return
     if text is None:
@@ -80,7 +80,7 @@ class _Fields:
         self._at += 1
         return self._data[self._at - 1]
 
-    def number(self) -> int:
+    def uvarint(self) -> int:
         """An unsigned varint."""
         value = shift = 0
         while True:
@@ -90,9 +90,9 @@ class _Fields:
                 return value
             shift += 7
 
-    def text(self) -> str | None:
+    def compact_string(self) -> str | None:
         """A compact nullable string."""
-        size = self.number() - 1
+        size = self.uvarint() - 1
         if size < 0:
             return None
         self._at += size

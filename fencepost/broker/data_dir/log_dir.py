@@ -77,7 +77,7 @@ class LogDir:
         :param shared: What all logs of the process hold together.
         """
         self.directory = directory
-        self.discard: FreeLogs = free_now
+        self.free_logs: FreeLogs = free_now
         self.clean = True
         self.recoveries: list[tuple[str, LogRecoveryReport]] = []
         self.problems: list[str] = []
@@ -87,11 +87,11 @@ class LogDir:
         self._unique = unique
         self._soon = soon
         self._shared = shared
-        self._has_moved = False
+        self._recovery_points_are_due = False
         """Whether a recovery point has moved that is not written yet."""
         self._syncing: set[Key] = set()
         """Logs whose closed segments are being made durable."""
-        self.elsewhere: RunSync = run_sync_inline
+        self.run_sync: RunSync = run_sync_inline
         """The edge sets what does it on a thread of its own."""
         self._ends_cleanly = True
         """Whether every log could be closed so far."""
@@ -101,8 +101,10 @@ class LogDir:
         """The logs that replicas have."""
         self._closed: dict[Key, FileLog] = {}
         """Logs of the broker's last life, to be looked at only."""
-        self._complain: Callable[[str], None] = self.problems.append
-        self._checkpoints = OffsetCheckpoints(fs, directory, sync=sync, complain=self._complain)
+        self._report_problem: Callable[[str], None] = self.problems.append
+        self._checkpoints = OffsetCheckpoints(
+            fs, directory, sync=sync, complain=self._report_problem
+        )
 
     @property
     def syncs(self) -> bool:
@@ -114,13 +116,13 @@ class LogDir:
         """How many logs are here."""
         return len(self._stored)
 
-    def complain_to(self, complain: Callable[[str], None]) -> None:
+    def report_problems_to(self, complain: Callable[[str], None]) -> None:
         """Tell what goes wrong from now on, besides with logs, to somebody."""
-        self._complain = self._checkpoints.complain = complain
+        self._report_problem = self._checkpoints.report_problem = complain
 
     # -- a process's beginning and end ----------------------------------------------------------
 
-    def begin(self) -> None:
+    def on_broker_start(self) -> None:
         """Find what is there, and take the mark of an orderly end away: the end is to come."""
         fs, directory = self._fs, self.directory
         self._open.clear()
@@ -134,7 +136,7 @@ class LogDir:
             if found.state is file_names.DirectoryState.LIVE:
                 self._stored[found.topic, found.partition] = path
             elif found.state is file_names.DirectoryState.DELETED:
-                self.discard(self._removal(path))
+                self.free_logs(self._removal(path))
         self._checkpoints.read()
         mark = directory / file_names.CLEAN_SHUTDOWN
         self.clean, self._ends_cleanly = fs.exists(mark), True
@@ -143,7 +145,7 @@ class LogDir:
             if self._sync:
                 fs.sync_dir(directory)
 
-    def end(self, *, crash: bool) -> None:
+    def on_broker_stop(self, *, crash: bool) -> None:
         """Write the checkpoints, and that the end was an orderly one, unless it was none.
 
         It was none either where a log has failed: then all are recovered, from their ends on.
@@ -155,13 +157,13 @@ class LogDir:
             self._checkpoints.write_all()
             if self._ends_cleanly:
                 mark = encode_clean_shutdown(_BROKER_EPOCH)
-                self._fs.write_aside(self.directory / file_names.CLEAN_SHUTDOWN, mark, sync=True)
+                self._fs.write_atomic(self.directory / file_names.CLEAN_SHUTDOWN, mark, sync=True)
         except OSError as error:
-            self._complain(str(error))
+            self._report_problem(str(error))
 
     # -- logs -----------------------------------------------------------------------------------
 
-    def take(self, topic: TopicImage, index: int, config: LogConfig) -> tuple[Log, int]:
+    def open_log(self, topic: TopicImage, index: int, config: LogConfig) -> tuple[Log, int]:
         """A replica's log, opened or made, and its high watermark."""
         key = (topic.name, index)
         self._closed.pop(key, None)
@@ -172,11 +174,11 @@ class LogDir:
                 if topic_id is None:
                     self._write_topic_id(path, topic.topic_id)
                 elif topic_id != topic.topic_id:
-                    self._lose(key)
+                    self._delete_log(key)
                     path = None
             is_new = path is None
             if path is None:
-                path = self._make(topic, index)
+                path = self._make_log_directory(topic, index)
             opened = open_log(
                 self._fs,
                 path,
@@ -194,13 +196,14 @@ class LogDir:
         log = opened.log
         if opened.recovery:
             self.recoveries.append((log.name, opened.recovery))
-        log.on_truncated = self._moved
+        log.on_truncated = self._on_recovery_point_changed
         self._open[key] = log
         if log.recovery_point < self._checkpoints.recovery_points.get(key, 0):
-            self._moved()  # what is appended from now on is not durable, whatever the file says
+            # What is appended from now on is not durable, although the file says that it is.
+            self._on_recovery_point_changed()
         return log, self._checkpoints.high_watermarks.get(key, 0)
 
-    def put(self, key: Key, replica: Replica, *, crash: bool) -> None:
+    def close_log(self, key: Key, replica: Replica, *, crash: bool) -> None:
         """Close a replica's log; after a crash it is only let go of."""
         log = self._open.pop(key)
         self._closed[key] = log
@@ -212,11 +215,11 @@ class LogDir:
             log.close(sync=False)
         except StorageFailure as failure:
             self._ends_cleanly = False
-            self._complain(str(failure))
+            self._report_problem(str(failure))
         self._checkpoints.recovery_points[key] = log.recovery_point
-        self._checkpoints.note_start(key, log)
+        self._checkpoints.record_log_start(key, log)
 
-    def abandon(self, replica: Replica) -> None:
+    def abandon_log(self, replica: Replica) -> None:
         """Let go of a log that failed; its files stay as they are, and are looked at next time."""
         key = (replica.topic, replica.index)
         log = self._open.pop(key, None)
@@ -225,44 +228,44 @@ class LogDir:
             self._checkpoints.recovery_points[key] = log.recovery_point
             log.abandon()
 
-    def look(self, topic: str, index: int) -> Log | None:
+    def peek_log(self, topic: str, index: int) -> Log | None:
         """The log of a replica whose broker is down, as it was."""
         return self._closed.get((topic, index))
 
     # -- losing ---------------------------------------------------------------------------------
 
-    def remove(self, replicas: Sequence[Replica]) -> None:
+    def delete_logs(self, replicas: Sequence[Replica]) -> None:
         """Lose the logs of replicas that are gone, and their files."""
         for replica in replicas:
             key = (replica.topic, replica.index)
             log = self._open.pop(key, None)
             if log is not None:
-                self._lose(key, log)
+                self._delete_log(key, log)
 
-    def drop(self, topic: str, index: int) -> None:
+    def delete_unused_log(self, topic: str, index: int) -> None:
         """Lose a log that no replica has; it may not be there."""
         key = (topic, index)
         if key in self._stored and key not in self._open:
             self._closed.pop(key, None)
-            self._lose(key)
+            self._delete_log(key)
 
-    def forget_all_but(self, image: ClusterImage) -> None:
+    def delete_logs_not_in(self, image: ClusterImage) -> None:
         """Lose the logs of topics that were deleted while the broker was down."""
         for (topic, index), path in list(self._stored.items()):
             try:
                 topic_id = self._topic_id(path)
             except OSError as error:  # whoever takes it will find that it fails
-                self._complain(str(error))
+                self._report_problem(str(error))
                 continue
             if topic_id is not None and topic_id not in image.names:
-                self.drop(topic, index)
+                self.delete_unused_log(topic, index)
 
-    def clear(self) -> None:
+    def delete_unused_logs(self) -> None:
         """Lose everything that no replica has."""
         for topic, index in list(self._stored):
-            self.drop(topic, index)
+            self.delete_unused_log(topic, index)
 
-    def set_aside_strays(self, known: Mapping[UUID, str], deleted: Container[UUID]) -> list[str]:
+    def rename_strays(self, known: Mapping[UUID, str], deleted: Container[UUID]) -> list[str]:
         """Lose the logs of topics that were deleted, and put those aside that nobody knows.
 
         As at a real broker they stay, under a name that ends in ``-stray``.
@@ -275,12 +278,12 @@ class LogDir:
             try:
                 topic_id = self._topic_id(path)
             except OSError as error:
-                self._complain(str(error))
+                self._report_problem(str(error))
                 continue
             if topic_id in known or (topic_id is None and key[0] in known.values()):
                 continue
             if topic_id in deleted:
-                self._lose(key)
+                self._delete_log(key)
                 continue
             strays.append(path.name)
             del self._stored[key]
@@ -288,25 +291,25 @@ class LogDir:
             self._fs.rename(path, path.with_name(aside.removesuffix("delete") + "stray"))
         return strays
 
-    def _lose(self, key: Key, log: FileLog | None = None) -> None:
+    def _delete_log(self, key: Key, log: FileLog | None = None) -> None:
         path = self._stored.pop(key)
-        self._checkpoints.forget(key)
+        self._checkpoints.remove(key)
         aside = file_names.deleted_directory_name(*key, self._unique())
         try:
             if log is not None:
                 log.delete(aside)
-                self.discard(free_in_steps([log]))
+                self.free_logs(free_in_steps([log]))
             else:
                 self._fs.rename(path, path.with_name(aside))
-                self.discard(self._removal(path.with_name(aside)))
+                self.free_logs(self._removal(path.with_name(aside)))
         except (OSError, StorageFailure) as error:
-            self._complain(str(error))
+            self._report_problem(str(error))
 
     def _removal(self, path: PurePath) -> Iterator[None]:
         try:
             self._fs.remove_tree(path)
         except OSError as error:
-            self._complain(str(error))
+            self._report_problem(str(error))
         yield
 
     # -- checkpoints ----------------------------------------------------------------------------
@@ -340,7 +343,7 @@ class LogDir:
                 continue
             if pending is not None:
                 self._syncing.add(key)
-                self.elsewhere(pending.run, partial(self._synced, key, log, pending, failed))
+                self.run_sync(pending.run, partial(self._synced, key, log, pending, failed))
 
     def _synced(
         self,
@@ -354,27 +357,27 @@ class LogDir:
         if self._open.get(key) is not log:
             return
         try:
-            log.synced(pending, error)
+            log.on_synced(pending, error)
         except StorageFailure as failure:
             failed(key, failure)
         else:
-            self._moved()
+            self._on_recovery_point_changed()
 
-    def _moved(self) -> None:
+    def _on_recovery_point_changed(self) -> None:
         """A recovery point has fallen with its log's end, or risen: soon it is written."""
-        if not self._has_moved:
-            self._has_moved = True
-            self._soon(self._write_moved)
+        if not self._recovery_points_are_due:
+            self._recovery_points_are_due = True
+            self._soon(self._write_due_recovery_points)
 
-    def _write_moved(self) -> None:
-        self._has_moved = False
+    def _write_due_recovery_points(self) -> None:
+        self._recovery_points_are_due = False
         self.write_recovery_points()
         self.write_log_starts()  # and up to where compaction has been
 
     def write_log_starts(self) -> None:
         """Write ``log-start-offset-checkpoint``, if it would say anything new."""
         for key, log in self._open.items():
-            self._checkpoints.note_start(key, log)
+            self._checkpoints.record_log_start(key, log)
         self._checkpoints.write_log_starts()
 
     def flush_overdue(self, now_ms: int) -> Iterator[tuple[Key, StorageFailure]]:
@@ -406,13 +409,13 @@ class LogDir:
         """Every log that is here, with the id of its topic, None where it does not say."""
         return {key: self._topic_id(path) for key, path in self._stored.items()}
 
-    def name_topic(self, key: Key, topic_id: UUID) -> None:
+    def write_topic_id(self, key: Key, topic_id: UUID) -> None:
         """Say which topic's a log is that did not say so."""
         self._write_topic_id(self._stored[key], topic_id)
 
     # -- partitions' directories ----------------------------------------------------------------
 
-    def _make(self, topic: TopicImage, index: int) -> PurePath:
+    def _make_log_directory(self, topic: TopicImage, index: int) -> PurePath:
         path = self.directory / file_names.directory_name(topic.name, index)
         self._fs.make_dirs(path)
         self._write_topic_id(path, topic.topic_id)
@@ -430,7 +433,7 @@ class LogDir:
 
     def _write_topic_id(self, path: PurePath, topic_id: UUID) -> None:
         data = encode_partition_metadata(topic_id)
-        self._fs.write_aside(path / file_names.PARTITION_METADATA, data, sync=self._sync)
+        self._fs.write_atomic(path / file_names.PARTITION_METADATA, data, sync=self._sync)
 
 
 def run_sync_inline(work: Callable[[], None], then: Callable[[OSError | None], None]) -> None:

@@ -42,32 +42,34 @@ class MetadataLog:
     def __init__(
         self, file: File, *, sync: bool, complain: Callable[[OSError], None] = lambda _: None
     ) -> None:
-        self.complain = complain
+        self.report_problem = complain
         self._file = file
         self._sync = sync
         self._unwritten: list[bytes] = []
 
     @property
-    def is_behind(self) -> bool:
+    def has_unwritten(self) -> bool:
         """Whether something could not be written yet."""
         return bool(self._unwritten)
 
-    def note(self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]) -> None:
+    def append_changes(
+        self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]
+    ) -> None:
         """Keep what is different in a new image, before anybody acts on it."""
         self._append(list(changed_records(before, after, changed)))
 
-    def note_producer_ids(self, next_producer_id: int) -> None:
+    def append_producer_ids(self, next_producer_id: int) -> None:
         """Keep which producer id nobody has had, before anybody gets one that is lower."""
         self._append([["producer_ids", next_producer_id]])
 
-    def catch_up(self) -> None:
+    def write_pending(self) -> None:
         """Write what could not be written before."""
         if self._unwritten:
             self._write()
 
     def close(self) -> None:
         """Write what is left, if that goes, and close the file."""
-        self.catch_up()
+        self.write_pending()
         self._file.close()
 
     def _append(self, records: list[Record]) -> None:
@@ -82,7 +84,7 @@ class MetadataLog:
             if self._sync:
                 self._file.sync()
         except OSError as error:
-            self.complain(error)
+            self.report_problem(error)
 
 
 def load(fs: FileSystem, path: PurePath) -> tuple[ControllerState, int] | None:
@@ -128,7 +130,7 @@ def rewrite(fs: FileSystem, path: PurePath, known: ControllerState, *, sync: boo
 
     :raises OSError: When that fails.
     """
-    fs.write_aside(path, _line(known.records()), sync=sync)
+    fs.write_atomic(path, _line(known.records()), sync=sync)
     return MetadataLog(fs.open(path), sync=sync)
 
 

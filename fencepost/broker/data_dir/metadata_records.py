@@ -56,7 +56,9 @@ class ControllerState:
     """The ids of topics that were deleted since the file was compacted."""
 
     @classmethod
-    def of(cls, image: ClusterImage, starts: int, next_producer_id: int) -> "ControllerState":
+    def from_image(
+        cls, image: ClusterImage, starts: int, next_producer_id: int
+    ) -> "ControllerState":
         """What a controller knows that has this image."""
         return cls(
             cluster_id=image.cluster_id,
@@ -88,9 +90,9 @@ class ControllerState:
                 topic = self.topics[name]
                 partitions = list(topic.partitions)
                 partitions[index] = _partition(partition)
-                self._hold(name, topic.topic_id, partitions)
+                self._put_topic(name, topic.topic_id, partitions)
             case ["topic", name, topic_id, configs, partitions]:
-                self._hold(name, UUID(topic_id), [_partition(each) for each in partitions])
+                self._put_topic(name, UUID(topic_id), [_partition(each) for each in partitions])
                 self.topic_configs[name] = configs
             case ["configs", name, configs]:
                 self.topic_configs[name] = configs
@@ -116,7 +118,7 @@ class ControllerState:
             case _:
                 raise UnknownRecord
 
-    def _hold(self, name: str, topic_id: UUID, partitions: list[PartitionImage]) -> None:
+    def _put_topic(self, name: str, topic_id: UUID, partitions: list[PartitionImage]) -> None:
         self.topics[name] = TopicImage(name=name, topic_id=topic_id, partitions=tuple(partitions))
 
     def records(self) -> Iterator[Record]:

@@ -43,7 +43,7 @@ class OffsetCheckpoints:
         self._fs = fs
         self._directory = directory
         self._sync = sync
-        self.complain = complain
+        self.report_problem = complain
         self.high_watermarks: Offsets = {}
         self.recovery_points: Offsets = {}
         self.log_starts: Offsets = {}
@@ -58,7 +58,7 @@ class OffsetCheckpoints:
         self.log_starts = self._read(file_names.LOG_STARTS)
         self.cleaned = self._read(file_names.CLEANER_OFFSETS)
 
-    def note_start(self, key: Key, log: FileLog) -> None:
+    def record_log_start(self, key: Key, log: FileLog) -> None:
         """Take note of where a log starts, and up to where it has been compacted."""
         self.cleaned.pop(key, None)
         if log.config.is_compacted and log.cleaned_until > 0:
@@ -67,7 +67,7 @@ class OffsetCheckpoints:
         if log.log_start_offset:
             self.log_starts[key] = log.log_start_offset
 
-    def forget(self, key: Key) -> None:
+    def remove(self, key: Key) -> None:
         """Say nothing more of a log."""
         for _, offsets in self._all():
             offsets.pop(key, None)
@@ -105,11 +105,11 @@ class OffsetCheckpoints:
         try:
             self._write(name, offsets, sync=self._sync)
         except OSError as error:
-            self.complain(str(error))
+            self.report_problem(str(error))
 
     def _write(self, name: str, offsets: Offsets, *, sync: bool) -> None:
         if self._written.get(name) != offsets:
-            self._fs.write_aside(self._directory / name, encode_offsets(offsets), sync=sync)
+            self._fs.write_atomic(self._directory / name, encode_offsets(offsets), sync=sync)
             self._written[name] = dict(offsets)
 
     def _read(self, name: str) -> Offsets:
@@ -119,7 +119,7 @@ class OffsetCheckpoints:
         except FileNotFoundError:
             return {}
         except (OSError, CorruptCheckpoint) as error:
-            self.complain(f"{self._directory / name}: {error}")
+            self.report_problem(f"{self._directory / name}: {error}")
             return {}
         self._written[name] = dict(offsets)
         return offsets

@@ -69,8 +69,8 @@ class CheckpointTimers:
 
     def _high_watermarks(self) -> None:
         self._log_dir.write_high_watermarks(self._broker.replicas)
-        if self._data_dir.registry is not None:
-            self._data_dir.registry.catch_up()
+        if self._data_dir.metadata_log is not None:
+            self._data_dir.metadata_log.write_pending()
 
     def _recovery_points(self) -> None:
         """Where nothing else is flushed, closed segments are, and need not be recovered."""
@@ -84,7 +84,7 @@ class CheckpointTimers:
     def _fail(self, key: Key, failure: StorageFailure) -> None:
         replica = self._broker.replicas.get(key)
         if replica is not None:
-            self._broker.fail(replica, failure)
+            self._broker.mark_offline(replica, failure)
 
 
 _INTERNAL: Final = {"cleanup.policy": "compact"}
@@ -103,14 +103,14 @@ class DataDirPersistence:
     ) -> None:
         self.data_dir = data_dir
         self.log_dirs: dict[int, LogDir] = {}
-        self.found: RecoveryReport | None = None
+        self.recovery_report: RecoveryReport | None = None
         self._scheduler = scheduler
         self._events = events
         self._rng = rng
-        self._registry: MetadataLog | None = None
+        self._metadata_log: MetadataLog | None = None
         """From when on changes are to be kept."""
-        self._remembered = ControllerState(cluster_id="")
-        self._dropped: tuple[str, ...] = ()
+        self._restored_state = ControllerState(cluster_id="")
+        self._dropped_configs: tuple[str, ...] = ()
         self._shared = ProcessLimits()
 
     def log_dir(self, broker_id: int) -> LogDir:
@@ -127,35 +127,35 @@ class DataDirPersistence:
         )
         return made
 
-    def look_after(self, broker: "Broker") -> None:
+    def start_checkpoints(self, broker: "Broker") -> None:
         """Write a broker's checkpoints from now on."""
         CheckpointTimers(broker, self.log_dirs[broker.broker_id], self.data_dir).start()
 
-    def remembered(self, fresh: ClusterImage) -> ClusterImage:
+    def restored_image(self, fresh: ClusterImage) -> ClusterImage:
         """The cluster as it was: the brokers of now, and the topics and configs of then.
 
         :param fresh: As it would begin for the first time.
         """
         clean = True
         for log_dir in self.log_dirs.values():
-            log_dir.begin()
+            log_dir.on_broker_start()
             clean = clean and (log_dir.clean or not log_dir.log_count)
         is_adopted = self.data_dir.is_adopted
-        known, missing = self._known(fresh.cluster_id)
+        known, missing = self._load_state(fresh.cluster_id)
         ids = {topic.topic_id: name for name, topic in known.topics.items()}
         strays: list[str] = []
         if not is_adopted:
             for log_dir in self.log_dirs.values():
-                strays += log_dir.set_aside_strays(ids, known.deleted)
-        self.found = RecoveryReport(
+                strays += log_dir.rename_strays(ids, known.deleted)
+        self.recovery_report = RecoveryReport(
             adopted=is_adopted,
             clean=clean,
             torn_bytes=self.data_dir.torn_bytes,
             strays=tuple(strays),
             missing=missing,
-            dropped_configs=self._dropped,
+            dropped_configs=self._dropped_configs,
         )
-        self._remembered = known
+        self._restored_state = known
         brokers = {
             broker_id: replace(broker, epoch=known.brokers.get(broker_id, 0) + 1)
             for broker_id, broker in fresh.brokers.items()
@@ -171,7 +171,7 @@ class DataDirPersistence:
             broker_configs=dict(known.broker_configs),
         )
 
-    def begin(self, controller: Controller) -> None:
+    def start(self, controller: Controller) -> None:
         """Go on from what is remembered, in leader epochs that no partition had, and keep it.
 
         :param controller: It has the remembered image, which no broker has heard of.
@@ -180,48 +180,53 @@ class DataDirPersistence:
         newest = newest_epochs_by_partition(
             (broker_id, log_dir.newest_epochs()) for broker_id, log_dir in self.log_dirs.items()
         )
-        controller.resume(
+        controller.restart_partitions(
             lambda topic, index, before: restart_partition(
-                before, controller.rules(topic), newest(topic, index)
+                before, controller.election_rules(topic), newest(topic, index)
             ),
-            self._remembered.next_producer_id,
+            self._restored_state.next_producer_id,
         )
-        known = ControllerState.of(
-            controller.image, self._remembered.starts + 1, self._remembered.next_producer_id
+        known = ControllerState.from_image(
+            controller.image, self._restored_state.starts + 1, self._restored_state.next_producer_id
         )
-        registry = self.data_dir.begin(known)
-        registry.complain = self._complain
-        controller.note_producer_ids = registry.note_producer_ids
-        controller.announce()
-        self._registry = registry
+        registry = self.data_dir.create_metadata_log(known)
+        registry.report_problem = self._report_problem
+        controller.record_producer_ids = registry.append_producer_ids
+        controller.publish_image()
+        self._metadata_log = registry
         if self.data_dir.is_adopted:
             dirs = self.log_dirs.values()
             controller.skip_producer_ids(max(each.next_producer_id() for each in dirs))
         for broker_id, log_dir in self.log_dirs.items():
-            log_dir.complain_to(partial(self._complain, broker_id=broker_id))
+            log_dir.report_problems_to(partial(self._report_problem, broker_id=broker_id))
 
-    def note(self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]) -> None:
+    def append_changes(
+        self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]
+    ) -> None:
         """Keep what is different in a new image, before anybody acts on it."""
-        if self._registry is not None:
-            self._registry.note(before, after, changed)
+        if self._metadata_log is not None:
+            self._metadata_log.append_changes(before, after, changed)
 
     def close(self, brokers: Iterable["Broker"]) -> None:
         """End in order: close every log, write every checkpoint, and let others have the place."""
         for broker in brokers:
             if broker.running:
-                broker.go_down(crash=False)
+                broker.stop(crash=False)
         self.data_dir.close()
 
-    def _known(self, cluster_id: str) -> tuple[ControllerState, tuple[str, ...]]:
+    def _load_state(self, cluster_id: str) -> tuple[ControllerState, tuple[str, ...]]:
         data_dir = self.data_dir
-        if data_dir.known is not None:
-            return data_dir.known, ()
-        if data_dir.adopts is None:
+        if data_dir.controller_state is not None:
+            return data_dir.controller_state, ()
+        if data_dir.kafka_broker_id is None:
             return ControllerState(cluster_id=cluster_id), ()
         known, missing = adopt_kafka_log_dir(
-            self.log_dirs[data_dir.adopts], data_dir.adopts, cluster_id, self._unique
+            self.log_dirs[data_dir.kafka_broker_id],
+            data_dir.kafka_broker_id,
+            cluster_id,
+            self._unique,
         )
-        configs, self._dropped = data_dir.kafkas_configs()
+        configs, self._dropped_configs = data_dir.kafka_topic_configs()
         known.topic_configs = {
             name: configs.get(name) or (dict(_INTERNAL) if name in INTERNAL_TOPICS else {})
             for name in known.topics
@@ -231,5 +236,5 @@ class DataDirPersistence:
     def _unique(self) -> UUID:
         return UUID(bytes=self._rng.randbytes(16))
 
-    def _complain(self, error: object, broker_id: int | None = None) -> None:
+    def _report_problem(self, error: object, broker_id: int | None = None) -> None:
         self._events.emit(Kind.STORAGE_FAILED, broker=broker_id, error=str(error))

@@ -46,7 +46,7 @@ def intercept(api: "Api", ctx: Context, request: object) -> object:
     """Answer a request of an API as the first fault that hits it says, or as ever."""
     broker = ctx.broker
     fault = broker.faults.find(ctx, api.key, request)
-    ctx = ctx._replace(met=True)
+    ctx = ctx._replace(faults_checked=True)
     if fault is None:
         return broker.handle(api, ctx, request)
     rule = fault.rule
@@ -79,14 +79,14 @@ def _blocking(
     ctx: Context, answer: object, convert: Callable[[object], object]
 ) -> BlockingResponse:
     """What ``convert`` makes of an answer, when it is there; the connection waits for it."""
-    held = ctx.broker.faults.hold(ctx.broker.broker_id)
-    held.follow(answer, convert)
+    held = ctx.broker.faults.block_response(ctx.broker.broker_id)
+    held.complete_from(answer, convert)
     return held
 
 
 def _delay(api: "Api", ctx: Context, request: object, ms: int) -> BlockingResponse:
     """Lie in the queue, and be carried out even if nobody waits for the answer any more."""
-    broker, held = ctx.broker, ctx.broker.faults.hold(ctx.broker.broker_id)
+    broker, held = ctx.broker, ctx.broker.faults.block_response(ctx.broker.broker_id)
 
     def run() -> None:
         late = ctx._replace(now_ms=broker.scheduler.now_ms())
@@ -95,9 +95,9 @@ def _delay(api: "Api", ctx: Context, request: object, ms: int) -> BlockingRespon
         except Exception:
             held.complete(HANG_UP)
             raise
-        held.follow(answer, lambda response: response)
+        held.complete_from(answer, lambda response: response)
 
-    broker.faults.at(broker.broker_id, ms, run)
+    broker.faults.run_after(broker.broker_id, ms, run)
     return held
 
 
@@ -105,8 +105,8 @@ def _throttled(ctx: Context, response: object, ms: int) -> object:
     if isinstance(response, HangUp):
         return response
     faults, broker_id = ctx.broker.faults, ctx.broker.broker_id
-    until = faults.hold(broker_id)
-    faults.at(broker_id, ms, lambda: until.complete(None))
+    until = faults.block_response(broker_id)
+    faults.run_after(broker_id, ms, lambda: until.complete(None))
     if response is not None:
         response = replace(cast("Message", response), throttle_time_ms=ms)
     return ThrottledResponse(response, until)
@@ -114,7 +114,7 @@ def _throttled(ctx: Context, response: object, ms: int) -> object:
 
 def _drop(ctx: Context, answer: object) -> BlockingResponse:
     """No answer, ever; the connection ends when its client gives up, or the broker does."""
-    held = ctx.broker.faults.hold(ctx.broker.broker_id)
+    held = ctx.broker.faults.block_response(ctx.broker.broker_id)
     if isinstance(answer, Wait):
         held.inner = answer
     return held
@@ -186,7 +186,7 @@ def _corrupt(fault: Fault, api: "Api", ctx: Context, request: object) -> object:
             rule,
             ctx,
             cast("FetchResponse", response),
-            lambda: broker.faults.strike(fault, ctx),
+            lambda: broker.faults.try_hit(fault, ctx),
         )
 
     answer = broker.handle(api, ctx, request)
@@ -197,4 +197,4 @@ def _stale(rule: FaultRule, epoch: int, ctx: Context, request: object) -> object
     from fencepost.broker.faults.stale_metadata import with_stale_epoch
 
     response = cast("MetadataResponse", ctx.broker.handle(rule.api, ctx, request))
-    return with_stale_epoch(rule, epoch, ctx, ctx.broker.faults.elections, response)
+    return with_stale_epoch(rule, epoch, ctx, ctx.broker.faults.leader_epoch_history, response)

@@ -13,12 +13,12 @@ MAX_EPOCHS: Final = 32
 class LeaderEpochHistory:
     """The partitions as they were at the end of their earlier leader epochs."""
 
-    __slots__ = ("_ended",)
+    __slots__ = ("_by_topic",)
 
     def __init__(self) -> None:
-        self._ended: dict[UUID, dict[int, tuple[PartitionImage, ...]]] = {}
+        self._by_topic: dict[UUID, dict[int, tuple[PartitionImage, ...]]] = {}
 
-    def note(
+    def record(
         self,
         before: Mapping[str, TopicImage],
         after: Mapping[str, TopicImage],
@@ -33,15 +33,15 @@ class LeaderEpochHistory:
             if old is None or old is new:
                 continue
             if new is None or new.topic_id != old.topic_id:
-                self._ended.pop(old.topic_id, None)
+                self._by_topic.pop(old.topic_id, None)
                 continue
             pairs = zip(old.partitions, new.partitions, strict=False)
             for index, was, now in [(i, a, b) for i, (a, b) in enumerate(pairs) if a is not b]:
                 if was.leader_epoch != now.leader_epoch:
-                    epochs = self._ended.setdefault(old.topic_id, {})
+                    epochs = self._by_topic.setdefault(old.topic_id, {})
                     epochs[index] = (*epochs.get(index, ()), was)[-MAX_EPOCHS:]
 
     def find(self, topic_id: UUID, index: int, epoch: int) -> PartitionImage | None:
         """A partition at the end of a leader epoch; None where it is not known to have had it."""
-        ended = self._ended.get(topic_id, {}).get(index, ())
+        ended = self._by_topic.get(topic_id, {}).get(index, ())
         return next((was for was in reversed(ended) if was.leader_epoch == epoch), None)

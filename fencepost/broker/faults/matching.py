@@ -72,8 +72,10 @@ def partition_index_of(shape: TopicFields, partition: object) -> int:
 
 def asks_for_all(shape: TopicFields, version: int, holder: object) -> bool:
     """Whether no topic is named, and each is meant."""
-    named = [getattr(holder, field) for field in shape.asked]
-    return shape.whole and (None in named or (version < shape.none_below and not any(named)))
+    named = [getattr(holder, field) for field in shape.request_fields]
+    return shape.one_error_for_all and (
+        None in named or (version < shape.none_below and not any(named))
+    )
 
 
 def _names_group_and_topic(rule: FaultRule, ctx: Context, request: object) -> bool:
@@ -122,7 +124,7 @@ def _topics(
     if isinstance(holder, FetchRequest):
         yield from _fetched(ctx, holder)
         return
-    for field in shape.asked:
+    for field in shape.request_fields:
         for topic in getattr(holder, field) or ():
             indexes = None
             if shape.partitions is not None:
@@ -132,6 +134,6 @@ def _topics(
 
 def _fetched(ctx: Context, request: FetchRequest) -> Iterator[tuple[str | None, Collection[int]]]:
     """What a Fetch is about: its session too, which it need not name again (KIP-227)."""
-    for name, topic_id, index in ctx.broker.sessions.asked(request):
+    for name, topic_id, index in ctx.broker.fetch_sessions.requested(request):
         known = name or (None if topic_id is None else ctx.broker.view.names.get(topic_id))
         yield known, (index,)

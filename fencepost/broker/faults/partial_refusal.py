@@ -113,11 +113,11 @@ def split_topics(
         return SplitRequest(None, holder, lambda answer: _changed(rule, action, ctx, shape, answer))
     halves: dict[FieldName, tuple[tuple[object, ...], tuple[object, ...]]] = {
         field: _partition_topics(rule, ctx, shape, getattr(holder, field) or ())
-        for field in shape.asked
+        for field in shape.request_fields
     }
     selected = replace(holder, **{field: half[0] for field, half in halves.items()})
     rest = replace(holder, **{field: half[1] for field, half in halves.items()})
-    answered = shape.answered
+    answered = shape.response_field
     assert answered is not None, "such a rule is refused"
     nothing_is_all = asks_for_all(shape, ctx.version, rest)
 
@@ -130,7 +130,7 @@ def split_topics(
 
 
 def _named(shape: TopicFields, holder: Message) -> Iterable[object]:
-    return (topic for field in shape.asked for topic in getattr(holder, field) or ())
+    return (topic for field in shape.request_fields for topic in getattr(holder, field) or ())
 
 
 def _partition_topics(
@@ -158,7 +158,7 @@ def _joined(
     shape: TopicFields, told: Iterable[Message], refused: Iterable[Message]
 ) -> tuple[Message, ...]:
     """All topics of two answers; those that both tell of have the partitions of both."""
-    inner = shape.answered_partitions
+    inner = shape.response_partitions
     topics = list(told)
     places = {_identity(shape, topic): place for place, topic in enumerate(topics)}
     for topic in refused:
@@ -180,7 +180,7 @@ def _changed(
     rule: FaultRule, action: Refuse, ctx: Context, shape: TopicFields, answer: Message
 ) -> Message:
     """An answer in which the rule's topics or partitions have its error instead."""
-    answered, inner = shape.answered, shape.answered_partitions
+    answered, inner = shape.response_field, shape.response_partitions
     assert answered is not None, "such a rule is refused"
     assert inner is not None, "such a rule is refused"
 
@@ -191,7 +191,7 @@ def _changed(
             return replace(told, **{"error_code": action.code, inner: ()})
         partitions = tuple(
             _with_error(p, action.code)
-            if rule.partition in (None, getattr(p, shape.answered_index))
+            if rule.partition in (None, getattr(p, shape.response_index))
             else p
             for p in getattr(told, inner)
         )
@@ -216,12 +216,12 @@ def _split_keys(rule: FaultRule, request: Message, refuse: RefuseWith) -> SplitR
     shape, wanted = GROUPS.get(rule.api.name), rule.group
     if rule.transactional_id is not None:
         shape, wanted = TRANSACTIONAL_IDS[rule.api.name], rule.transactional_id
-    if shape is None or wanted is None or shape.many is None or shape.answered is None:
+    if shape is None or wanted is None or shape.many is None or shape.response_field is None:
         return None
     keys: tuple[str, ...] = getattr(request, shape.many)
     if not keys:
         return None
-    answered = shape.answered
+    answered = shape.response_field
     selected = replace(request, **{shape.many: tuple(key for key in keys if key == wanted)})
     rest = replace(request, **{shape.many: tuple(key for key in keys if key != wanted)})
 

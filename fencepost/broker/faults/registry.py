@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 class Fault:
     """A rule that is set, and what it has done."""
 
-    __slots__ = ("fits", "hits", "id", "rule", "seen")
+    __slots__ = ("hits", "id", "matches", "rule", "skipped")
 
     def __init__(self, number: int, rule: FaultRule, fits: "Matcher") -> None:
         self.id = number
         self.rule = rule
-        self.fits = fits
+        self.matches = fits
         self.hits = 0
-        self.seen = 0
+        self.skipped = 0
         """Requests that fit, up to ``rule.after``."""
 
     @property
@@ -49,11 +49,11 @@ class FaultRegistry:
     """
 
     def __init__(self, scheduler: Scheduler, events: Events, seed: int) -> None:
-        self.armed: tuple[Fault, ...] = ()
+        self.active: tuple[Fault, ...] = ()
         """Those that may hit yet, in order. Empty: there is nothing to look at."""
-        self.held: dict[BlockingResponse, int] = {}
+        self.blocking_responses: dict[BlockingResponse, int] = {}
         """Answers that hold a connection up, and the broker that owes them."""
-        self.elections = LeaderEpochHistory()
+        self.leader_epoch_history = LeaderEpochHistory()
         self._scheduler = scheduler
         self._events = events
         self._seed = seed
@@ -79,7 +79,7 @@ class FaultRegistry:
         validate_rule(rule)
         fault = Fault(next(self._numbers), rule, matcher_of(rule))
         self._faults[fault.id] = fault
-        self._rearm()
+        self._update_active()
         self._emit(Kind.FAULT_ADDED, fault, broker=rule.broker)
         return fault
 
@@ -104,7 +104,7 @@ class FaultRegistry:
         """
         fault = self.get(number)
         del self._faults[number]
-        self._rearm()
+        self._update_active()
         self._emit(Kind.FAULT_REMOVED, fault, broker=fault.rule.broker, hits=fault.hits)
         return fault
 
@@ -116,50 +116,50 @@ class FaultRegistry:
     def reset(self) -> None:
         """No faults, nothing held back, the same chances again."""
         self._faults.clear()
-        self._rearm()
+        self._update_active()
         self._rng = self._new_rng()
-        self._give_up(lambda _broker_id: True)
+        self._cancel(lambda _broker_id: True)
 
-    def end_life(self, broker_id: int) -> None:
+    def on_broker_down(self, broker_id: int) -> None:
         """A broker goes down: what lies in its queue is not carried out, nor answered."""
-        self._give_up(lambda owner: owner == broker_id)
+        self._cancel(lambda owner: owner == broker_id)
 
     # -- hits -----------------------------------------------------------------------------------
 
     def find(self, ctx: Context, api_key: int, request: object) -> Fault | None:
         """The first fault that hits a request; its hit is counted, unless the answer decides."""
-        for fault in self.armed:
+        for fault in self.active:
             rule = fault.rule
-            if rule.api.key == api_key and fault.fits(ctx, request):
+            if rule.api.key == api_key and fault.matches(ctx, request):
                 if fault.waits_for_records:
                     return fault
-                if self.strike(fault, ctx):
+                if self.try_hit(fault, ctx):
                     return fault
         return None
 
-    def strike(self, fault: Fault, ctx: Context) -> bool:
+    def try_hit(self, fault: Fault, ctx: Context) -> bool:
         """Whether a fault hits a request that fits; counted where it does."""
         rule = fault.rule
-        if fault not in self.armed:
+        if fault not in self.active:
             return False
-        if fault.seen < rule.after:
-            fault.seen += 1
+        if fault.skipped < rule.after:
+            fault.skipped += 1
             return False
         if rule.probability < 1 and self._rng.random() >= rule.probability:
             return False
         fault.hits += 1
         if fault.left == 0:
-            self._rearm()
+            self._update_active()
         self._emit(Kind.FAULT_HIT, fault, broker=ctx.broker.broker_id, client_id=ctx.client_id)
         return True
 
     # -- time -----------------------------------------------------------------------------------
 
-    def hold(self, broker_id: int) -> BlockingResponse:
+    def block_response(self, broker_id: int) -> BlockingResponse:
         """An answer that a broker owes, and that holds a connection up."""
         return BlockingResponse(self, broker_id)
 
-    def at(self, broker_id: int, after_ms: int, run: Callable[[], None]) -> None:
+    def run_after(self, broker_id: int, after_ms: int, run: Callable[[], None]) -> None:
         """Run something of a broker's later; not, if it goes down or the cluster is reset."""
 
         def due() -> None:
@@ -169,17 +169,17 @@ class FaultRegistry:
         timer = self._scheduler.at(self._scheduler.now_ms() + after_ms, due)
         self._queue[timer] = broker_id
 
-    def _give_up(self, concerns: Callable[[int], bool]) -> None:
+    def _cancel(self, concerns: Callable[[int], bool]) -> None:
         for timer in [timer for timer, owner in self._queue.items() if concerns(owner)]:
             timer.cancel()
             del self._queue[timer]
-        for held in [held for held, owner in self.held.items() if concerns(owner)]:
+        for held in [held for held, owner in self.blocking_responses.items() if concerns(owner)]:
             held.complete(HANG_UP)
 
     # -- inside ---------------------------------------------------------------------------------
 
-    def _rearm(self) -> None:
-        self.armed = tuple(fault for fault in self._faults.values() if fault.left != 0)
+    def _update_active(self) -> None:
+        self.active = tuple(fault for fault in self._faults.values() if fault.left != 0)
 
     def _new_rng(self) -> random.Random:
         return random.Random(f"faults {self._seed}")

@@ -119,7 +119,7 @@ class RemoteFaultRegistry:
         """Take all rules back; nobody is told. Ids go on."""
         self._faults.clear()
 
-    def meet(
+    def intercept(
         self,
         operation: RemoteOperation,
         key: str,
@@ -166,7 +166,7 @@ class FaultyObjectStore:
         """Write an object; a segment's records meet faults of ``upload``."""
         do = partial(self._store.put, key, buffers, done)
         if key.endswith(ObjectKind.LOG):
-            self._faults.meet(RemoteOperation.UPLOAD, key, do, done)
+            self._faults.intercept(RemoteOperation.UPLOAD, key, do, done)
         else:
             do()
 
@@ -176,19 +176,19 @@ class FaultyObjectStore:
         if key.endswith(ObjectKind.METADATA):
             do()
         else:
-            self._faults.meet(RemoteOperation.FETCH, key, do, done)
+            self._faults.intercept(RemoteOperation.FETCH, key, do, done)
 
     def delete(self, keys: Sequence[str], done: DoneCallback) -> None:
         """Delete objects; where there are more than metadata they meet faults of ``delete``."""
         do = partial(self._store.delete, keys, done)
         data = [key for key in keys if not key.endswith(ObjectKind.METADATA)]
         if data:
-            self._faults.meet(RemoteOperation.DELETE, data[0], do, done)
+            self._faults.intercept(RemoteOperation.DELETE, data[0], do, done)
         else:
             do()
 
     def list(self, prefix: str, done: ListCallback) -> None:
         """List keys, which meets faults of ``list``."""
-        self._faults.meet(
+        self._faults.intercept(
             RemoteOperation.LIST, prefix, partial(self._store.list, prefix, done), done
         )

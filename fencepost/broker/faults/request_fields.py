@@ -19,7 +19,7 @@ FieldName: TypeAlias = str
 class TopicFields:
     """Where a request names topics, and where its answer tells of them."""
 
-    asked: tuple[FieldName, ...] = ("topics",)
+    request_fields: tuple[FieldName, ...] = ("topics",)
     """Fields of the request; an element is a struct, or the name itself."""
     name: FieldName = "name"
     """Of a topic, in request and answer."""
@@ -27,13 +27,13 @@ class TopicFields:
     """Of a topic in the request; None where it names no partitions."""
     index: FieldName | None = "partition_index"
     """Of a partition there; None where partitions are plain numbers."""
-    answered: FieldName | None = "topics"
+    response_field: FieldName | None = "topics"
     """Of the answer; None where it has no room for an error of a topic or partition."""
-    answered_partitions: FieldName | None = "partitions"
+    response_partitions: FieldName | None = "partitions"
     """Of a topic in the answer; None where it tells of topics alone."""
-    answered_index: FieldName = "partition_index"
+    response_index: FieldName = "partition_index"
     """Of a partition there."""
-    whole: bool = False
+    one_error_for_all: bool = False
     """Whether null (or nothing, as ``none_below`` says) asks for all topics, and so for each."""
     none_below: int = 0
     """Below this version no topics at all ask for all."""
@@ -49,7 +49,7 @@ class KeyFields:
     """A field of the request."""
     many: FieldName | None = None
     """Another that has several, as plain texts; they can be answered apart."""
-    answered: FieldName | None = None
+    response_field: FieldName | None = None
     """Where the answer tells of each."""
     kind: int | None = None
     """The ``key_type`` that such a key has; None where there is no other type."""
@@ -57,27 +57,27 @@ class KeyFields:
 
 _EVERY_VERSION: Final = 1 << 15
 _PRODUCE: Final = TopicFields(
-    asked=("topic_data",),
+    request_fields=("topic_data",),
     partitions="partition_data",
     index="index",
-    answered="responses",
-    answered_partitions="partition_responses",
-    answered_index="index",
+    response_field="responses",
+    response_partitions="partition_responses",
+    response_index="index",
 )
 _CONFIGS: Final = TopicFields(
-    asked=("resources",),
+    request_fields=("resources",),
     name="resource_name",
     partitions=None,
-    answered="results",
-    answered_partitions=None,
+    response_field="results",
+    response_partitions=None,
     resources=True,
 )
 _CHANGED_CONFIGS: Final = TopicFields(
-    asked=("resources",),
+    request_fields=("resources",),
     name="resource_name",
     partitions=None,
-    answered="responses",
-    answered_partitions=None,
+    response_field="responses",
+    response_partitions=None,
     resources=True,
 )
 _PLAIN: Final = TopicFields()
@@ -85,46 +85,48 @@ _PLAIN: Final = TopicFields()
 TOPICS: Final = MappingProxyType(
     {
         "produce": _PRODUCE,
-        "fetch": TopicFields(name="topic", index="partition", answered="responses"),
+        "fetch": TopicFields(name="topic", index="partition", response_field="responses"),
         "list_offsets": _PLAIN,
-        "metadata": TopicFields(partitions=None, whole=True, none_below=1),
+        "metadata": TopicFields(partitions=None, one_error_for_all=True, none_below=1),
         "offset_commit": _PLAIN,
-        "offset_fetch": TopicFields(partitions="partition_indexes", index=None, whole=True),
-        "create_topics": TopicFields(partitions=None, answered_partitions=None),
+        "offset_fetch": TopicFields(
+            partitions="partition_indexes", index=None, one_error_for_all=True
+        ),
+        "create_topics": TopicFields(partitions=None, response_partitions=None),
         "delete_topics": TopicFields(
-            asked=("topic_names", "topics"),
+            request_fields=("topic_names", "topics"),
             partitions=None,
-            answered="responses",
-            answered_partitions=None,
+            response_field="responses",
+            response_partitions=None,
         ),
         "delete_records": _PLAIN,
         "offset_for_leader_epoch": TopicFields(
-            name="topic", index="partition", answered_index="partition"
+            name="topic", index="partition", response_index="partition"
         ),
         "describe_configs": _CONFIGS,
         "alter_configs": _CHANGED_CONFIGS,
         "incremental_alter_configs": _CHANGED_CONFIGS,
-        "describe_log_dirs": TopicFields(name="topic", index=None, answered=None),
+        "describe_log_dirs": TopicFields(name="topic", index=None, response_field=None),
         "create_partitions": TopicFields(
-            partitions=None, answered="results", answered_partitions=None
+            partitions=None, response_field="results", response_partitions=None
         ),
         "elect_leaders": TopicFields(
-            asked=("topic_partitions",),
+            request_fields=("topic_partitions",),
             name="topic",
             index=None,
-            answered="replica_election_results",
-            answered_partitions="partition_result",
-            answered_index="partition_id",
+            response_field="replica_election_results",
+            response_partitions="partition_result",
+            response_index="partition_id",
         ),
-        "alter_partition_reassignments": TopicFields(answered="responses"),
+        "alter_partition_reassignments": TopicFields(response_field="responses"),
         "list_partition_reassignments": TopicFields(
-            partitions="partition_indexes", index=None, answered=None
+            partitions="partition_indexes", index=None, response_field=None
         ),
         "offset_delete": _PLAIN,
         "describe_producers": TopicFields(partitions="partition_indexes", index=None),
         "describe_quorum": TopicFields(name="topic_name"),
         "describe_topic_partitions": TopicFields(
-            partitions=None, whole=True, none_below=_EVERY_VERSION
+            partitions=None, one_error_for_all=True, none_below=_EVERY_VERSION
         ),
     }
 )
@@ -140,10 +142,10 @@ GROUPS: Final = MappingProxyType(
         "heartbeat": _OWN,
         "leave_group": _OWN,
         "sync_group": _OWN,
-        "describe_groups": KeyFields(many="groups", answered="groups"),
-        "delete_groups": KeyFields(many="groups_names", answered="results"),
+        "describe_groups": KeyFields(many="groups", response_field="groups"),
+        "delete_groups": KeyFields(many="groups_names", response_field="results"),
         "find_coordinator": KeyFields(
-            one="key", many="coordinator_keys", answered="coordinators", kind=0
+            one="key", many="coordinator_keys", response_field="coordinators", kind=0
         ),
     }
 )
@@ -154,7 +156,7 @@ TRANSACTIONAL_IDS: Final = MappingProxyType(
         "produce": KeyFields(one="transactional_id"),
         "init_producer_id": KeyFields(one="transactional_id"),
         "find_coordinator": KeyFields(
-            one="key", many="coordinator_keys", answered="coordinators", kind=1
+            one="key", many="coordinator_keys", response_field="coordinators", kind=1
         ),
     }
 )

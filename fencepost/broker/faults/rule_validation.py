@@ -67,7 +67,7 @@ def _selector_problems(rule: FaultRule) -> Iterator[str]:
         yield "partition: name its topic too"
     if rule.partition is not None and name in TOPICS and TOPICS[name].partitions is None:
         # These tell of partitions that they are not asked for, and a fault may be about that.
-        tells = TOPICS[name].answered_partitions is not None
+        tells = TOPICS[name].response_partitions is not None
         if not (tells and isinstance(rule.action, Refuse | StaleMetadata)):
             yield f"partition: {title} names topics and no partitions; leave it out"
 
@@ -78,7 +78,7 @@ def _action_problems(rule: FaultRule, action: Action) -> Iterator[str]:
         case Refuse(code):
             if code == ErrorCode.NONE:
                 yield "action: error: NONE is no error"
-            if rule.topic is not None and name in TOPICS and TOPICS[name].answered is None:
+            if rule.topic is not None and name in TOPICS and TOPICS[name].response_field is None:
                 yield f"topic: {title} has no error for one topic, only for all; leave it out"
         case Throttle():
             yield from _throttle_problems(rule)

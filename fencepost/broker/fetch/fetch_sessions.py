@@ -39,7 +39,7 @@ class CachedPartition:
     log_start_offset: int = -1
     answered: bool = False
 
-    def has_news(self, answer: PartitionData) -> bool:
+    def has_changed(self, answer: PartitionData) -> bool:
         """Whether an incremental answer must name this partition."""
         return bool(
             answer.records
@@ -51,7 +51,7 @@ class CachedPartition:
             or not self.answered
         )
 
-    def remember(self, answer: PartitionData) -> None:
+    def update_response(self, answer: PartitionData) -> None:
         """Keep what was answered; an error is to be answered again."""
         self.high_watermark = answer.high_watermark
         self.log_start_offset = answer.log_start_offset
@@ -112,7 +112,7 @@ class FetchSessionCache:
         _update(session, request)
         return FetchPlan(session.partitions, session_id=session.session_id, incremental=True)
 
-    def asked(self, request: FetchRequest) -> Collection[Key]:
+    def requested(self, request: FetchRequest) -> Collection[Key]:
         """The partitions that a request is about, its session's too, whether it is right or not."""
         session = self._sessions.get(request.session_id)
         known = session.partitions if session and request.session_epoch > 0 else {}

@@ -44,7 +44,7 @@ class FetchSource(NamedTuple):
         """Whether it is given what the high watermark has not reached; consumers are not."""
         return self.is_follower or self.replica_id == _FUTURE_REPLICA
 
-    def refusal(self, replica: Replica, current_leader_epoch: int) -> ErrorCode | None:
+    def error_for(self, replica: Replica, current_leader_epoch: int) -> ErrorCode | None:
         """Why this replica does not serve it; None where it does.
 
         The leader serves consumers and the followers that are assigned to the partition. One that
@@ -60,7 +60,7 @@ class FetchSource(NamedTuple):
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return None
 
-    def is_outdated(self, view: ClusterImage) -> bool:
+    def is_stale(self, view: ClusterImage) -> bool:
         """Whether its broker has registered anew since, as far as this view knows (KIP-903)."""
         if self.broker_epoch == NO_EPOCH:
             return False
@@ -95,7 +95,7 @@ class RemoteFetch(NamedTuple):
         if not self.max_bytes:
             then(())
             return
-        broker.tiering.reader.read(
+        broker.remote_log_manager.reader.read(
             self.replica,
             self.offset,
             max_bytes=self.max_bytes,

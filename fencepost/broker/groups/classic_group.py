@@ -51,7 +51,7 @@ class ClassicGroupMember:
         return self.group_instance_id is not None
 
     @property
-    def may_be_silent(self) -> bool:
+    def awaits_response(self) -> bool:
         """Whether it waits for the coordinator itself, and so cannot be expected to heartbeat."""
         return not self.is_new and (self.joining is not None or self.syncing is not None)
 
@@ -159,13 +159,13 @@ class ClassicGroup:
         group.protocol = stored.protocol
         group.leader_id = stored.leader
         for member in stored.members:
-            group.add(_restored_member(member, stored))
+            group.add_member(_restored_member(member, stored))
         if stored.members:
             group.state = ClassicGroupState.STABLE
         group.subscribed = group.compute_subscribed()
         return group
 
-    def stored(self, assignments: Mapping[str, bytes]) -> StoredGroup:
+    def to_stored(self, assignments: Mapping[str, bytes]) -> StoredGroup:
         """This generation as its record holds it, with these assignments by member id."""
         protocol = self.protocol
         return StoredGroup(
@@ -191,7 +191,7 @@ class ClassicGroup:
 
     # -- the state -------------------------------------------------------------------------------
 
-    def move_to(self, state: ClassicGroupState, now_ms: int) -> None:
+    def transition_to(self, state: ClassicGroupState, now_ms: int) -> None:
         """Come into another state.
 
         :raises ValueError: When none leads there from this one.
@@ -205,16 +205,16 @@ class ClassicGroup:
     def next_generation(self, now_ms: int) -> None:
         """Begin a generation with the members that there are, or an empty one."""
         self.generation += 1
-        self.protocol = self.vote() if self.members else None
+        self.protocol = self.select_protocol() if self.members else None
         self.subscribed = self.compute_subscribed()
         following = (
             ClassicGroupState.COMPLETING_REBALANCE if self.members else ClassicGroupState.EMPTY
         )
-        self.move_to(following, now_ms)
+        self.transition_to(following, now_ms)
 
     # -- the members -----------------------------------------------------------------------------
 
-    def add(self, member: ClassicGroupMember) -> None:
+    def add_member(self, member: ClassicGroupMember) -> None:
         """Take a member in; the first one leads the group and settles its protocol type."""
         if not self.members:
             self.protocol_type = member.protocol_type
@@ -223,9 +223,9 @@ class ClassicGroup:
         if self.leader_id is None:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
-        self.forget_pending(member.member_id)
+        self.remove_pending(member.member_id)
 
-    def remove(self, member_id: str) -> None:
+    def remove_member(self, member_id: str) -> None:
         """Drop a member, or an id that was given out; another member leads if it was the leader.
 
         What the member has parked is answered UNKNOWN_MEMBER_ID, so that it joins as somebody new.
@@ -241,10 +241,10 @@ class ClassicGroup:
                 self.static_members.pop(member.group_instance_id, None)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
-        self.forget_pending(member_id)
+        self.remove_pending(member_id)
         self.pending_syncs.discard(member_id)
 
-    def replace_static(self, instance_id: str, new_member_id: str) -> ClassicGroupMember:
+    def replace_static_member(self, instance_id: str, new_member_id: str) -> ClassicGroupMember:
         """Give a static member's place to the one that has come with its instance id (KIP-345).
 
         What the old one has parked is answered FENCED_INSTANCE_ID. Its protocols, timeouts and
@@ -283,7 +283,7 @@ class ClassicGroup:
         self.static_members[instance_id] = new_member_id
         return new
 
-    def forget_pending(self, member_id: str) -> None:
+    def remove_pending(self, member_id: str) -> None:
         """An id that was given out is in use now, or will not be."""
         timer = self.pending_joins.pop(member_id, None)
         if timer is not None:
@@ -340,7 +340,7 @@ class ClassicGroup:
             all(member.supports(name) for member in self.members.values()) for name in protocols
         )
 
-    def vote(self) -> str:
+    def select_protocol(self) -> str:
         """The protocol that most members prefer among those that all support.
 
         :raises ValueError: When there is none; members are only let in where there is.

@@ -60,7 +60,7 @@ def join(host: RebalanceContext, group: ClassicGroup, joining: JoinAttempt) -> N
     """Let a member in, make it wait for the others, or say why not."""
     member_id = joining.request.member_id
     if not _is_below_max_size(host, group, member_id):
-        group.remove(member_id)
+        group.remove_member(member_id)
         joining.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
     elif not group.supports(
         joining.request.protocol_type, [offer.name for offer in joining.protocols]
@@ -133,7 +133,7 @@ def _add(host: RebalanceContext, group: ClassicGroup, member_id: str, joining: J
     )
     if _is_in_initial_delay(group):
         group.new_member_added = True
-    group.add(member)
+    group.add_member(member)
     # It cannot heartbeat while it waits for its first answer, so its session is not counted yet;
     # but one that has disconnected and come back under another id must not stay for ever.
     rebalance.expect_heartbeat(host, group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
@@ -185,7 +185,7 @@ def _replace_static(
     """A static member has restarted: it takes its old place under a new member id (KIP-345)."""
     leader_before = group.leader_id
     old = group.members[group.static_members[instance_id]]
-    member = group.replace_static(instance_id, member_id)
+    member = group.replace_static_member(instance_id, member_id)
     rebalance.expect_heartbeat(host, group, member)
     _update(member, joining)
     reason = f"static member {instance_id} joins anew; client reason: {joining.reason}"
@@ -194,7 +194,7 @@ def _replace_static(
         rebalance.prepare_rebalance(host, group, reason)
     elif group.state is not ClassicGroupState.STABLE:
         rebalance.complete_if_all_joined(host, group)
-    elif group.vote() != group.protocol:
+    elif group.select_protocol() != group.protocol:
         rebalance.prepare_rebalance(host, group, reason)
     else:
         _store_replacement(host, group, member, old, leader_before or "", joining)
@@ -209,7 +209,7 @@ def _store_replacement(
     joining: JoinAttempt,
 ) -> None:
     """Nothing changes but the member id: store that, and answer the generation as it is."""
-    record = GroupRecord(group_id=group.group_id, value=group.stored(group.assignments))
+    record = GroupRecord(group_id=group.group_id, value=group.to_stored(group.assignments))
 
     def stored(error: ErrorCode) -> None:
         if error is not ErrorCode.NONE:
@@ -240,7 +240,7 @@ def _restore_replaced(
     if member.group_instance_id is None or group.members.get(member.member_id) is not member:
         return
     answer, member.joining = member.joining, None
-    back = group.replace_static(member.group_instance_id, old.member_id)
+    back = group.replace_static_member(member.group_instance_id, old.member_id)
     member.joining = answer
     back.protocols = old.protocols
     back.rebalance_timeout_ms = old.rebalance_timeout_ms
@@ -336,11 +336,11 @@ def _leave_one(group: ClassicGroup, member: MemberIdentity) -> ErrorCode:
             return ErrorCode.UNKNOWN_MEMBER_ID
         member_id = known
     elif member_id in group.pending_joins:
-        group.forget_pending(member_id)
+        group.remove_pending(member_id)
         return ErrorCode.NONE
     else:
         error = group.check_member(member_id, member.group_instance_id)
         if error is not ErrorCode.NONE:
             return error
-    group.remove(member_id)
+    group.remove_member(member_id)
     return ErrorCode.NONE

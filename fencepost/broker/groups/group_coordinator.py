@@ -60,7 +60,7 @@ class GroupCoordinatorShard:
             log,
             scheduler,
             timeout_ms=config.offsets_commit_timeout_ms,
-            on_commit=self.committed.apply,
+            on_commit=self.committed.replay,
         )
         self._sweep: Timer | None = None
         scheduler.soon(self._load)
@@ -84,10 +84,10 @@ class GroupCoordinatorShard:
             done(CLIENT_ERRORS.get(offset, offset))
             return
         for record in records:
-            self._apply(record)
+            self._replay(record)
         self._commits.add(offset, records, done)
 
-    def carry_out(
+    def commit_result(
         self, decision: CoordinatorResult[T], refuse: Callable[[ErrorCode, T], T]
     ) -> T | Wait[T]:
         """The decision's response once its records are committed.
@@ -113,10 +113,10 @@ class GroupCoordinatorShard:
             [Record(index, now_ms, key, value) for index, (key, value) in enumerate(encoded)]
         )
 
-    def _apply(self, record: CoordinatorRecord) -> None:
-        self.latest.apply(record)
+    def _replay(self, record: CoordinatorRecord) -> None:
+        self.latest.replay(record)
         if isinstance(record, GroupRecord) and record.value is None:
-            self.drop(record.group_id)
+            self.remove_group(record.group_id)
 
     # -- groups ----------------------------------------------------------------------------------
 
@@ -128,27 +128,27 @@ class GroupCoordinatorShard:
             return ClassicGroup.restore(group_id, stored)
         return group
 
-    def hold(self, group: ClassicGroup) -> None:
+    def add_group(self, group: ClassicGroup) -> None:
         """Keep a group that is about to have members."""
         self.groups[group.group_id] = group
 
-    def drop(self, group_id: str) -> None:
+    def remove_group(self, group_id: str) -> None:
         """Forget what is not durable of a group."""
         group = self.groups.pop(group_id, None)
         if group is not None:
             rebalance.unload(group, self.scheduler.now_ms())
 
-    def see(self, group_id: str) -> ClassicGroup | None:
+    def find_visible(self, group_id: str) -> ClassicGroup | None:
         """A group as others may see it: not before its record is committed."""
         stored = self.committed.groups.get(group_id)
         if stored is None:
             return None
         return self.groups.get(group_id) or ClassicGroup.restore(group_id, stored)
 
-    def visible(self) -> Iterator[ClassicGroup]:
+    def visible_groups(self) -> Iterator[ClassicGroup]:
         """Every group that others may see."""
         for group_id in list(self.committed.groups):
-            group = self.see(group_id)
+            group = self.find_visible(group_id)
             if group is not None:
                 yield group
 
@@ -166,9 +166,9 @@ class GroupCoordinatorShard:
             if change is None:
                 continue
             end = record.offset
-            self.latest.apply(change)
+            self.latest.replay(change)
             if end < high_watermark:
-                self.committed.apply(change)
+                self.committed.replay(change)
             else:
                 uncommitted.append(change)
         if uncommitted:
@@ -181,7 +181,7 @@ class GroupCoordinatorShard:
 
     def _resume(self, group: ClassicGroup) -> None:
         """A loaded group's members are given a session's time to show that they are alive."""
-        self.hold(group)
+        self.add_group(group)
         for member in group.members.values():
             rebalance.expect_heartbeat(self, group, member)
         if len(group.members) > self.config.max_size:
@@ -196,11 +196,11 @@ class GroupCoordinatorShard:
             self._sweep.cancel()
         self._commits.close()
         for group_id in list(self.groups):
-            self.drop(group_id)
+            self.remove_group(group_id)
 
     # -- what nobody needs any more ----------------------------------------------------------------
 
-    def forget_topics(self, topics: frozenset[str]) -> None:
+    def on_topics_deleted(self, topics: frozenset[str]) -> None:
         """Topics were deleted, and what was committed for them goes too."""
         records = list(offsets.tombstones_of_topics(self.latest, topics))
         if records:
@@ -295,7 +295,7 @@ class GroupCoordinator:
         gone = frozenset(topics)
         for shard in self.shards.values():
             if gone and shard.loaded:
-                shard.forget_topics(gone)
+                shard.on_topics_deleted(gone)
 
     def shard_for(self, group_id: str) -> GroupCoordinatorShard | ErrorCode:
         """Where a group is coordinated, or why it cannot be here and now.

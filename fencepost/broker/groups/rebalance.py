@@ -59,7 +59,7 @@ def prepare_rebalance(host: RebalanceContext, group: ClassicGroup, reason: str) 
     group.pending_syncs.clear()
     _cancel(group.sync_timer)
     initial = group.state is ClassicGroupState.EMPTY
-    group.move_to(ClassicGroupState.PREPARING_REBALANCE, host.scheduler.now_ms())
+    group.transition_to(ClassicGroupState.PREPARING_REBALANCE, host.scheduler.now_ms())
     if initial:
         delay_ms = host.config.initial_rebalance_delay_ms
         remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
@@ -101,14 +101,14 @@ def complete_join(host: RebalanceContext, group: ClassicGroup) -> None:
         if member.joining is None and not member.is_static
     ]
     for member in missing:
-        group.remove(member.member_id)
+        group.remove_member(member.member_id)
     if not group.ensure_joined_leader() and group.members:
         # Only static members are left and none has come: their sessions decide.
         _complete_after(host, group, group.rebalance_timeout_ms, lambda: complete_join(host, group))
         return
     group.next_generation(host.scheduler.now_ms())
     if group.state is ClassicGroupState.EMPTY:
-        record = GroupRecord(group_id=group.group_id, value=group.stored({}))
+        record = GroupRecord(group_id=group.group_id, value=group.to_stored({}))
         # Should the append fail, the last generation comes back after a failover, and times out.
         host.write([record], lambda _: None)
         return
@@ -155,7 +155,7 @@ def store_assignment(
 ) -> None:
     """The leader has assigned: store it, and once it is committed tell every member its part."""
     generation = group.generation
-    record = GroupRecord(group_id=group.group_id, value=group.stored(assignments))
+    record = GroupRecord(group_id=group.group_id, value=group.to_stored(assignments))
 
     def stored(error: ErrorCode) -> None:
         # A rebalance may have begun while the record was on its way to the followers.
@@ -171,7 +171,7 @@ def store_assignment(
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         _propagate(host, group, ErrorCode.NONE)
-        group.move_to(ClassicGroupState.STABLE, host.scheduler.now_ms())
+        group.transition_to(ClassicGroupState.STABLE, host.scheduler.now_ms())
 
     host.write([record], stored)
 
@@ -211,7 +211,7 @@ def _expire_syncs(host: RebalanceContext, group: ClassicGroup) -> None:
     """
     late = sorted(group.pending_syncs)
     for member_id in late:
-        group.remove(member_id)
+        group.remove_member(member_id)
     prepare_rebalance(host, group, f"removing {', '.join(late)}: no SyncGroup in time")
 
 
@@ -237,7 +237,7 @@ def expect_join(
     """Forget an id that was given out unless it joins in time (KIP-394)."""
 
     def expire() -> None:
-        group.forget_pending(member_id)
+        group.remove_pending(member_id)
         if group.state is ClassicGroupState.PREPARING_REBALANCE and group.all_joined:
             complete_join(host, group)
 
@@ -247,13 +247,13 @@ def expect_join(
 def _expire_session(
     host: RebalanceContext, group: ClassicGroup, member: ClassicGroupMember
 ) -> None:
-    if group.members.get(member.member_id) is member and not member.may_be_silent:
+    if group.members.get(member.member_id) is member and not member.awaits_response:
         remove_member(host, group, member.member_id, f"{member.member_id} was silent too long")
 
 
 def remove_member(host: RebalanceContext, group: ClassicGroup, member_id: str, reason: str) -> None:
     """Drop a member, and rebalance without it."""
-    group.remove(member_id)
+    group.remove_member(member_id)
     if group.state in {ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE}:
         prepare_rebalance(host, group, reason)
     elif group.state is ClassicGroupState.PREPARING_REBALANCE and group.all_joined:
@@ -265,11 +265,11 @@ def remove_member(host: RebalanceContext, group: ClassicGroup, member_id: str, r
 
 def unload(group: ClassicGroup, now_ms: int) -> None:
     """This broker does not coordinate the group any more: answer what is parked."""
-    group.move_to(ClassicGroupState.DEAD, now_ms)
+    group.transition_to(ClassicGroupState.DEAD, now_ms)
     _cancel(group.join_timer)
     _cancel(group.sync_timer)
     for member_id in list(group.pending_joins):
-        group.forget_pending(member_id)
+        group.remove_pending(member_id)
     for member in list(group.members.values()):
         member.end_session()
         member.answer_join(

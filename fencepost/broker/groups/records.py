@@ -113,12 +113,12 @@ def encode(record: CoordinatorRecord, offset_version: int = 3) -> tuple[bytes, b
     if isinstance(record, GroupRecord):
         key.int16(2)
         key.string(record.group_id)
-        return key.done(), None if record.value is None else _encode_group(record.value)
+        return key.to_bytes(), None if record.value is None else _encode_group(record.value)
     key.int16(1)
     key.string(record.group_id)
     key.string(record.topic)
     key.int32(record.partition)
-    return key.done(), None if record.value is None else _encode_offset(
+    return key.to_bytes(), None if record.value is None else _encode_offset(
         record.value, offset_version
     )
 
@@ -163,7 +163,7 @@ def _encode_offset(value: CommittedOffset, version: int) -> bytes:
     if version >= _FIRST_FLEXIBLE:
         tags = {} if value.topic_id is None else {_TOPIC_ID_TAG: value.topic_id.bytes}
         out.tags(tags)
-    return out.done()
+    return out.to_bytes()
 
 
 def _decode_offset(data: bytes) -> CommittedOffset:
@@ -203,7 +203,7 @@ def _encode_group(value: StoredGroup) -> bytes:
         out.int32(member.session_timeout_ms)
         out.blob(member.subscription)
         out.blob(member.assignment)
-    return out.done()
+    return out.to_bytes()
 
 
 def _decode_group(data: bytes) -> StoredGroup:
@@ -267,7 +267,7 @@ class ReplayedState:
     offsets: dict[str, GroupOffsets] = field(default_factory=dict)
     """By group; no group or topic here is without offsets."""
 
-    def apply(self, record: CoordinatorRecord) -> None:
+    def replay(self, record: CoordinatorRecord) -> None:
         """Take a record over, in the order of the log."""
         match record:
             case GroupRecord(value=None):
@@ -275,7 +275,7 @@ class ReplayedState:
             case GroupRecord(value=StoredGroup() as group):
                 self.groups[record.group_id] = group
             case OffsetRecord(value=None):
-                self._forget_offset(record)
+                self._remove_offset(record)
             case OffsetRecord(value=CommittedOffset() as committed):
                 self.groups.setdefault(record.group_id, SIMPLE_GROUP)
                 topics = self.offsets.setdefault(record.group_id, {})
@@ -285,7 +285,7 @@ class ReplayedState:
         """What a group has committed for a partition, None where nothing."""
         return self.offsets.get(group_id, {}).get(topic, {}).get(partition)
 
-    def _forget_offset(self, record: OffsetRecord) -> None:
+    def _remove_offset(self, record: OffsetRecord) -> None:
         topics = self.offsets.get(record.group_id, {})
         partitions = topics.get(record.topic, {})
         partitions.pop(record.partition, None)

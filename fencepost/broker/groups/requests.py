@@ -103,7 +103,7 @@ def join(shard: GroupCoordinatorShard, joining: JoinAttempt) -> None:
     group_id, member_id = joining.request.group_id, joining.request.member_id
     group = shard.find(group_id)
     if group is not None:
-        shard.hold(group)
+        shard.add_group(group)
         classic_membership.join(shard, group, joining)
     elif member_id:
         joining.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member_id)
@@ -119,9 +119,9 @@ def _join_new_group(shard: GroupCoordinatorShard, joining: JoinAttempt) -> None:
     def created(error: ErrorCode) -> None:
         if error is not ErrorCode.NONE and shard.groups.get(group.group_id) is group:
             joining.refuse(error)
-            shard.drop(group.group_id)
+            shard.remove_group(group.group_id)
 
-    shard.hold(group)
+    shard.add_group(group)
     classic_membership.join(shard, group, joining)
     empty = StoredGroup(state_timestamp_ms=now_ms)
     shard.write([GroupRecord(group_id=group.group_id, value=empty)], created)
@@ -146,7 +146,7 @@ def heartbeat(
     error = ErrorCode.UNKNOWN_MEMBER_ID
     if group is not None:
         error = groups_classic_membership.heartbeat(shard, group, request)
-    return shard.carry_out(CoordinatorResult(response=error), lambda failure, _: failure)
+    return shard.commit_result(CoordinatorResult(response=error), lambda failure, _: failure)
 
 
 def leave(
@@ -161,7 +161,7 @@ def leave(
             groups_classic_membership.leave_response(one, ErrorCode.UNKNOWN_MEMBER_ID)
             for one in members
         )
-    return shard.carry_out(
+    return shard.commit_result(
         CoordinatorResult(response=LeaveGroupResponse(members=left)),
         lambda error, _: LeaveGroupResponse(error_code=error),
     )
@@ -172,14 +172,16 @@ def commit(shard: GroupCoordinatorShard, commit: Commit) -> Codes | Wait[Codes]:
     group = shard.find(commit.group_id)
     error = offsets.check_commit(group, commit)
     if error is not ErrorCode.NONE:
-        return shard.carry_out(CoordinatorResult(response=(error,) * len(commit.partitions)), _all)
+        return shard.commit_result(
+            CoordinatorResult(response=(error,) * len(commit.partitions)), _all
+        )
     if group is not None and group.state in {
         ClassicGroupState.STABLE,
         ClassicGroupState.PREPARING_REBALANCE,
     }:
         rebalance.expect_heartbeat(shard, group, group.members[commit.member_id])
     decision = offsets.decide_commit(commit, shard.config, shard.scheduler.now_ms())
-    return shard.carry_out(decision, _all)
+    return shard.commit_result(decision, _all)
 
 
 def _all(error: ErrorCode, codes: Codes) -> Codes:
@@ -194,7 +196,7 @@ def read_offsets(shard: GroupCoordinatorShard, *, stable: bool) -> OffsetsView |
     """
     if not stable:
         return OffsetsView(shard.committed)
-    return shard.carry_out(
+    return shard.commit_result(
         CoordinatorResult(response=OffsetsView(shard.latest)),
         lambda error, read: OffsetsView(read.state, error),
     )
@@ -207,10 +209,10 @@ def delete_offsets(
     group = shard.find(group_id)
     error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else offsets.check_delete(group)
     if group is None or error is not ErrorCode.NONE:
-        return shard.carry_out(CoordinatorResult(response=(error, {})), _failed)
+        return shard.commit_result(CoordinatorResult(response=(error, {})), _failed)
     decided = offsets.decide_delete(shard.latest, group, partitions)
     whole = CoordinatorResult(response=(ErrorCode.NONE, decided.response), records=decided.records)
-    return shard.carry_out(whole, _failed)
+    return shard.commit_result(whole, _failed)
 
 
 def _failed(error: ErrorCode, _deleted: Deleted) -> Deleted:
@@ -219,12 +221,12 @@ def _failed(error: ErrorCode, _deleted: Deleted) -> Deleted:
 
 def list_groups(shard: GroupCoordinatorShard) -> list[ListedGroup]:
     """ListGroups, not filtered."""
-    return [listed_group(group) for group in shard.visible()]
+    return [listed_group(group) for group in shard.visible_groups()]
 
 
 def describe(shard: GroupCoordinatorShard, group_id: str) -> DescribedGroup:
     """DescribeGroups, as v6 answers."""
-    group = shard.see(group_id)
+    group = shard.find_visible(group_id)
     return dead_group(group_id) if group is None else described_group(group)
 
 
@@ -237,4 +239,4 @@ def delete_groups(shard: GroupCoordinatorShard, group_ids: Sequence[str]) -> Cod
         response=tuple(one.response for one in decisions),
         records=tuple(record for one in decisions for record in one.records),
     )
-    return shard.carry_out(whole, _all)
+    return shard.commit_result(whole, _all)

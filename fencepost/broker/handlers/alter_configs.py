@@ -26,7 +26,7 @@ def handle(ctx: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
         layers=ctx.broker.configs.layers,
         replace=True,
     )
-    errors = changes.make(
+    errors = changes.apply(
         [_alteration(resource) for resource in request.resources],
         validate_only=request.validate_only,
     )

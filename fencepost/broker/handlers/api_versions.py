@@ -50,7 +50,7 @@ def handle(ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
         ctx.peer.software_name, ctx.peer.software_version = name, version
     view = ctx.broker.view
     return ApiVersionsResponse(
-        api_keys=_served(ctx.broker) if ctx.broker.ceilings else _ALL,
+        api_keys=_served(ctx.broker) if ctx.broker.version_limits else _ALL,
         supported_features=_FEATURES,
         finalized_features_epoch=view.version,
         finalized_features=tuple(

@@ -37,7 +37,7 @@ class ClientMetricsInstance:
         self._error = ErrorCode.NONE
         self._terminating = False
 
-    def may_ask(self, now_ms: int) -> bool:
+    def may_get_subscription(self, now_ms: int) -> bool:
         """Whether to answer a request for the subscription, which is then noted."""
         times = [t for t in (self._asked_ms, self._pushed_ms) if t is not None]
         early = bool(times) and now_ms - max(times) < PUSH_INTERVAL_MS
@@ -48,15 +48,17 @@ class ClientMetricsInstance:
         self._error = ErrorCode.NONE
         return True
 
-    def take_push(self, request: PushTelemetryRequest, *, now_ms: int, max_bytes: int) -> ErrorCode:
+    def record_push(
+        self, request: PushTelemetryRequest, *, now_ms: int, max_bytes: int
+    ) -> ErrorCode:
         """Note a push, and say what is wrong with it."""
         if self._terminating:
             return ErrorCode.INVALID_REQUEST
-        self._error = self._judge(request, now_ms, max_bytes)
+        self._error = self._check_push(request, now_ms, max_bytes)
         self._terminating = request.terminating
         return self._error
 
-    def _judge(self, request: PushTelemetryRequest, now_ms: int, max_bytes: int) -> ErrorCode:
+    def _check_push(self, request: PushTelemetryRequest, now_ms: int, max_bytes: int) -> ErrorCode:
         in_time = self._in_time(now_ms)
         if in_time:
             self._pushed_ms = now_ms

@@ -62,7 +62,9 @@ def _plan(ctx: Context, asked: CreatePartitionsTopic) -> TopicImage | CreatePart
     if asked.assignments is not None:
         assignments = [assignment.broker_ids for assignment in asked.assignments]
     try:
-        return ctx.broker.controller.plans.plan_partitions(asked.name, asked.count, assignments)
+        return ctx.broker.controller.topic_planner.plan_partitions(
+            asked.name, asked.count, assignments
+        )
     except ControllerError as error:
         unknown = error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return CreatePartitionsTopicResult(

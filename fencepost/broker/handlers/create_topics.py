@@ -116,14 +116,14 @@ def _plan(ctx: Context, asked: CreatableTopic) -> _Planned | CreatableTopicResul
     controller, configs = ctx.broker.controller, {c.name: c.value for c in asked.configs}
     layers = ctx.broker.configs.layers
     try:
-        controller.plans.check_new_name(asked.name)
+        controller.topic_planner.check_new_name(asked.name)
         invalid = validate_topic_configs(
             configs, layers.topic_defaults, tiered=layers.has_tier, on_disk=layers.on_disk
         )
         if invalid is not None:
             return _error(asked.name, invalid.code, invalid.message)
         texts = {name: value for name, value in configs.items() if value is not None}
-        planned = controller.plans.plan_topic(_new_topic(ctx, asked, texts))
+        planned = controller.topic_planner.plan_topic(_new_topic(ctx, asked, texts))
     except ControllerError as error:
         return _error(asked.name, error.code, error.message)
     return _Planned(planned, texts)
@@ -157,7 +157,7 @@ def _assignments(ctx: Context, asked: CreatableTopic) -> tuple[tuple[int, ...], 
                 f"A manual partition assignment was specified, but {name} was not set to -1.",
             )
     by_index = _by_index(asked.assignments)
-    ctx.broker.controller.plans.check_assignments(tuple(by_index.values()))
+    ctx.broker.controller.topic_planner.check_assignments(tuple(by_index.values()))
     if sorted(by_index) != list(range(len(by_index))):
         raise ControllerError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

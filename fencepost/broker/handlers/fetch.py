@@ -93,7 +93,7 @@ def handle_in_part(ctx: Context, request: FetchRequest, refusal: Refusal) -> Ans
 def _answer(
     ctx: Context, request: FetchRequest, start: Callable[..., "_Reading"]
 ) -> Answer[FetchResponse]:
-    plan = ctx.broker.sessions.plan(request, ctx.version, ctx.now_ms)
+    plan = ctx.broker.fetch_sessions.plan(request, ctx.version, ctx.now_ms)
     if plan.error:
         return FetchResponse(error_code=plan.error)
     reading = start(ctx, request, plan, fetch_source_of(request, ctx.version))
@@ -238,8 +238,8 @@ class _Reading:
     def _is_news(self, cached: CachedPartition | None, answer: PartitionData) -> bool:
         if cached is None:
             return True
-        news = not self.plan.incremental or cached.has_news(answer)
-        cached.remember(answer)
+        news = not self.plan.incremental or cached.has_changed(answer)
+        cached.update_response(answer)
         return news
 
     def _read_partition(self, key: Key, asked: FetchPartition, left: int) -> PartitionData:
@@ -249,7 +249,7 @@ class _Reading:
             return _error(index, name, aborted=())
         replica = find_replica(ctx.broker, name, index, asked.current_leader_epoch)
         if isinstance(replica, Replica):
-            replica = self.fetcher.refusal(replica, asked.current_leader_epoch) or replica
+            replica = self.fetcher.error_for(replica, asked.current_leader_epoch) or replica
         if isinstance(replica, ErrorCode):
             return self._refused(name, index, replica)
         self.watched.append(
@@ -297,7 +297,7 @@ class _Reading:
                 return found
             records = found
             if self.fetcher.is_follower:
-                if self.fetcher.is_outdated(self.ctx.broker.view):
+                if self.fetcher.is_stale(self.ctx.broker.view):
                     return self._refused(replica.topic, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 self._record_follower(replica, asked)
         return PartitionData(
@@ -339,7 +339,7 @@ class _Reading:
         except OffsetOutOfRange:
             return _error(index, ErrorCode.OFFSET_OUT_OF_RANGE)
         except StorageFailure as failure:
-            self.ctx.broker.fail(replica, failure)
+            self.ctx.broker.mark_offline(replica, failure)
             return _error(index, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _preferred(self, replica: Replica, fetch_offset: int) -> int:
@@ -356,7 +356,7 @@ class _Reading:
             now_ms=self.ctx.now_ms,
             broker_epoch=self.fetcher.broker_epoch,
         )
-        replica.record_answer(self.fetcher.replica_id)
+        replica.record_fetch_response(self.fetcher.replica_id)
 
     def _endpoints(self, leaders: set[int]) -> tuple[NodeEndpoint, ...]:
         if self.fetcher.is_follower:  # brokers know each other's addresses

@@ -24,8 +24,8 @@ def handle(
     instance_id = request.client_instance_id
     if instance_id is None:
         instance_id = UUID(int=ctx.broker.rng.getrandbits(128), version=4)
-    instance = ctx.broker.telemetry.instance(instance_id)
-    if not instance.may_ask(ctx.now_ms):
+    instance = ctx.broker.client_metrics.instance(instance_id)
+    if not instance.may_get_subscription(ctx.now_ms):
         return refuse(request, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
     return GetTelemetrySubscriptionsResponse(
         client_instance_id=instance_id,

@@ -29,7 +29,7 @@ def handle(
         layers=ctx.broker.configs.layers,
         replace=False,
     )
-    errors = changes.make(
+    errors = changes.apply(
         [_alteration(resource) for resource in request.resources],
         validate_only=request.validate_only,
     )

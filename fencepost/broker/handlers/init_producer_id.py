@@ -35,7 +35,7 @@ def handle(ctx: Context, request: InitProducerIdRequest) -> InitProducerIdRespon
         return refuse(request, ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         return refuse(request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    producer_id = ctx.broker.producer_ids.next()
+    producer_id = ctx.broker.producer_ids.generate_producer_id()
     if producer_id is None:
         return refuse(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

@@ -102,7 +102,7 @@ class _Lookup:
 
     def find_in_tier(self, then: Callable[[ListOffsetsPartitionResponse], None]) -> None:
         """Look in the tier as well; `then` is told now or later."""
-        reader = self.ctx.broker.tiering.reader
+        reader = self.ctx.broker.remote_log_manager.reader
         here = _by_time(self.replica, self.target)
 
         def take(found: TimestampAndOffset | ErrorCode | None) -> None:
@@ -255,7 +255,7 @@ def _end_of_tier(lookup: _Lookup) -> _Found:
     broker, replica, log = lookup.ctx.broker, lookup.replica, lookup.replica.log
     if not log.config.remote_storage_enable:
         return _NOTHING
-    highest = broker.tiering.highest_tiered(replica)
+    highest = broker.remote_log_manager.highest_tiered(replica)
     wants_next, apache = lookup.target == EARLIEST_PENDING_UPLOAD, broker.configs.apache
     if highest is None:
         return _NOTHING

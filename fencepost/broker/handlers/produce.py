@@ -62,7 +62,7 @@ def handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | H
         ]
     if request.acks == 0:
         return HANG_UP if any(o.response.error_code for o in outcomes) else None
-    pending = [o.appended for o in outcomes if o.appended and not o.appended.settled]
+    pending = [o.appended for o in outcomes if o.appended and not o.appended.is_complete]
     if request.acks != ALL or not pending:
         return _respond(ctx, outcomes)
     return _wait(ctx, request.timeout_ms, outcomes, pending)
@@ -120,7 +120,7 @@ def _wait(
     wait: Wait[ProduceResponse] = Wait()
 
     def attempt() -> ProduceResponse | None:
-        if all(appended.settled for appended in pending):
+        if all(appended.is_complete for appended in pending):
             return _respond(ctx, outcomes)
         return None
 

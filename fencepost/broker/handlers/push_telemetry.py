@@ -20,9 +20,9 @@ def handle(ctx: Context, request: PushTelemetryRequest) -> PushTelemetryResponse
     """Check a push, and forget it."""
     if request.client_instance_id is None:
         return refuse(request, ErrorCode.INVALID_REQUEST)
-    instance = ctx.broker.telemetry.instance(request.client_instance_id)
+    instance = ctx.broker.client_metrics.instance(request.client_instance_id)
     most = ctx.broker.configs.telemetry_max_bytes
-    error = instance.take_push(request, now_ms=ctx.now_ms, max_bytes=most)
+    error = instance.record_push(request, now_ms=ctx.now_ms, max_bytes=most)
     if error is ErrorCode.NONE and request.metrics:
         try:
             decompress(request.compression_type, request.metrics)

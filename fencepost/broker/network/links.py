@@ -65,7 +65,7 @@ class Network:
     """The links between the nodes of one cluster."""
 
     def __init__(self, carry: Transport = deliver_now) -> None:
-        self._carry = carry
+        self._transport = carry
         self.observe: ObserveRequest = _observe_nothing
         """Called with each request between brokers that arrives."""
         self._brokers: dict[int, Broker] = {}
@@ -73,37 +73,37 @@ class Network:
         """How each broker appears to the others as a client, and its client id."""
         self._cuts: set[frozenset[int]] = set()
         self._down: set[int] = set()
-        self._lives: dict[int, int] = {CONTROLLER: 0}
+        self._incarnations: dict[int, int] = {CONTROLLER: 0}
         """How often each node went down: a message to or from an earlier life is lost."""
 
     # -- nodes and links ------------------------------------------------------------------------
 
-    def join(self, broker: "Broker") -> None:
+    def attach(self, broker: "Broker") -> None:
         """Connect a broker to all others and to the controller."""
         broker_id = broker.broker_id
         self._brokers[broker_id] = broker
         name = f"broker-{broker_id}"
         self._peers[broker_id] = _peer(name, broker.host), f"{name}-fetcher-0"
-        self._lives.setdefault(broker_id, 0)
+        self._incarnations.setdefault(broker_id, 0)
 
-    def end_life(self, broker_id: int) -> None:
+    def on_broker_down(self, broker_id: int) -> None:
         """A broker goes down: what is on the way to it or from it is lost."""
-        self._lives[broker_id] += 1
+        self._incarnations[broker_id] += 1
         self._down.add(broker_id)
 
-    def begin_life(self, broker_id: int) -> None:
+    def on_broker_up(self, broker_id: int) -> None:
         """A broker is up again."""
         self._down.discard(broker_id)
 
-    def cut(self, a: int, b: int) -> None:
+    def cut_link(self, a: int, b: int) -> None:
         """Lose every message between two nodes, both ways, those on the way as well."""
         self._cuts.add(frozenset((a, b)))
 
-    def mend(self, a: int, b: int) -> None:
+    def restore_link(self, a: int, b: int) -> None:
         """Let two nodes reach each other again."""
         self._cuts.discard(frozenset((a, b)))
 
-    def cut_off(self, node: int) -> Collection[int]:
+    def unreachable_nodes(self, node: int) -> Collection[int]:
         """Every node that this one can't reach because of a cut, in order."""
         return sorted(other for cut in self._cuts if node in cut for other in cut - {node})
 
@@ -141,13 +141,13 @@ class Network:
             is to learn it, went down meanwhile.
         :param teller: The node whose ``lost`` this is; None is the source.
         """
-        if self._carry is deliver_now:  # nothing changes on the way
+        if self._transport is deliver_now:  # nothing changes on the way
             if self.reaches(source, target):
                 deliver()
             elif lost is not None:
                 lost()
             return
-        lives = self._lives
+        lives = self._incarnations
         at_source, at_target = lives[source], lives[target]
 
         def arrive() -> None:
@@ -159,7 +159,7 @@ class Network:
                 if lives[learns] == (at_source if learns == source else at_target):
                     lost()
 
-        self._carry(Link(source, target), arrive)
+        self._transport(Link(source, target), arrive)
 
     def request(
         self,
@@ -230,7 +230,7 @@ class Network:
 
         self.send(source_id, CONTROLLER, serve, lost=lost)
 
-    def ring(self, source_id: int, target_id: int, topic: str, index: int) -> None:
+    def notify_follower(self, source_id: int, target_id: int, topic: str, index: int) -> None:
         """Tell a follower that its leader has something new. It carries nothing but that.
 
         A real follower's fetch would be waiting at the leader; this one is not kept there, because
@@ -238,7 +238,7 @@ class Network:
         """
         target = self._brokers.get(target_id)
         if target is not None:
-            self.send(source_id, target_id, partial(target.poke_follower, topic, index))
+            self.send(source_id, target_id, partial(target.wake_follower, topic, index))
 
 
 def _peer(name: str, host: str) -> Peer:

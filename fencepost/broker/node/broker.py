@@ -83,31 +83,31 @@ class Broker:
         self.producer_ids = producer_ids
         self.events = events
         self.faults = faults
-        self._given_ceilings = ceilings
-        self._guarded = guarded
-        self.ceilings = self._ceilings_of(view)
+        self._configured_version_limits = ceilings
+        self._limits_by_features = guarded
+        self.version_limits = self._version_limits_in(view)
         """The highest versions that it serves now, as it is given them."""
-        self.in_sync = IsrManager(self)
+        self.isr_manager = IsrManager(self)
         self.holds: dict[tuple[str, int], Hold] = {}
         """The partitions whose replica a test keeps from fetching, whatever becomes of it."""
         self.replicas: dict[tuple[str, int], Replica] = {}
-        self.sessions = FetchSessionCache(rng, configs)
-        self.telemetry = ClientMetricsManager()
-        self.coordination = GroupCoordination(self, offset_value_version)
-        self.disk = disk
-        self.tiering = RemoteLogManager(self, objects)
+        self.fetch_sessions = FetchSessionCache(rng, configs)
+        self.client_metrics = ClientMetricsManager()
+        self.group_coordination = GroupCoordination(self, offset_value_version)
+        self.storage = disk
+        self.remote_log_manager = RemoteLogManager(self, objects)
         self.offline: dict[tuple[str, int], UUID] = {}
         """The ids of topics whose replica here can't use its log, by topic and index."""
         self._controller = controller
         self._followers: dict[tuple[str, int], Follower] = {}
         # What each replica is given; made once, because there are many.
-        self._ring: NotifyFollower = partial(network.ring, broker_id)
-        self._consider: MaybeExpandIsr = self.in_sync.consider
+        self._notify_follower: NotifyFollower = partial(network.notify_follower, broker_id)
+        self._maybe_expand_isr: MaybeExpandIsr = self.isr_manager.maybe_expand_isr
 
     @property
     def coordinator(self) -> GroupCoordinator:
         """The groups that this broker coordinates."""
-        return self.coordination.groups
+        return self.group_coordination.group_coordinator
 
     @property
     def host(self) -> str:
@@ -143,11 +143,11 @@ class Broker:
 
         Of one that clients are not served: the lowest there is, which brokers use among themselves.
         """
-        return max(self.ceilings.get(api.name, api.max_version), api.min_version)
+        return max(self.version_limits.get(api.name, api.max_version), api.min_version)
 
     def serves(self, api: Api) -> bool:
         """Whether clients are served any version of an API."""
-        return self.ceilings.get(api.name, api.max_version) >= api.min_version
+        return self.version_limits.get(api.name, api.max_version) >= api.min_version
 
     def handle(self, api: Api, ctx: Context, request: object) -> object:
         """Answer a request of an API: a response, a ``Wait``, None for no response, or HANG_UP.
@@ -155,7 +155,7 @@ class Broker:
         What takes the controller is REQUEST_TIMED_OUT where this broker does not reach it. Where a
         fault is met, a ``Wait`` may be a ``Held``, which brings `Throttled` and HANG_UP as well.
         """
-        if self.faults.armed and not ctx.met:
+        if self.faults.active and not ctx.faults_checked:
             from fencepost.broker.faults.interceptor import intercept
 
             return intercept(api, ctx, request)
@@ -165,7 +165,7 @@ class Broker:
         except ControllerUnreachable:
             return handler.refuse(request, ErrorCode.REQUEST_TIMED_OUT)
         except StorageFailure as failure:
-            self._fail_named(failure)
+            self._mark_log_offline(failure)
             return handler.refuse(request, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def apply(self, image: ClusterImage, changed: frozenset[str]) -> None:
@@ -176,75 +176,75 @@ class Broker:
         before, self.view = self.view, image
         self.configs.update(image)
         if image.features is not before.features:
-            self.ceilings = self._ceilings_of(image)
+            self.version_limits = self._version_limits_in(image)
         if not image.topics:
-            self._drop_all(before)
+            self._delete_all_topics(before)
         # In order, or a seed would do something else wherever Python hashes otherwise.
         for name in sorted(changed) if image.topics else ():
             old, new = before.topics.get(name), image.topics.get(name)
             if old is not None and (new is None or new.topic_id != old.topic_id):
-                self._drop(old)
+                self._delete_topic(old)
             if new is not None:
-                self._take(new, old)
+                self._apply_topic(new, old)
         if before.brokers is not image.brokers:
-            self._note_registrations(before)
+            self._on_registrations(before)
         self.coordinator.on_topics_deleted(
             name
             for name, topic in before.topics.items()
             if name in changed and topic.topic_id not in image.names
         )
 
-    def go_down(self, *, crash: bool) -> None:
+    def stop(self, *, crash: bool) -> None:
         """End its process: it answers nobody, and keeps nothing but its disk.
 
         :param crash: Whether it had no time to write what it knew: then high watermarks are those
             of the last checkpoint.
         """
         self.running, self.crashed = False, crash
-        self.network.end_life(self.broker_id)
-        self.faults.end_life(self.broker_id)
+        self.network.on_broker_down(self.broker_id)
+        self.faults.on_broker_down(self.broker_id)
         for follower in self._followers.values():
             follower.stop()
         self._followers.clear()
-        self.tiering.go_down()
+        self.remote_log_manager.stop()
         for key, replica in self.replicas.items():
             if replica.is_leader:
-                self.coordination.on_resigned(replica)
-            self.disk.put(key, replica, crash=crash)
+                self.group_coordination.on_resigned(replica)
+            self.storage.close_log(key, replica, crash=crash)
             replica.resign()
-        self.disk.end(crash=crash)
+        self.storage.on_broker_stop(crash=crash)
         self.replicas.clear()
         self.offline.clear()
-        self.in_sync.forget()
-        self.sessions.clear()
-        self.telemetry.clear()
+        self.isr_manager.clear()
+        self.fetch_sessions.clear()
+        self.client_metrics.clear()
 
-    def come_up(self, image: ClusterImage) -> None:
+    def start(self, image: ClusterImage) -> None:
         """Start anew, with what the disk holds and this view."""
         self.running, self.crashed = True, False
-        self.network.begin_life(self.broker_id)
+        self.network.on_broker_up(self.broker_id)
         self.view = image
         self.configs.update(image)
-        self.ceilings = self._ceilings_of(image)
-        self.disk.begin()
-        self.disk.forget_all_but(image)
-        self.tiering.come_up(image)
+        self.version_limits = self._version_limits_in(image)
+        self.storage.on_broker_start()
+        self.storage.delete_logs_not_in(image)
+        self.remote_log_manager.start(image)
         for topic in image.topics.values():
-            self._take(topic, None)
+            self._apply_topic(topic, None)
 
     def wipe(self, topic: str, index: int) -> None:
         """Lose a replica's records; it goes on with an empty log, as a follower at first."""
         replica = self.replicas.get((topic, index))
         if replica is None:
             self.offline.pop((topic, index), None)
-            self.disk.drop(topic, index)
+            self.storage.delete_unused_log(topic, index)
             return
         partition = self.view.partition(topic, index)
-        self._forget(topic, index)
+        self._remove_replica(topic, index)
         if partition is not None:
             self._new_replica(self.view.topics[topic], index, replica.log.config)
 
-    def fail(self, replica: Replica, failure: StorageFailure) -> None:
+    def mark_offline(self, replica: Replica, failure: StorageFailure) -> None:
         """A replica's log can't be used any more: it is offline until the broker starts anew.
 
         The others are served on. The controller hears of it at the end of this turn.
@@ -257,20 +257,20 @@ class Broker:
         if follower is not None:
             follower.stop()
         if replica.is_leader:
-            self.coordination.on_resigned(replica)
-        self.tiering.leave(replica)
-        self.disk.abandon(replica)
-        self._note_offline(key, replica.topic_id, failure)
+            self.group_coordination.on_resigned(replica)
+        self.remote_log_manager.stop_partition(replica)
+        self.storage.abandon_log(replica)
+        self._record_offline(key, replica.topic_id, failure)
         replica.failed = True
         replica.resign()
 
     @contextmanager
-    def failing(self, replica: Replica) -> Iterator[None]:
+    def offline_on_failure(self, replica: Replica) -> Iterator[None]:
         """Where a replica's log is used: if that fails, the replica is offline."""
         try:
             yield
         except StorageFailure as failure:
-            self.fail(replica, failure)
+            self.mark_offline(replica, failure)
 
     def report_failures(self) -> None:
         """Tell the controller which replicas are offline here, also those that it knows of."""
@@ -282,12 +282,14 @@ class Broker:
                 _ignore_loss,
             )
 
-    def _fail_named(self, failure: StorageFailure) -> None:
+    def _mark_log_offline(self, failure: StorageFailure) -> None:
         for replica in list(self.replicas.values()):
             if replica.log.name == failure.log:
-                self.fail(replica, failure)
+                self.mark_offline(replica, failure)
 
-    def _note_offline(self, key: tuple[str, int], topic_id: UUID, failure: StorageFailure) -> None:
+    def _record_offline(
+        self, key: tuple[str, int], topic_id: UUID, failure: StorageFailure
+    ) -> None:
         self.offline[key] = topic_id
         topic, index = key
         self.events.emit(
@@ -305,7 +307,7 @@ class Broker:
         follower = self._followers.get((topic, index))
         if follower is not None:
             follower.hold = hold
-            follower.poke()
+            follower.wake()
 
     def release(self, topic: str, index: int) -> bool:
         """Let its replica fetch again; False where it was not held."""
@@ -313,26 +315,26 @@ class Broker:
         follower = self._followers.get((topic, index))
         if follower is not None:
             follower.hold = None
-            follower.poke()
+            follower.wake()
         return held
 
     def follower(self, topic: str, index: int) -> Follower | None:
         """The follower of a partition, None where this broker has no replica or leads."""
         return self._followers.get((topic, index))
 
-    def poke_followers_of(self, leader: int) -> None:
+    def wake_followers_of(self, leader: int) -> None:
         """A broker can be reached again: go on fetching from it."""
         for follower in self._followers.values():
             if follower.replica.leader == leader:
-                follower.poke()
+                follower.wake()
 
-    def poke_follower(self, topic: str, index: int) -> None:
+    def wake_follower(self, topic: str, index: int) -> None:
         """A leader has something new for this broker's replica."""
         follower = self._followers.get((topic, index))
         if follower is not None:
-            follower.poke()
+            follower.wake()
 
-    def _take(self, topic: TopicImage, before: TopicImage | None) -> None:
+    def _apply_topic(self, topic: TopicImage, before: TopicImage | None) -> None:
         """Become what a topic's image says, in the partitions that it says something new of."""
         settings = self.configs.topic(topic.name)
         known: tuple[PartitionImage, ...] = ()
@@ -347,7 +349,7 @@ class Broker:
             ):
                 continue
             if self.broker_id not in partition.replicas:
-                self._forget(topic.name, index)
+                self._remove_replica(topic.name, index)
                 continue
             if replica is None and (topic.name, index) not in self.offline:
                 replica = self._new_replica(topic, index, settings.log)
@@ -355,16 +357,16 @@ class Broker:
                 continue
             replica.log.config = settings.log
             replica.min_insync_replicas = settings.min_insync_replicas
-            with self.failing(replica):
+            with self.offline_on_failure(replica):
                 self._set_role(replica, partition)
-                self.tiering.become(replica)
+                self.remote_log_manager.on_leadership_change(replica)
 
     def _new_replica(self, topic: TopicImage, index: int, config: LogConfig) -> Replica | None:
         """A replica with what the disk has of it; None where that fails, and it is offline."""
         try:
-            log, high_watermark = self.disk.take(topic, index, config)
+            log, high_watermark = self.storage.open_log(topic, index, config)
         except StorageFailure as failure:
-            self._note_offline((topic.name, index), topic.topic_id, failure)
+            self._record_offline((topic.name, index), topic.topic_id, failure)
             return None
         replica = Replica(
             topic=topic.name,
@@ -372,9 +374,9 @@ class Broker:
             index=index,
             broker_id=self.broker_id,
             log=log,
-            ring=self._ring,
-            consider=self._consider,
-            fail=self.fail,
+            ring=self._notify_follower,
+            consider=self._maybe_expand_isr,
+            fail=self.mark_offline,
             high_watermark=high_watermark,
         )
         self.replicas[topic.name, index] = replica
@@ -387,71 +389,71 @@ class Broker:
             follower = self._followers.pop(key, None)
             if follower is not None:
                 follower.stop()
-            replica.lead(partition, now_ms=self.scheduler.now_ms())
+            replica.make_leader(partition, now_ms=self.scheduler.now_ms())
             if not was_leader or replica.leader_epoch != epoch:
-                self.coordination.on_elected(replica)
+                self.group_coordination.on_elected(replica)
         else:
-            replica.follow(partition)
+            replica.make_follower(partition)
             if was_leader:
-                self.coordination.on_resigned(replica)
+                self.group_coordination.on_resigned(replica)
             follower = self._followers.get(key)
             if follower is None:
                 follower = self._followers[key] = Follower(self, replica)
                 follower.hold = self.holds.get(key)
-            follower.poke()
+            follower.wake()
 
-    def _ceilings_of(self, image: ClusterImage) -> Mapping[str, int]:
-        given = self._given_ceilings
-        return limit_versions(image.features, given) if self._guarded else given
+    def _version_limits_in(self, image: ClusterImage) -> Mapping[str, int]:
+        given = self._configured_version_limits
+        return limit_versions(image.features, given) if self._limits_by_features else given
 
-    def _note_registrations(self, before: ClusterImage) -> None:
+    def _on_registrations(self, before: ClusterImage) -> None:
         """Brokers are registered anew: what they fetched before admits them to no ISR any more."""
         brokers = self.view.brokers
         anew = [b for b, broker in brokers.items() if before.brokers.get(b) != broker]
         if self.broker_id in anew:
             for follower in self._followers.values():
-                follower.poke()
+                follower.wake()
         for replica in self.replicas.values():
             if replica.is_leader:
-                replica.reconsider(anew)
+                replica.reevaluate_followers(anew)
 
-    def _drop(self, topic: TopicImage) -> None:
+    def _delete_topic(self, topic: TopicImage) -> None:
         """Lose a topic that was deleted."""
-        self.tiering.delete_topic(topic)
+        self.remote_log_manager.delete_topic(topic)
         for index in range(len(topic.partitions)):
-            self._forget(topic.name, index)
+            self._remove_replica(topic.name, index)
 
-    def _forget(self, topic: str, index: int) -> None:
+    def _remove_replica(self, topic: str, index: int) -> None:
         self.offline.pop((topic, index), None)
-        self.disk.drop(topic, index)
+        self.storage.delete_unused_log(topic, index)
         follower = self._followers.pop((topic, index), None)
         if follower is not None:
             follower.stop()
         replica = self.replicas.pop((topic, index), None)
         if replica is not None:
             if replica.is_leader:
-                self.coordination.on_resigned(replica)
+                self.group_coordination.on_resigned(replica)
             replica.resign()
-            self.tiering.leave(replica)
-            self.disk.remove([replica])
+            self.remote_log_manager.stop_partition(replica)
+            self.storage.delete_logs([replica])
 
-    def _drop_all(self, before: ClusterImage) -> None:
+    def _delete_all_topics(self, before: ClusterImage) -> None:
         """No topic is left, as after a reset: what is to be quick is not done one by one."""
         for topic in before.topics.values():
-            self.tiering.delete_topic(topic)
+            self.remote_log_manager.delete_topic(topic)
         gone = list(self.replicas.values())
         self.replicas.clear()
         for follower in self._followers.values():
             follower.stop()
         self._followers.clear()
         self.offline.clear()
-        self.disk.clear()
+        self.storage.delete_unused_logs()
         for replica in gone:
             if replica.is_leader:
-                self.coordination.on_resigned(replica)
+                self.group_coordination.on_resigned(replica)
             replica.resign()
-            self.tiering.leave(replica)
-        self.disk.remove(gone)
+            self.remote_log_manager.stop_partition(replica)
+        self.storage.delete_logs(gone)
 
 
 def _is_up_to_date(replica: Replica | None, settings: TopicSettings) -> bool:

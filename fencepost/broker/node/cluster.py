@@ -98,11 +98,11 @@ class Cluster:
         self.rng = _seeded_random(options.seed, data_dir)
         self.faults = FaultRegistry(self.scheduler, self.events, options.seed)
         self.network = Network(carry)
-        self.persistence = self._persist(data_dir)
+        self.persistence = self._make_persistence(data_dir)
         """What keeps it in its data directory, where it has one."""
         self._configs = self._make_configs(CONTROLLER, {**DEFAULTS, **options.configs})
         self.tier_faults = RemoteFaultRegistry(self.scheduler, self.events)
-        self.tier_counts = RemoteStorageMetrics()
+        self.remote_storage_metrics = RemoteStorageMetrics()
         self.objects = self._make_objects(make_objects)
         """The remote tier itself, before which no faults stand; None where there is none."""
         self.controller = Controller(
@@ -114,20 +114,20 @@ class Cluster:
             downgrades_unsafely=options.conformance is Conformance.KIP,
         )
         if data_dir is not None:
-            data_dir.name_cluster(self.controller.image.cluster_id)
+            data_dir.set_cluster_id(self.controller.image.cluster_id)
         self._published = self.controller.image
-        self._unheard: dict[int, frozenset[str]] = {}
+        self._undelivered: dict[int, frozenset[str]] = {}
         """Topics that changed in views that did not reach a broker, by broker."""
-        self._housekeeping: list[LogMaintenance] = []
+        self._log_maintenance: list[LogMaintenance] = []
         self.brokers = {
             broker_id: self._make_broker(broker_id, address)
             for broker_id, address in enumerate(options.addresses, start=1)
         }
         if self.persistence is not None:
-            image = self.persistence.remembered(self.controller.image)
+            image = self.persistence.restored_image(self.controller.image)
             self._configs.update(image)
-            self.controller.remember(image)
-            self.persistence.begin(self.controller)
+            self.controller.load_image(image)
+            self.persistence.start(self.controller)
         self._start()
 
     def reset(self) -> None:
@@ -139,12 +139,12 @@ class Cluster:
         """
         self.faults.reset()
         self.tier_faults.reset()
-        self.controller.forget_everything()
+        self.controller.reset()
         for broker in self.brokers.values():
             broker.holds.clear()
-            broker.sessions.clear()
-            broker.telemetry.clear()
-        for periodic in self._housekeeping:  # what runs when is not to depend on what was before
+            broker.fetch_sessions.clear()
+            broker.client_metrics.clear()
+        for periodic in self._log_maintenance:  # what runs when is not to depend on what was before
             periodic.start()
         self._start()
         self.events.emit(Kind.RESET)
@@ -154,11 +154,11 @@ class Cluster:
         if self.persistence is not None:
             self.persistence.close(self.brokers.values())
 
-    def inform(self, broker_id: int) -> None:
+    def send_image(self, broker_id: int) -> None:
         """Send a broker the newest image: for one that did not hear of all before."""
-        self._inform(broker_id, self.controller.image, frozenset())
+        self._send_changes(broker_id, self.controller.image, frozenset())
 
-    def _persist(self, data_dir: "DataDir | None") -> "DataDirPersistence | None":
+    def _make_persistence(self, data_dir: "DataDir | None") -> "DataDirPersistence | None":
         if data_dir is None:
             return None
         from fencepost.broker.data_dir.persistence import (
@@ -177,14 +177,14 @@ class Cluster:
         self._configs.update(image)
         before, self._published = self._published, image
         if self.persistence is not None:
-            self.persistence.note(before, image, changed)
-        self.events.compare(before, image, changed)
-        self.faults.elections.note(before.topics, image.topics, changed)
+            self.persistence.append_changes(before, image, changed)
+        self.events.emit_changes(before, image, changed)
+        self.faults.leader_epoch_history.record(before.topics, image.topics, changed)
         for broker_id in self.brokers:
-            self._inform(broker_id, image, changed)
+            self._send_changes(broker_id, image, changed)
 
-    def _inform(self, broker_id: int, image: ClusterImage, changed: frozenset[str]) -> None:
-        broker, unheard = self.brokers[broker_id], self._unheard
+    def _send_changes(self, broker_id: int, image: ClusterImage, changed: frozenset[str]) -> None:
+        broker, unheard = self.brokers[broker_id], self._undelivered
 
         def deliver() -> None:
             if image.version > broker.view.version:
@@ -232,7 +232,7 @@ class Cluster:
             rng=self.rng,
             network=self.network,
             controller=self.controller,
-            disk=self._memory() if log_dir is None else log_dir,
+            disk=self._memory_storage() if log_dir is None else log_dir,
             producer_ids=ProducerIdManager(
                 partial(self._next_producer_ids, broker_id),
                 self.scheduler,
@@ -240,23 +240,25 @@ class Cluster:
             ),
             events=self.events,
             faults=self.faults,
-            objects=self._as_used(self.objects),
+            objects=self._instrumented(self.objects),
             ceilings=options.api_max,
             guarded=not apache,
             offset_value_version=4 if apache else 3,
         )
-        self.network.join(broker)
-        self._housekeeping.append(LogMaintenance(broker))
-        self._housekeeping[-1].start()
+        self.network.attach(broker)
+        self._log_maintenance.append(LogMaintenance(broker))
+        self._log_maintenance[-1].start()
         if persistence is not None:
-            persistence.look_after(broker)
+            persistence.start_checkpoints(broker)
         return broker
 
-    def _as_used(self, objects: ObjectStore | None) -> ObjectStore | None:
+    def _instrumented(self, objects: ObjectStore | None) -> ObjectStore | None:
         """The tier as brokers have it: counted, and behind its faults."""
         if objects is None:
             return None
-        return CountedObjectStore(FaultyObjectStore(objects, self.tier_faults), self.tier_counts)
+        return CountedObjectStore(
+            FaultyObjectStore(objects, self.tier_faults), self.remote_storage_metrics
+        )
 
     def _make_objects(self, make_objects: MakeObjectStore | None) -> ObjectStore | None:
         if not self._configs.remote_log_storage_system_enable:
@@ -265,7 +267,7 @@ class Cluster:
             return MemoryObjectStore(self.scheduler.soon)
         return make_objects(self.scheduler)
 
-    def _memory(self) -> ReplicaStorage:
+    def _memory_storage(self) -> ReplicaStorage:
         return MemoryReplicaStorage(
             lambda name, config: MemoryLog(name, config, now_ms=self.scheduler.now_ms())
         )
@@ -294,7 +296,11 @@ def _seeded_random(seed: int, data_dir: "DataDir | None") -> random.Random:
 
     Else a topic would get the id that another one had.
     """
-    starts = 0 if data_dir is None or data_dir.known is None else data_dir.known.starts
+    starts = (
+        0
+        if data_dir is None or data_dir.controller_state is None
+        else data_dir.controller_state.starts
+    )
     return random.Random(f"{seed} after {starts}" if starts else seed)
 
 

@@ -37,7 +37,7 @@ class ReplicaLog:
         """Append one batch as acks=all does; the offset of its last record, or why not."""
         if not self._leads:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if not self._replica.has_enough_replicas():
+        if not self._replica.has_min_isr():
             return ErrorCode.NOT_ENOUGH_REPLICAS
         result = self._replica.append(
             batch, now_ms=self._scheduler.now_ms(), origin=AppendOrigin.COORDINATOR
@@ -57,7 +57,7 @@ class ReplicaLog:
                     min_one_batch=True,
                 )
             except StorageFailure as failure:
-                self._replica.fail(self._replica, failure)  # which ends the shard as well
+                self._replica.mark_offline(self._replica, failure)  # which ends the shard as well
                 return
             for buffer in read.buffers:
                 for at, header in iter_headers(buffer):
@@ -90,7 +90,7 @@ class GroupCoordination:
 
     def __init__(self, broker: "Broker", offset_value_version: int) -> None:
         self._broker = broker
-        self.groups = GroupCoordinator(
+        self.group_coordinator = GroupCoordinator(
             scheduler=broker.scheduler,
             rng=broker.rng,
             config=_group_config(broker, offset_value_version),
@@ -100,12 +100,14 @@ class GroupCoordination:
     def on_elected(self, replica: Replica) -> None:
         """A replica leads, in a new epoch."""
         if replica.topic == OFFSETS_TOPIC:
-            self.groups.on_elected(replica.index, ReplicaLog(replica, self._broker.scheduler))
+            self.group_coordinator.on_elected(
+                replica.index, ReplicaLog(replica, self._broker.scheduler)
+            )
 
     def on_resigned(self, replica: Replica) -> None:
         """A replica does not lead any more."""
         if replica.topic == OFFSETS_TOPIC:
-            self.groups.on_resigned(replica.index)
+            self.group_coordinator.on_resigned(replica.index)
 
     def _partition_count(self) -> int:
         topic = self._broker.view.topics.get(OFFSETS_TOPIC)

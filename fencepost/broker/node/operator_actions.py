@@ -27,7 +27,7 @@ def stop(cluster: Cluster, broker_id: int) -> None:
     broker = _running(cluster, broker_id)
     cluster.controller.fence(broker_id)
     cluster.scheduler.run_due()
-    broker.go_down(crash=False)
+    broker.stop(crash=False)
     cluster.events.emit(Kind.BROKER_CHANGED, broker=broker_id, state="stopped")
     cluster.scheduler.run_due()
 
@@ -35,7 +35,7 @@ def stop(cluster: Cluster, broker_id: int) -> None:
 def kill(cluster: Cluster, broker_id: int, fence: Fence = Fence.NOW) -> None:
     """End a broker's process at once; its logs stay, high watermarks as of their checkpoint."""
     broker = _running(cluster, broker_id)
-    broker.go_down(crash=True)
+    broker.stop(crash=True)
     cluster.events.emit(Kind.BROKER_CHANGED, broker=broker_id, state="killed")
     _fence(cluster, broker_id, fence)
     cluster.scheduler.run_due()
@@ -46,14 +46,14 @@ def start(cluster: Cluster, broker_id: int) -> None:
     broker = _broker(cluster, broker_id)
     if broker.running:
         raise ControllerError(ErrorCode.INVALID_REQUEST, f"broker {broker_id} runs already")
-    if CONTROLLER in cluster.network.cut_off(broker_id):
+    if CONTROLLER in cluster.network.unreachable_nodes(broker_id):
         raise ControllerError(
             ErrorCode.INVALID_REQUEST,
             f"broker {broker_id} is isolated from the controller and cannot register: "
             "rejoin it first",
         )
     cluster.controller.fence(broker_id)
-    broker.come_up(cluster.controller.image)
+    broker.start(cluster.controller.image)
     cluster.events.emit(Kind.BROKER_CHANGED, broker=broker_id, state="running")
     cluster.controller.unfence(broker_id)
     cluster.scheduler.run_due()
@@ -82,9 +82,9 @@ def isolate(
                 ErrorCode.INVALID_REQUEST, f"broker {broker_id} cannot be isolated from itself"
             )
     for other in brokers:
-        cluster.network.cut(broker_id, other)
+        cluster.network.cut_link(broker_id, other)
     if from_controller:
-        cluster.network.cut(broker_id, CONTROLLER)
+        cluster.network.cut_link(broker_id, CONTROLLER)
     cluster.events.emit(
         Kind.BROKER_CHANGED,
         broker=broker_id,
@@ -100,9 +100,9 @@ def isolate(
 def rejoin(cluster: Cluster, broker_id: int) -> None:
     """Mend every link of a broker; it registers anew where the controller had given it up."""
     broker = _broker(cluster, broker_id)
-    others = cluster.network.cut_off(broker_id)
+    others = cluster.network.unreachable_nodes(broker_id)
     for other in others:
-        cluster.network.mend(broker_id, other)
+        cluster.network.restore_link(broker_id, other)
     if others:
         cluster.events.emit(Kind.BROKER_CHANGED, broker=broker_id, state="rejoined")
     if broker.running and others:
@@ -125,16 +125,16 @@ def _reconnect(cluster: Cluster, broker: Broker, others: Collection[int]) -> Non
     broker_id = broker.broker_id
     if CONTROLLER in others:
         if cluster.controller.is_online(broker_id):
-            cluster.inform(broker_id)
+            cluster.send_image(broker_id)
         else:
             cluster.controller.unfence(broker_id)
         broker.report_failures()
         for replica in broker.replicas.values():
-            broker.in_sync.repeat(replica)
+            broker.isr_manager.resend_lost_proposal(replica)
     for other in others:
         if other != CONTROLLER:
-            broker.poke_followers_of(other)
-            cluster.brokers[other].poke_followers_of(broker_id)
+            broker.wake_followers_of(other)
+            cluster.brokers[other].wake_followers_of(broker_id)
 
 
 def _fence(cluster: Cluster, broker_id: int, fence: Fence) -> None:
@@ -210,7 +210,7 @@ def hold(
     cluster.events.emit(Kind.REPLICA_HELD, topic=topic, partition=index, broker=broker_id, at=at)
     cluster.scheduler.run_due()
     if leader is not None:
-        leader.in_sync.expel(leader.replicas[topic, index], broker_id)
+        leader.isr_manager.remove_from_isr(leader.replicas[topic, index], broker_id)
         cluster.scheduler.run_due()
 
 
@@ -236,7 +236,7 @@ def step(
             break
         cluster.scheduler.run_due()
         if len(steps) == sent:
-            steps.append(follower.unanswered())
+            steps.append(follower.unanswered_step())
     return tuple(steps)
 
 
@@ -254,7 +254,7 @@ def wipe(cluster: Cluster, topic: str, index: int, broker_id: int) -> None:
         broker=broker_id,
         alone={*partition.isr, *partition.elr} <= {broker_id},
     )
-    cluster.controller.lose_replica(topic, index, broker_id)
+    cluster.controller.on_replica_wiped(topic, index, broker_id)
     cluster.scheduler.run_due()
 
 
@@ -265,9 +265,9 @@ def roll(cluster: Cluster, topic: str, index: int) -> None:
     for broker_id in partition.replicas:
         replica = cluster.brokers[broker_id].replicas.get((topic, index))
         # One that truncates in rounds may end behind a hole, and closes nothing until it is done.
-        if replica is None or replica.ends_behind_a_hole:
+        if replica is None or replica.ends_after_gap:
             continue
-        with cluster.brokers[broker_id].failing(replica):
+        with cluster.brokers[broker_id].offline_on_failure(replica):
             replica.log.roll(now_ms)
             cluster.events.emit(
                 Kind.SEGMENT_ROLLED,
@@ -297,7 +297,7 @@ def compact(cluster: Cluster, topic: str, index: int) -> dict[int, int]:
                 ErrorCode.INVALID_REQUEST,
                 f"{topic} is not compacted: its cleanup.policy is to have compact in it",
             )
-        with cluster.brokers[broker_id].failing(replica):
+        with cluster.brokers[broker_id].offline_on_failure(replica):
             dropped[broker_id] = replica.log.compact(now_ms, replica.high_watermark, at_once=True)
         if broker_id not in dropped:
             continue

@@ -36,13 +36,13 @@ class DeletedSegments(NamedTuple):
 def upload(cluster: Cluster, topic: str, index: int, then: OnDone) -> None:
     """Have the leader's task run now: it learns what the tier has, uploads, deletes, expires."""
     broker, replica = find_leader(cluster, topic, index)
-    broker.tiering.run_task(replica, _at_end_of_turn(cluster, then))
+    broker.remote_log_manager.run_task(replica, _at_end_of_turn(cluster, then))
 
 
 def expire(cluster: Cluster, topic: str, index: int, then: OnDone) -> None:
     """Have retention in the tier run now."""
     broker, replica = find_leader(cluster, topic, index)
-    broker.tiering.expire(replica, _at_end_of_turn(cluster, then))
+    broker.remote_log_manager.expire(replica, _at_end_of_turn(cluster, then))
 
 
 def forget(cluster: Cluster, topic: str, index: int, then: OnDone) -> None:
@@ -51,7 +51,7 @@ def forget(cluster: Cluster, topic: str, index: int, then: OnDone) -> None:
     Until its task runs again -5 and -6 are answered -1.
     """
     broker, replica = find_leader(cluster, topic, index)
-    broker.tiering.forget(replica, _at_end_of_turn(cluster, then))
+    broker.remote_log_manager.forget(replica, _at_end_of_turn(cluster, then))
 
 
 def delete_local(
@@ -81,7 +81,7 @@ def delete_local(
             then(error)
         elif unheard:
             broker, replica = unheard.pop()
-            broker.tiering.run_task(replica, go_on)
+            broker.remote_log_manager.run_task(replica, go_on)
         else:
             then(tuple(_deleted_segments(broker, replica) for broker, replica in replicas))
 
@@ -89,7 +89,7 @@ def delete_local(
 
 
 def _deleted_segments(broker: Broker, replica: Replica) -> DeletedSegments:
-    count = broker.tiering.delete_local(replica)
+    count = broker.remote_log_manager.delete_local(replica)
     return DeletedSegments(broker.broker_id, count, replica.log.local_log_start_offset)
 
 

@@ -42,7 +42,7 @@ class PendingAppend:
     """Exclusive: the high watermark must reach it."""
 
     @property
-    def settled(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether waiting can't change it any more."""
         return not self.replica.is_leader or self.replica.high_watermark >= self.next_offset
 
@@ -54,7 +54,7 @@ class PendingAppend:
             return ErrorCode.KAFKA_STORAGE_ERROR if failed else ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.replica.high_watermark < self.next_offset:
             return ErrorCode.REQUEST_TIMED_OUT
-        if not self.replica.has_enough_replicas():
+        if not self.replica.has_min_isr():
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE
 
@@ -144,7 +144,7 @@ def _find_replica(
     replica = find_leader(ctx.broker, name, index)
     if isinstance(replica, ErrorCode):
         return PartitionOutcome(topic, topic_id, _not_leader_response(ctx, name, index, replica))
-    if acks == ALL and not replica.has_enough_replicas():
+    if acks == ALL and not replica.has_min_isr():
         refused = error_response(index, ErrorCode.NOT_ENOUGH_REPLICAS, replica.log.log_start_offset)
         return PartitionOutcome(topic, topic_id, refused)
     return replica

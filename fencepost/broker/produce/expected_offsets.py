@@ -142,8 +142,10 @@ def _stage_all(
             continue
         staging = stagings.get(each.replica)
         if staging is None:
-            staging = stagings[each.replica] = each.replica.stage(now_ms=ctx.now_ms)
-        result = each.replica.take(staging, each.records, allow_zstd=allows_zstd(ctx.version))
+            staging = stagings[each.replica] = each.replica.begin_staging(now_ms=ctx.now_ms)
+        result = each.replica.stage_records(
+            staging, each.records, allow_zstd=allows_zstd(ctx.version)
+        )
         checked.append((each, result))
     return checked
 
@@ -186,7 +188,7 @@ def _refuse(
     target, result = checked
     if isinstance(result, AppendRejected):
         return target.outcome(result, acks)
-    if result.is_there:
+    if result.is_duplicate:
         return _append_staged(ctx, checked, acks)
     log_start_offset = target.replica.log.log_start_offset
     return target.outcome(replace(refusal, log_start_offset=log_start_offset), acks)

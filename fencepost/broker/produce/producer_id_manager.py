@@ -24,24 +24,24 @@ class ProducerIdManager:
         self._next_block = next_block
         self._scheduler = scheduler
         self._at_once = at_once
-        self._left: list[int] = []
-        self._asked = False
+        self._remaining: list[int] = []
+        self._is_requested = False
 
-    def next(self) -> int | None:
+    def generate_producer_id(self) -> int | None:
         """An id that nobody has had; None while there is none yet."""
-        if not self._left:
+        if not self._remaining:
             if not self._at_once:
-                self._ask()
+                self._request_block()
                 return None
             self._fill()
-        return self._left.pop() if self._left else None
+        return self._remaining.pop() if self._remaining else None
 
-    def _ask(self) -> None:
-        if not self._asked:
-            self._asked = True
+    def _request_block(self) -> None:
+        if not self._is_requested:
+            self._is_requested = True
             self._scheduler.soon(self._fill)
 
     def _fill(self) -> None:
-        self._asked = False
+        self._is_requested = False
         with suppress(ControllerUnreachable):
-            self._left = list(reversed(self._next_block(BLOCK_SIZE)))
+            self._remaining = list(reversed(self._next_block(BLOCK_SIZE)))

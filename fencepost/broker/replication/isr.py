@@ -33,11 +33,11 @@ class IsrManager:
         self._outbox: dict[Replica, None] = {}
         """What is proposed in this turn goes to the controller together, at its end."""
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """The broker goes down: nothing is proposed any more."""
         self._outbox.clear()
 
-    def consider(self, replica: Replica, follower_id: int) -> None:
+    def maybe_expand_isr(self, replica: Replica, follower_id: int) -> None:
         """Propose a follower that is not in the ISR, if it may join.
 
         What a broker fetches while it is offline says nothing of the log that it comes back with:
@@ -57,7 +57,7 @@ class IsrManager:
         ):
             self._propose(replica, (*replica.isr, follower_id))
 
-    def drop_laggards(self) -> None:
+    def maybe_shrink_isrs(self) -> None:
         """Propose every ISR without the followers that lag too long, or with those that do not.
 
         What got lost is repeated, and what was refused.
@@ -67,23 +67,23 @@ class IsrManager:
         for replica in list(broker.replicas.values()):
             if not replica.is_leader:
                 continue
-            self.repeat(replica)
-            replica.reconsider([b for b in replica.followers if b not in replica.isr])
-            laggards = replica.laggards(oldest_ms)
+            self.resend_lost_proposal(replica)
+            replica.reevaluate_followers([b for b in replica.followers if b not in replica.isr])
+            laggards = replica.out_of_sync_followers(oldest_ms)
             if laggards:
-                self._drop(replica, laggards)
+                self._propose_without(replica, laggards)
 
-    def expel(self, replica: Replica, follower_id: int) -> None:
+    def remove_from_isr(self, replica: Replica, follower_id: int) -> None:
         """Propose the ISR without this follower, whatever it has."""
         if follower_id in replica.isr:
-            self._drop(replica, {follower_id})
+            self._propose_without(replica, {follower_id})
 
-    def repeat(self, replica: Replica) -> None:
+    def resend_lost_proposal(self, replica: Replica) -> None:
         """Propose again what got lost on its way, or whose answer did."""
         if replica.is_leader and replica.pending_isr is not None and replica.proposal_lost:
-            self._post(replica)
+            self._enqueue(replica)
 
-    def _drop(self, replica: Replica, followers: set[int]) -> None:
+    def _propose_without(self, replica: Replica, followers: set[int]) -> None:
         if replica.pending_isr is None:
             self._propose(replica, tuple(b for b in replica.isr if b not in followers))
 
@@ -97,9 +97,9 @@ class IsrManager:
 
     def _propose(self, replica: Replica, isr: tuple[int, ...]) -> None:
         replica.pending_isr = isr
-        self._post(replica)
+        self._enqueue(replica)
 
-    def _post(self, replica: Replica) -> None:
+    def _enqueue(self, replica: Replica) -> None:
         replica.proposal_lost = False
         if not self._outbox:
             self._broker.scheduler.soon(self._send)
@@ -152,7 +152,7 @@ class IsrManager:
             return
         if isinstance(answer, PartitionImage):
             if answer.leader_epoch == replica.leader_epoch:
-                replica.lead(answer, now_ms=self._broker.scheduler.now_ms())
+                replica.make_leader(answer, now_ms=self._broker.scheduler.now_ms())
         elif (
             answer is ErrorCode.INELIGIBLE_REPLICA
             and replica.partition_epoch == proposal.partition_epoch
@@ -162,6 +162,6 @@ class IsrManager:
             if self._proposal(replica, ids).isr != proposal.isr:
                 # Somebody has fetched in another registration meanwhile. Where nobody has, the
                 # same would be refused again, and `drop_laggards` comes back to it.
-                replica.reconsider(tuple(replica.followers))
+                replica.reevaluate_followers(tuple(replica.followers))
         elif answer is ErrorCode.STALE_BROKER_EPOCH:
             replica.proposal_lost = True  # it is to be repeated in the present registration

@@ -18,21 +18,21 @@ class LogMaintenance:
 
     def start(self) -> None:
         """Set the first timers; anew where it has been started before."""
-        self._after(self._broker.configs.log_retention_check_interval_ms, self._retain)
+        self._after(self._broker.configs.log_retention_check_interval_ms, self._delete_expired)
         self._after(self._broker.configs.log_cleaner_backoff_ms, self._compact)
-        self._after(self._broker.configs.replica_lag_time_max_ms // 2, self._drop_laggards)
+        self._after(self._broker.configs.replica_lag_time_max_ms // 2, self._shrink_isrs)
         self._after(
             self._broker.configs.replica_high_watermark_checkpoint_interval_ms, self._checkpoint
         )
 
-    def _drop_laggards(self) -> None:
+    def _shrink_isrs(self) -> None:
         """As often as in Kafka: so a laggard stays for one and a half times its time at most."""
-        self._broker.in_sync.drop_laggards()
-        self._after(self._broker.configs.replica_lag_time_max_ms // 2, self._drop_laggards)
+        self._broker.isr_manager.maybe_shrink_isrs()
+        self._after(self._broker.configs.replica_lag_time_max_ms // 2, self._shrink_isrs)
 
     def _checkpoint(self) -> None:
         for replica in self._broker.replicas.values():
-            replica.checkpoint = replica.high_watermark
+            replica.checkpointed_high_watermark = replica.high_watermark
         self._after(
             self._broker.configs.replica_high_watermark_checkpoint_interval_ms, self._checkpoint
         )
@@ -45,14 +45,14 @@ class LogMaintenance:
         else:
             self._timers[work] = scheduler.at(due_ms, work)
 
-    def _retain(self) -> None:
+    def _delete_expired(self) -> None:
         now_ms = self._broker.scheduler.now_ms()
         for replica in list(self._broker.replicas.values()):
-            with self._broker.failing(replica):
+            with self._broker.offline_on_failure(replica):
                 replica.log.delete_expired(now_ms, replica.high_watermark)
-                self._broker.tiering.delete_local(replica, now_ms)
+                self._broker.remote_log_manager.delete_local(replica, now_ms)
                 replica.log.expire_producers(now_ms)
-        self._after(self._broker.configs.log_retention_check_interval_ms, self._retain)
+        self._after(self._broker.configs.log_retention_check_interval_ms, self._delete_expired)
 
     def _compact(self) -> None:
         configs = self._broker.configs
@@ -61,6 +61,6 @@ class LogMaintenance:
             for replica in list(self._broker.replicas.values()):
                 if not replica.log.config.is_compacted:
                     continue
-                with self._broker.failing(replica):
+                with self._broker.offline_on_failure(replica):
                     replica.log.compact(now_ms, replica.high_watermark)
         self._after(configs.log_cleaner_backoff_ms, self._compact)

@@ -57,17 +57,19 @@ class FollowerProgress:
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
     """When it was last known to have had all that the leader had."""
-    _leader_end_then: int = UNKNOWN_OFFSET
+    _leader_end_at_last_fetch: int = UNKNOWN_OFFSET
 
-    def fetched(self, *, at: int, log_start_offset: int, leader_end: int, now_ms: int) -> None:
+    def update_fetch_state(
+        self, *, at: int, log_start_offset: int, leader_end: int, now_ms: int
+    ) -> None:
         """Take in a fetch from offset ``at``, when the leader's log ended at ``leader_end``."""
         self.log_end_offset = at
         self.log_start_offset = log_start_offset
         if at >= leader_end:
             self.last_caught_up_ms = now_ms
-        elif at >= self._leader_end_then:  # it has all that there was at the fetch before
+        elif at >= self._leader_end_at_last_fetch:  # it has all that there was at the fetch before
             self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
-        self._leader_end_then = leader_end
+        self._leader_end_at_last_fetch = leader_end
         self.last_fetch_ms = now_ms
 
     def has_caught_up_with(self, leader: "Replica") -> bool:
@@ -84,11 +86,9 @@ class Replica:
     __slots__ = (
         "assigned",
         "broker_id",
-        "checkpoint",
-        "consider",
+        "checkpointed_high_watermark",
         "end_watch",
         "epoch_start_offset",
-        "fail",
         "failed",
         "followers",
         "high_watermark",
@@ -97,11 +97,13 @@ class Replica:
         "leader",
         "leader_epoch",
         "log",
+        "mark_offline",
+        "maybe_expand_isr",
         "min_insync_replicas",
+        "notify_follower",
         "partition_epoch",
         "pending_isr",
         "proposal_lost",
-        "ring",
         "role",
         "topic",
         "topic_id",
@@ -126,9 +128,9 @@ class Replica:
         self.index = index
         self.broker_id = broker_id
         self.log = log
-        self.ring = ring
-        self.consider = consider
-        self.fail: MarkOffline = fail or _raise_failure
+        self.notify_follower = ring
+        self.maybe_expand_isr = consider
+        self.mark_offline: MarkOffline = fail or _raise_failure
         self.failed = False
         """Whether its log can't be used any more: then nobody asks it for anything."""
         self.role = Role.FOLLOWER
@@ -146,7 +148,7 @@ class Replica:
         # What is not here any more is in the tier, or deleted: both happen below it alone.
         first = log.local_log_start_offset
         self.high_watermark = min(max(high_watermark, first), log.log_end_offset)
-        self.checkpoint = self.high_watermark
+        self.checkpointed_high_watermark = self.high_watermark
         """The high watermark that a crash leaves behind."""
         self.epoch_start_offset = UNKNOWN_OFFSET
         """Leader only: its log end when it was elected (KIP-207)."""
@@ -174,66 +176,66 @@ class Replica:
         return self.high_watermark >= self.epoch_start_offset
 
     @property
-    def ends_behind_a_hole(self) -> bool:
+    def ends_after_gap(self) -> bool:
         """Whether it truncates in rounds: a batch that lay across an offset went whole."""
         return self.log.batches_end_offset < self.log.log_end_offset
 
-    def lead(self, image: PartitionImage, *, now_ms: int) -> None:
+    def make_leader(self, image: PartitionImage, *, now_ms: int) -> None:
         """Lead in the image's epoch, or take over its changed ISR within the epoch."""
         if self.role is Role.LEADER and self.leader_epoch == image.leader_epoch:
-            self._lead_on(image)
+            self._update_leader(image)
             return
-        self._take(image)
+        self._apply_image(image)
         self.role = Role.LEADER
         self.leader_epoch = image.leader_epoch
-        if self.ends_behind_a_hole:  # no follower would ever reach such an end
+        if self.ends_after_gap:  # no follower would ever reach such an end
             self.truncate_to(self.log.batches_end_offset)
         self.epoch_start_offset = self.log.log_end_offset
         self.log.assign_epoch_start(image.leader_epoch, self.epoch_start_offset)
         self.followers = {}
-        self._keep_followers()
+        self._update_followers()
         for broker_id in self.isr:
             if broker_id != self.broker_id:
                 self.followers[broker_id].last_caught_up_ms = now_ms
-        self._raise_watermark()
-        self._notify_all()
-        self._ring_all()
+        self._maybe_increment_high_watermark()
+        self._notify_watchers()
+        self._notify_followers()
 
-    def _lead_on(self, image: PartitionImage) -> None:
+    def _update_leader(self, image: PartitionImage) -> None:
         """Take a newer image of the epoch that it leads in; an older one says nothing new."""
         if image.partition_epoch > self.partition_epoch:
             for broker_id in set(self.isr) - set(image.isr):
                 if broker_id in self.followers:
                     self.followers[broker_id] = FollowerProgress()
-            self._take(image)
-            self._keep_followers()
-        self._raise_watermark()
-        self.reconsider(tuple(self.followers))
+            self._apply_image(image)
+            self._update_followers()
+        self._maybe_increment_high_watermark()
+        self.reevaluate_followers(tuple(self.followers))
 
-    def reconsider(self, broker_ids: Iterable[int]) -> None:
+    def reevaluate_followers(self, broker_ids: Iterable[int]) -> None:
         """Leader: these brokers, or what they are to the partition, have changed."""
         for broker_id in broker_ids:
-            self.consider(self, broker_id)
+            self.maybe_expand_isr(self, broker_id)
             if broker_id in self.followers and broker_id not in self.isr:
-                self.ring(broker_id, self.topic, self.index)  # it has to fetch to join
+                self.notify_follower(broker_id, self.topic, self.index)  # it has to fetch to join
 
-    def follow(self, image: PartitionImage) -> None:
+    def make_follower(self, image: PartitionImage) -> None:
         """Follow the image's leader in its epoch."""
         changed = self.role is Role.LEADER or self.leader_epoch != image.leader_epoch
-        self._take(image)
+        self._apply_image(image)
         self.role = Role.FOLLOWER
         self.leader_epoch = image.leader_epoch
         self.epoch_start_offset = UNKNOWN_OFFSET
         self.followers = {}
         if changed:
-            self._notify_all()
+            self._notify_watchers()
 
     def resign(self) -> None:
         """The partition is gone or moved away: whoever waits on it must look again."""
         self.role = Role.FOLLOWER
         self.leader = NO_LEADER
         self.followers = {}
-        self._notify_all()
+        self._notify_watchers()
 
     def append(
         self,
@@ -258,19 +260,19 @@ class Replica:
         except StorageFailure as failure:
             return self._failed(failure)
         if isinstance(result, AppendResult) and not result.duplicate:
-            self._tell_of_append()
+            self._on_append()
         return result
 
-    def stage(self, *, now_ms: int) -> Staging:
+    def begin_staging(self, *, now_ms: int) -> Staging:
         """Begin to check what a request brings, before any of it is appended (KIP-27)."""
         return self.log.stage(now_ms=now_ms)
 
-    def take(
+    def stage_records(
         self, staging: Staging, records: Buffer, *, allow_zstd: bool
     ) -> StagedRecords | AppendRejected:
         """Check what a request has next for this partition: see `Staging.take`."""
         try:
-            return staging.take(records, allow_zstd=allow_zstd)
+            return staging.add(records, allow_zstd=allow_zstd)
         except StorageFailure as failure:
             return self._failed(failure)
 
@@ -281,17 +283,17 @@ class Replica:
         except StorageFailure as failure:
             return self._failed(failure)
         if not result.duplicate:
-            self._tell_of_append()
+            self._on_append()
         return result
 
     def _failed(self, failure: StorageFailure) -> AppendRejected:
-        self.fail(self, failure)
+        self.mark_offline(self, failure)
         return AppendRejected(error=ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def _tell_of_append(self) -> None:
-        self._raise_watermark()
+    def _on_append(self) -> None:
+        self._maybe_increment_high_watermark()
         self.end_watch.notify()
-        self._ring_all()
+        self._notify_followers()
 
     def delete_records(self, offset: int) -> None:
         """Leader: move the log start forward, and let the followers know (KIP-107).
@@ -300,7 +302,7 @@ class Replica:
         """
         if self.log.advance_log_start(offset):
             self.watermark_watch.notify()
-            self._ring_all()
+            self._notify_followers()
 
     def low_watermark(self, alive: Container[int]) -> int:
         """Leader: the least log start of the replicas on brokers that are ``alive``.
@@ -315,7 +317,7 @@ class Replica:
         self.log.append_as_follower(batches, now_ms=now_ms)
         self.end_watch.notify()
 
-    def learn_watermark(self, leader_watermark: int) -> None:
+    def update_high_watermark(self, leader_watermark: int) -> None:
         """Follower: the leader's high watermark, as far as the own log reaches."""
         if leader_watermark <= self.high_watermark:
             return
@@ -333,7 +335,7 @@ class Replica:
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
         return cut
 
-    def start_anew_at(self, offset: int, *, now_ms: int) -> None:
+    def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Follower: drop everything and go on at ``offset``, which is the log start then."""
         self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
         self.high_watermark = offset
@@ -383,25 +385,25 @@ class Replica:
             return
         progress.broker_epoch = broker_epoch
         follower_start_moved = log_start_offset > progress.log_start_offset
-        progress.fetched(
+        progress.update_fetch_state(
             at=fetch_offset,
             log_start_offset=log_start_offset,
             leader_end=self.log.log_end_offset,
             now_ms=now_ms,
         )
         if broker_id not in self.isr:
-            self.consider(self, broker_id)
+            self.maybe_expand_isr(self, broker_id)
         if fetch_offset > self.high_watermark:
-            self._raise_watermark(told=broker_id)
+            self._maybe_increment_high_watermark(told=broker_id)
         if follower_start_moved:
             self.watermark_watch.notify()
 
     def withdraw_proposal(self) -> None:
         """Leader: the controller has refused what it proposed, and the ISR is as it was."""
         self.pending_isr = None
-        self._raise_watermark()
+        self._maybe_increment_high_watermark()
 
-    def laggards(self, oldest_ms: int) -> set[int]:
+    def out_of_sync_followers(self, oldest_ms: int) -> set[int]:
         """Leader: followers of the ISR that lack records, and last had all before ``oldest_ms``."""
         end = self.log.log_end_offset
         return {
@@ -412,7 +414,7 @@ class Replica:
             and progress.last_caught_up_ms < oldest_ms
         }
 
-    def record_answer(self, broker_id: int) -> None:
+    def record_fetch_response(self, broker_id: int) -> None:
         """Leader: a fetch of this follower is answered with the present high watermark."""
         progress = self.followers.get(broker_id)
         if progress is not None:
@@ -428,28 +430,28 @@ class Replica:
         found = self.log.end_offset_for_epoch(epoch)
         return found.epoch, found.end_offset
 
-    def has_enough_replicas(self) -> bool:
+    def has_min_isr(self) -> bool:
         """Whether acks=all may append: the ISR is as large as ``min.insync.replicas`` asks for.
 
         It never asks for more replicas than the partition has.
         """
         return len(self.isr) >= min(self.min_insync_replicas, len(self.assigned))
 
-    def _take(self, image: PartitionImage) -> None:
+    def _apply_image(self, image: PartitionImage) -> None:
         self.leader = image.leader
         self.isr = image.isr
         self.pending_isr = None
         self.assigned = image.replicas
         self.partition_epoch = image.partition_epoch
 
-    def _keep_followers(self) -> None:
+    def _update_followers(self) -> None:
         self.followers = {
             broker_id: self.followers.get(broker_id) or FollowerProgress()
             for broker_id in self.assigned
             if broker_id != self.broker_id
         }
 
-    def _raise_watermark(self, told: int | None = None) -> None:
+    def _maybe_increment_high_watermark(self, told: int | None = None) -> None:
         """Move to the lowest log end of the ISR, never back, and let the followers know.
 
         A proposed ISR counts as well: the controller may have accepted it already.
@@ -460,19 +462,19 @@ class Replica:
         for broker_id in self.isr if pending is None else (*self.isr, *pending):
             if broker_id != self.broker_id:
                 watermark = min(watermark, self.followers[broker_id].log_end_offset)
-        if watermark <= self.high_watermark or not self.has_enough_replicas():
+        if watermark <= self.high_watermark or not self.has_min_isr():
             return
         self.high_watermark = watermark
         self.watermark_watch.notify()
         for broker_id, progress in self.followers.items():
             if broker_id != told and progress.high_watermark < watermark:
-                self.ring(broker_id, self.topic, self.index)
+                self.notify_follower(broker_id, self.topic, self.index)
 
-    def _ring_all(self) -> None:
+    def _notify_followers(self) -> None:
         for broker_id in self.followers:
-            self.ring(broker_id, self.topic, self.index)
+            self.notify_follower(broker_id, self.topic, self.index)
 
-    def _notify_all(self) -> None:
+    def _notify_watchers(self) -> None:
         self.end_watch.notify()
         self.watermark_watch.notify()
 

@@ -22,46 +22,46 @@ class ReplicaStorage(Protocol):
     with the replica (`remove`).
     """
 
-    discard: FreeLogs
+    free_logs: FreeLogs
     """Frees what is lost; the edge sets it, to have it done bit by bit."""
 
-    def begin(self) -> None:
+    def on_broker_start(self) -> None:
         """The broker's process starts, and finds what is there."""
 
-    def take(self, topic: TopicImage, index: int, config: LogConfig) -> tuple[Log, int]:
+    def open_log(self, topic: TopicImage, index: int, config: LogConfig) -> tuple[Log, int]:
         """A replica's log and high watermark; a new log where there is none of this topic id.
 
         :raises StorageFailure: When it can't be opened or made.
         """
 
-    def put(self, key: tuple[str, int], replica: Replica, *, crash: bool) -> None:
+    def close_log(self, key: tuple[str, int], replica: Replica, *, crash: bool) -> None:
         """Keep a replica's log, by topic and index.
 
         :param crash: Whether its high watermark was written at the last checkpoint only.
         """
 
-    def end(self, *, crash: bool) -> None:
+    def on_broker_stop(self, *, crash: bool) -> None:
         """The broker's process has ended; all its replicas' logs are here.
 
         :param crash: Whether it had no time to say so.
         """
 
-    def abandon(self, replica: Replica) -> None:
+    def abandon_log(self, replica: Replica) -> None:
         """Let go of a log that failed, and keep what there is of it."""
 
-    def remove(self, replicas: Sequence[Replica]) -> None:
+    def delete_logs(self, replicas: Sequence[Replica]) -> None:
         """Lose the logs of replicas that are gone."""
 
-    def drop(self, topic: str, index: int) -> None:
+    def delete_unused_log(self, topic: str, index: int) -> None:
         """Lose a log that no replica has; it may not be there."""
 
-    def forget_all_but(self, image: ClusterImage) -> None:
+    def delete_logs_not_in(self, image: ClusterImage) -> None:
         """Lose the logs of topics that were deleted while the broker was down."""
 
-    def clear(self) -> None:
+    def delete_unused_logs(self) -> None:
         """Lose everything that no replica has."""
 
-    def look(self, topic: str, index: int) -> Log | None:
+    def peek_log(self, topic: str, index: int) -> Log | None:
         """The log of a replica whose broker is down, to be looked at only."""
 
 
@@ -76,61 +76,61 @@ class MemoryReplicaStorage:
 
     def __init__(self, make_log: MakeLog) -> None:
         self._make_log = make_log
-        self._kept: dict[tuple[str, int], _StoredLog] = {}
-        self.discard: FreeLogs = _free_by_reference
+        self._stored: dict[tuple[str, int], _StoredLog] = {}
+        self.free_logs: FreeLogs = _free_by_reference
 
-    def begin(self) -> None:
+    def on_broker_start(self) -> None:
         """Nothing: what was kept is here."""
 
-    def put(self, key: tuple[str, int], replica: Replica, *, crash: bool) -> None:
+    def close_log(self, key: tuple[str, int], replica: Replica, *, crash: bool) -> None:
         """Keep a replica's log.
 
         :param crash: Whether its high watermark was written at the last checkpoint only.
         """
-        high_watermark = replica.checkpoint if crash else replica.high_watermark
-        self._kept[key] = _StoredLog(replica.topic_id, replica.log, high_watermark)
+        high_watermark = replica.checkpointed_high_watermark if crash else replica.high_watermark
+        self._stored[key] = _StoredLog(replica.topic_id, replica.log, high_watermark)
 
-    def end(self, *, crash: bool) -> None:
+    def on_broker_stop(self, *, crash: bool) -> None:
         """Nothing: there is nothing to write."""
 
-    def take(self, topic: TopicImage, index: int, config: LogConfig) -> tuple[Log, int]:
+    def open_log(self, topic: TopicImage, index: int, config: LogConfig) -> tuple[Log, int]:
         """A replica's log and high watermark; a new log where there is none of this topic id."""
-        kept = self._kept.pop((topic.name, index), None)
+        kept = self._stored.pop((topic.name, index), None)
         if kept is not None:
             if kept.topic_id == topic.topic_id:
                 return kept.log, kept.high_watermark
-            self.discard(free_in_steps([kept.log]))
+            self.free_logs(free_in_steps([kept.log]))
         return self._make_log(f"{topic.name}-{index}", config), 0
 
-    def abandon(self, replica: Replica) -> None:
+    def abandon_log(self, replica: Replica) -> None:
         """Keep a log that failed, as it is."""
-        self.put((replica.topic, replica.index), replica, crash=True)
+        self.close_log((replica.topic, replica.index), replica, crash=True)
 
-    def remove(self, replicas: Sequence[Replica]) -> None:
+    def delete_logs(self, replicas: Sequence[Replica]) -> None:
         """Lose the logs of replicas that are gone."""
-        self.discard(free_in_steps([replica.log for replica in replicas]))
+        self.free_logs(free_in_steps([replica.log for replica in replicas]))
 
-    def drop(self, topic: str, index: int) -> None:
+    def delete_unused_log(self, topic: str, index: int) -> None:
         """Lose a log that no replica has; it may not be there."""
-        kept = self._kept.pop((topic, index), None)
+        kept = self._stored.pop((topic, index), None)
         if kept is not None:
-            self.discard(free_in_steps([kept.log]))
+            self.free_logs(free_in_steps([kept.log]))
 
-    def forget_all_but(self, image: ClusterImage) -> None:
+    def delete_logs_not_in(self, image: ClusterImage) -> None:
         """Lose the logs of topics that were deleted while the broker was down."""
-        for (topic, index), kept in list(self._kept.items()):
+        for (topic, index), kept in list(self._stored.items()):
             if kept.topic_id not in image.names:
-                self.drop(topic, index)
+                self.delete_unused_log(topic, index)
 
-    def clear(self) -> None:
+    def delete_unused_logs(self) -> None:
         """Lose everything that no replica has."""
-        kept = [each.log for each in self._kept.values()]
-        self._kept.clear()
-        self.discard(free_in_steps(kept))
+        kept = [each.log for each in self._stored.values()]
+        self._stored.clear()
+        self.free_logs(free_in_steps(kept))
 
-    def look(self, topic: str, index: int) -> Log | None:
+    def peek_log(self, topic: str, index: int) -> Log | None:
         """The log of a replica whose broker is down."""
-        kept = self._kept.get((topic, index))
+        kept = self._stored.get((topic, index))
         return None if kept is None else kept.log
 
 

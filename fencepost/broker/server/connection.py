@@ -57,7 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         self._listener = listener
         self._server = listener.server
         self._broker = listener.broker
-        self._answers = listener.answers
+        self._response_cache = listener.response_cache
         self._assembler = FrameAssembler(_SCRATCH, self._broker.configs.socket_request_max_bytes)
         self._inbox: deque[bytearray] = deque()
         self._queue: deque[Exchange] = deque()
@@ -92,8 +92,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
         """The connection is gone: nobody waits for its answers any more."""
-        self._forget()
-        self._listener.forget(self)
+        self._cancel_waits()
+        self._listener.on_closed(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
         """Where to receive the next bytes."""
@@ -107,7 +107,7 @@ class Connection(asyncio.BufferedProtocol):
         except InvalidFrame as error:
             self._close("bad_frame", str(error))
             return
-        self._work()
+        self._process_inbox()
 
     def eof_received(self) -> bool:
         """The client sends no more: close at once, as a real broker does."""
@@ -120,23 +120,23 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """The client reads again."""
         self._writing_paused = False
-        self._work()
+        self._process_inbox()
 
     # -- requests -------------------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def _process_inbox(self) -> None:
         """Take up requests while there is room for their answers; send what is ready."""
         inbox = self._inbox
         while inbox and not self._closing and self._has_room():
-            self._take_up(inbox.popleft())
+            self._start_request(inbox.popleft())
         self._flush()
         if inbox or self._reading_paused or not self._has_room():
-            self._pace()
+            self._update_reading()
 
     def _has_room(self) -> bool:
         return not self._writing_paused and len(self._queue) < self._room
 
-    def _pace(self) -> None:
+    def _update_reading(self) -> None:
         """Read from the socket only while requests are taken up."""
         if self._closing:
             return
@@ -151,7 +151,7 @@ class Connection(asyncio.BufferedProtocol):
             self._reading_paused = False
             self._transport.resume_reading()
 
-    def _take_up(self, frame: bytearray) -> None:
+    def _start_request(self, frame: bytearray) -> None:
         try:
             header = read_header(frame)
             api = BY_KEY.get(header.api_key)
@@ -161,9 +161,9 @@ class Connection(asyncio.BufferedProtocol):
                 return
             offset = skip_tags(frame, header, api)
             key = None
-            if api is CACHED_API and not self._broker.faults.armed:
+            if api is CACHED_API and not self._broker.faults.active:
                 key = (header.version, self.peer.listener_host, bytes(frame[offset:]))
-                if self._repeat(key, api, header, frame, offset):
+                if self._respond_from_cache(key, api, header, frame, offset):
                     return
             request = decode_request(api, header.version, frame, offset)
         except (InvalidFrame, MalformedMessage) as error:
@@ -172,21 +172,21 @@ class Connection(asyncio.BufferedProtocol):
         self._answer(self._open(api, header.version, header, frame, offset), request, key)
 
     def _serves(self, api: Api, version: int) -> bool:
-        ceilings = self._broker.ceilings
+        ceilings = self._broker.version_limits
         if ceilings and version > ceilings.get(api.name, version):
             return False
         return api.serves(version)
 
-    def _repeat(
+    def _respond_from_cache(
         self, key: Key, api: Api, header: RequestHeader, frame: bytearray, offset: int
     ) -> bool:
         """Answer from what is kept, if it is."""
-        found = self._answers.find(self._broker.view, key, header.correlation_id)
+        found = self._response_cache.get(self._broker.view, key, header.correlation_id)
         if found is None:
             return False
         exchange = self._open(api, header.version, header, frame, offset)
         chunks, exchange.errors = found
-        self._settle(exchange, chunks)
+        self._enqueue_response(exchange, chunks)
         return True
 
     def _refuse_version(self, api: Api | None, header: RequestHeader, frame: bytearray) -> None:
@@ -206,17 +206,19 @@ class Connection(asyncio.BufferedProtocol):
         )
         api = exchange.api
         if api is _PRODUCE and self._broker.configs.may_check_expected_offsets:
-            exchange.stated = extract_expected_offsets(self._broker, cast(ProduceRequest, request))
+            exchange.expected_offsets = extract_expected_offsets(
+                self._broker, cast(ProduceRequest, request)
+            )
         try:
             answer = self._broker.handle(api, ctx, request)
         except Exception:  # noqa: BLE001  # a bug costs one answer, never the broker
             self._log().exception("handler_failed", api=api.title, version=exchange.version)
-            answer = self._apologize(api, request)
+            answer = self._unknown_server_error(api, request)
         if isinstance(answer, Wait):
             exchange.wait = answer
             if isinstance(answer, BlockingResponse):
                 self._room = 0
-                answer.then(lambda outcome: self._go_on(exchange, outcome))
+                answer.then(lambda outcome: self._resume(exchange, outcome))
             else:
                 answer.then(lambda result: self._complete_later(exchange, result))
         elif isinstance(answer, HangUp):
@@ -224,7 +226,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._complete(exchange, answer, key)
 
-    def _apologize(self, api: Api, request: object) -> object:
+    def _unknown_server_error(self, api: Api, request: object) -> object:
         """What a request is answered that met a bug; its connection ends if that fails as well."""
         try:
             return handler_of(api).refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -271,10 +273,10 @@ class Connection(asyncio.BufferedProtocol):
                 return
             if key is not None:
                 errors = error_code_finder(exchange.api, exchange.version)(answer)
-                self._answers.keep(self._broker.view, key, chunks, errors)
-        self._settle(exchange, chunks, answer)
+                self._response_cache.put(self._broker.view, key, chunks, errors)
+        self._enqueue_response(exchange, chunks, answer)
 
-    def _settle(
+    def _enqueue_response(
         self, exchange: Exchange, chunks: list[Buffer] | None, answer: object = None
     ) -> None:
         """Put an encoded answer in its place, and make ready what has its turn."""
@@ -289,7 +291,7 @@ class Connection(asyncio.BufferedProtocol):
         self._complete(exchange, answer)
         self._server.flush_soon(self)
 
-    def _go_on(self, exchange: Exchange, outcome: object) -> None:
+    def _resume(self, exchange: Exchange, outcome: object) -> None:
         """An answer is there that held up those behind it."""
         if self._closing:
             return
@@ -316,7 +318,7 @@ class Connection(asyncio.BufferedProtocol):
     def flush(self) -> None:
         """Send what is ready, at the end of a turn, and go on with what waited for room."""
         if not self._closing:
-            self._work()
+            self._process_inbox()
 
     def _flush(self) -> None:
         if self._out and not self._closing:
@@ -341,14 +343,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         """The broker dies: nothing more is answered, and the client sees a reset."""
-        self._forget()
+        self._cancel_waits()
         sock: socket.socket | None = self._transport.get_extra_info("socket")
         if sock is not None:
             with contextlib.suppress(OSError):  # it may have been closed a moment ago
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._transport.abort()
 
-    def _forget(self) -> None:
+    def _cancel_waits(self) -> None:
         """Nobody waits for its answers any more."""
         self._closing = True
         for exchange in self._queue:

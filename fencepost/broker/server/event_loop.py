@@ -92,34 +92,34 @@ class BusyPoll:
         loop may write what it was given at the end of the first.
     """
 
-    __slots__ = ("_is_awake", "_is_first_turn", "_loop", "_meanwhile", "_until_ns")
+    __slots__ = ("_is_first_turn", "_is_polling", "_loop", "_on_idle", "_until_ns")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, meanwhile: Callable[[], None] = lambda: None
     ) -> None:
         self._loop = loop
-        self._meanwhile = meanwhile
-        self._is_awake = False
+        self._on_idle = meanwhile
+        self._is_polling = False
         self._is_first_turn = False
         self._until_ns = 0
 
-    def prolong(self) -> None:
+    def extend(self) -> None:
         """Bytes came, or went: more may be close behind."""
         self._until_ns = time.monotonic_ns() + POLL_NS
         self._is_first_turn = True
-        if not self._is_awake:
-            self._is_awake = True
+        if not self._is_polling:
+            self._is_polling = True
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         if self._is_first_turn:
             self._is_first_turn = False
         else:
-            self._meanwhile()
+            self._on_idle()
         if time.monotonic_ns() < self._until_ns:
             self._loop.call_soon(self._turn)
         else:
-            self._is_awake = False
+            self._is_polling = False
 
 
 SLICE_S: Final = 0.0005

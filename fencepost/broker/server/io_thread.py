@@ -34,7 +34,7 @@ def sync_on_thread(cluster: Cluster) -> Iterator[None]:
 
     with ThreadPoolExecutor(_THREADS, "sync") as executor:
         for log_dir in cluster.persistence.log_dirs.values():
-            log_dir.elsewhere = do
+            log_dir.run_sync = do
         try:
             yield
         finally:

@@ -76,10 +76,10 @@ class Exchange:
     """Bytes that the journal counts for it; -1 when it is no longer in the journal."""
     newest: int = 0
     """Once it is done, the number of the last request that was taken up before."""
-    stated: ExpectedOffsets | None = None
+    expected_offsets: ExpectedOffsets | None = None
     """What a produce request expects; None where no topic checks that."""
 
-    def settle(self, errors_in: Finder) -> int:
+    def collect_counts(self, errors_in: Finder) -> int:
         """Take from the answer what is counted: its errors, and how many bytes it has."""
         answer = self.answer
         if answer is not None:
@@ -105,7 +105,7 @@ class Exchange:
         response: object = decode_response(self.api, self.version, b"".join(self.chunks), offset)
         return response
 
-    def may_hold(self, texts: Iterable[bytes]) -> bool:
+    def may_contain(self, texts: Iterable[bytes]) -> bool:
         """Whether any of these occurs in its bytes, records aside; quick to tell."""
         heads = (chunk for chunk in self.chunks or () if not isinstance(chunk, memoryview))
         return any(text in chunk for chunk in (self.frame, *heads) for text in texts)
@@ -137,10 +137,10 @@ class BrokerExchange:
     bytes_in: int = 0
     """They have none."""
     newest: int = 0
-    stated: ExpectedOffsets | None = None
+    expected_offsets: ExpectedOffsets | None = None
     """Brokers produce nothing."""
 
-    def settle(self, errors_in: Finder) -> int:
+    def collect_counts(self, errors_in: Finder) -> int:
         """Take from the answer what is counted: its errors, and how many bytes its records have."""
         if self.answer is None:
             return 0
@@ -155,7 +155,7 @@ class BrokerExchange:
         """The answer, None while there is none."""
         return self.answer
 
-    def may_hold(self, texts: Iterable[bytes]) -> bool:  # noqa: ARG002  # there are no bytes
+    def may_contain(self, texts: Iterable[bytes]) -> bool:  # noqa: ARG002  # there are no bytes
         """Whether it may be about what these texts name."""
         return True
 
@@ -166,14 +166,14 @@ AnyExchange: TypeAlias = Exchange | BrokerExchange
 class _ExchangeQueue:
     """The last exchanges of one sort, bounded in number and bytes, and what all of them come to."""
 
-    __slots__ = ("bytes", "due", "exchanges", "meter")
+    __slots__ = ("bytes", "due", "exchanges", "metrics")
 
     def __init__(self) -> None:
         self.exchanges: deque[AnyExchange] = deque()
         self.due: list[AnyExchange] = []
         """Those that are over and not counted yet."""
         self.bytes = 0
-        self.meter = RequestMetrics()
+        self.metrics = RequestMetrics()
 
     def count_due(self) -> None:
         """Count what is over and is not counted yet."""
@@ -183,9 +183,9 @@ class _ExchangeQueue:
             sort = exchange.broker_id, exchange.api, exchange.version
             if sort != last:
                 last = sort
-                figures = self.meter.of(exchange.broker_id, exchange.api)
+                figures = self.metrics.of(exchange.broker_id, exchange.api)
                 errors_in = error_code_finder(exchange.api, exchange.version)
-            size = exchange.settle(errors_in)
+            size = exchange.collect_counts(errors_in)
             figures.count(exchange.elapsed_us, exchange.bytes_in, size, exchange.errors)
             if exchange.counted >= 0:
                 exchange.counted += size
@@ -235,13 +235,13 @@ class Journal:
         return merge(*map(reversed, rows), key=_number, reverse=True)
 
     @property
-    def meters(self) -> tuple[RequestMetrics, RequestMetrics]:
+    def metrics(self) -> tuple[RequestMetrics, RequestMetrics]:
         """What is counted of clients' requests, and of those between brokers.
 
         Between brokers, bytes are those of records in answers alone.
         """
         self.count_due()
-        return self._clients.meter, self._brokers.meter
+        return self._clients.metrics, self._brokers.metrics
 
     @property
     def size(self) -> tuple[int, int]:
@@ -273,12 +273,12 @@ class Journal:
         exchange.chunks = chunks
         exchange.answer = answer
         exchange.wait = None
-        self._over(self._clients, exchange, now_ms)
+        self._finish(self._clients, exchange, now_ms)
 
     def abandon(self, exchange: Exchange) -> None:
         """Its connection is gone: if it is not answered by now, it never is."""
         if not exchange.done:
-            self._over(self._clients, exchange, None)
+            self._finish(self._clients, exchange, None)
 
     def observe(self, api: Api, ctx: Context, message: object) -> Callable[[object | None], None]:
         """Note a request that a broker takes up from another.
@@ -299,9 +299,9 @@ class Journal:
 
     def _answered(self, exchange: BrokerExchange, ctx: Context, answer: object | None) -> None:
         exchange.answer = answer
-        self._over(self._brokers, exchange, ctx.broker.scheduler.now_ms())
+        self._finish(self._brokers, exchange, ctx.broker.scheduler.now_ms())
 
-    def _over(self, row: _ExchangeQueue, exchange: AnyExchange, now_ms: int | None) -> None:
+    def _finish(self, row: _ExchangeQueue, exchange: AnyExchange, now_ms: int | None) -> None:
         """It is answered now, or (None) never will be."""
         exchange.done = True
         exchange.newest = self.newest
@@ -311,16 +311,16 @@ class Journal:
         due = row.due
         due.append(exchange)
         if len(due) >= MAX_DUE or self.listeners:
-            self._tell(exchange)
+            self._notify(exchange)
 
-    def _tell(self, exchange: AnyExchange) -> None:
+    def _notify(self, exchange: AnyExchange) -> None:
         self.count_due()
         for listener in self.listeners:
             listener(exchange)
 
     # -- all of them ----------------------------------------------------------------------------
 
-    def count_in_passing(self) -> None:
+    def count_if_many(self) -> None:
         """Count what is over, if there is enough of it: there is nothing else to do just now."""
         if len(self._clients.due) >= WORTH_COUNTING or len(self._brokers.due) >= WORTH_COUNTING:
             self.count_due()

@@ -84,7 +84,7 @@ class Listener:
     def __init__(self, server: "Server", broker: Broker, sock: socket.socket) -> None:
         self.server = server
         self.broker = broker
-        self.answers = ResponseCache()
+        self.response_cache = ResponseCache()
         self.is_down = False
         """Whether connections are refused, because the broker is down."""
         self._sock = sock
@@ -101,7 +101,7 @@ class Listener:
             backlog=self.broker.configs.socket_listen_backlog_size,
         )
 
-    def go_down(self, *, abruptly: bool) -> None:
+    def stop_listening(self, *, abruptly: bool) -> None:
         """Refuse connections from now on and end those that there are; keep the port.
 
         :param abruptly: Reset the connections; else their ready answers are sent before the end.
@@ -139,7 +139,7 @@ class Listener:
         self._per_host[host] += 1
         return True
 
-    def forget(self, connection: Connection) -> None:
+    def on_closed(self, connection: Connection) -> None:
         """A connection is gone."""
         if connection in self._connections:
             self._connections.discard(connection)

@@ -58,19 +58,19 @@ class ObstoreObjectStore:
 
     def put(self, key: str, buffers: Iterable[Buffer], done: DoneCallback) -> None:
         """Write an object whole or not at all; its bytes are taken as they are sent."""
-        self._do(key, partial(self._put, key, iter(buffers)), done)
+        self._run(key, partial(self._put, key, iter(buffers)), done)
 
     def get(self, key: str, start: int, end: int | None, done: ReadCallback) -> None:
         """Read from `start` to before `end`, as far as there is something."""
-        self._do(key, partial(_get, self._store, key, start, end), done)
+        self._run(key, partial(_get, self._store, key, start, end), done)
 
     def delete(self, keys: Sequence[str], done: DoneCallback) -> None:
         """Delete objects; those that are not there are no error."""
-        self._do(keys[0] if keys else "", partial(_delete, self._store, keys), done)
+        self._run(keys[0] if keys else "", partial(_delete, self._store, keys), done)
 
     def list(self, prefix: str, done: ListCallback) -> None:
         """The keys that begin with `prefix`, which ends with a slash, in order."""
-        self._do(prefix, partial(_list, self._store, prefix), done)
+        self._run(prefix, partial(_list, self._store, prefix), done)
 
     def close(self) -> None:
         """Wait for the calls under way; objects that are being sent are given up.
@@ -81,21 +81,21 @@ class ObstoreObjectStore:
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
 
-    def _do(self, key: str, call: Callable[[], T], done: Callable[[T | TierError], None]) -> None:
+    def _run(self, key: str, call: Callable[[], T], done: Callable[[T | TierError], None]) -> None:
         """Make a call, and tell what came of it later.
 
         :param key: What it is about, for its error.
         """
 
         def work() -> None:
-            self._post(partial(self._tell, done, _outcome(key, call)))
+            self._post(partial(self._deliver, done, _outcome(key, call)))
 
         if self._executor is None:
             work()
         elif not self.is_closing:
             self._executor.submit(work)
 
-    def _tell(self, done: Callable[[T | TierError], None], outcome: T | TierError) -> None:
+    def _deliver(self, done: Callable[[T | TierError], None], outcome: T | TierError) -> None:
         if not self.is_closing:
             done(outcome)
 

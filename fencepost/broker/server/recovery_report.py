@@ -6,7 +6,7 @@ from fencepost.broker.server import logs
 
 def log_recovery(persistence: DataDirPersistence) -> None:
     """Log what the directory was, and what recovery has cut and rebuilt: a line, and one a log."""
-    found = persistence.found
+    found = persistence.recovery_report
     if found is None:
         return
     log = logs.logger(data_dir=str(persistence.data_dir.path))

@@ -64,19 +64,19 @@ class ApiMetrics:
 class RequestMetrics:
     """Counts requests for each broker and API."""
 
-    __slots__ = ("_figures",)
+    __slots__ = ("_by_api",)
 
     def __init__(self) -> None:
-        self._figures: dict[tuple[int, int], ApiMetrics] = {}
+        self._by_api: dict[tuple[int, int], ApiMetrics] = {}
 
     def __iter__(self) -> Iterator[ApiMetrics]:
-        return iter(tuple(self._figures.values()))
+        return iter(tuple(self._by_api.values()))
 
     def of(self, broker_id: int, api: Api) -> ApiMetrics:
         """Where an API's requests to a broker are counted."""
-        figures = self._figures.get((broker_id, api.key))
+        figures = self._by_api.get((broker_id, api.key))
         if figures is None:
-            figures = self._figures[broker_id, api.key] = ApiMetrics(broker_id=broker_id, api=api)
+            figures = self._by_api[broker_id, api.key] = ApiMetrics(broker_id=broker_id, api=api)
         return figures
 
 
@@ -95,7 +95,7 @@ class EventMetrics:
         self.publishes_refused: Counter[str] = Counter()
         """For an expected offset, by topic."""
 
-    def note(self, event: Event) -> None:
+    def record(self, event: Event) -> None:
         """Count an event."""
         self.events[event.kind] += 1
         if event.kind is Kind.ISR_CHANGED:

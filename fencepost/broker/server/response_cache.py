@@ -25,29 +25,29 @@ Errors = tuple[int, ...]
 class ResponseCache:
     """One broker's encoded answers of its present view."""
 
-    __slots__ = ("_kept", "_view")
+    __slots__ = ("_cached", "_view")
 
     def __init__(self) -> None:
         self._view: ClusterImage | None = None
-        self._kept: dict[Key, tuple[bytes, Errors]] = {}
+        self._cached: dict[Key, tuple[bytes, Errors]] = {}
 
-    def find(
+    def get(
         self, view: ClusterImage, key: Key, correlation_id: int
     ) -> tuple[list[Buffer], Errors] | None:
         """The whole frame of an answer that still holds, and the errors in it."""
         if view is not self._view:
             self._view = view
-            self._kept.clear()
-        kept = self._kept.get(key)
+            self._cached.clear()
+        kept = self._cached.get(key)
         if kept is None:
             return None
         frame = bytearray(kept[0])
         struct.pack_into(">i", frame, _CORRELATION_ID_AT, correlation_id)
         return [frame], kept[1]
 
-    def keep(self, view: ClusterImage, key: Key, chunks: list[Buffer], errors: Errors) -> None:
+    def put(self, view: ClusterImage, key: Key, chunks: list[Buffer], errors: Errors) -> None:
         """Keep an answer, unless answering changed the view (a topic was created)."""
         if view is self._view:
-            if len(self._kept) >= MAX_CACHED:
-                self._kept.clear()
-            self._kept[key] = b"".join(chunks), errors
+            if len(self._cached) >= MAX_CACHED:
+                self._cached.clear()
+            self._cached[key] = b"".join(chunks), errors

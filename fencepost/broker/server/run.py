@@ -234,7 +234,7 @@ async def _serve(
     cluster = _make_cluster(options, sockets, clock, make_objects)
     server = Server(cluster, clock, sockets)
     if trace is not None:
-        trace.follow(server)
+        trace.subscribe(server)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

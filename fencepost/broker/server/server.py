@@ -37,16 +37,16 @@ class Server:
         self.cluster = cluster
         self.clock = clock
         self.journal = Journal()
-        self.changes = EventMetrics()
+        self.event_metrics = EventMetrics()
         cluster.network.observe = self.journal.observe
-        cluster.events.listeners += (self.changes.note, server_logs.log_storage_failure)
+        cluster.events.listeners += (self.event_metrics.record, server_logs.log_storage_failure)
         self._sockets = sockets
         self._listeners: dict[int, Listener] = {}
         self._flushes: dict[Connection, None] = {}
         self.stay_awake: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop
         self._driver: LoopDriver
-        self._reclaimer: DeferredFree
+        self._deferred_free: DeferredFree
         self._idle_check: asyncio.TimerHandle | None = None
         self._ports = asyncio.Lock()
         """Held while a port opens, which may take some turns of the loop."""
@@ -55,10 +55,10 @@ class Server:
         """Accept connections on every port."""
         self._loop = asyncio.get_running_loop()
         self._driver = LoopDriver(self.cluster.scheduler, self._loop)
-        self._reclaimer = DeferredFree(self._loop)
-        self.stay_awake = BusyPoll(self._loop, self.journal.count_in_passing).prolong
+        self._deferred_free = DeferredFree(self._loop)
+        self.stay_awake = BusyPoll(self._loop, self.journal.count_if_many).extend
         for broker in self.cluster.brokers.values():
-            broker.disk.discard = self._reclaimer.add
+            broker.storage.free_logs = self._deferred_free.add
         for broker, sock in zip(self.cluster.brokers.values(), self._sockets, strict=True):
             listener = Listener(self, broker, sock)
             self._listeners[broker.broker_id] = listener
@@ -76,7 +76,7 @@ class Server:
         """
         async with self._ports:
             with self._opening(self._listeners.values()) as opened:
-                self._reclaimer.add(self.journal.clear())
+                self._deferred_free.add(self.journal.clear())
                 operator_actions.restore(self.cluster)
                 self.cluster.reset()
             await self._accept(opened)
@@ -90,7 +90,7 @@ class Server:
         """
         async with self._ports:
             operator_actions.stop(self.cluster, broker_id)
-            self._listeners[broker_id].go_down(abruptly=False)
+            self._listeners[broker_id].stop_listening(abruptly=False)
 
     async def kill_broker(self, broker_id: int, fence: Fence) -> None:
         """End a broker at once: its connections are reset, nothing more is answered.
@@ -100,7 +100,7 @@ class Server:
         async with self._ports:
             listener = self._listeners.get(broker_id)
             if listener is not None:  # first, so that what its end brings about is not answered
-                listener.go_down(abruptly=True)
+                listener.stop_listening(abruptly=True)
             operator_actions.kill(self.cluster, broker_id, fence)
 
     async def start_broker(self, broker_id: int) -> None:
@@ -130,7 +130,7 @@ class Server:
             yield opened
         except (ControllerError, PortUnavailable) as error:
             for listener in opened:
-                listener.go_down(abruptly=True)
+                listener.stop_listening(abruptly=True)
             if isinstance(error, ControllerError):
                 raise
             problem = f"{error}, and the broker of this port stays down"
@@ -177,7 +177,7 @@ class Server:
         if self._idle_check is not None:
             self._idle_check.cancel()
         self._driver.stop()
-        self._reclaimer.stop()
+        self._deferred_free.stop()
         for listener in self._listeners.values():
             listener.stop()
         await asyncio.sleep(0)  # lets the transports send what they hold and close

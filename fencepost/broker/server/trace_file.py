@@ -187,7 +187,7 @@ class TraceFile:
         self._describe: Describe | None = None
         start = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         try:
-            self._parts = RotatingFile(directory, f"trace-{start}-{os.getpid()}", keep=keep)
+            self._files = RotatingFile(directory, f"trace-{start}-{os.getpid()}", keep=keep)
         except OSError as error:
             is_file = isinstance(error, FileExistsError)
             reason = "not a directory" if is_file else (error.strerror or str(error)).lower()
@@ -202,7 +202,7 @@ class TraceFile:
         self._server: Server | None = None
         self._thread = threading.Thread(target=self._run, name="trace", daemon=True)
 
-    def follow(self, server: "Server") -> None:
+    def subscribe(self, server: "Server") -> None:
         """Write down what there is, and what happens from now on."""
         self._server = server
         subscribe(server.cluster, server.journal, self.add)
@@ -228,7 +228,7 @@ class TraceFile:
             ended = Event(kind=Kind.TRACE_ENDED, time_ms=server.clock.now_ms())
             self._write(TraceEvent(ended, server.journal.newest))
         try:
-            self._parts.close()
+            self._files.close()
         except OSError as error:  # also of a disk that failed before: it has a few bytes left
             self._fail(error)
 
@@ -257,9 +257,9 @@ class TraceFile:
             logs.logger(part="trace").exception("line_failed")
             return
         try:
-            self._parts.write(line)
+            self._files.write(line)
             if self._items.empty():
-                self._parts.flush()
+                self._files.flush()
         except OSError as error:
             self._fail(error)
 

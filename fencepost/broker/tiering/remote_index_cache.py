@@ -31,7 +31,7 @@ class RemoteIndexCache:
 
     def __init__(self, limit: Callable[[], int]) -> None:
         self._limit = limit
-        self._kept: OrderedDict[tuple[UUID, ObjectKind], OffsetIndex | TimeIndex] = OrderedDict()
+        self._cached: OrderedDict[tuple[UUID, ObjectKind], OffsetIndex | TimeIndex] = OrderedDict()
         self.size_bytes = 0
         """About what they take now."""
 
@@ -53,7 +53,7 @@ class RemoteIndexCache:
 
     def clear(self) -> None:
         """Forget all."""
-        self._kept.clear()
+        self._cached.clear()
         self.size_bytes = 0
 
     def _find(
@@ -64,9 +64,9 @@ class RemoteIndexCache:
         read: Callable[[bytes, int], Index],
     ) -> AsyncSteps[Index]:
         name = (segment.id, part)
-        kept = self._kept.get(name)
+        kept = self._cached.get(name)
         if kept is not None:
-            self._kept.move_to_end(name)
+            self._cached.move_to_end(name)
             return kept  # type: ignore[return-value]  # what was kept under this part
         key = object_key(segment, part)
         data = yield from get(objects, key)
@@ -74,15 +74,15 @@ class RemoteIndexCache:
             index = read(data, segment.start_offset)
         except CORRUPT as error:
             raise TierError(key, str(error)) from error
-        self._keep(name, index)
+        self._cache(name, index)
         return index
 
-    def _keep(self, name: tuple[UUID, ObjectKind], index: OffsetIndex | TimeIndex) -> None:
-        if name not in self._kept:  # another read may have brought it meanwhile
-            self._kept[name] = index
+    def _cache(self, name: tuple[UUID, ObjectKind], index: OffsetIndex | TimeIndex) -> None:
+        if name not in self._cached:  # another read may have brought it meanwhile
+            self._cached[name] = index
             self.size_bytes += _size(index)
         while self.size_bytes > self._limit():
-            _, oldest = self._kept.popitem(last=False)
+            _, oldest = self._cached.popitem(last=False)
             self.size_bytes -= _size(oldest)
 
 

@@ -73,7 +73,7 @@ class RemoteLogManager:
 
     # What the broker tells it.
 
-    def become(self, replica: Replica) -> None:
+    def on_leadership_change(self, replica: Replica) -> None:
         """A replica leads or follows, in a new epoch or on, or its configs have changed."""
         if self.objects is None:
             return
@@ -87,12 +87,12 @@ class RemoteLogManager:
             return
         if tiered is not None:
             tiered.stop()
-        tiered = self._tiered[key] = self._new(replica, tiered)
+        tiered = self._tiered[key] = self._new_tiered_replica(replica, tiered)
         self._known.add(tiered.partition)
-        self._keep(tiered.partition)
+        self._cancel_purge(tiered.partition)
         self._run(tiered)
 
-    def leave(self, replica: Replica) -> None:
+    def stop_partition(self, replica: Replica) -> None:
         """A replica is not here any more: what it does ends."""
         tiered = self._tiered.get((replica.topic, replica.index))
         if tiered is not None and tiered.replica is replica:
@@ -114,7 +114,7 @@ class RemoteLogManager:
                 if self._is_responsible(partition):
                     self._purge(whose)
 
-    def go_down(self) -> None:
+    def stop(self) -> None:
         """The broker's process ends, and with it all that it was doing."""
         self._known |= self._purges.keys()
         for tiered in self._tiered.values():
@@ -125,7 +125,7 @@ class RemoteLogManager:
                 job.stop()
         self._purges.clear()
 
-    def come_up(self, image: ClusterImage) -> None:
+    def start(self, image: ClusterImage) -> None:
         """The broker's process starts: topics may have been deleted when nobody was there."""
         gone = [each for each in self._known if each.topic_id not in image.names]
         self._known.difference_update(gone)
@@ -144,10 +144,10 @@ class RemoteLogManager:
 
     def state(self, replica: Replica) -> RemoteView | None:
         """What a leader knows of the tier; None of other replicas, and of topics without one."""
-        tiered = self._leading(replica)
+        tiered = self._find_leader(replica)
         if tiered is None:
             return None
-        log, highest = replica.log, tiered.highest
+        log, highest = replica.log, tiered.highest_tiered_offset
         if highest is None:
             return RemoteView(
                 start_offset=UNKNOWN,
@@ -177,8 +177,8 @@ class RemoteLogManager:
 
         :returns: None until its task has run, -1 where it has run and nothing was tiered.
         """
-        tiered = self._of(replica)
-        return None if tiered is None else tiered.highest
+        tiered = self._find(replica)
+        return None if tiered is None else tiered.highest_tiered_offset
 
     def segments(
         self, replica: Replica, then: Callable[[RemoteSegments | TierError], None]
@@ -189,15 +189,17 @@ class RemoteLogManager:
 
         :param then: Called now where it is known, else later.
         """
-        tiered = self._of(replica)
+        tiered = self._find(replica)
         if tiered is None:
             then(_no_tier(replica))
         elif tiered.is_loaded:
             then(tiered.segments)
         else:
-            tiered.do(tiered.load, lambda error: then(tiered.segments if error is None else error))
+            tiered.enqueue(
+                tiered.load, lambda error: then(tiered.segments if error is None else error)
+            )
 
-    def auxiliary(
+    def build_auxiliary_state(
         self,
         replica: Replica,
         *,
@@ -226,11 +228,11 @@ class RemoteLogManager:
 
     def run_task(self, replica: Replica, then: OnDone) -> None:
         """Run a replica's task once, now or when what is being done is done."""
-        tiered = self._of(replica)
+        tiered = self._find(replica)
         if tiered is None:
             then(_no_tier(replica))
         else:
-            tiered.do(tiered.task, then)
+            tiered.enqueue(tiered.task, then)
 
     def delete_local(self, replica: Replica, now_ms: int | None = None) -> int:
         """Delete here what the tier is known to have.
@@ -238,30 +240,30 @@ class RemoteLogManager:
         :param now_ms: What local.retention.* lets go now; None: all of it.
         :returns: How many segments.
         """
-        tiered = self._of(replica)
+        tiered = self._find(replica)
         return 0 if tiered is None else tiered.delete_local(now_ms)
 
     def expire(self, replica: Replica, then: OnDone) -> None:
         """Do what a leader's task does about retention in the tier, and nothing else."""
-        tiered = self._leading(replica)
+        tiered = self._find_leader(replica)
         if tiered is None:
             then(_no_tier(replica))
         else:
-            tiered.do(tiered.expiration, then)
+            tiered.enqueue(tiered.expiration, then)
 
     def forget(self, replica: Replica, then: OnDone) -> None:
         """Let a leader know nothing of the tier, as if it were newly elected.
 
         What it is doing ends. Its task runs again when it would have.
         """
-        tiered = self._leading(replica)
+        tiered = self._find_leader(replica)
         if tiered is None:
             then(_no_tier(replica))
             return
         timer = tiered.timer
         due_ms = None if timer is None else timer.deadline_ms
         tiered.stop()
-        anew = self._tiered[replica.topic, replica.index] = self._new(replica, None)
+        anew = self._tiered[replica.topic, replica.index] = self._new_tiered_replica(replica, None)
         self._run_at(anew, self._next_ms() if due_ms is None else due_ms)
         self._broker.events.emit(
             Kind.TIER_FORGOTTEN,
@@ -273,7 +275,9 @@ class RemoteLogManager:
 
     # The task's turns.
 
-    def _new(self, replica: Replica, before: "TieredReplica | None") -> "TieredReplica":
+    def _new_tiered_replica(
+        self, replica: Replica, before: "TieredReplica | None"
+    ) -> "TieredReplica":
         """Metadata that are known need not be read again; what is finished in them is for good."""
         from fencepost.broker.tiering.tiered_replica import TieredReplica
 
@@ -285,7 +289,7 @@ class RemoteLogManager:
     def _run(self, tiered: "TieredReplica") -> None:
         if self._tiered.get((tiered.partition.topic, tiered.partition.index)) is not tiered:
             return
-        tiered.do(tiered.task, lambda _error: self._run_at(tiered, self._next_ms()))
+        tiered.enqueue(tiered.task, lambda _error: self._run_at(tiered, self._next_ms()))
 
     def _run_at(self, tiered: "TieredReplica", due_ms: int) -> None:
         if self._tiered.get((tiered.partition.topic, tiered.partition.index)) is tiered:
@@ -295,12 +299,12 @@ class RemoteLogManager:
         interval_ms = self._broker.configs.remote_log_manager_task_interval_ms
         return self._broker.scheduler.now_ms() + interval_ms
 
-    def _of(self, replica: Replica) -> "TieredReplica | None":
+    def _find(self, replica: Replica) -> "TieredReplica | None":
         tiered = self._tiered.get((replica.topic, replica.index))
         return tiered if tiered is not None and tiered.replica is replica else None
 
-    def _leading(self, replica: Replica) -> "TieredReplica | None":
-        tiered = self._of(replica)
+    def _find_leader(self, replica: Replica) -> "TieredReplica | None":
+        tiered = self._find(replica)
         return tiered if tiered is not None and tiered.is_leader else None
 
     # What is to go.
@@ -308,7 +312,7 @@ class RemoteLogManager:
     def _disable(self, tiered: "TieredReplica") -> None:
         """Tiering was switched off (KIP-950): the log begins with what is here."""
         replica = tiered.replica
-        self.leave(replica)
+        self.stop_partition(replica)
         self._known.discard(tiered.partition)
         replica.delete_records(replica.log.local_log_start_offset)
         if replica.is_leader and replica.log.config.remote_log_delete_on_disable:
@@ -351,11 +355,11 @@ class RemoteLogManager:
             return
         is_there = partition.topic_id in self._broker.view.names
         if is_there and self._broker.configs.log_config(partition.topic).remote_storage_enable:
-            self._keep(partition)
+            self._cancel_purge(partition)
         else:
             self._purge(partition)
 
-    def _keep(self, partition: TopicIdPartition) -> None:
+    def _cancel_purge(self, partition: TopicIdPartition) -> None:
         """Tiering is switched on again: what is old goes as what lies before the log start does."""
         job = self._purges.pop(partition, None)
         if job is not None:

@@ -132,7 +132,7 @@ def delete_segment(
 
     :raises TierError: When the tier does not do it; it is to be tried again then.
     """
-    started = segment.become(
+    started = segment.with_state(
         RemoteLogSegmentState.DELETE_SEGMENT_STARTED, broker_id=broker_id, now_ms=now_ms
     )
     segments.put(started)

@@ -68,7 +68,7 @@ def copy_segment(
     yield from put(store, object_key(started, ObjectKind.LOG), records)
     for part, data in auxiliary_objects(copy, records).items():
         yield from put(store, object_key(started, part), [data])
-    finished = started.become(
+    finished = started.with_state(
         RemoteLogSegmentState.COPY_SEGMENT_FINISHED, broker_id=started.broker_id, now_ms=now_ms()
     )
     yield from put(store, metadata, [finished.to_json()])

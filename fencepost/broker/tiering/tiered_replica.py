@@ -49,7 +49,7 @@ class TieredReplica:
         self.segments = segments
         self.is_loaded = False
         """Whether `segments` is what the tier had at some time."""
-        self.highest: int | None = None
+        self.highest_tiered_offset: int | None = None
         """The last offset (inclusive) of the log that the tier has, -1 where it has none; None
         until the task has run."""
         self._broker = broker
@@ -58,9 +58,9 @@ class TieredReplica:
         """Copies that are known to have come to nothing."""
         self._strays: frozenset[str] = frozenset()
         """Objects that had no metadata beside them when the tier was looked at last."""
-        self._job: AsyncTask[None] | None = None
+        self._task: AsyncTask[None] | None = None
         self._waiting: deque[tuple[Callable[[], AsyncSteps[None]], OnDone]] = deque()
-        self._then: OnDone | None = None
+        self._on_done: OnDone | None = None
         """Of the job."""
         self.timer: Timer | None = None
         """When the task runs next; the manager's."""
@@ -74,52 +74,52 @@ class TieredReplica:
     @property
     def is_busy(self) -> bool:
         """Whether something is being done."""
-        return self._job is not None
+        return self._task is not None
 
     # One thing at a time.
 
-    def do(self, work: Callable[[], AsyncSteps[None]], then: OnDone) -> None:
+    def enqueue(self, work: Callable[[], AsyncSteps[None]], then: OnDone) -> None:
         """Do something now, or when all is done that was asked for before."""
         self._waiting.append((work, then))
-        self._go_on()
+        self._run_next()
 
     def stop(self) -> None:
         """Do nothing any more; who waits is told, at the end of this turn."""
         gone = TierError(
             str(self.partition), "the replica is not what it was, or not here any more"
         )
-        job, self._job = self._job, None
+        job, self._task = self._task, None
         if job is not None:
             job.stop()
         waiting = [then for _, then in self._waiting]
         self._waiting.clear()
-        if self._then is not None:
-            waiting.insert(0, self._then)
-            self._then = None
+        if self._on_done is not None:
+            waiting.insert(0, self._on_done)
+            self._on_done = None
         for then in waiting:
             self._broker.scheduler.soon(partial(then, gone))
 
-    def _go_on(self) -> None:
-        while self._job is None and self._waiting:
-            work, self._then = self._waiting.popleft()
-            self._job = AsyncTask(self._guarded(work()), self._end)
-            self._job.start()
+    def _run_next(self) -> None:
+        while self._task is None and self._waiting:
+            work, self._on_done = self._waiting.popleft()
+            self._task = AsyncTask(self._guarded(work()), self._end)
+            self._task.start()
 
     def _end(self, result: TierError | None) -> None:
-        self._job = None
-        then, self._then = self._then, None
+        self._task = None
+        then, self._on_done = self._on_done, None
         if result is not None:
-            self._tell_failure(str(result))
+            self._emit_failure(str(result))
         if then is not None:
             then(result)
-        self._go_on()
+        self._run_next()
 
     def _guarded(self, steps: AsyncSteps[None]) -> AsyncSteps[None]:
         """A log that fails takes its replica offline."""
         try:
             yield from steps
         except StorageFailure as failure:
-            self.replica.fail(self.replica, failure)
+            self.replica.mark_offline(self.replica, failure)
             raise TierError(str(self.partition), failure.why) from failure
 
     # What is done.
@@ -131,10 +131,10 @@ class TieredReplica:
         """
         yield from self.load()
         if not self.is_leader:
-            self.highest = self._find_highest()
+            self.highest_tiered_offset = self._find_highest()
             self.delete_local(self._broker.scheduler.now_ms())
             return
-        self.highest = max(self._tiered, self._find_highest())
+        self.highest_tiered_offset = max(self._tiered, self._find_highest())
         self._move_start_to_tier()
         failure = yield from self._try(self._clean())
         if not self.replica.log.config.remote_log_copy_disable:
@@ -164,19 +164,19 @@ class TieredReplica:
             self.partition,
             self.segments,
             anew=not self.is_loaded,
-            corrupt=self._tell_corrupt,
+            corrupt=self._emit_corrupt,
         )
         self.is_loaded = True
         if not self.is_leader:
             return
-        if self.highest is not None:
+        if self.highest_tiered_offset is not None:
             found = self._find_highest()
             if before.issubset(each.id for each in self.segments):
                 # Who was deposed while it uploaded may have gone on.
-                self.highest = max(self.highest, found)
+                self.highest_tiered_offset = max(self.highest_tiered_offset, found)
             else:
                 # The tier has lost what it had. What is here of it is to be copied once more.
-                self.highest = found
+                self.highest_tiered_offset = found
         known, self._strays = self._strays & strays, strays
         if known:
             yield from delete(self._store, sorted(known))
@@ -205,7 +205,7 @@ class TieredReplica:
 
     @property
     def _tiered(self) -> int:
-        return NOTHING_TIERED if self.highest is None else self.highest
+        return NOTHING_TIERED if self.highest_tiered_offset is None else self.highest_tiered_offset
 
     @staticmethod
     def _try(steps: AsyncSteps[None]) -> AsyncSteps[TierError | None]:
@@ -241,7 +241,7 @@ class TieredReplica:
                 return
             if copy.size_bytes:
                 yield from self._upload(copy)
-                self.highest = max(self._tiered, copy.end_offset)
+                self.highest_tiered_offset = max(self._tiered, copy.end_offset)
             done = copy.end_offset
 
     def _upload(self, copy: SegmentCopy) -> AsyncSteps[None]:
@@ -265,7 +265,7 @@ class TieredReplica:
         except TierError:
             self._failed.add(started.id)
             raise
-        self._tell_segment(Kind.SEGMENT_UPLOADED, finished)
+        self._emit_segment(Kind.SEGMENT_UPLOADED, finished)
 
     def _clean(self) -> AsyncSteps[None]:
         """Delete what is left of copies and deletions that were not finished."""
@@ -295,7 +295,7 @@ class TieredReplica:
         )
         for segment in dict.fromkeys([*oldest.segments, *unreferenced]):
             yield from self._remove(segment)
-            self._tell_segment(Kind.SEGMENT_EXPIRED, segment)
+            self._emit_segment(Kind.SEGMENT_EXPIRED, segment)
 
     def _remove(self, segment: RemoteSegment) -> AsyncSteps[None]:
         yield from remote_retention.delete_segment(
@@ -308,7 +308,7 @@ class TieredReplica:
 
     # What is told.
 
-    def _tell_segment(self, kind: Kind, segment: RemoteSegment) -> None:
+    def _emit_segment(self, kind: Kind, segment: RemoteSegment) -> None:
         self._broker.events.emit(
             kind,
             topic=self.partition.topic,
@@ -317,10 +317,10 @@ class TieredReplica:
             **segment_to_event(segment),
         )
 
-    def _tell_corrupt(self, key: str, error: CorruptMetadata) -> None:
-        self._tell_failure(f"{key}: {error}")
+    def _emit_corrupt(self, key: str, error: CorruptMetadata) -> None:
+        self._emit_failure(f"{key}: {error}")
 
-    def _tell_failure(self, why: str) -> None:
+    def _emit_failure(self, why: str) -> None:
         self._broker.events.emit(
             Kind.TIER_FAILED,
             topic=self.partition.topic,

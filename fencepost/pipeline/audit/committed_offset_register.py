@@ -36,7 +36,7 @@ class OffsetWrite:
     """A commit, or a deletion."""
 
     number: int
-    done: int
+    completed: int
     """Who has a greater number asked after it was answered; nobody has where it never was."""
     line: int
     time_ms: int
@@ -71,23 +71,23 @@ class CommittedOffsetRegister:
     """One group's."""
 
     group: str
-    life: TopicIncarnation
+    incarnation: TopicIncarnation
     commits: tuple[OffsetWrite, ...]
     deletions: tuple[OffsetWrite, ...]
-    answers: tuple[OffsetRead, ...]
+    reads: tuple[OffsetRead, ...]
 
-    def wrong(self) -> Iterator[tuple[OffsetRead, OffsetWrite]]:
+    def invalid_reads(self) -> Iterator[tuple[OffsetRead, OffsetWrite]]:
         """Answers that nobody wrote, or that were overwritten; and what was committed last.
 
         One before the first commit may be of a time before the trace.
         """
-        certain = sorted((w for w in self.commits if w.is_certain), key=lambda each: each.done)
-        ends = [each.done for each in certain]
+        certain = sorted((w for w in self.commits if w.is_certain), key=lambda each: each.completed)
+        ends = [each.completed for each in certain]
         newest = list(accumulate(certain, _later))
         by_offset: dict[int | None, list[OffsetWrite]] = {}
         for commit in self.commits:
             by_offset.setdefault(commit.offset, []).append(commit)
-        for told in self.answers:
+        for told in self.reads:
             before = bisect_left(ends, told.number)
             if not before:
                 continue
@@ -101,24 +101,26 @@ class CommittedOffsetRegister:
 
     def _may_be_gone(self, told: OffsetRead, last: OffsetWrite) -> bool:
         """:param last: The last of what was certainly written before the question."""
-        if any(each.done >= last.number and each.number <= told.newest for each in self.deletions):
+        if any(
+            each.completed >= last.number and each.number <= told.newest for each in self.deletions
+        ):
             return True
         if any(each.may_expire_any_time for each in self.commits):
             return True
         return told.time_ms - last.time_ms >= self._retention_ms()
 
     def _retention_ms(self) -> int:
-        minutes = [int(text) for text in self.life.configs.ever(_RETENTION)]
+        minutes = [int(text) for text in self.incarnation.configs.values(_RETENTION)]
         return min([*minutes, _DEFAULT_RETENTION_MINUTES]) * _MINUTE_MS
 
     def explanation(self, told: OffsetRead, last: OffsetWrite) -> str | None:
         """Why a coordinator may have told what is not so."""
-        for event in self._of_coordinator():
+        for event in self._coordinator_events():
             unclean = event.kind == COORDINATOR_CHANGED and event.details.get("unclean")
             wiped = event.kind == COORDINATOR_WIPED and event.details.get("alone", True)
             if (unclean or wiped) and last.number <= event.newest and event.line < told.line:
                 return "the log of its coordinator may have lost what was committed"
-        if any(last.line < line < told.line for line in self.life.gaps):
+        if any(last.line < line < told.line for line in self.incarnation.gaps):
             return "the server was killed meanwhile, and the trace may lack what was committed then"
         leader = self._coordinator_at(told.line)
         if leader not in (None, told.broker):
@@ -127,19 +129,19 @@ class CommittedOffsetRegister:
 
     def _coordinator_at(self, line: int) -> int | None:
         """Who was the coordinator at a line; None where no event tells."""
-        changes = [e for e in self._of_coordinator() if e.kind == COORDINATOR_CHANGED]
+        changes = [e for e in self._coordinator_events() if e.kind == COORDINATOR_CHANGED]
         before = [e.details["leader"] for e in changes if e.line < line]
         after = [e.details["previous_leader"] for e in changes if e.line >= line]
         found: list[int] = before[-1:] or after[:1]
         return found[0] if found else None
 
-    def _of_coordinator(self) -> Iterator[TraceEvent]:
+    def _coordinator_events(self) -> Iterator[TraceEvent]:
         """What happened to the log that the group's offsets are in."""
-        counts = [int(text) for text in self.life.configs.ever(_COORDINATOR_PARTITIONS)]
+        counts = [int(text) for text in self.incarnation.configs.values(_COORDINATOR_PARTITIONS)]
         own = {
             partition_of(self.group, count) for count in [*counts, _DEFAULT_COORDINATOR_PARTITIONS]
         }
-        for event in self.life.events:
+        for event in self.incarnation.events:
             is_such = event.kind in (COORDINATOR_CHANGED, COORDINATOR_WIPED)
             if is_such and event.details["coordinator"] in own:
                 yield event
@@ -157,28 +159,28 @@ def _may_return(written: OffsetWrite, told: OffsetRead, last: OffsetWrite) -> bo
     """
     if told.has_epoch and written.epoch != told.epoch:
         return False
-    return written.number <= told.newest and (written is last or written.done >= last.number)
+    return written.number <= told.newest and (written is last or written.completed >= last.number)
 
 
 def committed_offset_registers(
     evidence: PartitionEvidence, life: TopicIncarnation
 ) -> Iterator[CommittedOffsetRegister]:
     """Those of all groups that have committed something."""
-    rows = life.of("OffsetCommit", "OffsetFetch", "OffsetDelete")
+    rows = life.exchanges("OffsetCommit", "OffsetFetch", "OffsetDelete")
     deleted = _deleted_groups(evidence)
     committed = rows.filter(pc.equal(rows["api"], "OffsetCommit"))
     for group in sorted(pc.unique(committed["group"]).drop_null().to_pylist()):
         found = rows.filter(pc.equal(rows["group"], group)).to_pylist()
         yield CommittedOffsetRegister(
             group=group,
-            life=life,
+            incarnation=life,
             commits=tuple(_offset_write(row) for row in found if row["api"] == "OffsetCommit"),
             deletions=tuple(
                 _offset_write({**row, "offset": None})
                 for row in (*found, *deleted.get(group, ()))
                 if row["api"] in ("OffsetDelete", "DeleteGroups")
             ),
-            answers=tuple(_offset_read(row) for row in found if _is_offset_read(row)),
+            reads=tuple(_offset_read(row) for row in found if _is_offset_read(row)),
         )
 
 
@@ -207,7 +209,7 @@ def _offset_write(row: dict[str, Any]) -> OffsetWrite:
     epoch = row["epoch"] if has_epoch and row["epoch"] is not None else _NO_EPOCH
     return OffsetWrite(
         number=row["number"],
-        done=row["newest"] if certain else FOREVER,
+        completed=row["newest"] if certain else FOREVER,
         line=row["line"],
         time_ms=row["time_ms"],
         broker=row["broker"],

@@ -18,7 +18,7 @@ from fencepost.pipeline.audit.partition_logs import IncarnationLogs, OffsetSpan,
 
 def unclean_shutdown(log: ReplicaLog, offset: int) -> str | None:
     """That recovery will look at an offset: nothing from there on was known to be durable."""
-    ground = log.ground
+    ground = log.metadata
     if ground.clean or offset < (ground.recovery_point or 0):
         return None
     return (
@@ -33,7 +33,7 @@ def torn_write(log: ReplicaLog, family: IncarnationLogs, end: int) -> str | None
     :param end: Where it ends (exclusive).
     """
     reason = unclean_shutdown(log, end)
-    committed = log.ground.high_watermark or 0
+    committed = log.metadata.high_watermark or 0
     if reason is None or end >= committed:
         return reason
     if not covers(other_copies(log, family), end, committed):
@@ -52,7 +52,7 @@ def other_copies(log: ReplicaLog, family: IncarnationLogs) -> list[OffsetSpan]:
 
 def retention(log: ReplicaLog, segment: int) -> str | None:
     """That retention may have taken a segment of a broker that runs, while it was being read."""
-    if log.ground.clean or (log.batches.base < segment).any():
+    if log.metadata.clean or (log.batches.base < segment).any():
         return None
     return f"broker {log.broker} was not stopped: its first segments may go at any time"
 

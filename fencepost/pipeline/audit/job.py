@@ -76,16 +76,16 @@ class AuditOptions:
     """When the audit is begun: what every rule takes for the present, wherever it runs."""
 
     @property
-    def followed(self) -> tuple[Rule, ...]:
+    def checked_rules(self) -> tuple[Rule, ...]:
         """The rules that can be followed."""
-        return tuple(rule for rule in self.chosen if self._can(rule))
+        return tuple(rule for rule in self.selected_rules if self._can_check(rule))
 
     @property
-    def chosen(self) -> tuple[Rule, ...]:
+    def selected_rules(self) -> tuple[Rule, ...]:
         """The rules that are asked for."""
         return tuple(rule for name, rule in RULES.items() if not self.rules or name in self.rules)
 
-    def _can(self, rule: Rule) -> bool:
+    def _can_check(self, rule: Rule) -> bool:
         return self.trace is not None or not rule.needs_trace
 
 
@@ -93,26 +93,26 @@ class AuditOptions:
 class AuditResult:
     """What came of an audit."""
 
-    case: AuditOptions
+    options: AuditOptions
     violations: pa.Table
     """`violations.SCHEMA`, by topic, partition and rule."""
-    accounts: tuple[PartitionSummary, ...]
+    summaries: tuple[PartitionSummary, ...]
     """Of each partition, by topic and partition."""
 
     @property
     def failures(self) -> tuple[RuleFailure, ...]:
         """Rules that could not be followed to their end, so that nothing is known of them."""
-        return tuple(failure for account in self.accounts for failure in account.failures)
+        return tuple(failure for account in self.summaries for failure in account.failures)
 
     @property
-    def count(self) -> int:
+    def violation_count(self) -> int:
         """Findings that nothing explains, those included that are not told one by one."""
-        return sum(account.violations for account in self.accounts)
+        return sum(account.violations for account in self.summaries)
 
     @property
-    def explained(self) -> int:
+    def explained_count(self) -> int:
         """Findings that are nobody's fault."""
-        return sum(count.explained for account in self.accounts for count in account.counts)
+        return sum(count.explained for account in self.summaries for count in account.rule_counts)
 
     def write(self, path: Path) -> None:
         """Write the findings as Parquet.
@@ -155,7 +155,7 @@ def audit(
     accounts = [from_json(each.as_py()) for each in answered.filter(is_account)[SUMMARY]]
     found = answered.filter(pc.invert(is_account)).drop_columns([SUMMARY])
     rest = _without_rows(ground, accounts, case)
-    accounts += [each.account for each in rest]
+    accounts += [each.summary for each in rest]
     found = pa.concat_tables(
         (
             found.cast(violations.SCHEMA),
@@ -163,9 +163,9 @@ def audit(
         )
     )
     return AuditResult(
-        case=case,
+        options=case,
         violations=found.sort_by([(name, "ascending") for name in ("topic", "partition")]),
-        accounts=tuple(sorted(accounts, key=lambda account: account.key)),
+        summaries=tuple(sorted(accounts, key=lambda account: account.key)),
     )
 
 

@@ -73,13 +73,13 @@ class PartitionEvidence:
     now_ms: int
     """When the audit was begun, by the clock of where it was: what was written later is newer. No
     rule reads a clock, as executors have many and start at many times."""
-    ground: PartitionMetadata
+    metadata: PartitionMetadata
     batches: pa.Table
     """`BATCHES`, by place, broker, segment and position."""
     traces: pa.Table | None
     """`TRACES` of this partition and of no partition at all, by line; None without a trace."""
 
-    def of(self, place: Place, broker: int | None = None) -> pa.Table:
+    def select(self, place: Place, broker: int | None = None) -> pa.Table:
         """The rows of one replica, or of the tier, in order.
 
         :param broker: Whose replica; None for those of all, and for the tier.
@@ -102,7 +102,7 @@ class PartitionEvidence:
     def last_life(self) -> TopicIncarnation | None:
         """The life that the logs are of; None where the trace does not know their topic."""
         life = self.lives[-1]
-        ids = {each.topic_id for each in self.ground.replicas} - {None}
+        ids = {each.topic_id for each in self.metadata.replicas} - {None}
         if ids and life.topic_id is not None and life.topic_id not in ids:
             return None
         return life

@@ -43,14 +43,14 @@ def from_traces(traces: pa.Table, partition: int) -> PartitionHistory:
     fetched = _answered_exchanges(traces, "Fetch")
     fetched = fetched.filter(pc.greater_equal(fetched["high_watermark"], 0))
     return PartitionHistory(
-        traced=True,
+        from_trace=True,
         log_end=downsample(log_end.times, log_end.values),
         high_watermark=downsample(_times(fetched), _longs(fetched, "high_watermark")),
         latest=downsample(_times(answered), _longs(answered, "offset")),
         gated=downsample(_times(gated), np.zeros(gated.num_rows, np.int64)),
         lag=_lags(_answered_exchanges(traces, "Fetch", replicas=True), at, log_end),
         elections=_every_nth(elections),
-        elections_of=len(elections),
+        elections_total=len(elections),
     )
 
 
@@ -67,14 +67,14 @@ def from_batches(batches: pa.Table) -> PartitionHistory:
         Election(time_ms=int(times[at]), leader=None, epoch=int(epochs[at])) for at in begins
     )
     return PartitionHistory(
-        traced=False,
+        from_trace=False,
         log_end=downsample(times, _longs(sound, "last_offset") + 1),
         high_watermark=TimeSeries(),
         latest=TimeSeries(),
         gated=TimeSeries(),
         lag=(),
         elections=_every_nth(elections),
-        elections_of=len(elections),
+        elections_total=len(elections),
     )
 
 
@@ -91,7 +91,7 @@ def downsample(times: Int64Array, values: Int64Array) -> TimeSeries:
         bins = (times - times[0]) * (MAX_POINTS // _SHOWN_PER_BIN) // (span + 1)
         kept = _bin_extremes(bins, values)
     return TimeSeries(
-        times=tuple(times[kept].tolist()), values=tuple(values[kept].tolist()), of=len(times)
+        times=tuple(times[kept].tolist()), values=tuple(values[kept].tolist()), total=len(times)
     )
 
 
@@ -112,7 +112,7 @@ class _LogEnd:
 
     times: Int64Array
     values: Int64Array
-    reigns: Int64Array
+    leader_terms: Int64Array
     """How many elections there were before."""
 
 
@@ -163,7 +163,7 @@ def _log_end(traces: pa.Table, elections: Int64Array) -> _LogEnd:
     reigns = np.searchsorted(elections, lines)
     lifted = values + reigns * (values.max(initial=0) + 1)
     seen = lifted >= np.maximum.accumulate(lifted)
-    return _LogEnd(times=times[seen], values=values[seen], reigns=reigns[seen])
+    return _LogEnd(times=times[seen], values=values[seen], leader_terms=reigns[seen])
 
 
 def _lags(fetches: pa.Table, elections: Int64Array, log_end: _LogEnd) -> tuple[FollowerLag, ...]:
@@ -175,7 +175,7 @@ def _lags(fetches: pa.Table, elections: Int64Array, log_end: _LogEnd) -> tuple[F
     at = np.searchsorted(log_end.times[order], times, side="right") - 1
     reigns = np.searchsorted(elections, _longs(fetches, "line"))
     # What the leader before had says nothing of this one.
-    known = (at >= 0) & (offsets >= 0) & (log_end.reigns[order][at] == reigns)
+    known = (at >= 0) & (offsets >= 0) & (log_end.leader_terms[order][at] == reigns)
     behind = np.maximum(log_end.values[order][at] - offsets, 0)
     brokers = _longs(fetches, "replica_id")
     return tuple(

@@ -54,13 +54,13 @@ class Batches:
     def __len__(self) -> int:
         return len(self.base)
 
-    def pick(self, which: Int64Array | BoolArray) -> "Batches":
+    def select(self, which: Int64Array | BoolArray) -> "Batches":
         """Some of them, by number or by a flag for each."""
         return Batches(**{each.name: getattr(self, each.name)[which] for each in fields(self)})
 
     def by_offset(self) -> "Batches":
         """All of them, in the order of their first offsets."""
-        return self.pick(np.argsort(self.base, kind="stable"))
+        return self.select(np.argsort(self.base, kind="stable"))
 
     def within(self, start: int, end: int) -> "Batches":
         """Those that have no offset before `start`, nor at or behind `end`.
@@ -69,17 +69,17 @@ class Batches:
         """
         first, behind = np.searchsorted(self.base, (start, end)).tolist()
         numbers = np.arange(first, max(first, behind))
-        return self.pick(numbers[self.last[numbers] < end])
+        return self.select(numbers[self.last[numbers] < end])
 
-    def near(self, other: "Batches") -> "Batches":
+    def overlapping(self, other: "Batches") -> "Batches":
         """Those that may share offsets with some of another log's; of both in order."""
         if not len(self) or not len(other):
-            return self.pick(np.zeros(0, np.int64))
+            return self.select(np.zeros(0, np.int64))
         first = int(np.searchsorted(self.base, other.base[0], side="right")) - 1
         behind = int(np.searchsorted(self.base, other.last[-1], side="right"))
-        return self.pick(np.arange(max(first, 0), max(behind, 0)))
+        return self.select(np.arange(max(first, 0), max(behind, 0)))
 
-    def holding(self, offsets: Int64Array) -> Int64Array:
+    def index_of(self, offsets: Int64Array) -> Int64Array:
         """For each offset the number of the batch that holds it, `NOT_FOUND` without one.
 
         They must be in the order of their offsets.
@@ -90,7 +90,7 @@ class Batches:
         return np.where((numbers >= 0) & (self.last[numbers] >= offsets), numbers, NOT_FOUND)
 
     @property
-    def is_untouched(self) -> BoolArray:
+    def is_never_compacted(self) -> BoolArray:
         """Of each whether it has all its records and compaction has written nothing into it."""
         whole: BoolArray = self.count == self.last - self.base + 1
         no_horizon: BoolArray = (self.attributes & _DELETE_HORIZON) == 0
@@ -143,7 +143,10 @@ def may_be_compacted(evidence: PartitionEvidence) -> bool:
 
     A policy that is another by now leaves what was cleaned: the batches tell.
     """
-    return evidence.ground.compacted or not batches_of(evidence.of(Place.LOG)).is_untouched.all()
+    return (
+        evidence.metadata.compacted
+        or not batches_of(evidence.select(Place.LOG)).is_never_compacted.all()
+    )
 
 
 def by_segment_id(rows: pa.Table) -> dict[str, pa.Table]:
@@ -162,7 +165,7 @@ def by_segment_id(rows: pa.Table) -> dict[str, pa.Table]:
 class ReplicaLog:
     """One broker's log of the partition."""
 
-    ground: ReplicaMetadata
+    metadata: ReplicaMetadata
     rows: pa.Table
     """All of it, problems too, in order."""
     batches: Batches
@@ -170,17 +173,17 @@ class ReplicaLog:
     @property
     def broker(self) -> int:
         """Whose it is."""
-        return self.ground.broker
+        return self.metadata.broker
 
     @property
     def local_start(self) -> int:
         """The first offset that the log may hold."""
-        return self.ground.segments[0] if self.ground.segments else 0
+        return self.metadata.segments[0] if self.metadata.segments else 0
 
     @property
     def active(self) -> int:
         """The base offset of the segment that is appended to."""
-        return self.ground.segments[-1] if self.ground.segments else 0
+        return self.metadata.segments[-1] if self.metadata.segments else 0
 
     @property
     def end(self) -> int:
@@ -190,7 +193,7 @@ class ReplicaLog:
     @property
     def epochs(self) -> tuple[tuple[int, int], ...]:
         """As the checkpoint says; none without one."""
-        return self.ground.epochs or ()
+        return self.metadata.epochs or ()
 
     def last_epoch_before(self, offset: int) -> int:
         """The epoch of the last batch that begins before an offset; -1 without one."""
@@ -200,11 +203,11 @@ class ReplicaLog:
 
 def replica_logs(evidence: PartitionEvidence) -> tuple[ReplicaLog, ...]:
     """The log of each broker, also where no batch is in it, by broker."""
-    rows = evidence.of(Place.LOG)
-    grounds = {each.broker: each for each in evidence.ground.replicas}
+    rows = evidence.select(Place.LOG)
+    grounds = {each.broker: each for each in evidence.metadata.replicas}
     brokers = {*grounds, *pc.unique(rows["broker"]).drop_null().to_pylist()}
     return tuple(
-        _replica_log(grounds.get(broker), broker, evidence.of(Place.LOG, broker))
+        _replica_log(grounds.get(broker), broker, evidence.select(Place.LOG, broker))
         for broker in sorted(brokers)
     )
 
@@ -216,7 +219,7 @@ def _replica_log(ground: ReplicaMetadata | None, broker: int, rows: pa.Table) ->
     found = pc.unique(rows["segment"]).drop_null().to_pylist()
     segments = tuple(sorted({*ground.segments, *found}))
     return ReplicaLog(
-        ground=replace(ground, segments=segments), rows=rows, batches=batches_of(rows)
+        metadata=replace(ground, segments=segments), rows=rows, batches=batches_of(rows)
     )
 
 
@@ -230,7 +233,7 @@ class IncarnationLogs:
     @property
     def log_start(self) -> int:
         """The first offset that nobody has deleted, as far as is known: of that all must agree."""
-        return max((_log_start(log.ground) for log in self.logs), default=0)
+        return max((_log_start(log.metadata) for log in self.logs), default=0)
 
 
 def logs_by_incarnation(evidence: PartitionEvidence) -> list[IncarnationLogs]:
@@ -239,13 +242,13 @@ def logs_by_incarnation(evidence: PartitionEvidence) -> list[IncarnationLogs]:
     A log that says none is taken to be of the topic that most are of.
     """
     logs = replica_logs(evidence)
-    ids = [log.ground.topic_id for log in logs if log.ground.topic_id is not None]
+    ids = [log.metadata.topic_id for log in logs if log.metadata.topic_id is not None]
     by_count = sorted(set(ids), key=lambda each: (-ids.count(each), each))
     found = []
     for number, topic_id in enumerate(by_count):
         own = (topic_id, None) if number == 0 else (topic_id,)
         found.append(
-            _incarnation_logs(evidence, [log for log in logs if log.ground.topic_id in own], own)
+            _incarnation_logs(evidence, [log for log in logs if log.metadata.topic_id in own], own)
         )
     return found or [_incarnation_logs(evidence, logs, None)]
 
@@ -254,7 +257,7 @@ def logs_of_incarnation(evidence: PartitionEvidence, topic_id: str | None) -> In
     """What belongs to a topic; where no log says its id, what most are of."""
     found = logs_by_incarnation(evidence)
     of_topic = (
-        family for family in found if any(log.ground.topic_id == topic_id for log in family.logs)
+        family for family in found if any(log.metadata.topic_id == topic_id for log in family.logs)
     )
     return next(of_topic, found[0])
 
@@ -264,7 +267,7 @@ def _incarnation_logs(
     logs: Iterable[ReplicaLog],
     topic_ids: tuple[str | None, ...] | None,
 ) -> IncarnationLogs:
-    tier = (each for each in evidence.ground.tier if each.finished)
+    tier = (each for each in evidence.metadata.tier if each.finished)
     return IncarnationLogs(
         logs=tuple(logs),
         tier=tuple(each for each in tier if topic_ids is None or each.topic_id in topic_ids),
@@ -306,16 +309,16 @@ class TierCopy:
     @property
     def is_lost(self) -> bool:
         """Whether its records are not there, though it is said to be finished."""
-        return not len(self.batches) and self.has(Problem.MISSING)
+        return not len(self.batches) and self.has_problem(Problem.MISSING)
 
-    def has(self, problem: Problem | None = None) -> bool:
+    def has_problem(self, problem: Problem | None = None) -> bool:
         """Whether it has a problem, or any."""
         problems = self.rows["problem"]
         if problem is None:
             return bool(problems.null_count < len(problems))
         return bool(pc.any(pc.equal(problems, problem)).as_py())
 
-    def end_in(self, log: ReplicaLog) -> int:
+    def lineage_end(self, log: ReplicaLog) -> int:
         """Behind the last offset of it (exclusive) that belongs to a log's lineage.
 
         Where none does, that is where it starts.
@@ -327,7 +330,7 @@ class TierCopy:
 
 def tier_copies(evidence: PartitionEvidence, segments: tuple[TierSegment, ...]) -> list[TierCopy]:
     """The copies that metadata tell of, by start offset."""
-    tier = evidence.of(Place.TIER)
+    tier = evidence.select(Place.TIER)
     rows = by_segment_id(tier)
     found = []
     for segment in sorted(segments, key=lambda each: (each.start_offset, each.id)):
@@ -346,7 +349,7 @@ class BatchDifference:
     epoch: int
     """In the first of the two, at the start."""
     other_epoch: int
-    agree_again: int | None
+    converges_at: int | None
     """The first offset behind it where they agree; None where they never do."""
 
 
@@ -362,14 +365,14 @@ def batch_differences(
         both have, and bytes where no cleaner has written any.
     """
     one = first.within(start, end)
-    other = second.near(one).within(start, end)
+    other = second.overlapping(one).within(start, end)
     if not len(one) or not len(other):
         return []
-    numbers = other.holding(one.base)
+    numbers = other.index_of(one.base)
     differs = _differs(one, other, numbers, compacted=compacted)
     if not compacted:
         # One may have a gap where the other's batch begins that holds its next one.
-        back = one.holding(other.base)
+        back = one.index_of(other.base)
         odd = (back != NOT_FOUND) & (one.base[back] != other.base)
         differs[back[odd]] = True
         numbers[back[odd]] = np.flatnonzero(odd)
@@ -383,7 +386,7 @@ def _differs(one: Batches, other: Batches, numbers: Int64Array, *, compacted: bo
     bytes_differ: BoolArray = one.crc != crc
     if compacted:
         found &= one.base == base
-        bytes_differ &= one.is_untouched & other.is_untouched[numbers]
+        bytes_differ &= one.is_never_compacted & other.is_never_compacted[numbers]
     differs: BoolArray = found & (
         (one.base != base) | (one.last != last) | (one.epoch != epoch) | bytes_differ
     )
@@ -408,7 +411,7 @@ def _runs(
                 end=int(one.last[common[stop - 1]]) + 1,
                 epoch=int(one.epoch[number]),
                 other_epoch=int(other.epoch[numbers[number]]),
-                agree_again=int(one.base[common[stop]]) if stop < len(flags) else None,
+                converges_at=int(one.base[common[stop]]) if stop < len(flags) else None,
             )
         )
     return found

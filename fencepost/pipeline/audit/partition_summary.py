@@ -66,7 +66,7 @@ class TimeSeries:
     times: tuple[int, ...] = ()
     """Milliseconds since the epoch."""
     values: tuple[int, ...] = ()
-    of: int = 0
+    total: int = 0
     """How many there were before the series was thinned out."""
 
 
@@ -94,7 +94,7 @@ class FollowerLag:
 class PartitionHistory:
     """A partition over time."""
 
-    traced: bool
+    from_trace: bool
     """Whether it was seen in a trace; else it is told by the timestamps of the batches."""
     log_end: TimeSeries
     """The leader's (exclusive)."""
@@ -106,7 +106,7 @@ class PartitionHistory:
     lag: tuple[FollowerLag, ...]
     elections: tuple[Election, ...]
     """At most `MAX_MARKS`."""
-    elections_of: int
+    elections_total: int
     """How many there were."""
 
 
@@ -118,7 +118,7 @@ class RuleCount:
     found: int
     """Violations, and what is explained."""
     explained: int
-    kept: int
+    listed: int
     """How many of them are told one by one."""
 
 
@@ -133,7 +133,7 @@ class RuleFailure:
     """The traceback."""
 
     @property
-    def last(self) -> str:
+    def last_line(self) -> str:
         """The last line of the reason."""
         return self.reason.strip().rpartition("\n")[2]
 
@@ -144,11 +144,11 @@ class PartitionSummary:
 
     topic: str
     partition: int
-    held: tuple[ReplicaInventory, ...]
+    replicas: tuple[ReplicaInventory, ...]
     """By place and broker."""
-    traced: int
+    trace_rows: int
     """Rows of the trace that are of this partition."""
-    counts: tuple[RuleCount, ...]
+    rule_counts: tuple[RuleCount, ...]
     """One a rule that was followed, in the order of the rules."""
     failures: tuple[RuleFailure, ...] = ()
     history: PartitionHistory | None = None
@@ -161,7 +161,7 @@ class PartitionSummary:
     @property
     def violations(self) -> int:
         """Findings that nothing explains."""
-        return sum(each.found - each.explained for each in self.counts)
+        return sum(each.found - each.explained for each in self.rule_counts)
 
 
 def to_json(account: PartitionSummary) -> bytes:

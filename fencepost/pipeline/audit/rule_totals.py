@@ -26,7 +26,7 @@ class RuleTotals:
     """What came of a rule."""
 
     rule: Rule
-    followed: bool
+    checked: bool
     """Whether it could be; else it needs a trace."""
     partitions: int
     """Where it was followed to its end."""
@@ -38,17 +38,17 @@ class RuleTotals:
 
 def describe_totals(findings: AuditResult) -> str:
     """How much was looked at, in a sentence."""
-    held = [each for account in findings.accounts for each in account.held]
+    held = [each for account in findings.summaries for each in account.replicas]
     parts = [
-        pluralize(len(findings.accounts), "partition"),
+        pluralize(len(findings.summaries), "partition"),
         bytes_text(sum(each.bytes for each in held)),
         pluralize(sum(each.batches for each in held), "batch", "batches"),
         pluralize(sum(each.records for each in held), "record"),
     ]
-    if findings.case.trace is not None:
-        traced = sum(account.traced for account in findings.accounts)
+    if findings.options.trace is not None:
+        traced = sum(account.trace_rows for account in findings.summaries)
         parts.append(f"{pluralize(traced, 'row')} of trace")
-    return f"{', '.join(parts)}; {_LEVEL_TEXTS[findings.case.level]}"
+    return f"{', '.join(parts)}; {_LEVEL_TEXTS[findings.options.level]}"
 
 
 def pluralize(number: int, one: str, more: str = "") -> str:
@@ -71,23 +71,23 @@ def totals_by_rule(findings: AuditResult) -> tuple[RuleTotals, ...]:
     partitions: Counter[str] = Counter()
     found: Counter[str] = Counter()
     explained: Counter[str] = Counter()
-    for account in findings.accounts:
-        for count in account.counts:
+    for account in findings.summaries:
+        for count in account.rule_counts:
             partitions[count.rule] += 1
             found[count.rule] += count.found
             explained[count.rule] += count.explained
     failed = Counter(failure.rule for failure in findings.failures)
-    followed = {rule.name for rule in findings.case.followed}
+    followed = {rule.name for rule in findings.options.checked_rules}
     return tuple(
         RuleTotals(
             rule=rule,
-            followed=rule.name in followed,
+            checked=rule.name in followed,
             partitions=partitions[rule.name],
             failed=failed[rule.name],
             violations=found[rule.name] - explained[rule.name],
             explained=explained[rule.name],
         )
-        for rule in findings.case.chosen
+        for rule in findings.options.selected_rules
     )
 
 

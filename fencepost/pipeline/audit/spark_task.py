@@ -46,7 +46,7 @@ _NO_METADATA: Final = PartitionMetadata()
 class PartitionResult:
     """What came of one partition."""
 
-    account: PartitionSummary
+    summary: PartitionSummary
     violations: tuple[Violation, ...]
 
 
@@ -84,17 +84,17 @@ def check_partitions(
             topic=key[0],
             partition=key[1],
             now_ms=now_ms,
-            ground=ground.get(key, _NO_METADATA),
+            metadata=ground.get(key, _NO_METADATA),
             batches=held.get(key, BATCHES.empty_table()),
             traces=None if of_none is None else _with_events(own, of_none, key[0]),
         )
         examined = _check_partition(evidence, chosen)
         account = replace(
-            examined.account,
-            traced=own.num_rows,
+            examined.summary,
+            trace_rows=own.num_rows,
             history=_history(evidence) if with_history else None,
         )
-        yield PartitionResult(account=account, violations=examined.violations)
+        yield PartitionResult(summary=account, violations=examined.violations)
 
 
 def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> PartitionResult:
@@ -118,12 +118,12 @@ def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> Pa
     account = PartitionSummary(
         topic=evidence.topic,
         partition=evidence.partition,
-        held=tuple(replica_inventories(evidence.batches)),
-        traced=0,
-        counts=tuple(counts),
+        replicas=tuple(replica_inventories(evidence.batches)),
+        trace_rows=0,
+        rule_counts=tuple(counts),
         failures=tuple(failures),
     )
-    return PartitionResult(account=account, violations=tuple(found))
+    return PartitionResult(summary=account, violations=tuple(found))
 
 
 def _check_rule(rule: Rule, evidence: PartitionEvidence) -> tuple[RuleCount, list[Violation]]:
@@ -134,7 +134,7 @@ def _check_rule(rule: Rule, evidence: PartitionEvidence) -> tuple[RuleCount, lis
     for each in findings:
         found += 1
         explained += each.explanation is not None
-    return RuleCount(rule=rule.name, found=found, explained=explained, kept=len(kept)), kept
+    return RuleCount(rule=rule.name, found=found, explained=explained, listed=len(kept)), kept
 
 
 def _history(evidence: PartitionEvidence) -> PartitionHistory | None:
@@ -245,6 +245,6 @@ def run_task(
         found = violations.to_table(list(each.violations))
         none = pa.nulls(found.num_rows, pa.binary())
         parts.append(found.append_column(OUTPUT_SCHEMA.field(SUMMARY), none))
-        account = [{SUMMARY: to_json(each.account)}]
+        account = [{SUMMARY: to_json(each.summary)}]
         parts.append(pa.Table.from_pylist(account, schema=OUTPUT_SCHEMA))
     return pa.concat_tables(parts) if parts else OUTPUT_SCHEMA.empty_table()

@@ -95,20 +95,20 @@ class TopicIncarnation:
     """All of the trace that concern it, those of the cluster too, by line."""
     configs: "ConfigHistory"
 
-    def of(self, *apis: str) -> pa.Table:
+    def exchanges(self, *apis: str) -> pa.Table:
         """Exchanges of some APIs."""
         return self.rows.filter(pc.is_in(self.rows["api"], pa.array(apis, pa.string())))
 
-    def answered(self, *apis: str) -> pa.Table:
+    def succeeded(self, *apis: str) -> pa.Table:
         """Those that were answered without an error."""
-        rows = self.of(*apis)
+        rows = self.exchanges(*apis)
         told = pc.and_(pc.is_valid(rows["answered_ms"]), pc.equal(rows["error"], ErrorCode.NONE))
         return rows.filter(pc.fill_null(told, fill_value=False))
 
     @cached_property
-    def reigns(self) -> tuple[LeaderTerm, ...]:
+    def leader_terms(self) -> tuple[LeaderTerm, ...]:
         """All elections, the first leader too where it is known."""
-        return tuple(self._reigns())
+        return tuple(self._leader_terms())
 
     @cached_property
     def gaps(self) -> tuple[int, ...]:
@@ -120,7 +120,7 @@ class TopicIncarnation:
             if earlier.kind == later.kind == Kind.TRACE_STARTED
         )
 
-    def _reigns(self) -> Iterator[LeaderTerm]:
+    def _leader_terms(self) -> Iterator[LeaderTerm]:
         for event in self.events:
             details = event.details
             if event.kind in (Kind.TOPIC_CREATED, Kind.TOPIC_KNOWN):
@@ -136,7 +136,7 @@ class TopicIncarnation:
                     line=event.line,
                 )
 
-    def loss(
+    def explain_loss(
         self, *, epoch: int | None, number: int, until: int = -1, before: int = FOREVER
     ) -> str | None:
         """Why records may be gone that were written in an epoch, by a request of this number.
@@ -147,7 +147,7 @@ class TopicIncarnation:
             reason.
         :returns: None where nothing that happened explains it, and the trace tells of all.
         """
-        for reign in self.reigns:
+        for reign in self.leader_terms:
             if reign.line < before and reign.unclean and (epoch is None or reign.epoch > epoch):
                 return f"the election of broker {reign.leader} in epoch {reign.epoch} was unclean"
         for event in self.events:
@@ -157,9 +157,9 @@ class TopicIncarnation:
                 continue
             if event.details.get("alone", True):
                 return f"broker {event.broker} lost its disk, and no other was in sync"
-            if self._admits_the_wiped:
+            if self._admits_wiped_replicas:
                 return f"broker {event.broker} lost its disk, and its fetches do not tell"
-        return None if epoch is None else self._untold(epoch + 1, until)
+        return None if epoch is None else self._missing_election(epoch + 1, until)
 
     def _is_later(self, event: TraceEvent, epoch: int | None, number: int) -> bool:
         """Whether what was written is of later than an event.
@@ -169,12 +169,14 @@ class TopicIncarnation:
         """
         if epoch is None:
             return event.newest < number
-        present = max((each.epoch for each in self.reigns if each.line < event.line), default=epoch)
+        present = max(
+            (each.epoch for each in self.leader_terms if each.line < event.line), default=epoch
+        )
         return epoch > present
 
-    def _untold(self, first: int, last: int) -> str | None:
+    def _missing_election(self, first: int, last: int) -> str | None:
         """That the trace lacks an election, as it does where its process was killed."""
-        told = {reign.epoch for reign in self.reigns}
+        told = {reign.epoch for reign in self.leader_terms}
         missing = next((each for each in range(first, last + 1) if each not in told), None)
         return (
             None
@@ -183,8 +185,8 @@ class TopicIncarnation:
         )
 
     @cached_property
-    def _admits_the_wiped(self) -> bool:
-        fetches = self.of("Fetch")
+    def _admits_wiped_replicas(self) -> bool:
+        fetches = self.exchanges("Fetch")
         by_old = pc.and_(
             pc.greater_equal(fetches["replica_id"], 0),
             pc.less(fetches["version"], _FIRST_FETCH_WITH_REPLICA_EPOCH),
@@ -208,7 +210,7 @@ class ConfigHistory:
                 present = changed
                 self._layers.append((event.line, present))
 
-    def ever(self, name: str, *, since: int = 0, until: int = FOREVER) -> frozenset[str]:
+    def values(self, name: str, *, since: int = 0, until: int = FOREVER) -> frozenset[str]:
         """The values that a config had between two lines, the default left out.
 
         :param name: As of the topic; brokers may set it by the same name.

@@ -37,14 +37,14 @@ class TracedBatches:
     def __len__(self) -> int:
         return len(self.base)
 
-    def pick(self, which: Int64Array | BoolArray) -> "TracedBatches":
+    def select(self, which: Int64Array | BoolArray) -> "TracedBatches":
         """Some of them, by number or by a flag for each."""
         return TracedBatches(
             **{each.name: getattr(self, each.name)[which] for each in fields(self)}
         )
 
     @property
-    def is_stamped(self) -> BoolArray:
+    def is_appended_as_sent(self) -> BoolArray:
         """Whether it was appended as it came: the leader wrote its offset and epoch into it.
 
         What is converted is a copy, and what was there already is not appended again.

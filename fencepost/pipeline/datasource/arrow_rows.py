@@ -47,7 +47,7 @@ def batch_rows(files: SegmentFiles, batches: Batches, findings: Findings) -> pa.
     :param batches: By their positions in the segment.
     """
     columns: dict[str, pa.Array] = dict(_segment_columns(files, len(batches), BATCHES))
-    columns |= {name: _numbers(BATCHES, name, batches.of(name)) for name in _COPIED}
+    columns |= {name: _numbers(BATCHES, name, batches.field(name)) for name in _COPIED}
     columns["position"] = pa.array(batches.at)
     columns["size"] = pa.array(batches.sizes)
     columns["last_offset"] = pa.array(batches.last_offsets)
@@ -75,20 +75,20 @@ def record_rows(files: SegmentFiles, batches: Batches, opened: DecodedBatches) -
     """A row for each record."""
     records, data = opened.records, opened.bodies.data
     batch = opened.numbers[records.batch]
-    base = batches.of("base_offset")[batch]
-    attributes = batches.of("attributes")[batch]
+    base = batches.field("base_offset")[batch]
+    attributes = batches.field("attributes")[batch]
     by_broker = (attributes & LOG_APPEND_TIME_FLAG) != 0
-    times = records.times + batches.of("base_timestamp")[batch]
-    sequence = batches.of("base_sequence")[batch]
+    times = records.times + batches.field("base_timestamp")[batch]
+    sequence = batches.field("base_sequence")[batch]
     numbered = (sequence + records.offsets) & MAX_SEQUENCE
     columns: dict[str, pa.Array] = dict(_segment_columns(files, len(records), RECORDS))
     numbers = {
         "base_offset": base,
         "offset": base + records.offsets,
-        "epoch": batches.of("epoch")[batch],
-        "timestamp": np.where(by_broker, batches.of("max_timestamp")[batch], times),
-        "producer_id": batches.of("producer_id")[batch],
-        "producer_epoch": batches.of("producer_epoch")[batch],
+        "epoch": batches.field("epoch")[batch],
+        "timestamp": np.where(by_broker, batches.field("max_timestamp")[batch], times),
+        "producer_id": batches.field("producer_id")[batch],
+        "producer_epoch": batches.field("producer_epoch")[batch],
         "sequence": np.where(sequence == NO_SEQUENCE, NO_SEQUENCE, numbered),
     }
     columns |= {name: _numbers(RECORDS, name, column) for name, column in numbers.items()}

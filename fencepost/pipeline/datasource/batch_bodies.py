@@ -49,7 +49,7 @@ def decode_bodies(window: Window, batches: Batches, numbers: Integers) -> Iterat
 
     :param numbers: Which batches, rising: those that have their checksum.
     """
-    codecs = batches.of("attributes") & CODEC_MASK
+    codecs = batches.field("attributes") & CODEC_MASK
     if not codecs[numbers].any():
         if len(numbers):
             yield _decode(batches, numbers, _in_place(window, batches, numbers), {})
@@ -84,7 +84,7 @@ def _in_place(window: Window, batches: Batches, numbers: Integers) -> RecordBodi
         data=window.data,
         starts=at + HEADER_SIZE,
         ends=at + batches.sizes[numbers],
-        counts=batches.of("count")[numbers],
+        counts=batches.field("count")[numbers],
     )
 
 
@@ -94,7 +94,7 @@ def _joined(batches: Batches, parts: list[bytes | memoryview], numbers: list[int
         data=np.frombuffer(b"".join([*parts, bytes(PADDING)]), np.uint8),
         starts=ends[:-1],
         ends=ends[1:],
-        counts=batches.of("count")[np.array(numbers, np.int64)],
+        counts=batches.field("count")[np.array(numbers, np.int64)],
     )
 
 
@@ -134,11 +134,11 @@ def _header_mismatches(batches: Batches, numbers: Integers, records: Records) ->
     step[starts] = 1
     rises = np.minimum.reduceat(step, starts) > 0
     within = (records.offsets[starts] >= 0) & (
-        records.offsets[ends] <= batches.of("last_offset_delta")[number]
+        records.offsets[ends] <= batches.field("last_offset_delta")[number]
     )
-    latest = np.maximum.reduceat(records.times, starts) + batches.of("base_timestamp")[number]
-    by_broker = (batches.of("attributes")[number] & LOG_APPEND_TIME_FLAG) != 0
-    timely = by_broker | (latest == batches.of("max_timestamp")[number])
+    latest = np.maximum.reduceat(records.times, starts) + batches.field("base_timestamp")[number]
+    by_broker = (batches.field("attributes")[number] & LOG_APPEND_TIME_FLAG) != 0
+    timely = by_broker | (latest == batches.field("max_timestamp")[number])
     wrong: dict[int, str] = {}
     for right, what in (
         (rises, "the offsets of the records do not rise"),

@@ -67,19 +67,19 @@ class Batches:
     sizes: Integers
     headers: Headers
     end: int
-    wanted: int
+    bytes_needed: int
 
     def __len__(self) -> int:
         return len(self.at)
 
-    def of(self, name: str) -> Integers:
+    def field(self, name: str) -> Integers:
         """A field of each header."""
         return column(self.headers, name)
 
     @property
     def last_offsets(self) -> Integers:
         """The last offset of each (inclusive)."""
-        return self.of("base_offset") + self.of("last_offset_delta")
+        return self.field("base_offset") + self.field("last_offset_delta")
 
 
 def column(headers: Headers, name: str) -> Integers:
@@ -110,7 +110,7 @@ def walk_batches(window: Window) -> Batches:
         sizes=np.diff(positions, append=at),
         headers=_gather(window.data, positions),
         end=at,
-        wanted=wanted,
+        bytes_needed=wanted,
     )
 
 
@@ -130,7 +130,7 @@ def concat_windows(parts: Sequence[tuple[int, Batches, Findings]]) -> tuple[Batc
         sizes=np.concatenate([batches.sizes for _, batches, _ in parts]),
         headers=np.concatenate([batches.headers for _, batches, _ in parts]),
         end=last_position + last.end,
-        wanted=last.wanted,
+        bytes_needed=last.bytes_needed,
     )
     return whole, findings
 
@@ -156,13 +156,16 @@ def check_batches(window: Window, batches: Batches) -> Findings:
 
 
 def _contradictions(batches: Batches) -> list[tuple[npt.NDArray[np.bool_], str]]:
-    count, delta = batches.of("count"), batches.of("last_offset_delta")
+    count, delta = batches.field("count"), batches.field("last_offset_delta")
     empty = (count == 0) & (batches.sizes > HEADER_SIZE)
     return [
-        (batches.of("base_offset") < 0, "the base offset is negative"),
+        (batches.field("base_offset") < 0, "the base offset is negative"),
         (delta < 0, "the last offset lies before the base offset"),
         ((count < 0) | (count > delta + 1), "the header counts more records than it has offsets"),
-        ((batches.of("attributes") & CODEC_MASK) > max(Codec), "the codec is none that there is"),
+        (
+            (batches.field("attributes") & CODEC_MASK) > max(Codec),
+            "the codec is none that there is",
+        ),
         (empty, "the header counts no records, and bytes follow it"),
     ]
 

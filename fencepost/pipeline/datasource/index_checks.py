@@ -68,7 +68,7 @@ def check_offset_index(
     try:
         entries = np.frombuffer(strip_padding(data, index.entry_size), _OFFSET_ENTRY)
     except CorruptIndex as error:
-        yield index.as_a_whole(str(error))
+        yield index.whole_index_fault(str(error))
         return
     offsets = entries["offset"].astype(np.int64) + base_offset
     positions = entries["position"].astype(np.int64)
@@ -81,7 +81,7 @@ def check_offset_index(
         "says that a batch begins where none does": ~begins,
         "says that the batch there ends at an offset at which it does not": ~(ends & near),
     }
-    yield from index.false_entries(reasons, ("offset", offsets), ("position", positions))
+    yield from index.faults(reasons, ("offset", offsets), ("position", positions))
 
 
 def check_time_index(
@@ -99,7 +99,7 @@ def check_time_index(
         used = data if len(data) == index.entry_size else strip_padding(data, index.entry_size)
         entries = np.frombuffer(used, _TIME_ENTRY)
     except CorruptIndex as error:
-        yield index.as_a_whole(str(error))
+        yield index.whole_index_fault(str(error))
         return
     times = entries["timestamp"].astype(np.int64)
     offsets = entries["offset"].astype(np.int64) + base_offset
@@ -113,10 +113,10 @@ def check_time_index(
         "says a timestamp that is not the batch's": _at(outline.max_timestamps, holder) != times,
         "says a timestamp that is not the largest so far": _at(latest, holder) != times,
     }
-    yield from index.false_entries(reasons, ("timestamp", times), ("offset", offsets))
+    yield from index.faults(reasons, ("timestamp", times), ("offset", offsets))
     reached = max(int(times[-1]) if len(times) else -1, -1)
     if closed and len(latest) and int(latest[-1]) > reached:
-        yield index.as_a_whole(
+        yield index.whole_index_fault(
             f"the index ends with timestamp {reached}, and the segment with {latest[-1]}"
         )
 
@@ -126,11 +126,11 @@ class _Index:
     problem: Problem
     entry_size: int
 
-    def as_a_whole(self, message: str) -> IndexFault:
+    def whole_index_fault(self, message: str) -> IndexFault:
         """A fault that is not one entry's."""
         return IndexFault(problem=self.problem, position=None, size=None, message=message)
 
-    def false_entries(
+    def faults(
         self, reasons: Mapping[str, Marks], *fields: tuple[str, Integers]
     ) -> Iterator[IndexFault]:
         """Each false entry with the first reason why it is; of very many the first ones.
@@ -148,7 +148,7 @@ class _Index:
                 message=f"entry {number} ({said}) {why}",
             )
         if len(wrong) > _MAX_FAULTS:
-            yield self.as_a_whole(f"{len(wrong) - _MAX_FAULTS} more entries are false")
+            yield self.whole_index_fault(f"{len(wrong) - _MAX_FAULTS} more entries are false")
 
 
 def _rise(numbers: Integers, least: int) -> Marks:

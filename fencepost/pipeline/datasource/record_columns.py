@@ -73,7 +73,7 @@ class Field:
     at: Integers
     sizes: Integers
 
-    def take(self, records: npt.NDArray[np.intp]) -> Self:
+    def select(self, records: npt.NDArray[np.intp]) -> Self:
         """That of some records."""
         return type(self)(at=self.at[records], sizes=self.sizes[records])
 
@@ -199,8 +199,8 @@ class Records:
             batch=self.batch[keep],
             times=self.times[keep],
             offsets=self.offsets[keep],
-            keys=self.keys.take(keep),
-            values=self.values.take(keep),
+            keys=self.keys.select(keep),
+            values=self.values.select(keep),
             headers_at=self.headers_at[keep],
             header_counts=self.header_counts[keep],
             ends=self.ends[keep],
@@ -215,7 +215,7 @@ class _BatchProblems:
         self.problems: dict[int, str] = {}
         self._batch = batch
 
-    def note(self, wrong: Marks, what: str) -> None:
+    def record(self, wrong: Marks, what: str) -> None:
         """:param wrong: Whether it is, of each record."""
         for number in np.unique(self._batch[wrong]).tolist():
             self.problems.setdefault(number, what)
@@ -235,18 +235,18 @@ def read_records(bodies: RecordBodies) -> Records:
     batch = np.repeat(np.arange(len(counts)), counts)
     at, ends = _bounds(bodies, counts)
     faults = _BatchProblems(batch)
-    faults.note(ends < 0, "the records are cut short")
+    faults.record(ends < 0, "the records are cut short")
     ends = np.maximum(ends, at)
     times, after = _limited(data, at + 1, ends)
     offsets, after = _limited(data, after, ends)
     keys, after = read_field(data, after, ends)
     values, after = read_field(data, after, ends)
     header_counts, after = _limited(data, after, ends)
-    faults.note(after > ends, "a record has another size than its fields")
+    faults.record(after > ends, "a record has another size than its fields")
     plain = (header_counts == 0) & (after < ends)
-    faults.note(plain, "a record has another size than its fields")
+    faults.record(plain, "a record has another size than its fields")
     many = (header_counts < 0) | (header_counts > ends - after)
-    faults.note(many, "a record has an impossible number of headers")
+    faults.record(many, "a record has an impossible number of headers")
     found = Records(
         batch=batch,
         times=times,

@@ -74,7 +74,7 @@ def scan_batches(
     except OSError as error:
         yield problem_rows(files, [(None, None, Problem.MISSING, _file_error(files.log, error))])
         return
-    rows = list(_in_indexes(files, tier, outlines.whole()))
+    rows = list(_in_indexes(files, tier, outlines.combined()))
     if rows:
         yield problem_rows(files, rows)
 
@@ -163,10 +163,14 @@ class _Outlines:
         """:param batches: By their positions in the segment."""
         damaged = np.zeros(len(batches), np.int64)
         damaged[[at for at, (problem, _) in findings.items() if problem in _DAMAGES]] = 1
-        columns = (batches.of("base_offset"), batches.last_offsets, batches.of("max_timestamp"))
+        columns = (
+            batches.field("base_offset"),
+            batches.last_offsets,
+            batches.field("max_timestamp"),
+        )
         self._columns.append((damaged, batches.at, *columns))
 
-    def whole(self) -> SegmentOutline:
+    def combined(self) -> SegmentOutline:
         """All of it. What damaged batches say is taken where it fits to the others."""
         none = (np.zeros(0, np.int64),) * 5
         columns = [np.concatenate(part) for part in zip(none, *self._columns, strict=True)]
@@ -193,7 +197,7 @@ def _windows(blob: Blob, base_offset: int) -> Iterator[tuple[Window, Batches, Pr
     least = base_offset
     while position < window.size:
         batches = walk_batches(window.move(position, wanted))
-        position, wanted = position + batches.end, batches.wanted
+        position, wanted = position + batches.end, batches.bytes_needed
         if len(batches):
             behind = int(batches.last_offsets[-1]) + 1
             least = behind if base_offset < behind <= base_offset + MAX_OFFSET_SPAN else base_offset

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "Files", "LoadInterrupted", "LoadRefused", "Loaded", "Target", "load"]
 
 _HOMES: Final = {
-    "Columns": "wanted",
-    "Files": "wanted",
-    "LoadInterrupted": "outcomes",
-    "LoadRefused": "outcomes",
-    "Loaded": "outcomes",
-    "Target": "wanted",
+    "Columns": "options",
+    "Files": "options",
+    "LoadInterrupted": "options",
+    "LoadRefused": "options",
+    "Loaded": "options",
+    "Target": "options",
     "load": "job",
 }
 

@@ -82,7 +82,7 @@ class PartitionLoad:
                 "has begun at: it has lost records"
             )
 
-    async def take(self, chunk: EncodedRecords) -> None:
+    async def append_or_verify(self, chunk: EncodedRecords) -> None:
         """See to it that the log has the next chunk.
 
         :raises LoadRefused: When something else is where it belongs.
@@ -90,7 +90,7 @@ class PartitionLoad:
         """
         behind = self._at + len(chunk)
         if behind <= self._end:
-            await self._log.require(chunk, self._at)
+            await self._log.require_records(chunk, self._at)
         else:
             await self._append(chunk)
         self._at = behind
@@ -162,7 +162,7 @@ class PartitionLog:
         """
         return await self._offset(OffsetSpec.EARLIEST), await self._offset(OffsetSpec.LATEST)
 
-    async def require(self, chunk: EncodedRecords, start: int) -> None:
+    async def require_records(self, chunk: EncodedRecords, start: int) -> None:
         """Return where the log has a chunk's records from an offset on.
 
         :param start: The offset of the first one; the log reaches behind the last one.
@@ -275,7 +275,11 @@ def _same_bytes(own: ExpectedRecords, chunk: EncodedRecords, raw: _FetchResult, 
             view = memoryview(buffer)
             for pos, header in iter_headers(buffer):
                 batch = meant.get(at)
-                if batch is None or header.base_offset != at or not batch.is_at(view, pos, header):
+                if (
+                    batch is None
+                    or header.base_offset != at
+                    or not batch.matches_at(view, pos, header)
+                ):
                     return at
                 at = header.next_offset
     except CorruptBatch:

@@ -81,7 +81,7 @@ async def _describe_topic(client: Client, target: Target) -> tuple[UUID | None, 
         return (await client.refresh(target.topic, timeout_s=_ATTEMPT_S)).topics[target.topic]
 
     async def look_at_configs() -> TopicConfigs:
-        anybody = await client.anybody(timeout_s=_ATTEMPT_S)
+        anybody = await client.any_broker(timeout_s=_ATTEMPT_S)
         return await topic_configs(
             anybody, target.topic, tuple(REQUIRED_CONFIGS), timeout_s=_ATTEMPT_S
         )

@@ -188,19 +188,19 @@ class _PartitionWorker:
     def add(self, rows: pa.RecordBatch) -> None:
         """Take more of the partition's rows."""
         for chunk in self._chunks.add(rows):
-            self._send(self._of().take(chunk))
+            self._send(self._current_load().append_or_verify(chunk))
 
     def finish(self) -> list[PartitionLoaded]:
         """Wait until the partition has all its rows; what it has come to, if there was one."""
         if self._load is None:
             return []
         for chunk in self._chunks.finish():
-            self._send(self._load.take(chunk))
+            self._send(self._load.append_or_verify(chunk))
         self._wait()
         loaded, self._load = self._load.loaded, None
         return [loaded]
 
-    def _of(self) -> PartitionLoad:
+    def _current_load(self) -> PartitionLoad:
         assert self._load is not None, "a partition was begun"
         return self._load
 
@@ -258,7 +258,7 @@ class LoadSource(DataSource):
 class TaskMessage(WriterCommitMessage):
     """What a task tells the driver."""
 
-    brought: TaskResult
+    result: TaskResult
 
 
 class LoadWriter(DataSourceArrowWriter):
@@ -273,21 +273,21 @@ class LoadWriter(DataSourceArrowWriter):
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> TaskMessage:
         """On an executor. A refusal is no failure here: Spark would only try it again."""
-        return TaskMessage(brought=load_rows(self._assignment, iterator))
+        return TaskMessage(result=load_rows(self._assignment, iterator))
 
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
         """On the driver, when every task has ended."""
-        refused = self._tell(messages)
+        refused = self._write_report(messages)
         if refused:
             raise LoadRefused("; ".join(refused))
 
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
         """On the driver, when a task has failed for good. What is appended stays."""
-        self._tell(messages)
+        self._write_report(messages)
 
-    def _tell(self, messages: "list[WriterCommitMessage | None]") -> list[str]:
+    def _write_report(self, messages: "list[WriterCommitMessage | None]") -> list[str]:
         """Write the report; why rows were refused."""
-        all_brought = [cast("TaskMessage", each).brought for each in messages if each is not None]
+        all_brought = [cast("TaskMessage", each).result for each in messages if each is not None]
         partitions = [each for brought in all_brought for each in brought.partitions]
         refused = [each.refused for each in all_brought if each.refused is not None]
         numbers = [each.partition for each in partitions]

@@ -208,14 +208,14 @@ def _run(
             raise CannotRunError(
                 f"Spark refuses the query: {explain_failure(str(error))}"
             ) from None
-        monitor_query(query, tell, lambda: stop.asked)
+        monitor_query(query, tell, lambda: stop.requested)
 
 
 class _StopSignals:
     """Whether the program was asked to end, by SIGTERM or Ctrl-C, within a context."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         self._before = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def __enter__(self) -> Self:
@@ -231,4 +231,4 @@ class _StopSignals:
             signal.signal(number, self._ask)
 
     def _ask(self, *_: object) -> None:
-        self.asked = True
+        self.requested = True

@@ -75,7 +75,7 @@ class MicroBatch:
         of = f" at {self.offsets} offsets" if self.offsets > self.records else ""
         return f"batch {self.number}: {self.records} {noun}{of}, {told}"
 
-    def as_data(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """For JSON."""
         partitions = [
             {"topic": each.topic, "partition": each.partition, "from": each.start, "to": each.end}
@@ -167,12 +167,12 @@ def monitor_query(
     """
     teller = _BatchReporter(query, tell)
     while query.isActive and not stopped():
-        teller.catch_up()
+        teller.report_new_batches()
         time.sleep(POLL_S)
     if query.isActive:
         _await_batch(query, patience_s)
         query.stop()
-    teller.catch_up()
+    teller.report_new_batches()
     failure = query.exception()
     if failure is not None:
         raise StreamFailedError(explain_failure(str(failure)))
@@ -187,7 +187,7 @@ class _BatchReporter:
         self._told = -1
         self._seen: str | None = None
 
-    def catch_up(self) -> None:
+    def report_new_batches(self) -> None:
         last = self._query.lastProgress
         # All that Spark remembers takes hundreds of round trips to its JVM.
         if last is None or last["timestamp"] == self._seen:

@@ -30,12 +30,12 @@ class CodeBuilder:
         """Add a line at the present depth."""
         self.lines.append("    " * self.depth + text)
 
-    def fresh(self, stem: str) -> str:
+    def new_variable(self, stem: str) -> str:
         """A variable that nothing else uses."""
         self._names += 1
         return f"{stem}{self._names}"
 
-    def packed(self, code: str) -> str:
+    def packer(self, code: str) -> str:
         """The name of a ``struct.Struct`` for these codes, big-endian."""
         name = f"s_{code.replace('?', 'o')}"
         self.constants[name] = struct.Struct(f">{code}")
@@ -43,7 +43,7 @@ class CodeBuilder:
 
     def constant(self, value: object) -> str:
         """The name of a value."""
-        name = self.fresh("k")
+        name = self.new_variable("k")
         self.constants[name] = value
         return name
 

@@ -80,7 +80,7 @@ def _instance(src: CodeBuilder, cls: type, values: dict[str, str]) -> str:
 
     Its slots are filled one by one: passing twenty arguments by keyword takes twice as long.
     """
-    message, made = src.fresh("m"), src.constant(cls)
+    message, made = src.new_variable("m"), src.constant(cls)
     src.line(f"{message} = new({made})")
     for f in fields(cls):
         value = values[f.name] if f.name in values else src.constant(f.default)
@@ -92,8 +92,8 @@ def _flush(src: CodeBuilder, run: list[FieldSchema], values: dict[str, str]) -> 
     """Read a run of fixed-width fields with one call."""
     if not run:
         return
-    packed = src.packed("".join(FIXED_WIDTH_CODES[f.kind] for f in run))
-    names = [src.fresh("v") for _ in run]
+    packed = src.packer("".join(FIXED_WIDTH_CODES[f.kind] for f in run))
+    names = [src.new_variable("v") for _ in run]
     src.line(f"{', '.join(names)}, = {packed}.unpack_from(view, at)")
     src.line(f"at += {src.constants[packed].size}")
     for f, name in zip(run, names, strict=True):
@@ -115,13 +115,13 @@ def _value(src: CodeBuilder, f: FieldSchema, flexible: bool) -> str:
 
 def _length(src: CodeBuilder, flexible: bool, code: str) -> str:
     """Emit the reading of a length, -1 for null."""
-    size = src.fresh("n")
+    size = src.new_variable("n")
     if flexible:
         src.line(f"{size} = view[at]; at += 1")
         src.line(f"if {size} > 127: {size}, at = uvarint(view, at - 1)")
         src.line(f"{size} -= 1")
     else:
-        packed = src.packed(code)
+        packed = src.packer(code)
         src.line(f"{size}, = {packed}.unpack_from(view, at); at += {src.constants[packed].size}")
     return size
 
@@ -130,7 +130,7 @@ def _sized(src: CodeBuilder, f: FieldSchema, flexible: bool) -> str:
     """Strings, bytes and batches."""
     kind = f.kind
     size = _length(src, flexible, "h" if kind == "string" else "i")
-    value, stop = src.fresh("t"), src.fresh("p")
+    value, stop = src.new_variable("t"), src.new_variable("p")
     _null(src, f.name, f.nullable and not f.array, size, value)
     src.line("else:")
     src.depth += 1
@@ -151,7 +151,7 @@ def _null(src: CodeBuilder, name: str, allowed: bool, length: str, value: str) -
 
 def _array(src: CodeBuilder, f: FieldSchema, flexible: bool) -> str:
     count = _length(src, flexible, "i")
-    value, items = src.fresh("a"), src.fresh("l")
+    value, items = src.new_variable("a"), src.new_variable("l")
     _null(src, f.name, f.nullable, count, value)
     src.line("else:")
     src.depth += 1
@@ -177,7 +177,7 @@ def _array(src: CodeBuilder, f: FieldSchema, flexible: bool) -> str:
 
 def _nullable(src: CodeBuilder, shape: StructSchema) -> str:
     """A struct behind a byte that says whether it is there (KIP-893)."""
-    value = src.fresh("o")
+    value = src.new_variable("o")
     src.line(f"{value} = None")
     src.line("at += 1")
     src.line("if view[at - 1] < 128:")
@@ -189,10 +189,10 @@ def _nullable(src: CodeBuilder, shape: StructSchema) -> str:
 
 def _tags(src: CodeBuilder, tagged: list[FieldSchema]) -> dict[str, str]:
     """Tagged fields (KIP-482): those that are known, by any order; others are passed over."""
-    values = {f.name: src.fresh("x") for f in tagged}
+    values = {f.name: src.new_variable("x") for f in tagged}
     for f in tagged:
         src.line(f"{values[f.name]} = {src.constant(f.default)}")
-    count, tag, size, stop = (src.fresh(stem) for stem in ("c", "g", "z", "p"))
+    count, tag, size, stop = (src.new_variable(stem) for stem in ("c", "g", "z", "p"))
     src.line(f"{count} = view[at]; at += 1")
     src.line(f"if {count}:")
     src.depth += 1

@@ -69,7 +69,7 @@ def _fixed_value(kind: str, value: str) -> str:
 def _flush(src: CodeBuilder, run: list[tuple[str, str]], out: str) -> None:
     if run:
         code = "".join(code for code, _ in run)
-        src.line(f"{out} += {src.packed(code)}.pack({', '.join(value for _, value in run)})")
+        src.line(f"{out} += {src.packer(code)}.pack({', '.join(value for _, value in run)})")
         run.clear()
 
 
@@ -86,7 +86,7 @@ def _value(src: CodeBuilder, f: FieldSchema, value: str, flexible: bool, out: st
 
 def _nested(src: CodeBuilder, f: FieldSchema, inner: StructSchema, value: str, out: str) -> None:
     """A struct in place; nullable ones are marked by a leading byte (KIP-893)."""
-    var = src.fresh("s")
+    var = src.new_variable("s")
     src.line(f"{var} = {value}")
     if not f.nullable:
         _struct(src, inner, var, out)
@@ -100,7 +100,7 @@ def _nested(src: CodeBuilder, f: FieldSchema, inner: StructSchema, value: str, o
 
 
 def _array(src: CodeBuilder, f: FieldSchema, value: str, flexible: bool, out: str) -> None:
-    var, item = src.fresh("a"), src.fresh("e")
+    var, item = src.new_variable("a"), src.new_variable("e")
     src.line(f"{var} = {value}")
     src.line(f"if {var} is None: {out} += {_null(flexible, 'i')}")
     src.line("else:")
@@ -113,7 +113,7 @@ def _array(src: CodeBuilder, f: FieldSchema, value: str, flexible: bool, out: st
         _struct(src, f.struct, item, out)
     elif f.kind in FIXED_WIDTH_CODES:
         src.line(
-            f"{out} += {src.packed(FIXED_WIDTH_CODES[f.kind])}.pack({_fixed_value(f.kind, item)})"
+            f"{out} += {src.packer(FIXED_WIDTH_CODES[f.kind])}.pack({_fixed_value(f.kind, item)})"
         )
     else:
         _text(src, f, item, flexible, out)
@@ -124,7 +124,7 @@ def _array(src: CodeBuilder, f: FieldSchema, value: str, flexible: bool, out: st
 
 def _text(src: CodeBuilder, f: FieldSchema, value: str, flexible: bool, out: str) -> None:
     """Strings and bytes, with a length before them."""
-    var = src.fresh("t")
+    var = src.new_variable("t")
     src.line(f"{var} = {value}")
     src.line(f"if {var} is None: {out} += {_null(flexible, 'h' if f.kind == 'string' else 'i')}")
     src.line("else:")
@@ -138,14 +138,14 @@ def _text(src: CodeBuilder, f: FieldSchema, value: str, flexible: bool, out: str
 
 def _records(src: CodeBuilder, value: str, flexible: bool, out: str) -> None:
     """Record batches, untouched: one buffer, or a tuple of them."""
-    var, size = src.fresh("r"), src.fresh("n")
+    var, size = src.new_variable("r"), src.new_variable("n")
     src.line(f"{var} = {value}")
     src.line(f"if {var} is None: {out} += {_null(flexible, 'i')}")
     src.line("else:")
     src.depth += 1
     src.line(f"if type({var}) is not tuple: {var} = ({var},)")
     src.line(f"{size} = sum(map(len, {var}))")
-    packed = src.packed("i")
+    packed = src.packer("i")
     src.line(f"{out} += uvarint({size} + 1)" if flexible else f"{out} += {packed}.pack({size})")
     src.line(f"if {var}:")
     src.line(f"    chunks += {var}")
@@ -156,9 +156,9 @@ def _records(src: CodeBuilder, value: str, flexible: bool, out: str) -> None:
 
 def _length(src: CodeBuilder, var: str, flexible: bool, code: str, out: str) -> None:
     if not flexible:
-        src.line(f"{out} += {src.packed(code)}.pack(len({var}))")
+        src.line(f"{out} += {src.packer(code)}.pack(len({var}))")
         return
-    size = src.fresh("n")
+    size = src.new_variable("n")
     src.line(f"{size} = len({var}) + 1")
     src.line(f"if {size} < 128: {out}.append({size})")
     src.line(f"else: {out} += uvarint({size})")
@@ -173,13 +173,13 @@ def _tags(src: CodeBuilder, tagged: list[FieldSchema], var: str, out: str) -> No
     if not tagged:
         src.line(f"{out}.append(0)")
         return
-    tags = src.fresh("g")
+    tags = src.new_variable("g")
     src.line(f"{tags} = []")
     for f in sorted(tagged, key=lambda f: f.tag or 0):
         default = src.constant(f.default)
         src.line(f"if {var}.{f.name} != {default}:")
         src.depth += 1
-        body = src.fresh("b")
+        body = src.new_variable("b")
         src.line(f"{body} = bytearray()")
         _tag_value(src, f, f"{var}.{f.name}", body)
         src.line(f"{tags}.append(uvarint({f.tag}) + uvarint(len({body})) + {body})")
@@ -191,10 +191,10 @@ def _tags(src: CodeBuilder, tagged: list[FieldSchema], var: str, out: str) -> No
 def _tag_value(src: CodeBuilder, f: FieldSchema, value: str, body: str) -> None:
     if f.kind in FIXED_WIDTH_CODES and not f.array:
         src.line(
-            f"{body} += {src.packed(FIXED_WIDTH_CODES[f.kind])}.pack({_fixed_value(f.kind, value)})"
+            f"{body} += {src.packer(FIXED_WIDTH_CODES[f.kind])}.pack({_fixed_value(f.kind, value)})"
         )
     elif f.struct is not None and not f.array:
-        var = src.fresh("s")
+        var = src.new_variable("s")
         src.line(f"{var} = {value}")
         _struct(src, f.struct, var, body)
     else:

@@ -63,7 +63,7 @@ class ControlClient:
                 return each.id
         raise Unreachable("no broker runs")
 
-    async def led(self, topic: str, index: int) -> PartitionLeader:
+    async def partition_leader(self, topic: str, index: int) -> PartitionLeader:
         """A partition with its topic's id."""
         try:
             state = await self.verbs.partition(topic, index)
@@ -74,7 +74,7 @@ class ControlClient:
         partition = Partition(topic=topic, index=index, topic_id=UUID(state.topic_id))
         return PartitionLeader(partition=partition, leader=state.leader, exists=True)
 
-    async def whom(self, led: PartitionLeader) -> int:
+    async def broker_to_ask(self, led: PartitionLeader) -> int:
         """Whom to ask of a partition.
 
         :raises NoLeader: When nobody leads it.
@@ -140,13 +140,13 @@ class ActionContext:
         self.broker = broker
         return await self.client.broker(broker, timeout_s=self.timeout_s)
 
-    def answered(self, error: int, answer: BrokerAnswer) -> CommonFields:
+    def answer_fields(self, error: int, answer: BrokerAnswer) -> CommonFields:
         """What all answers say, of one that came."""
-        return self.common(
+        return self.common_fields(
             error=error, version=answer.version, throttle_time_ms=answer.throttle_time_ms
         )
 
-    def common(self, *, error: int, version: int, throttle_time_ms: int) -> CommonFields:
+    def common_fields(self, *, error: int, version: int, throttle_time_ms: int) -> CommonFields:
         """What all answers say, by itself."""
         return CommonFields(
             error=error_name(error),
@@ -168,12 +168,12 @@ class ScenarioClients:
     def __init__(
         self, truth: ControlClient, bootstrap: str, addresses: Mapping[int, tuple[str, int]]
     ) -> None:
-        self.truth = truth
+        self.control = truth
         self._bootstrap = bootstrap
         self._addresses = dict(addresses)
         self._clients: dict[str, Client] = {}
 
-    def asked(self, body: ActionBody) -> ActionContext:
+    def new_context(self, body: ActionBody) -> ActionContext:
         """A request of an action's client."""
         return ActionContext(client=self.client(body.client), timeout_s=body.timeout_ms / 1000)
 
@@ -182,29 +182,31 @@ class ScenarioClients:
         found = self._clients.get(name)
         if found is None:
             found = self._clients[name] = Client(self._bootstrap, client_id=name)
-            found.learn(self._addresses)
+            found.add_addresses(self._addresses)
         return found
 
-    async def partition(
+    async def partition_connection(
         self, asked: ActionContext, body: PartitionBody
     ) -> tuple[Connection, Partition]:
         """Whom to ask of a partition: who is named, or who leads it.
 
         :raises KafkaClientError: When nobody leads it, or who is to be asked is not reached.
         """
-        led = await self.truth.led(body.topic, body.partition)
-        broker = await self.truth.whom(led) if body.broker is None else body.broker
+        led = await self.control.partition_leader(body.topic, body.partition)
+        broker = await self.control.broker_to_ask(led) if body.broker is None else body.broker
         return await asked.connection(broker), led.partition
 
-    async def anybody(self, asked: ActionContext, body: ActionBody) -> Connection:
+    async def any_broker_connection(self, asked: ActionContext, body: ActionBody) -> Connection:
         """Whom to ask what anybody knows.
 
         :raises KafkaClientError: When no broker runs, or who is to be asked is not reached.
         """
-        broker = await self.truth.first_running() if body.broker is None else body.broker
+        broker = await self.control.first_running() if body.broker is None else body.broker
         return await asked.connection(broker)
 
-    async def coordinator(self, asked: ActionContext, body: ActionBody, group: str) -> Connection:
+    async def coordinator_connection(
+        self, asked: ActionContext, body: ActionBody, group: str
+    ) -> Connection:
         """Whom to ask of a group: who is named, or who coordinates it, as FindCoordinator tells.
 
         It is asked again until there is one, as clients do.
@@ -217,7 +219,7 @@ class ScenarioClients:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + asked.timeout_s
         while True:
-            anybody = await asked.connection(await self.truth.first_running())
+            anybody = await asked.connection(await self.control.first_running())
             found = await find_coordinator(anybody, group, timeout_s=asked.timeout_s)
             if found.error == ErrorCode.NONE:
                 return await asked.connection(found.broker)

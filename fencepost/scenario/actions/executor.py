@@ -27,10 +27,12 @@ class ActionExecutor:
     """
 
     def __init__(self, session: ScenarioClients) -> None:
-        self._session = session
+        self._clients = session
         self._membership = GroupMembers(session)
         # Each takes the body that its row in the table of actions names.
-        self._do: Final[Mapping[str, Callable[[ActionContext, Any], Awaitable[ActionAnswer]]]] = {
+        self._handlers: Final[
+            Mapping[str, Callable[[ActionContext, Any], Awaitable[ActionAnswer]]]
+        ] = {
             "produce": Producers(session).produce,
             "fetch": self._fetch,
             "list_offsets": self._list_offsets,
@@ -40,7 +42,7 @@ class ActionExecutor:
             "committed": self._committed,
             "find_coordinator": self._find_coordinator,
             "join": self._membership.join,
-            "member": self._membership.tell,
+            "member": self._membership.describe,
             "heartbeat": self._membership.heartbeat,
             "leave": self._membership.leave,
             "replicated": self._replicated,
@@ -49,17 +51,17 @@ class ActionExecutor:
 
     def names(self) -> KeysView[str]:
         """Of all that can be carried out."""
-        return self._do.keys()
+        return self._handlers.keys()
 
-    async def act(self, action: Action, body: bodies.ActionBody) -> ActionAnswer:
+    async def execute(self, action: Action, body: bodies.ActionBody) -> ActionAnswer:
         """Carry out an action; that no answer comes is an answer as well.
 
         :raises CannotAct: When it cannot be done as it stands.
         """
-        asked = self._session.asked(body)
+        asked = self._clients.new_context(body)
         began = time.perf_counter()
         try:
-            answer = await self._do[action.name](asked, body)
+            answer = await self._handlers[action.name](asked, body)
         except KafkaClientError as error:
             answer = _failed_answer(asked, body, failed=error.failure)
         except TimeoutError:
@@ -72,12 +74,12 @@ class ActionExecutor:
     async def close(self) -> None:
         """Close all clients."""
         await self._membership.close()
-        await self._session.close()
+        await self._clients.close()
 
     # -- partitions -----------------------------------------------------------------------------
 
     async def _fetch(self, asked: ActionContext, body: bodies.FetchBody) -> answers.FetchAnswer:
-        connection, partition = await self._session.partition(asked, body)
+        connection, partition = await self._clients.partition_connection(asked, body)
         fetched = await fetch(
             connection,
             partition,
@@ -97,7 +99,7 @@ class ActionExecutor:
     async def _list_offsets(
         self, asked: ActionContext, body: bodies.ListOffsetsBody
     ) -> answers.ListOffsetsAnswer:
-        connection, partition = await self._session.partition(asked, body)
+        connection, partition = await self._clients.partition_connection(asked, body)
         found = await list_offsets(
             connection,
             partition,
@@ -109,7 +111,7 @@ class ActionExecutor:
             timeout_s=asked.timeout_s,
         )
         return answers.ListOffsetsAnswer(
-            **asked.answered(found.error, found),
+            **asked.answer_fields(found.error, found),
             offset=found.offset,
             timestamp=found.timestamp,
             epoch=found.epoch,
@@ -118,12 +120,12 @@ class ActionExecutor:
     async def _replicated(
         self, asked: ActionContext, body: bodies.ReplicatedBody
     ) -> answers.ReplicatedAnswer:
-        return await replicated(self._session.truth.verbs, asked, body)
+        return await replicated(self._clients.control.verbs, asked, body)
 
     async def _epoch_end(
         self, asked: ActionContext, body: bodies.EpochEndBody
     ) -> answers.EpochEndAnswer:
-        connection, partition = await self._session.partition(asked, body)
+        connection, partition = await self._clients.partition_connection(asked, body)
         found = await offset_for_leader_epoch(
             connection,
             partition,
@@ -133,13 +135,15 @@ class ActionExecutor:
             timeout_s=asked.timeout_s,
         )
         return answers.EpochEndAnswer(
-            **asked.answered(found.error, found), epoch=found.epoch, end_offset=found.end_offset
+            **asked.answer_fields(found.error, found),
+            epoch=found.epoch,
+            end_offset=found.end_offset,
         )
 
     async def _metadata(
         self, asked: ActionContext, body: bodies.MetadataBody
     ) -> answers.MetadataAnswer:
-        connection = await self._session.anybody(asked, body)
+        connection = await self._clients.any_broker_connection(asked, body)
         seen = await metadata(
             connection, [body.topic], version=body.version, timeout_s=asked.timeout_s
         )
@@ -147,7 +151,7 @@ class ActionExecutor:
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         error = unknown if topic is None else topic.error or (found.error if found else unknown)
         return answers.MetadataAnswer(
-            **asked.answered(error, seen),
+            **asked.answer_fields(error, seen),
             leader=-1 if found is None else found.leader,
             leader_epoch=-1 if found is None else found.leader_epoch,
             replicas=() if found is None else found.replicas,
@@ -164,8 +168,8 @@ class ActionExecutor:
         who = ConsumerGroupMetadata(group=body.group)
         if body.member is not None:
             who = self._membership.identity(body.member)
-        led = await self._session.truth.led(body.topic, body.partition)
-        connection = await self._session.coordinator(asked, body, body.group)
+        led = await self._clients.control.partition_leader(body.topic, body.partition)
+        connection = await self._clients.coordinator_connection(asked, body, body.group)
         answer = await commit_offset(
             connection,
             who,
@@ -176,13 +180,13 @@ class ActionExecutor:
             version=body.version,
             timeout_s=asked.timeout_s,
         )
-        return answers.CommitAnswer(**asked.answered(answer.error, answer))
+        return answers.CommitAnswer(**asked.answer_fields(answer.error, answer))
 
     async def _committed(
         self, asked: ActionContext, body: bodies.CommittedBody
     ) -> answers.CommittedAnswer:
-        led = await self._session.truth.led(body.topic, body.partition)
-        connection = await self._session.coordinator(asked, body, body.group)
+        led = await self._clients.control.partition_leader(body.topic, body.partition)
+        connection = await self._clients.coordinator_connection(asked, body, body.group)
         found = await fetch_committed_offset(
             connection,
             body.group,
@@ -192,7 +196,7 @@ class ActionExecutor:
             timeout_s=asked.timeout_s,
         )
         return answers.CommittedAnswer(
-            **asked.answered(found.error, found),
+            **asked.answer_fields(found.error, found),
             offset=found.offset,
             epoch=found.epoch,
             metadata=found.metadata,
@@ -201,19 +205,21 @@ class ActionExecutor:
     async def _find_coordinator(
         self, asked: ActionContext, body: bodies.FindCoordinatorBody
     ) -> answers.CoordinatorAnswer:
-        connection = await self._session.anybody(asked, body)
+        connection = await self._clients.any_broker_connection(asked, body)
         found = await find_coordinator(
             connection, body.group, version=body.version, timeout_s=asked.timeout_s
         )
         return answers.CoordinatorAnswer(
-            **asked.answered(found.error, found), coordinator=found.broker, message=found.message
+            **asked.answer_fields(found.error, found),
+            coordinator=found.broker,
+            message=found.message,
         )
 
     # -- anything -------------------------------------------------------------------------------
 
     async def _call(self, asked: ActionContext, body: bodies.CallBody) -> answers.CallAnswer:
         api = find_api(body.api)
-        connection = await self._session.anybody(asked, body)
+        connection = await self._clients.any_broker_connection(asked, body)
         version = body.version
         if version is None:
             version = await connection.best_version(api, timeout_s=asked.timeout_s)
@@ -224,7 +230,7 @@ class ActionExecutor:
         assert isinstance(throttle_time_ms, int)
         error = next((code for code in error_codes(response) if code != ErrorCode.NONE), 0)
         return answers.CallAnswer(
-            **asked.common(error=error, version=version, throttle_time_ms=throttle_time_ms),
+            **asked.common_fields(error=error, version=version, throttle_time_ms=throttle_time_ms),
             response={**response},
         )
 
@@ -250,7 +256,7 @@ def _fetch_answer(asked: ActionContext, fetched: Fetched, offset: int) -> answer
     content, diverging, leader = fetched.content, fetched.diverging, fetched.leader
     records = tuple(map(_record_answer, content.records))
     return answers.FetchAnswer(
-        **asked.answered(fetched.error, fetched),
+        **asked.answer_fields(fetched.error, fetched),
         high_watermark=fetched.high_watermark,
         last_stable_offset=fetched.last_stable_offset,
         log_start_offset=fetched.log_start_offset,

@@ -72,9 +72,9 @@ class _Member:
     failed: str | None = None
     """Why none came."""
     version: int | None = None
-    living: asyncio.Task[None] | None = None
+    heartbeats: asyncio.Task[None] | None = None
 
-    def forget_id(self) -> None:
+    def reset_member_id(self) -> None:
         """The coordinator does not know it any more."""
         self.identity = replace(self.identity, member_id="", generation=-1)
 
@@ -83,56 +83,58 @@ class GroupMembers:
     """The members of a scenario, by their names."""
 
     def __init__(self, session: ScenarioClients) -> None:
-        self._session = session
+        self._clients = session
         self._members: dict[str, _Member] = {}
 
     # -- actions --------------------------------------------------------------------------------
 
     async def join(self, asked: ActionContext, body: JoinBody) -> MemberAnswer:
         """Join, or join again; and live on where heartbeats are asked for."""
-        member = await self._newly(body)
+        member = await self._get_or_create(body)
         member.coordinator = None  # whom it knew may be there no more
         asked.client = member.client
         if "timeout_ms" not in body.model_fields_set:  # the broker may wait for other members
             asked.timeout_s = body.rebalance_timeout_ms / 1000 + asked.timeout_s
         if body.heartbeat_ms:
-            await self._join_until_in(asked, member)
-            member.living = asyncio.create_task(self._live(member))
+            await self._join_with_retries(asked, member)
+            member.heartbeats = asyncio.create_task(self._heartbeat_loop(member))
         else:
             await self._join(asked, member)
         return _member_answer(asked, member)
 
-    async def tell(self, asked: ActionContext, body: MemberBody) -> MemberAnswer:
+    async def describe(self, asked: ActionContext, body: MemberBody) -> MemberAnswer:
         """What a member knows."""
         return _member_answer(asked, self._member(body.member))
 
     async def heartbeat(self, asked: ActionContext, body: MemberBody) -> CommitAnswer:
         """One heartbeat, and nothing that would follow from its answer."""
         member = self._member(body.member)
-        connection = await self._by_hand(asked, member, body)
+        connection = await self._connection_for_action(asked, member, body)
         answer = await heartbeat(
             connection, member.identity, version=body.version, timeout_s=asked.timeout_s
         )
-        return CommitAnswer(**asked.answered(answer.error, answer))
+        return CommitAnswer(**asked.answer_fields(answer.error, answer))
 
     async def leave(self, asked: ActionContext, body: MemberBody) -> CommitAnswer:
         """Leave the group."""
         member = self._member(body.member)
         await _stop_heartbeats(member)
-        connection = await self._by_hand(asked, member, body)
+        connection = await self._connection_for_action(asked, member, body)
         answer = await leave_group(
             connection, member.identity, version=body.version, timeout_s=asked.timeout_s
         )
-        member.forget_id()
+        member.reset_member_id()
         member.assigned = ()
-        return CommitAnswer(**asked.answered(answer.error, answer))
+        return CommitAnswer(**asked.answer_fields(answer.error, answer))
 
-    async def _by_hand(self, asked: ActionContext, member: _Member, body: MemberBody) -> Connection:
+    async def _connection_for_action(
+        self, asked: ActionContext, member: _Member, body: MemberBody
+    ) -> Connection:
         """Whom to ask, as what a member knows of its coordinator may be out of date."""
         asked.client = member.client
         if body.broker is not None:
             return await asked.connection(body.broker)
-        return await self._session.coordinator(asked, body, member.body.group)
+        return await self._clients.coordinator_connection(asked, body, member.body.group)
 
     def identity(self, name: str) -> ConsumerGroupMetadata:
         """Who a member is in its group.
@@ -148,7 +150,7 @@ class GroupMembers:
 
     # -- joining --------------------------------------------------------------------------------
 
-    async def _newly(self, body: JoinBody) -> _Member:
+    async def _get_or_create(self, body: JoinBody) -> _Member:
         member = self._members.get(body.member)
         if member is not None:
             await _stop_heartbeats(member)
@@ -157,7 +159,7 @@ class GroupMembers:
         named = body.client if "client" in body.model_fields_set else body.member
         member = self._members[body.member] = _Member(
             body=body,
-            client=self._session.client(named),
+            client=self._clients.client(named),
             identity=ConsumerGroupMetadata(group=body.group, instance=body.instance),
         )
         return member
@@ -209,7 +211,7 @@ class GroupMembers:
             member.joins += 1
         return synced
 
-    async def _join_until_in(self, asked: ActionContext, member: _Member) -> None:
+    async def _join_with_retries(self, asked: ActionContext, member: _Member) -> None:
         """Join as a consumer does, which does not take no for an answer.
 
         :raises TimeoutError: When it is not in the group in time.
@@ -229,13 +231,15 @@ class GroupMembers:
         """Whom to ask: who is named, or its coordinator, which it looks for once."""
         if member.coordinator is not None:
             return await asked.connection(member.coordinator)
-        connection = await self._session.coordinator(asked, member.body, member.body.group)
+        connection = await self._clients.coordinator_connection(
+            asked, member.body, member.body.group
+        )
         member.coordinator = asked.broker
         return connection
 
     # -- living on ------------------------------------------------------------------------------
 
-    async def _live(self, member: _Member) -> None:
+    async def _heartbeat_loop(self, member: _Member) -> None:
         asked = ActionContext(
             client=member.client, timeout_s=member.body.rebalance_timeout_ms / 1000
         )
@@ -247,7 +251,7 @@ class GroupMembers:
                 member.error, member.failed = error_name(answer.error), None
                 _apply_error(member)
                 if answer.error in _REJOIN_ERRORS:
-                    await self._join_until_in(asked, member)
+                    await self._join_with_retries(asked, member)
             except NoCoordinator as error:
                 member.error, member.failed = str(error), None
             except KafkaClientError as error:
@@ -267,11 +271,11 @@ def _apply_error(member: _Member) -> None:
     if member.error in _COORDINATOR_ERRORS:
         member.coordinator = None
     if member.error == ErrorCode.UNKNOWN_MEMBER_ID.name:
-        member.forget_id()
+        member.reset_member_id()
 
 
 async def _stop_heartbeats(member: _Member) -> None:
-    living, member.living = member.living, None
+    living, member.heartbeats = member.heartbeats, None
     if living is not None:
         living.cancel()
         await asyncio.wait([living])

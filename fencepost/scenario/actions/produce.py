@@ -56,7 +56,7 @@ def produce_answer(
     failed = (each for each in produced.values() if each.error != ErrorCode.NONE)
     shown = next(failed, next(iter(produced.values()), _NOT_ANSWERED))
     return ProduceAnswer(
-        **asked.answered(shown.error, shown),
+        **asked.answer_fields(shown.error, shown),
         **_partition_fields(shown),
         partitions=tuple(
             PartitionProduced(
@@ -111,7 +111,7 @@ class _Producer:
     producer_epoch: int
     next_sequence: dict[tuple[str, int], int] = field(default_factory=dict)
 
-    def take(self, partition: Partition, count: int, stated: int | None) -> Sequenced:
+    def next_sequenced(self, partition: Partition, count: int, stated: int | None) -> Sequenced:
         """The sequence numbers of so many records."""
         key = (partition.topic, partition.index)
         expected = self.next_sequence.get(key, 0)
@@ -128,7 +128,7 @@ class _Batch:
 
     topic: str
     partition: int
-    said: BatchBody
+    content: BatchBody
 
 
 @dataclass(slots=True)
@@ -142,7 +142,7 @@ class Producers:
     """The producers of a scenario, by their names."""
 
     def __init__(self, session: ScenarioClients) -> None:
-        self._session = session
+        self._clients = session
         self._producers: dict[str, asyncio.Future[_Producer]] = {}
 
     async def produce(self, asked: ActionContext, body: ProduceBody) -> ProduceAnswer:
@@ -174,7 +174,7 @@ class Producers:
         """One request, and again what is refused of it for as long as the action says."""
         asks = {"topic": batches[0].topic, "partition": batches[0].partition}
         first = body.model_copy(update=asks)
-        connection = await self._whom(asked, first)
+        connection = await self._first_connection(asked, first)
         records = await self._encoded(connection, asked, body, batches)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + body.retry_ms / 1000
@@ -190,22 +190,26 @@ class Producers:
             except KafkaClientError:
                 if loop.time() >= deadline:
                     raise
-            connection = await self._next(asked, first, deadline)
+            connection = await self._retry_connection(asked, first, deadline)
 
-    async def _whom(self, asked: ActionContext, body: ProduceBody) -> Connection:
+    async def _first_connection(self, asked: ActionContext, body: ProduceBody) -> Connection:
         if not body.retry_ms:
-            connection, _ = await self._session.partition(asked, body)
+            connection, _ = await self._clients.partition_connection(asked, body)
             return connection
         deadline = asyncio.get_running_loop().time() + body.retry_ms / 1000
-        return await self._led(asked, body, deadline)
+        return await self._leader_connection(asked, body, deadline)
 
-    async def _next(self, asked: ActionContext, body: ProduceBody, deadline: float) -> Connection:
+    async def _retry_connection(
+        self, asked: ActionContext, body: ProduceBody, deadline: float
+    ) -> Connection:
         """Whom to ask now, after a while."""
         await asyncio.sleep(_RETRY_BACKOFF_S)
         asked.client.forget()
-        return await self._led(asked, body, deadline)
+        return await self._leader_connection(asked, body, deadline)
 
-    async def _led(self, asked: ActionContext, body: ProduceBody, deadline: float) -> Connection:
+    async def _leader_connection(
+        self, asked: ActionContext, body: ProduceBody, deadline: float
+    ) -> Connection:
         """The leader as metadata names it; asked for until there is one that is reached."""
         while True:
             try:
@@ -249,14 +253,14 @@ class Producers:
         batches: Sequence[_Batch],
     ) -> dict[Partition, bytearray]:
         """The batches of each partition, one behind the other."""
-        now_ms = await self._session.truth.now_ms()
+        now_ms = await self._clients.control.now_ms()
         producer = await self._producer(connection, asked, body)
         found: dict[Partition, bytearray] = {}
         for each in batches:
-            led = await self._session.truth.led(each.topic, each.partition)
-            said, sequenced = each.said, NOT_SEQUENCED
+            led = await self._clients.control.partition_leader(each.topic, each.partition)
+            said, sequenced = each.content, NOT_SEQUENCED
             if producer is not None:
-                sequenced = producer.take(led.partition, len(said.records), said.sequence)
+                sequenced = producer.next_sequenced(led.partition, len(said.records), said.sequence)
             found.setdefault(led.partition, bytearray()).extend(
                 encode_records(
                     [_new_record(record, now_ms) for record in said.records],
@@ -304,7 +308,7 @@ def _batch(batch: BatchBody, body: ProduceBody) -> _Batch:
     return _Batch(
         topic=body.topic if batch.topic is None else batch.topic,
         partition=body.partition if batch.partition is None else batch.partition,
-        said=batch,
+        content=batch,
     )
 
 

@@ -77,7 +77,7 @@ class FileLog(SegmentedLog):
         "_flushed_ms",
         "_is_named",
         "_recovery_point",
-        "_store_of_files",
+        "_segment_store",
         "_truncations",
         "on_truncated",
     )
@@ -94,7 +94,7 @@ class FileLog(SegmentedLog):
         now_ms: int,
     ) -> None:
         super().__init__(name, config, store, contents)
-        self._store_of_files = store
+        self._segment_store = store
         self._recovery_point = recovery_point
         self._flushed_ms = now_ms
         self._failure: str | None = None
@@ -103,14 +103,14 @@ class FileLog(SegmentedLog):
         self._epochs_synced = is_durable
         self._is_named = False
         if not is_durable:
-            store.note_names()
+            store.mark_names_unsynced()
         self.on_truncated: Callable[[], None] = _ignore_truncation
-        self._epochs.on_change = self._note_epochs
+        self._epochs.on_change = self._on_epochs_changed
 
     @property
     def directory(self) -> PurePath:
         """Where its files are."""
-        return self._store_of_files.home.directory
+        return self._segment_store.home.directory
 
     @property
     def failure(self) -> StorageFailure | None:
@@ -120,7 +120,7 @@ class FileLog(SegmentedLog):
     @property
     def rebuilt(self) -> Sequence[str]:
         """Names of the files that were missing or broken and were made again since it is open."""
-        return self._store_of_files.home.rebuilt
+        return self._segment_store.home.rebuilt
 
     @property
     def cleaned_until(self) -> int:
@@ -155,7 +155,7 @@ class FileLog(SegmentedLog):
         closed = self._segments.all[:-1]
         if not closed or self._segments.active.base_offset <= self._recovery_point:
             return None
-        store = self._store_of_files
+        store = self._segment_store
         return PendingSync(
             store.home.files,
             self.directory,
@@ -167,7 +167,7 @@ class FileLog(SegmentedLog):
         )
 
     @_guarded
-    def synced(self, pending: PendingSync, error: OSError | None) -> None:
+    def on_synced(self, pending: PendingSync, error: OSError | None) -> None:
         """Move the recovery point on to what is durable now.
 
         :param error: What `run` raised; it fails the log.
@@ -176,7 +176,7 @@ class FileLog(SegmentedLog):
             raise error
         if pending.truncations != self._truncations:
             return
-        self._store_of_files.note_synced(pending.segments)
+        self._segment_store.mark_synced(pending.segments)
         self._epochs_synced = self._epochs_synced or pending.epochs == self._epochs.entries()
         self._is_named = True
         self._recovery_point = max(self._recovery_point, pending.end)
@@ -188,9 +188,9 @@ class FileLog(SegmentedLog):
     def _sync_all(self) -> None:
         if not self._epochs_synced:
             self._write_epochs(sync=True)
-        self._store_of_files.sync(self._segments.all, self._recovery_point)
+        self._segment_store.sync(self._segments.all, self._recovery_point)
         if not self._is_named:
-            self._store_of_files.home.files.sync_dir(self.directory.parent)
+            self._segment_store.home.files.sync_dir(self.directory.parent)
             self._is_named = True
         self._recovery_point = self._sound_end
 
@@ -199,14 +199,14 @@ class FileLog(SegmentedLog):
             self._flush()
             self._flushed_ms = now_ms
 
-    def _note_epochs(self) -> None:
+    def _on_epochs_changed(self) -> None:
         self._epochs_changed = True
         self._epochs_synced = False
 
     def _write_epochs(self, *, sync: bool) -> None:
         self._epochs_changed = False
         path = self.directory / LEADER_EPOCHS
-        self._store_of_files.home.files.write_aside(
+        self._segment_store.home.files.write_atomic(
             path, encode_epochs(self._epochs.entries()), sync=sync
         )
         self._epochs_synced = sync
@@ -219,7 +219,7 @@ class FileLog(SegmentedLog):
         """
         self._write_epochs(sync=self.config.remote_storage_enable)
 
-    def _fell(self) -> None:
+    def _lower_recovery_point(self) -> None:
         """See that the recovery point is not behind the end."""
         self._truncations += 1
         if self._recovery_point > self._sound_end:
@@ -242,7 +242,7 @@ class FileLog(SegmentedLog):
         :param sync: False leaves it to the caller to make it durable, of many logs at once
             (`FileSystem.sync_all`); the recovery point is true only from then on.
         """
-        store = self._store_of_files
+        store = self._segment_store
         store.finish()
         if self.size_bytes or len(self._producers):
             # Where a batch that lay across an offset was cut off, the log is opened as ending here.
@@ -259,7 +259,7 @@ class FileLog(SegmentedLog):
 
     def abandon(self) -> None:
         """Let go of open files and memory as the end of a process does, and write nothing."""
-        self._store_of_files.release()
+        self._segment_store.release()
         self._failure = self._failure or "it is closed"
 
     def delete(self, aside: str) -> None:
@@ -271,7 +271,7 @@ class FileLog(SegmentedLog):
         :raises StorageFailure: When the directory stays where it is.
         """
         self.abandon()
-        home = self._store_of_files.home
+        home = self._segment_store.home
         target = home.directory.with_name(aside)
         try:
             home.files.rename(home.directory, target)
@@ -282,7 +282,7 @@ class FileLog(SegmentedLog):
     def dismantle(self) -> Iterator[None]:
         """Remove its directory, a file before each step; nobody may use the log any more."""
         self.abandon()
-        home = self._store_of_files.home
+        home = self._segment_store.home
         with suppress(OSError):  # what can't be removed stays: nobody waits for it
             for name in home.files.names(home.directory):
                 home.files.remove(home.directory / name)
@@ -332,7 +332,7 @@ class FileLog(SegmentedLog):
     def truncate_to(self, offset: int) -> bool:
         """Drop everything from `offset` on, and of the batch that holds it all."""
         changed = super().truncate_to(offset)
-        self._fell()
+        self._lower_recovery_point()
         return changed
 
     @_guarded
@@ -343,7 +343,7 @@ class FileLog(SegmentedLog):
         super().truncate_fully_and_start_at(
             offset, now_ms=now_ms, log_start_offset=log_start_offset
         )
-        self._fell()
+        self._lower_recovery_point()
 
     @_guarded
     def start_from_tier(
@@ -363,7 +363,7 @@ class FileLog(SegmentedLog):
             producers=producers,
             now_ms=now_ms,
         )
-        self._fell()
+        self._lower_recovery_point()
         self._flush()  # no batch here says these epochs
 
     @_guarded
@@ -386,14 +386,14 @@ class FileLog(SegmentedLog):
     @_guarded
     def segments(self) -> tuple[SegmentInfo, ...]:
         """All segments, oldest first; the last is the active one."""
-        return tuple(SegmentInfo(segment, self._ask) for segment in self._segments)
+        return tuple(SegmentInfo(segment, self._call_guarded) for segment in self._segments)
 
     @_guarded
-    def _ask(self, number: Callable[[], int]) -> int:
+    def _call_guarded(self, number: Callable[[], int]) -> int:
         return number()
 
     def _roll(self, now_ms: int, base_offset: int) -> LogSegment:
-        store = self._store_of_files
+        store = self._segment_store
         store.home.config = self.config
         segment = super()._roll(now_ms, base_offset)
         if self._keys is not None:
@@ -404,18 +404,18 @@ class FileLog(SegmentedLog):
     def _last_offsets(self) -> LatestKeyOffsets:
         return super()._last_offsets()
 
-    def _first_last_offsets(self) -> LatestKeyOffsets:
-        known = self._store_of_files.keys.read(self._start)
-        return super()._first_last_offsets() if known is None else known
+    def _initial_last_offsets(self) -> LatestKeyOffsets:
+        known = self._segment_store.keys.read(self._start)
+        return super()._initial_last_offsets() if known is None else known
 
     def _before_cut(self, offset: int) -> None:
         super()._before_cut(offset)
-        self._store_of_files.keys.cut(offset)
+        self._segment_store.keys.discard_from(offset)
 
     def _before_swap(self, expired: Mapping[bytes, int]) -> None:
         super()._before_swap(expired)
         if expired:
-            self._store_of_files.keys.cut(min(expired.values()))
+            self._segment_store.keys.discard_from(min(expired.values()))
 
 
 def _ignore_truncation() -> None:

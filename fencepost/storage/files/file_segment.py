@@ -93,12 +93,12 @@ class FileSegment:
         self.is_synced = size is not None
         if size is None:
             self._log.create()
-            self.begin_anew()
+            self.reset()
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Know of no batch, so that `index` can take note of those that are in the file."""
         if self._indexes is not None:
-            self._home.shared.indexes.drop(self)
+            self._home.shared.indexes.remove(self)
         self._end = SegmentEnd(self.base_offset)
         self._indexes = SegmentIndexes.empty(self.base_offset)
         self._records = 0
@@ -123,7 +123,7 @@ class FileSegment:
     @property
     def is_full(self) -> bool:
         """Whether its indexes have no place for more entries."""
-        return self._loaded().is_full(self._max_index_bytes)
+        return self._load_indexes().is_full(self._max_index_bytes)
 
     @property
     def records(self) -> int:
@@ -135,12 +135,12 @@ class FileSegment:
     @property
     def next_offset(self) -> int:
         """The offset after the last batch."""
-        return (self._end or self._learned()).next_offset
+        return (self._end or self._load_end()).next_offset
 
     @property
     def max_timestamp(self) -> int:
         """The largest timestamp (ms), -1 without one."""
-        return (self._end or self._learned()).max_timestamp
+        return (self._end or self._load_end()).max_timestamp
 
     @property
     def rolling_timestamp(self) -> int | None:
@@ -175,25 +175,25 @@ class FileSegment:
 
     def append(self, buffer: Buffer, header: BatchHeader, now_ms: int) -> None:
         """Keep a buffer that is exactly one batch."""
-        self.index(header, now_ms)
-        self.keep(buffer)
+        self.add_header(header, now_ms)
+        self.append_bytes(buffer)
 
-    def index(self, header: BatchHeader, now_ms: int) -> None:
+    def add_header(self, header: BatchHeader, now_ms: int) -> None:
         """Take note of a batch whose bytes the caller hands to `keep`."""
-        end = self._end or self._learned()
+        end = self._end or self._load_end()
         if self._is_written:
-            self._unwrite()
+            self._mark_indexes_unwritten()
         if not self._size:
             self._rolling_timestamp = header.max_timestamp
         assert self._indexes is not None, "indexes that are not written are held"
-        end.take(header, self._size, self._indexes, self._interval)
+        end.add_batch(header, self._size, self._indexes, self._interval)
         self._size += header.size
         if self._records is not None:
             self._records += header.record_count
         self.last_modified_ms = now_ms
         self.is_synced = False
 
-    def keep(self, buffer: Buffer) -> None:
+    def append_bytes(self, buffer: Buffer) -> None:
         """Keep one or more whole batches, which were noted by `index`, at the end."""
         if self._pending is not None:
             self._pending.append(buffer)
@@ -203,8 +203,8 @@ class FileSegment:
         position = self._log.size
         self._log.append((buffer,))
         if self._tail is None:
-            self._tail = SegmentTail(self._home.shared.recent)
-        self._tail.keep(position, buffer)
+            self._tail = SegmentTail(self._home.shared.tail_cache)
+        self._tail.append(position, buffer)
 
     def _write_pending(self) -> None:
         if self._pending:
@@ -217,7 +217,7 @@ class FileSegment:
         self, offset: int, *, max_bytes: int, upper_bound: int, min_one_batch: bool
     ) -> list[Buffer]:
         """What `Log.read` gives out of this segment; nothing where there is nothing."""
-        known = self._end or self._learned()
+        known = self._end or self._load_end()
         if offset >= known.next_offset:
             return []
         all_of_it = upper_bound >= known.next_offset
@@ -234,7 +234,7 @@ class FileSegment:
         end = self._size if all_of_it else self._position_of(upper_bound)
         found = read_around(
             self._log.read,
-            self._loaded().offsets,
+            self._load_indexes().offsets,
             offset,
             size=self._size,
             end=end,
@@ -261,7 +261,7 @@ class FileSegment:
             return 0
         if offset >= self.next_offset:
             return self._size
-        begin = self._loaded().offsets.lookup(offset)
+        begin = self._load_indexes().offsets.lookup(offset)
         try:
             return scan_to(self._log.read, offset, begin=begin, size=self._size)
         except DamagedSegment:
@@ -292,13 +292,13 @@ class FileSegment:
 
     def _before(self, timestamp: int) -> int:
         """A position before which no record is as late as `timestamp`."""
-        earlier = self._loaded().times.lookup(timestamp - 1)
-        if not self._says_so(earlier):
+        earlier = self._load_indexes().times.lookup(timestamp - 1)
+        if not self._is_time_entry_right(earlier):
             self._rebuild()
-            earlier = self._loaded().times.lookup(timestamp - 1)
+            earlier = self._load_indexes().times.lookup(timestamp - 1)
         return self._position_of(earlier.offset)
 
-    def _says_so(self, entry: TimestampOffset) -> bool:
+    def _is_time_entry_right(self, entry: TimestampOffset) -> bool:
         """Whether the batch that an entry of the time index means is as late as it says."""
         if entry.timestamp < 0:
             return True
@@ -318,8 +318,8 @@ class FileSegment:
             return
         if self._records is not None:
             self._records -= count_records(self._log.read, position, self._size)
-        indexes = self._loaded()
-        self._unwrite()
+        indexes = self._load_indexes()
+        self._mark_indexes_unwritten()
         if self._tail is not None:
             self._tail.truncate(position)
         self._log.truncate(position)
@@ -330,12 +330,12 @@ class FileSegment:
         if not position:  # of an empty segment none are written, which would replace them
             self.files.remove_indexes()
 
-    def shed(self) -> bool:
+    def free_some(self) -> bool:
         """Let go of what is in memory and of the open file; False when nothing is left."""
         if self._tail is not None:
             self._tail.clear()
             self._tail = None
-        self._home.shared.indexes.drop(self)
+        self._home.shared.indexes.remove(self)
         self._log.close()
         return False
 
@@ -346,13 +346,13 @@ class FileSegment:
         if self._is_written:
             return
         self._write_pending()
-        indexes, end = self._loaded(), self._end or self._learned()
+        indexes, end = self._load_indexes(), self._end or self._load_end()
         indexes.close(end)
         if self._size:
             self.files.write_indexes(indexes, modified_ms=self.last_modified_ms)
         self._is_written = True
         self.is_synced = False
-        self._home.shared.indexes.hold(self, indexes.cost)
+        self._home.shared.indexes.add(self, indexes.cost)
         if self._producers:
             self._producers = None  # they are in their file
 
@@ -363,7 +363,7 @@ class FileSegment:
         self.files.sync(log_only=not self._is_written)
         self.is_synced = True
 
-    def note_synced(self) -> None:
+    def mark_synced(self) -> None:
         """Take it that everything is durable: somebody else has synced it."""
         self.is_synced = self._is_written
 
@@ -375,18 +375,18 @@ class FileSegment:
 
     def remove(self, *, with_snapshot: bool) -> None:
         """Remove its files: see `SegmentFiles.remove`."""
-        self.shed()
+        self.free_some()
         self.files.remove(with_snapshot=with_snapshot)
 
     # Indexes.
 
-    def _unwrite(self) -> None:
+    def _mark_indexes_unwritten(self) -> None:
         """The files will not say any more what is in memory."""
-        self._loaded()
-        self._home.shared.indexes.drop(self)
+        self._load_indexes()
+        self._home.shared.indexes.remove(self)
         self._is_written = self.is_synced = False
 
-    def _loaded(self) -> SegmentIndexes:
+    def _load_indexes(self) -> SegmentIndexes:
         indexes = self._indexes
         if indexes is None:
             indexes = self._load()
@@ -403,15 +403,15 @@ class FileSegment:
             except (CorruptIndex, FileNotFoundError):
                 return self._rebuild()
         self._indexes = indexes
-        self._home.shared.indexes.hold(self, indexes.cost)
+        self._home.shared.indexes.add(self, indexes.cost)
         return indexes
 
     def _rebuild(self) -> SegmentIndexes:
         """Make the indexes from the batches, and write them."""
         size, modified = self._size, self.last_modified_ms
-        self.begin_anew()
+        self.reset()
         for _, header in scan_headers(self._log.read, 0, size):
-            self.index(header, modified)
+            self.add_header(header, modified)
         indexes = self._indexes
         assert indexes is not None, "they were begun anew"
         self.finish()
@@ -419,14 +419,14 @@ class FileSegment:
         self._indexes = indexes
         return indexes
 
-    def _learned(self) -> SegmentEnd:
-        indexes = self._loaded()
+    def _load_end(self) -> SegmentEnd:
+        indexes = self._load_indexes()
         if self._end is None:
             self._end = self._walk_end(indexes)
-            if not self._says_so(indexes.times.last):
+            if not self._is_time_entry_right(indexes.times.last):
                 self._rebuild()
         return self._end
 
     def _walk_end(self, indexes: SegmentIndexes) -> SegmentEnd:
         tail = scan_headers(self._log.read, indexes.offsets.last.position, self._size)
-        return SegmentEnd.found(indexes, tail, base_offset=self.base_offset, size=self._size)
+        return SegmentEnd.of_existing(indexes, tail, base_offset=self.base_offset, size=self._size)

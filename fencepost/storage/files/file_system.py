@@ -153,7 +153,7 @@ class FileSystem(Protocol):
         :raises FileNotFoundError: When it is not there.
         """
 
-    def write_aside(self, path: PurePath, data: Buffer, *, sync: bool) -> None:
+    def write_atomic(self, path: PurePath, data: Buffer, *, sync: bool) -> None:
         """Write a whole file so that a crash leaves the old one or the new one, never a mixture.
 
         It is written beside (`TEMPORARY_SUFFIX`) and renamed.
@@ -358,7 +358,7 @@ class RealFileSystem:
         """All bytes of a file."""
         return Path(path).read_bytes()
 
-    def write_aside(self, path: PurePath, data: Buffer, *, sync: bool) -> None:
+    def write_atomic(self, path: PurePath, data: Buffer, *, sync: bool) -> None:
         """Write a whole file so that a crash leaves the old one or the new one."""
         write_atomic(self, path, data, sync=sync)
 

@@ -82,7 +82,7 @@ class SegmentEnd:
         self.max_timestamp_at = base_offset
         self.since_entry = 0
 
-    def take(
+    def add_batch(
         self, header: BatchHeader, position: int, indexes: SegmentIndexes, interval: int
     ) -> None:
         """Take note of the batch that begins at `position`, the end so far.
@@ -102,7 +102,7 @@ class SegmentEnd:
         self.next_offset = last_offset + 1
 
     @classmethod
-    def found(
+    def of_existing(
         cls,
         indexes: SegmentIndexes,
         headers: Iterable[tuple[int, BatchHeader]],

@@ -52,7 +52,7 @@ class KeyOffsetCheckpoint:
     def _path(self) -> PurePath:
         return self._directory / KEY_OFFSETS
 
-    def find(self, whole_until: int, epochs: LeaderEpochCache) -> None:
+    def load(self, whole_until: int, epochs: LeaderEpochCache) -> None:
         """Take up the file that a former process left, or remove one that is not of this log.
 
         :param whole_until: Nothing of the log was lost before this offset (exclusive).
@@ -111,7 +111,7 @@ class KeyOffsetCheckpoint:
         if epoch is None or keys.until == self._until:
             return
         data = encode_key_offsets(KeyOffsetScope(keys.until, epoch, log_start_offset), keys.offsets)
-        self._files.write_aside(self._path, data, sync=sync)
+        self._files.write_atomic(self._path, data, sync=sync)
         self._until = keys.until
 
     def write_if_grown(
@@ -124,7 +124,7 @@ class KeyOffsetCheckpoint:
         if self._until is None or keys.until - self._until >= len(keys):
             self.write(keys, log_start_offset, epochs)
 
-    def cut(self, offset: int) -> None:
+    def discard_from(self, offset: int) -> None:
         """Lose the file, durably, if it speaks of records from `offset` on."""
         if self._until is not None and self._until > offset:
             self._remove()

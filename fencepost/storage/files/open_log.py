@@ -129,7 +129,7 @@ class _Opening:
         log_start_offset = self._log_start(log_start_offset)
         self._epochs.truncate_from_end(self._end)
         self._epochs.truncate_from_start(log_start_offset)
-        self.store.keys.find(self._end if self._gap is None else self._gap, self._epochs)
+        self.store.keys.load(self._end if self._gap is None else self._gap, self._epochs)
         self.store.snapshots.keep_only(segment.base_offset for segment in self._segments)
         contents = InitialLogState(
             segments=self._segments,
@@ -171,7 +171,7 @@ class _Opening:
             if file.kind is FileKind.LOG and file.state is FileState.LIVE
         )
         for base in bases:
-            segment = self.store.adopt(base, now_ms=self._now_ms)
+            segment = self.store.open_existing(base, now_ms=self._now_ms)
             self._segments.append(segment)
 
     def _first_unsafe(self, recovery_point: int) -> int:

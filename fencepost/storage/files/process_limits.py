@@ -45,7 +45,7 @@ class BoundedCache:
         """Of everything that is held."""
         return self._cost
 
-    def hold(self, thing: Evictable, cost: int) -> None:
+    def add(self, thing: Evictable, cost: int) -> None:
         """Hold something that is not held yet; others may go for it."""
         self._cost += cost
         # At most once round: where everything was used, the oldest goes all the same.
@@ -61,7 +61,7 @@ class BoundedCache:
                 oldest.release()
         self._held[id(thing)] = thing, cost
 
-    def drop(self, thing: Evictable) -> None:
+    def remove(self, thing: Evictable) -> None:
         """Forget something that goes by itself; it may not be held."""
         found = self._held.pop(id(thing), None)
         if found is not None:
@@ -76,7 +76,7 @@ class ProcessLimits:
     :ivar open_files: Files held open.
     """
 
-    __slots__ = ("indexes", "open_files", "recent")
+    __slots__ = ("indexes", "open_files", "tail_cache")
 
     def __init__(
         self,
@@ -85,6 +85,6 @@ class ProcessLimits:
         index_bytes: int = _INDEX_BYTES,
         open_files: int = _OPEN_FILES,
     ) -> None:
-        self.recent = TailCache(recent_bytes)
+        self.tail_cache = TailCache(recent_bytes)
         self.indexes = BoundedCache(index_bytes)
         self.open_files = BoundedCache(open_files)

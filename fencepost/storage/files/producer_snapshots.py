@@ -42,7 +42,7 @@ class ProducerSnapshots:
 
         What a crash of the machine leaves of it need not be whole; it is found again.
         """
-        self._files.write_aside(self.path(offset), encode_snapshot(producers), sync=sync)
+        self._files.write_atomic(self.path(offset), encode_snapshot(producers), sync=sync)
 
     def read(self, offset: int) -> tuple[ProducerStateEntry, ...] | None:
         """The producers before `offset`; None where no file says them."""

@@ -132,12 +132,12 @@ class LogRecovery:
         self._end = max(self._end, segment.base_offset)
         log = segment.files.log
         whole = scan_batches(log.read, 0, log.size)
-        segment.begin_anew()
+        segment.reset()
         for position, batch, header in whole:
             fault = self._fault(batch, header, segment.base_offset)
             if fault is not None:
                 raise DamagedSegment(position, fault)
-            segment.index(header, modified)
+            segment.add_header(header, modified)
             if header.partition_leader_epoch != self._epochs.latest:
                 self._note_epoch(header)
             if header.has_producer_id:

@@ -110,12 +110,12 @@ class LogFile:
 
     def close(self) -> None:
         """Close it, for good."""
-        self._bound.drop(self)
+        self._bound.remove(self)
         self.release()
 
     def _open(self) -> File:
         self._file = file = self._files.open(self.path)
-        self._bound.hold(self, 1)
+        self._bound.add(self, 1)
         return file
 
 
@@ -176,8 +176,8 @@ class SegmentFiles:
         :param modified_ms: When the ``.log`` is to have been modified.
         """
         files = self._home.files
-        files.write_aside(self._path(FileKind.OFFSET_INDEX), indexes.offsets.encode(), sync=False)
-        files.write_aside(self._path(FileKind.TIME_INDEX), indexes.times.encode(), sync=False)
+        files.write_atomic(self._path(FileKind.OFFSET_INDEX), indexes.offsets.encode(), sync=False)
+        files.write_atomic(self._path(FileKind.TIME_INDEX), indexes.times.encode(), sync=False)
         files.set_modified_ms(self.log.path, modified_ms)
 
     def sync(self, *, log_only: bool) -> None:

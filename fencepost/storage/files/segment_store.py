@@ -101,7 +101,7 @@ class FileSegmentStore:
         self._cleaning: dict[int, FileSegment] = {}
         self._names_changed = False
 
-    def adopt(self, base_offset: int, *, now_ms: int) -> FileSegment:
+    def open_existing(self, base_offset: int, *, now_ms: int) -> FileSegment:
         """The segment whose files are there."""
         path = self.home.path(base_offset, FileKind.LOG)
         segment = FileSegment(
@@ -212,13 +212,13 @@ class FileSegmentStore:
                 paths += segment.files.paths
         return [files.open(path) for path in paths if files.exists(path)]
 
-    def note_synced(self, segments: Sequence[LogSegment]) -> None:
+    def mark_synced(self, segments: Sequence[LogSegment]) -> None:
         """Take it that these segments are durable, as far as they are there still."""
         for segment in segments:
             if self._live.get(segment.base_offset) is segment:
-                self._live[segment.base_offset].note_synced()
+                self._live[segment.base_offset].mark_synced()
 
-    def note_names(self) -> None:
+    def mark_names_unsynced(self) -> None:
         """Take it that the names of the files are not durable."""
         self._names_changed = True
 
@@ -230,7 +230,7 @@ class FileSegmentStore:
     def release(self) -> None:
         """Let go of open files and of what is in memory."""
         for segment in self._live.values():
-            segment.shed()
+            segment.free_some()
 
     def producers_at(self, base_offset: int) -> tuple[ProducerStateEntry, ...]:
         """The producers before a segment's first record, from its snapshot or from the batches."""

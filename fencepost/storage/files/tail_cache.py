@@ -41,14 +41,14 @@ class TailCache:
         """Bytes kept, with what each buffer takes beside them."""
         return self._bytes
 
-    def kept(self, tail: "SegmentTail", size: int) -> None:
+    def add(self, tail: "SegmentTail", size: int) -> None:
         """Count a buffer that a tail has taken, and let the oldest go where it is too much."""
         self._order.append(tail)
         self._bytes += size + _OVERHEAD
         while self._bytes > self._max_bytes or len(self._order) * _OVERHEAD > self._max_bytes:
             self._bytes -= self._order.popleft().drop_oldest()
 
-    def gone(self, size: int) -> None:
+    def subtract(self, size: int) -> None:
         """Count buffers that went by themselves."""
         self._bytes -= size
 
@@ -65,13 +65,13 @@ class SegmentTail:
         self._offsets: list[int] = []
         self._first = 0
 
-    def keep(self, position: int, buffer: Buffer) -> None:
+    def append(self, position: int, buffer: Buffer) -> None:
         """Take the buffer that was written at `position`, one or more whole batches."""
         (base_offset,) = _HEAD.unpack_from(buffer)[:1]
         self._buffers.append(buffer)
         self._starts.append(position)
         self._offsets.append(base_offset)
-        self._recent.kept(self, len(buffer))
+        self._recent.add(self, len(buffer))
 
     def drop_oldest(self) -> int:
         """Let the oldest buffer go; how much that was, 0 where there was none."""
@@ -92,7 +92,7 @@ class SegmentTail:
         if keep > self._first and self._starts[keep - 1] + len(self._buffers[keep - 1]) > position:
             keep -= 1
         gone = self._buffers[keep:]
-        self._recent.gone(sum(map(len, gone)) + _OVERHEAD * len(gone))
+        self._recent.subtract(sum(map(len, gone)) + _OVERHEAD * len(gone))
         del self._buffers[keep:], self._starts[keep:], self._offsets[keep:]
 
     def clear(self) -> None:

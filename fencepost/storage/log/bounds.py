@@ -81,7 +81,7 @@ class BoundedLog:
         return self._segments.size_bytes
 
     def _roll(self, now_ms: int, base_offset: int) -> LogSegment:
-        self._let_go_of_keys()
+        self._drop_keys_if_unchecked()
         return self._segments.roll(base_offset, now_ms, self._producers.snapshot())
 
     # Keys.
@@ -93,7 +93,7 @@ class BoundedLog:
         """
         keys = self._keys
         if keys is None:
-            keys = self._keys = self._first_last_offsets()
+            keys = self._keys = self._initial_last_offsets()
         if keys.until < self._end:
             start = self._segments.index_of(keys.until)
             segments = self._segments.all[start:]
@@ -101,7 +101,7 @@ class BoundedLog:
             keys.catch_up(found, self._end)
         return keys
 
-    def _learn_keys(self, offsets: Mapping[bytes, int], first: int) -> None:
+    def _add_appended_keys(self, offsets: Mapping[bytes, int], first: int) -> None:
         """Spare reading again what has just been appended, if everything before it is known.
 
         :param offsets: Of each key in it the last offset. Without any it may not have been looked
@@ -109,9 +109,9 @@ class BoundedLog:
         :param first: Where it begins; it ends at the log end.
         """
         if offsets and self._keys is not None and self._keys.until == first:
-            self._keys.learn(offsets.items(), self._end)
+            self._keys.add_appended(offsets.items(), self._end)
 
-    def _first_last_offsets(self) -> LatestKeyOffsets:
+    def _initial_last_offsets(self) -> LatestKeyOffsets:
         """What to begin with: what is not in there is read from the log."""
         return LatestKeyOffsets(self._start)
 
@@ -123,9 +123,9 @@ class BoundedLog:
     def _before_swap(self, expired: Mapping[bytes, int]) -> None:
         """Let go of what will not be right when compaction's segments are in place."""
         if self._keys is not None:
-            self._keys.drop(expired)
+            self._keys.drop_removed(expired)
 
-    def _let_go_of_keys(self) -> None:
+    def _drop_keys_if_unchecked(self) -> None:
         if not self.config.checks_keys:
             self._keys = None
 
@@ -194,7 +194,7 @@ class BoundedLog:
 
     def delete_expired(self, now_ms: int, high_watermark: int) -> int:
         """Drop the oldest segments by retention.ms and retention.bytes."""
-        self._let_go_of_keys()
+        self._drop_keys_if_unchecked()
         dropped = self._segments.drop_before(self._start)
         if self.config.is_copied or not self.config.is_deleted:
             return dropped
@@ -289,5 +289,5 @@ class BoundedLog:
     def dismantle(self) -> Iterator[None]:
         """Free what is held, a little before each step; nobody may use the log any more."""
         for segment in self._segments:
-            while segment.shed():
+            while segment.free_some():
                 yield

@@ -64,7 +64,7 @@ class ExpectedOffsetCheck:
         "_config",
         "_last_of_key",
         "_log_start_offset",
-        "faults",
+        "invalid_headers",
         "keys",
         "mismatches",
     )
@@ -76,7 +76,7 @@ class ExpectedOffsetCheck:
         self._by_header = config.check_expected_offsets_source is ExpectedOffsetsSource.HEADER
         self._by_key = config.check_expected_offsets_scope is ExpectedOffsetsScope.KEY
         self.mismatches: list[tuple[int, Mismatch]] = []
-        self.faults: list[tuple[int, str]] = []
+        self.invalid_headers: list[tuple[int, str]] = []
         self.keys: dict[bytes, int] = {}
 
     def add(
@@ -116,7 +116,7 @@ class ExpectedOffsetCheck:
                 stated = read_header_value(value)
         if stated is None:
             text = f"The header {HEADER} is neither decimal text nor 8 bytes"
-            self.faults.append((index, text))
+            self.invalid_headers.append((index, text))
             return UNSPECIFIED
         return stated
 
@@ -147,6 +147,6 @@ class ExpectedOffsetCheck:
                 log_start_offset=self._log_start_offset,
                 mismatch=mismatch,
             )
-        if self.faults:
-            return invalid_records(self.faults, self._log_start_offset)
+        if self.invalid_headers:
+            return invalid_records(self.invalid_headers, self._log_start_offset)
         return None

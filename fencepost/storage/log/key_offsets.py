@@ -50,7 +50,7 @@ class LatestKeyOffsets:
         """The offset of the key's last record; None where the log has none."""
         return self._offsets.get(key)
 
-    def learn(self, offsets: Iterable[tuple[bytes, int]], until: int) -> None:
+    def add_appended(self, offsets: Iterable[tuple[bytes, int]], until: int) -> None:
         """Take note of what was appended since, without a look at the log.
 
         :param offsets: Each key there and its last offset, in any order.
@@ -90,7 +90,7 @@ class LatestKeyOffsets:
             offsets.popitem(last=False)
         self.until = max(self.until, offset)
 
-    def drop(self, removed: Mapping[bytes, int]) -> None:
+    def drop_removed(self, removed: Mapping[bytes, int]) -> None:
         """Lose the keys whose last record was removed.
 
         :param removed: Of each key the offset of a record, which was its last one so far as whoever

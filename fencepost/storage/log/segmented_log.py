@@ -128,7 +128,7 @@ class SegmentedLog(BoundedLog):
             for batch, header, duplicate in staged.batches
         ]
         if staged.keys:
-            self._learn_keys(staged.keys, first)
+            self._add_appended_keys(staged.keys, first)
         return results[0] if len(results) == 1 else combined_result(results)
 
     def _check_producer(
@@ -152,13 +152,13 @@ class SegmentedLog(BoundedLog):
 
     def _append(self, buffer: Buffer, header: BatchHeader, now_ms: int) -> None:
         """Keep a batch whose header says everything as it shall be."""
-        self._index(header, now_ms).keep(buffer)
+        self._index(header, now_ms).append_bytes(buffer)
 
     def _index(self, header: BatchHeader, now_ms: int) -> LogSegment:
         """Take note of a batch everywhere but in the bytes; returns the segment it goes to."""
         epoch = header.partition_leader_epoch
         if epoch != self._epochs.latest:
-            self._note_epoch(epoch, header.base_offset)
+            self._assign_or_clear_epoch(epoch, header.base_offset)
         config = self.config
         segment = self._segments.active
         if should_roll(
@@ -172,13 +172,13 @@ class SegmentedLog(BoundedLog):
         ):
             # A follower's next batch may lie behind a gap that compaction left.
             segment = self._roll(now_ms, header.base_offset)
-        segment.index(header, now_ms)
+        segment.add_header(header, now_ms)
         if header.has_producer_id:
             self._producers.update(header)
         self._end = header.base_offset + header.last_offset_delta + 1
         return segment
 
-    def _note_epoch(self, epoch: int, offset: int) -> None:
+    def _assign_or_clear_epoch(self, epoch: int, offset: int) -> None:
         """A batch without an epoch, of the old format, ends all that is known of epochs."""
         if epoch == NO_LEADER_EPOCH:
             self._epochs.clear()
@@ -208,7 +208,7 @@ class SegmentedLog(BoundedLog):
                 self._check_replicated(buffer, position, header, now_ms)
                 target = self._index(header, now_ms)
                 if segment is not None and target is not segment:
-                    segment.keep(_part(buffer, start, end))
+                    segment.append_bytes(_part(buffer, start, end))
                     start = position
                 segment = target
                 end = position + header.size
@@ -216,7 +216,7 @@ class SegmentedLog(BoundedLog):
         finally:
             # Also when a later batch is broken: what has been indexed must have its bytes.
             if segment is not None:
-                segment.keep(_part(buffer, start, end))
+                segment.append_bytes(_part(buffer, start, end))
         return kept
 
     def _check_replicated(
@@ -274,7 +274,9 @@ class SegmentedLog(BoundedLog):
 
     def assign_epoch_start(self, epoch: int, offset: int) -> None:
         """Note a new leader epoch, at the election and not at its first append."""
-        self._note_epoch(epoch if self.config.keeps_leader_epochs else NO_LEADER_EPOCH, offset)
+        self._assign_or_clear_epoch(
+            epoch if self.config.keeps_leader_epochs else NO_LEADER_EPOCH, offset
+        )
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
         """What OffsetForLeaderEpoch answers."""

@@ -63,10 +63,10 @@ class LogSegment(Protocol):
     def append(self, buffer: Buffer, header: BatchHeader, now_ms: int) -> None:
         """Keep a buffer that is exactly one batch."""
 
-    def index(self, header: BatchHeader, now_ms: int) -> None:
+    def add_header(self, header: BatchHeader, now_ms: int) -> None:
         """Take note of a batch whose bytes the caller hands to `keep`."""
 
-    def keep(self, buffer: Buffer) -> None:
+    def append_bytes(self, buffer: Buffer) -> None:
         """Keep one or more whole batches, which were noted by `index`, at the end."""
 
     def read(
@@ -98,7 +98,7 @@ class LogSegment(Protocol):
     def truncate(self, offset: int) -> None:
         """Drop the batch that holds `offset` and all after it."""
 
-    def shed(self) -> bool:
+    def free_some(self) -> bool:
         """Free some of what is held, quickly; False when nothing is left.
 
         For a segment that nobody reads any more.

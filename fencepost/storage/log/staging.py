@@ -46,7 +46,7 @@ class StagedRecords:
 
     batches: tuple[StagedBatch, ...]
     keys: dict[bytes, int] = field(default_factory=dict)
-    is_there: bool = False
+    is_duplicate: bool = False
 
 
 class Staging:
@@ -89,7 +89,7 @@ class Staging:
         self._before: list[tuple[BatchHeader, BatchMetadata]] = []
         self._keys: dict[bytes, int] = {}
 
-    def take(self, records: Buffer, *, allow_zstd: bool) -> StagedRecords | AppendRejected:
+    def add(self, records: Buffer, *, allow_zstd: bool) -> StagedRecords | AppendRejected:
         """Check what the request has next for this log; all of it may be appended, or nothing.
 
         :param records: One batch, or several where the log checks expected offsets. They are

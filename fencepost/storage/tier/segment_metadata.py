@@ -99,7 +99,7 @@ class RemoteSegment:
         """The leader epoch of its last record."""
         return self.epochs[-1].epoch
 
-    def become(self, state: RemoteLogSegmentState, *, broker_id: int, now_ms: int) -> Self:
+    def with_state(self, state: RemoteLogSegmentState, *, broker_id: int, now_ms: int) -> Self:
         """The same segment in another state.
 
         :raises ValueError: When that state may not follow on its own: see `TRANSITIONS`.

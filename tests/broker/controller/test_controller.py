@@ -36,16 +36,19 @@ def topic(name: str, *replicas: tuple[int, ...]) -> NewTopic:
 def test_every_change_is_one_image_with_the_next_number_and_what_changed_in_it() -> None:
     controller, told = start()
     assert controller.image.version == 1
-    plans = [(controller.plans.plan_topic(topic(name)), {"segment.ms": "1"}) for name in ("a", "b")]
+    plans = [
+        (controller.topic_planner.plan_topic(topic(name)), {"segment.ms": "1"})
+        for name in ("a", "b")
+    ]
     assert told == []
     controller.create_topics(plans)
     controller.set_topic_configs("a", {"segment.ms": "2"})
     controller.elect("b", 0, 2)
-    controller.update_topics([controller.plans.plan_partitions("a", 2, None)])
+    controller.update_topics([controller.topic_planner.plan_partitions("a", 2, None)])
     controller.delete_topics(["a"])
     controller.set_broker_configs(None, {"num.partitions": "2"})
     controller.register(BrokerImage(broker_id=4, host="h", port=4))
-    controller.forget_everything()
+    controller.reset()
     assert [image.version for image, _ in told] == [2, 3, 4, 5, 6, 7, 8, 9]
     assert [set(changed) for _, changed in told] == [
         {"a", "b"},
@@ -114,7 +117,7 @@ def test_a_deleted_topic_takes_its_id_and_configs_along() -> None:
 def test_producer_ids_rise_and_outlive_a_reset() -> None:
     controller, _ = start()
     before = controller.next_producer_ids(3)
-    controller.forget_everything()
+    controller.reset()
     assert [*before, *controller.next_producer_ids(2)] == [0, 1, 2, 3, 4]
 
 
@@ -122,7 +125,7 @@ def test_a_reset_leaves_brokers_and_the_cluster_id() -> None:
     controller, _ = start()
     controller.create_topic(topic("t"))
     controller.set_broker_configs(1, {"num.partitions": "2"})
-    controller.forget_everything()
+    controller.reset()
     image = controller.image
     assert (image.topics, image.names, image.topic_configs, image.broker_configs) == (
         {},
@@ -149,8 +152,8 @@ def test_only_names_with_dots_and_underscores_collide() -> None:
         controller.create_topic(NewTopic(name=name, configs={}))
     for name in ("a_b_c", "a.b.c", "a_b.c"):
         with pytest.raises(ControllerError, match=r"collides with existing topic: a\.b_c"):
-            controller.plans.check_new_name(name)
-    controller.plans.check_new_name("a-b-c")
+            controller.topic_planner.check_new_name(name)
+    controller.topic_planner.check_new_name("a-b-c")
 
 
 def test_a_topic_has_a_partition() -> None:

@@ -24,7 +24,7 @@ def as_kafkas(lasting: Lasting, node_id: int = 1) -> FaultyFileSystem:
             for name in lasting.files.names(source):
                 copy(source / name, target / name)
         else:
-            files.write_aside(target, lasting.files.read(source), sync=False)
+            files.write_atomic(target, lasting.files.read(source), sync=False)
 
     copy(home, DIR)
     files.make_dirs(DIR / "__cluster_metadata-0")
@@ -44,7 +44,7 @@ def test_a_real_kafkas_directory_is_served_and_gone_on_with(end: End) -> None:
     lasting.files = as_kafkas(lasting)
     for process in range(2):
         driver = lasting.begin()
-        found = lasting.persistence.found
+        found = lasting.persistence.recovery_report
         assert found is not None
         assert (found.adopted, found.missing) == (process == 0, ())
         image = driver.cluster.controller.image
@@ -54,7 +54,7 @@ def test_a_real_kafkas_directory_is_served_and_gone_on_with(end: End) -> None:
         assert driver.partition("t", 1).leader_epoch > epoch
         epoch = driver.partition("t", 1).leader_epoch
         assert content(driver, index=1) == [b"a", b"b", b"c"] + [b"d"] * process
-        given = driver.broker(1).producer_ids.next()
+        given = driver.broker(1).producer_ids.generate_producer_id()
         assert given is not None
         assert given > 4, "ids up to that were given by somebody else"
         assert lasting.files.exists(DIR / "__cluster_metadata-0")
@@ -70,8 +70,8 @@ def test_what_a_real_kafka_does_not_have_here_begins_empty_and_is_told() -> None
     lasting.files = as_kafkas(lasting)
     lasting.files.remove_tree(DIR / "t-0")
     driver = lasting.begin()
-    assert lasting.persistence.found is not None
-    assert lasting.persistence.found.missing == ("t-0",)
+    assert lasting.persistence.recovery_report is not None
+    assert lasting.persistence.recovery_report.missing == ("t-0",)
     assert len(driver.cluster.controller.image.topics["t"].partitions) == 2
 
 

@@ -27,7 +27,7 @@ def refusal(files: FaultyFileSystem, path: PurePath = DIR, brokers: int = 1) -> 
 
 def test_a_file_is_no_data_directory() -> None:
     files = FaultyFileSystem()
-    files.write_aside(DIR, b"", sync=False)
+    files.write_atomic(DIR, b"", sync=False)
     assert refusal(files) == "/data is not a directory"
 
 
@@ -63,7 +63,7 @@ def test_another_clusters_log_directory_is_refused() -> None:
     lasting.stop()
     path = DIR / "broker-1" / "meta.properties"
     text = lasting.files.read(path).decode()
-    lasting.files.write_aside(path, text.replace("node.id=1", "node.id=2").encode(), sync=False)
+    lasting.files.write_atomic(path, text.replace("node.id=1", "node.id=2").encode(), sync=False)
     assert refusal(lasting.files) == (
         "/data/broker-1/meta.properties says node.id=2, and it is to be 1"
     )

@@ -34,7 +34,7 @@ def written(**files: bytes) -> FaultyFileSystem:
     made = FaultyFileSystem()
     made.make_dirs(LOG)
     for name, data in files.items():
-        made.write_aside(LOG / name.replace("_", "."), data, sync=False)
+        made.write_atomic(LOG / name.replace("_", "."), data, sync=False)
     return made
 
 

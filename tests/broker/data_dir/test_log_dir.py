@@ -21,7 +21,7 @@ def test_a_broker_that_stops_writes_everything_and_looks_at_nothing_when_it_star
     for name in ("recovery-point", "replication"):
         text = lasting.files.read(home / f"{name}-offset-checkpoint").decode()
         assert text == "0\n1\nt 0 2\n", name
-    look = lasting.driver.broker(2).disk.look("t", 0)
+    look = lasting.driver.broker(2).storage.peek_log("t", 0)
     assert look is not None
     assert look.log_end_offset == 2
     operator_actions.start(lasting.driver.cluster, 2)
@@ -56,8 +56,8 @@ def test_what_was_closed_in_order_outlives_the_machine() -> None:
     lasting.lose_power(3)
     driver = lasting.begin()
     assert content(driver) == [b"a", b"b"]
-    assert lasting.persistence.found is not None
-    assert lasting.persistence.found.clean
+    assert lasting.persistence.recovery_report is not None
+    assert lasting.persistence.recovery_report.clean
 
 
 def test_a_broker_that_is_killed_recovers_its_logs() -> None:
@@ -163,7 +163,7 @@ def test_what_is_synced_elsewhere_counts_when_it_is_done() -> None:
     log = driver.replica(1, "t").log
     assert isinstance(log, FileLog)
     waiting: list[tuple[Callable[[], None], Callable[[OSError | None], None]]] = []
-    lasting.log_dir(1).elsewhere = lambda work, then: waiting.append((work, then))
+    lasting.log_dir(1).run_sync = lambda work, then: waiting.append((work, then))
     produce(driver, "t", b"a")
     operator_actions.roll(driver.cluster, "t", 0)
     driver.advance(3000)

@@ -56,10 +56,10 @@ def test_a_log_of_no_topic_is_put_aside_and_kept() -> None:
     create(lasting.driver, "lost", [(1, 2, 3)])
     produce(lasting.driver, "lost", b"a")
     lasting.kill()
-    lasting.files.write_aside(DIR / "registry.log", registry, sync=True)
+    lasting.files.write_atomic(DIR / "registry.log", registry, sync=True)
     lasting.begin()
-    assert lasting.persistence.found is not None
-    assert lasting.persistence.found.strays == ("lost-0",) * 3
+    assert lasting.persistence.recovery_report is not None
+    assert lasting.persistence.recovery_report.strays == ("lost-0",) * 3
     (stray,) = lasting.names(1) - {"t-0"}
     assert stray.startswith("lost-0.")
     assert stray.endswith("-stray")

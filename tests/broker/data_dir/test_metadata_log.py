@@ -54,13 +54,13 @@ class Kept:
 
     def __init__(self, path: Path) -> None:
         self.path = path / "registry.log"
-        known = ControllerState.of(EMPTY, 1, 0)
+        known = ControllerState.from_image(EMPTY, 1, 0)
         self.file: MetadataLog = metadata_log.rewrite(FILES, self.path, known, sync=False)
         self.image = EMPTY
 
     def publish(self, image: ClusterImage) -> None:
         names = {*self.image.topics, *image.topics}
-        self.file.note(self.image, image, frozenset(names))
+        self.file.append_changes(self.image, image, frozenset(names))
         self.image = image
 
     def load(self) -> ControllerState:
@@ -93,7 +93,7 @@ def test_every_change_is_there_again(kept: Kept) -> None:
             features={"metadata.version": 29},
         )
     )
-    kept.file.note_producer_ids(3000)
+    kept.file.append_producer_ids(3000)
     known = kept.load()
     assert known.topics == {"one": led, "two": two}
     assert {n: c for n, c in known.topic_configs.items() if c} == {
@@ -210,12 +210,12 @@ def test_what_can_not_be_written_is_written_later_and_in_order(tmp_path: Path) -
     told: list[OSError] = []
     file = FullFile()
     registry = MetadataLog(file, sync=True, complain=told.append)  # type: ignore[arg-type]  # never read
-    registry.note_producer_ids(1000)
-    registry.note_producer_ids(2000)
-    assert registry.is_behind, "the disk is full"
+    registry.append_producer_ids(1000)
+    registry.append_producer_ids(2000)
+    assert registry.has_unwritten, "the disk is full"
     assert [error.errno for error in told] == [errno.ENOSPC] * 2
     file.full = False
-    registry.catch_up()
-    registry.catch_up()
+    registry.write_pending()
+    registry.write_pending()
     lines = [json.loads(line[9:]) for line in file.data.splitlines()]
     assert lines == [[["producer_ids", 1000]], [["producer_ids", 2000]]]

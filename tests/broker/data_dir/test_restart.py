@@ -68,7 +68,7 @@ def test_an_election_that_the_registry_has_lost_is_known_to_the_logs() -> None:
     produce(lasting.driver, "t", b"b", acks=1)
     used = lasting.driver.partition("t").leader_epoch
     lasting.kill()
-    lasting.files.write_aside(DIR / "registry.log", registry, sync=True)
+    lasting.files.write_atomic(DIR / "registry.log", registry, sync=True)
     driver = lasting.begin()
     assert driver.partition("t").leader_epoch > used
     assert driver.partition("t").leader == 2
@@ -121,7 +121,7 @@ def test_producer_ids_and_topic_ids_are_given_once(end: End) -> None:
     lasting = Lasting()
     ids, topic_ids = set(), set()
     for process in range(3):
-        given = lasting.driver.broker(1).producer_ids.next()
+        given = lasting.driver.broker(1).producer_ids.generate_producer_id()
         assert given is not None
         assert given not in ids
         ids.add(given)

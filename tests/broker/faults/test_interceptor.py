@@ -260,9 +260,9 @@ def test_a_delayed_long_poll_of_a_client_that_is_gone_waits_for_nothing(driver: 
 
 def cancel(driver: Driver) -> None:
     """What connections do when they are gone."""
-    for held in tuple(driver.cluster.faults.held):
+    for held in tuple(driver.cluster.faults.blocking_responses):
         held.cancel()
-    assert not driver.cluster.faults.held
+    assert not driver.cluster.faults.blocking_responses
 
 
 # -- disconnect, drop ---------------------------------------------------------------------------
@@ -393,7 +393,7 @@ def test_a_fault_that_is_removed_breaks_no_poll_that_waits(driver: Driver) -> No
 
 
 def kill(driver: Driver) -> None:
-    driver.broker(1).go_down(crash=True)
+    driver.broker(1).stop(crash=True)
 
 
 def reset(driver: Driver) -> None:
@@ -414,13 +414,13 @@ def test_what_is_held_back_ends_with_its_broker_and_with_a_reset(
     assert ("late" in driver.cluster.controller.image.topics) == (
         isinstance(action, Drop) and ending is kill
     )
-    assert not driver.cluster.faults.held
+    assert not driver.cluster.faults.blocking_responses
 
 
 def test_another_brokers_end_changes_nothing(driver: Driver) -> None:
     set_fault(driver, "produce", Delay(200))
     asked = send_produce(driver, "t", b"a", acks=1)
-    driver.broker(2).go_down(crash=True)
+    driver.broker(2).stop(crash=True)
     driver.advance(200)
     assert asked.done
 

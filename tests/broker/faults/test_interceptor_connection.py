@@ -222,7 +222,7 @@ def test_who_hangs_up_while_a_request_is_delayed_is_not_written_to(edge: Edge) -
     client.connection.connection_lost(None)
     edge.pass_time(200)
     assert (bytes(client.transport.written), end(edge)) == (b"", 1)
-    assert not edge.cluster.faults.held
+    assert not edge.cluster.faults.blocking_responses
 
 
 def reset(edge: Edge) -> None:
@@ -230,7 +230,7 @@ def reset(edge: Edge) -> None:
 
 
 def stop(edge: Edge) -> None:
-    edge.cluster.brokers[1].go_down(crash=False)
+    edge.cluster.brokers[1].stop(crash=False)
 
 
 @pytest.mark.parametrize("end_of_it", [reset, stop])

@@ -206,13 +206,13 @@ def test_with_no_fault_left_nothing_is_looked_at(
 ) -> None:
     faults = driver.cluster.faults
     monkeypatch.setattr(type(faults), "find", lambda *_: pytest.fail("looked at"))
-    assert not faults.armed
+    assert not faults.active
     assert codes(driver, 1) == [0]
     monkeypatch.undo()
     set_fault(driver, "list_offsets", Refuse(CODE))
-    assert len(faults.armed) == 1
+    assert len(faults.active) == 1
     codes(driver, 1)
-    assert not faults.armed
+    assert not faults.active
 
 
 def test_a_delayed_request_is_not_hit_twice(driver: Driver) -> None:

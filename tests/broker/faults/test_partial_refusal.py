@@ -43,7 +43,7 @@ _GIVEN: Final = {"group_id": "g", "acks": 1}
 BY_TOPIC: Final = [
     (api, version)
     for api in APIS
-    if api.name in TOPICS and TOPICS[api.name].answered is not None
+    if api.name in TOPICS and TOPICS[api.name].response_field is not None
     for version in range(api.min_version, api.max_version + 1)
 ]
 NEWEST_BY_TOPIC: Final = [case for case in BY_TOPIC if case[1] == case[0].max_version]
@@ -83,7 +83,7 @@ class Asking:
         wire = message_schema(api.name, "request", version)
         content = smallest(wire)
         for field in wire.fields:
-            if field.name in self.shape.asked:
+            if field.name in self.shape.request_fields:
                 content[field.name] = self._named(field)
             elif field.name == "groups" and field.struct is not None:
                 content["groups"] = (self._group(field),)
@@ -129,12 +129,12 @@ def told(driver: Driver, shape: TopicFields, answer: Message) -> Told:
     found: Told = {}
     for holder in getattr(answer, "groups", ()) or (answer,):
         assert getattr(holder, "error_code", 0) != CODE
-        assert shape.answered is not None
-        for topic in getattr(holder, shape.answered):
+        assert shape.response_field is not None
+        for topic in getattr(holder, shape.response_field):
             name = getattr(topic, shape.name) or names[topic.topic_id]
-            inner = shape.answered_partitions
+            inner = shape.response_partitions
             partitions = () if inner is None else getattr(topic, inner)
-            codes = {(name, getattr(p, shape.answered_index)): p.error_code for p in partitions}
+            codes = {(name, getattr(p, shape.response_index)): p.error_code for p in partitions}
             own = getattr(topic, "error_code", None)
             if own is not None and (own or not codes):
                 codes[name, None] = own

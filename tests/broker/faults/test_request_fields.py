@@ -122,7 +122,7 @@ def test_topics_are_where_the_table_says(name: str) -> None:
     shape: TopicFields = TOPICS[name]
     requests = versions(name, "request")
     requests += inside(requests, "groups")
-    for asked in shape.asked:
+    for asked in shape.request_fields:
         assert asked in names(requests)
         topics = inside(requests, asked)
         if topics:
@@ -131,11 +131,11 @@ def test_topics_are_where_the_table_says(name: str) -> None:
             check_partitions(topics, shape.partitions, shape.index)
     responses = versions(name, "response")
     responses += inside(responses, "groups")
-    if shape.answered is not None:
-        assert shape.answered in names(responses)
-        topics = inside(responses, shape.answered)
+    if shape.response_field is not None:
+        assert shape.response_field in names(responses)
+        topics = inside(responses, shape.response_field)
         assert shape.name in names(topics)
-        check_partitions(topics, shape.answered_partitions, shape.answered_index)
+        check_partitions(topics, shape.response_partitions, shape.response_index)
 
 
 def check_partitions(topics: list[StructSchema], partitions: str | None, index: str | None) -> None:
@@ -152,8 +152,8 @@ def test_keys_are_where_the_table_says(table: dict[str, KeyFields]) -> None:
         requests = names(versions(name, "request"))
         assert {shape.one, shape.many} - {None} <= requests
         assert (shape.kind is not None) == ("key_type" in requests)
-        if shape.answered is not None:
-            assert shape.answered in names(versions(name, "response"))
+        if shape.response_field is not None:
+            assert shape.response_field in names(versions(name, "response"))
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_a_topic_of_the_same_name_has_a_history_of_its_own(driver: Driver) -> No
 def test_the_history_is_bounded(driver: Driver) -> None:
     for _ in range(MAX_EPOCHS):
         driver.elect("u", 0, 1)
-    history = driver.cluster.faults.elections
+    history = driver.cluster.faults.leader_epoch_history
     topic_id = driver.cluster.controller.image.topics["u"].topic_id
     assert history.find(topic_id, 0, 0) is not None
     driver.elect("u", 0, 1)
@@ -113,7 +113,7 @@ def test_the_history_is_bounded(driver: Driver) -> None:
 
 
 def test_a_topic_that_is_deleted_is_forgotten(driver: Driver) -> None:
-    history = driver.cluster.faults.elections
+    history = driver.cluster.faults.leader_epoch_history
     topic_id = driver.cluster.controller.image.topics["t"].topic_id
     assert history.find(topic_id, 0, 0) is not None
     driver.cluster.controller.delete_topics(["t"])
@@ -123,4 +123,4 @@ def test_a_topic_that_is_deleted_is_forgotten(driver: Driver) -> None:
 def test_a_reset_forgets_it(driver: Driver) -> None:
     topic_id = driver.cluster.controller.image.topics["t"].topic_id
     driver.cluster.reset()
-    assert driver.cluster.faults.elections.find(topic_id, 0, 0) is None
+    assert driver.cluster.faults.leader_epoch_history.find(topic_id, 0, 0) is None

@@ -36,7 +36,7 @@ def group_of(
 ) -> ClassicGroup:
     group = ClassicGroup("g")
     for each in members:
-        group.add(each)
+        group.add_member(each)
     group.state = state
     return group
 
@@ -54,12 +54,12 @@ def group_of(
 )
 def test_votes(offers: list[str], elected: str) -> None:
     group = group_of(*(member(str(at), *offer.split()) for at, offer in enumerate(offers)))
-    assert group.vote() == elected
+    assert group.select_protocol() == elected
 
 
 def test_no_vote_without_a_shared_protocol() -> None:
     with pytest.raises(ValueError, match="share no protocol"):
-        group_of(member("a", "r"), member("b", "s")).vote()
+        group_of(member("a", "r"), member("b", "s")).select_protocol()
 
 
 @pytest.mark.parametrize(
@@ -85,15 +85,15 @@ def test_who_may_join(
 def test_the_first_member_leads_and_the_next_one_when_it_has_gone() -> None:
     group = group_of(member("a"), member("b"), member("c"))
     assert group.leader_id == "a"
-    group.remove("b")
+    group.remove_member("b")
     assert group.leader_id == "a"
-    group.remove("a")
+    group.remove_member("a")
     assert group.leader_id == "c"
-    group.add(member("d"))
+    group.add_member(member("d"))
     group.leader_id = "d"
-    group.remove("c")
+    group.remove_member("c")
     assert group.leader_id == "d"
-    group.remove("d")
+    group.remove_member("d")
     assert group.leader_id is None
 
 
@@ -138,7 +138,7 @@ def test_a_static_member_is_replaced_in_its_place() -> None:
     join: Wait[JoinGroupResponse] = Wait()
     sync: Wait[SyncGroupResponse] = Wait()
     old.joining, old.syncing = join, sync
-    new = group.replace_static("i", "s2")
+    new = group.replace_static_member("i", "s2")
     assert list(group.members) == ["s2", "d"]
     assert (group.leader_id, new.assignment, new.protocols) == ("s2", b"A", old.protocols)
     assert group.check_member("s1", "i") is ErrorCode.FENCED_INSTANCE_ID
@@ -153,7 +153,7 @@ def test_who_is_dropped_is_told() -> None:
     join: Wait[JoinGroupResponse] = Wait()
     sync: Wait[SyncGroupResponse] = Wait()
     group.members["a"].joining, group.members["a"].syncing = join, sync
-    group.remove("a")
+    group.remove_member("a")
     assert join.result is not None
     assert sync.result is not None
     assert join.result.error_code == sync.result.error_code == ErrorCode.UNKNOWN_MEMBER_ID
@@ -186,13 +186,13 @@ def test_who_does_not_consume_is_subscribed_to_nothing() -> None:
 def test_a_stored_group_is_restored() -> None:
     group = group_of(member("s", "r", instance="i"), member("d", "r"))
     group.protocol, group.generation, group.state_timestamp_ms = "r", 3, 9
-    stored = group.stored({"s": b"S", "d": b"D"})
+    stored = group.to_stored({"s": b"S", "d": b"D"})
     back = ClassicGroup.restore("g", stored)
     assert (back.state, back.generation, back.leader_id) == (ClassicGroupState.STABLE, 3, "s")
     assert back.static_members == {"i": "s"}
     assert back.assignments == {"s": b"S", "d": b"D"}
     assert back.is_subscribed_to("t")
-    assert back.stored(back.assignments) == stored
+    assert back.to_stored(back.assignments) == stored
 
 
 def test_a_group_without_members_is_restored_empty() -> None:
@@ -200,4 +200,4 @@ def test_a_group_without_members_is_restored_empty() -> None:
     back = ClassicGroup.restore("g", stored)
     assert (back.state, back.generation, back.state_timestamp_ms) == (ClassicGroupState.EMPTY, 4, 8)
     assert back.subscribed == frozenset()
-    assert back.stored({}) == stored
+    assert back.to_stored({}) == stored

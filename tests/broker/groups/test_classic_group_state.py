@@ -38,11 +38,11 @@ def test_every_state_can_be_reached() -> None:
 def test_a_group_refuses_a_transition_that_is_not_in_the_table() -> None:
     group = ClassicGroup("g")
     with pytest.raises(ValueError, match="cannot go from"):
-        group.move_to(STABLE, 5)
+        group.transition_to(STABLE, 5)
     assert (group.state, group.state_timestamp_ms) == (EMPTY, -1)
 
 
 def test_a_group_remembers_where_it_came_from_and_when() -> None:
     group = ClassicGroup("g")
-    group.move_to(PREPARING, 7)
+    group.transition_to(PREPARING, 7)
     assert (group.previous_state, group.state, group.state_timestamp_ms) == (EMPTY, PREPARING, 7)

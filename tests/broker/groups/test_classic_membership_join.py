@@ -303,14 +303,14 @@ def test_a_static_member_replaced_before_it_has_synced_has_to_sync() -> None:
 def test_a_replacement_that_cannot_be_stored_is_taken_back() -> None:
     bench = Workbench()
     (old,) = stable_static(bench, "a")
-    before = bench.group().stored(bench.group().assignments)
+    before = bench.group().to_stored(bench.group().assignments)
     bench.log.refusal = ErrorCode.NOT_ENOUGH_REPLICAS
     refused = said(
         bench.join(instance="a", topics=("u",), session_ms=SESSION_MS + 1, rebalance_ms=1)
     )
     assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert bench.group().static_members == {"a": old}
-    assert bench.group().stored(bench.group().assignments) == before
+    assert bench.group().to_stored(bench.group().assignments) == before
     assert bench.heartbeat(old, 1, instance="a") is ErrorCode.NONE
     bench.advance(SESSION_MS)
     assert bench.group().members == {}, "the old member's session does not run"

@@ -90,7 +90,7 @@ class History(RuleBasedStateMachine):
 
     @rule(topic=topics)
     def delete_topic(self, topic: str) -> None:
-        self.bench.shard.forget_topics(frozenset({topic}))
+        self.bench.shard.on_topics_deleted(frozenset({topic}))
 
     @rule(by_ms=pauses)
     def wait(self, by_ms: int) -> None:
@@ -123,7 +123,7 @@ class History(RuleBasedStateMachine):
         for group_id, group in self.bench.shard.groups.items():
             if group.state is ClassicGroupState.STABLE and not self.bench.log.held:
                 stored = self.bench.shard.latest.groups[group_id]
-                now = group.stored(group.assignments)
+                now = group.to_stored(group.assignments)
                 assert (now.generation, now.protocol) == (stored.generation, stored.protocol)
                 assert now.leader == stored.leader
                 assert {one.member_id: one.assignment for one in now.members} == {
@@ -139,7 +139,7 @@ class History(RuleBasedStateMachine):
         for group in self.bench.shard.groups.values():
             for member in group.members.values():
                 timed = member.session is not None and member.session.deadline_ms is not None
-                assert timed or member.may_be_silent
+                assert timed or member.awaits_response
 
 
 def replayed(records: list[Record]) -> ReplayedState:
@@ -148,7 +148,7 @@ def replayed(records: list[Record]) -> ReplayedState:
         assert record.key is not None
         change = decode(record.key, record.value)
         assert change is not None
-        state.apply(change)
+        state.replay(change)
     return state
 
 

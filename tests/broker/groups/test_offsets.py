@@ -137,7 +137,7 @@ def test_an_offset_of_another_topic_of_that_name_is_not_found() -> None:
     state = ReplayedState()
     for index, topic_id in enumerate([one, None]):
         value = CommittedOffset(offset=index, commit_timestamp_ms=1, topic_id=topic_id)
-        state.apply(OffsetRecord(group_id="g", topic="t", partition=index, value=value))
+        state.replay(OffsetRecord(group_id="g", topic="t", partition=index, value=value))
     assert find_offset(state, "g", "t", one, 0) is not None
     assert find_offset(state, "g", "t", None, 0) is not None
     assert find_offset(state, "g", "t", other, 0) is None
@@ -199,11 +199,11 @@ def test_a_deleted_topics_offsets_go() -> None:
     bench = Workbench()
     for group, topic in (("g", "t"), ("g", "u"), ("h", "t")):
         bench.commit(group=group, topic=topic)
-    bench.shard.forget_topics(frozenset({"t"}))
+    bench.shard.on_topics_deleted(frozenset({"t"}))
     assert bench.shard.committed.offsets.keys() == {"g"}
     assert bench.shard.committed.offsets["g"].keys() == {"u"}
     before = len(bench.log.records)
-    bench.shard.forget_topics(frozenset({"t"}))
+    bench.shard.on_topics_deleted(frozenset({"t"}))
     assert len(bench.log.records) == before
 
 

@@ -18,7 +18,7 @@ OFFSET = CommittedOffset(offset=5, commit_timestamp_ms=1)
 def state_of(*records: GroupRecord | OffsetRecord) -> ReplayedState:
     state = ReplayedState()
     for record in records:
-        state.apply(record)
+        state.replay(record)
     return state
 
 
@@ -44,10 +44,10 @@ def test_an_offset_leaves_a_group_as_it_is() -> None:
 def test_a_group_outlives_its_offsets_but_not_its_own_tombstone() -> None:
     state = state_of(offset(), offset(partition=1), offset(topic="u"), offset(None))
     assert state.offsets["g"] == {"t": {1: OFFSET}, "u": {0: OFFSET}}
-    state.apply(offset(None, partition=1))
-    state.apply(offset(None, topic="u"))
+    state.replay(offset(None, partition=1))
+    state.replay(offset(None, topic="u"))
     assert (state.groups, state.offsets) == ({"g": SIMPLE_GROUP}, {})
-    state.apply(GroupRecord(group_id="g", value=None))
+    state.replay(GroupRecord(group_id="g", value=None))
     assert state == ReplayedState()
 
 

@@ -31,7 +31,7 @@ def moved(tier: Tier) -> Tier:
     assert tier.run() is None
     for broker in tier.cluster.brokers:
         tier.run(broker=broker)
-        tier.broker(broker).tiering.delete_local(tier.replica(broker, "t"))
+        tier.broker(broker).remote_log_manager.delete_local(tier.replica(broker, "t"))
     assert tier.leader("t").log.local_log_start_offset == 6
     tier.objects.asked.clear()
     return tier
@@ -120,7 +120,7 @@ def test_before_the_log_start_there_is_nothing(tier: Tier) -> None:
 
 def test_what_the_tier_has_lost_is_out_of_range(tier: Tier) -> None:
     tier.objects.objects.clear()
-    tier.broker(1).tiering.forget(tier.leader("t"), lambda _: None)
+    tier.broker(1).remote_log_manager.forget(tier.leader("t"), lambda _: None)
     tier.cluster.scheduler.run_due()
     assert fetch(tier, "t", 2).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
@@ -218,7 +218,7 @@ def test_a_tier_that_fails(tier: Tier) -> None:
 
 
 def test_a_leader_that_cannot_learn_what_there_is(tier: Tier) -> None:
-    tier.broker(1).tiering.forget(tier.leader("t"), lambda _: None)
+    tier.broker(1).remote_log_manager.forget(tier.leader("t"), lambda _: None)
     tier.objects.fails = lambda op, _: op == "list"
     tier.cluster.scheduler.run_due()
     assert fetch(tier, "t", 0).error_code == ErrorCode.REPLICA_NOT_AVAILABLE
@@ -236,9 +236,9 @@ def two() -> Tier:
     for topic in ("u", "v"):
         tier.append(7, to=tier.replica(1, topic))
     replica = tier.replica(1, "u")
-    tier.broker(1).tiering.run_task(replica, lambda _: None)
+    tier.broker(1).remote_log_manager.run_task(replica, lambda _: None)
     tier.cluster.scheduler.run_due()
-    tier.broker(1).tiering.delete_local(replica)
+    tier.broker(1).remote_log_manager.delete_local(replica)
     return tier
 
 
@@ -308,7 +308,7 @@ def test_a_long_poll_ends_when_what_it_saw_moves_to_the_tier(two: Tier) -> None:
     leader = two.leader("t")
     leader.log.roll(two.clock.now_ms())
     assert two.run() is None
-    two.broker(1).tiering.delete_local(leader)
+    two.broker(1).remote_log_manager.delete_local(leader)
     two.append(1)
     found = fetched(asked.response)
     assert (found.error_code, bases(found)) == (ErrorCode.NONE, [])

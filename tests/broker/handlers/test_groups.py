@@ -208,7 +208,7 @@ def test_an_offset_of_an_older_topic_of_that_name_is_not_fetched() -> None:
     for index, topic_id in enumerate([UUID(int=1), known]):
         value = CommittedOffset(offset=5, commit_timestamp_ms=1, topic_id=topic_id)
         record = OffsetRecord(group_id="g", topic="t", partition=index, value=value)
-        shard.committed.apply(record)
+        shard.committed.replay(record)
     (topic,) = ask(driver, leader, fetch("g", 9)).groups[0].topics
     assert [one.committed_offset for one in topic.partitions] == [-1, 5, -1]
 
@@ -218,7 +218,7 @@ def test_all_offsets_by_id_are_those_of_topics_that_exist() -> None:
     ask(driver, leader, commit("g"))
     value = CommittedOffset(offset=5, commit_timestamp_ms=1)
     record = OffsetRecord(group_id="g", topic="gone", partition=0, value=value)
-    driver.broker(leader).coordinator.shards[0].committed.apply(record)
+    driver.broker(leader).coordinator.shards[0].committed.replay(record)
     by_name = ask(driver, leader, fetch("g", 9, None)).groups[0].topics
     assert [topic.name for topic in by_name] == ["t", "gone"]
     by_id = ask(driver, leader, fetch("g", 10, None)).groups[0].topics

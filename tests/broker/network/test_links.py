@@ -67,10 +67,10 @@ def test_a_cut_link_loses_both_ways_what_was_on_the_way(source: int, target: int
     told: list[str] = []
     post.keeps = True
     send(driver, source, target, told)
-    driver.cluster.network.cut(target, source)
+    driver.cluster.network.cut_link(target, source)
     post.deliver()
     assert told == ["lost"]
-    driver.cluster.network.mend(source, target)
+    driver.cluster.network.restore_link(source, target)
     send(driver, source, target, told)
     post.deliver()
     assert told == ["lost", "arrived"]
@@ -78,13 +78,13 @@ def test_a_cut_link_loses_both_ways_what_was_on_the_way(source: int, target: int
 
 def test_a_cut_touches_no_other_link() -> None:
     driver, _ = start()
-    driver.cluster.network.cut(1, 2)
+    driver.cluster.network.cut_link(1, 2)
     told: list[str] = []
     send(driver, 1, 3, told)
     send(driver, 3, 2, told)
     assert told == ["arrived", "arrived"]
-    assert list(driver.cluster.network.cut_off(1)) == [2]
-    assert list(driver.cluster.network.cut_off(3)) == []
+    assert list(driver.cluster.network.unreachable_nodes(1)) == [2]
+    assert list(driver.cluster.network.unreachable_nodes(3)) == []
 
 
 def test_a_message_to_an_earlier_life_is_lost() -> None:
@@ -117,7 +117,7 @@ def test_an_answer_that_gets_lost_is_told_to_who_asked() -> None:
     post.keeps = True
     network.ask_controller(1, lambda: 7, lambda n: told.append(str(n)), lambda: told.append("lost"))
     assert post.deliver() == [Link(1, CONTROLLER)]
-    network.cut(1, CONTROLLER)
+    network.cut_link(1, CONTROLLER)
     assert post.deliver() == [Link(CONTROLLER, 1)]
     assert told == ["lost"]
 

@@ -253,9 +253,9 @@ def test_a_topic_that_was_deleted_meanwhile_is_gone_from_the_disk() -> None:
     operator_actions.stop(driver.cluster, 1)
     driver.cluster.controller.delete_topics(["t", "u"])
     create(driver, "t", [(1, 2, 3)])
-    assert driver.broker(1).disk.look("u", 0) is not None
+    assert driver.broker(1).storage.peek_log("u", 0) is not None
     operator_actions.start(driver.cluster, 1)
-    assert driver.broker(1).disk.look("u", 0) is None
+    assert driver.broker(1).storage.peek_log("u", 0) is None
     assert driver.partition("t").leader == 2
     assert log_end(driver, 1) == 0
 

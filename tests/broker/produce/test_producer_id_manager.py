@@ -28,7 +28,9 @@ def test_brokers_give_out_blocks_of_their_own() -> None:
 
 def test_a_block_that_is_used_up_is_followed_by_another() -> None:
     ids = Driver(brokers=1).broker(1).producer_ids
-    assert [ids.next() for _ in range(BLOCK_SIZE + 2)] == list(range(BLOCK_SIZE + 2))
+    assert [ids.generate_producer_id() for _ in range(BLOCK_SIZE + 2)] == list(
+        range(BLOCK_SIZE + 2)
+    )
 
 
 def test_as_at_apache_kafka_the_first_request_comes_before_the_ids() -> None:

@@ -188,7 +188,7 @@ def test_a_proposal_whose_answer_got_lost_is_settled_by_the_view() -> None:
     fetches(driver, 3, 0)
     assert post.deliver() == [Link(1, CONTROLLER)]
     assert isr(driver) == (1, 2, 3)
-    driver.cluster.network.cut(1, CONTROLLER)
+    driver.cluster.network.cut_link(1, CONTROLLER)
     post.deliver(len(post.kept))
     assert (leader.isr, leader.pending_isr) == ((1, 2), (1, 2, 3))
     post.keeps = False
@@ -241,12 +241,12 @@ def test_who_fetched_in_an_earlier_registration_is_not_even_proposed() -> None:
 def test_a_proposal_that_got_lost_is_repeated_with_the_next_check() -> None:
     driver = start()
     hold(driver, 3)
-    driver.cluster.network.cut(1, CONTROLLER)
+    driver.cluster.network.cut_link(1, CONTROLLER)
     leader = driver.leader("t")
-    driver.broker(1).in_sync.expel(leader, 3)
+    driver.broker(1).isr_manager.remove_from_isr(leader, 3)
     driver.cluster.scheduler.run_due()
     assert (isr(driver), leader.pending_isr) == ((1, 2, 3), (1, 2))
-    driver.cluster.network.mend(1, CONTROLLER)
+    driver.cluster.network.restore_link(1, CONTROLLER)
     assert isr(driver) == (1, 2, 3)
     driver.advance(LAG_MS // 2)
     assert (isr(driver), leader.pending_isr) == ((1, 2), None)

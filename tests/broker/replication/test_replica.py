@@ -69,7 +69,7 @@ def image(
 
 def leader(isr: tuple[int, ...] = (1, 2, 3)) -> Subject:
     made = subject()
-    made.replica.lead(image(isr=isr), now_ms=NOW_MS)
+    made.replica.make_leader(image(isr=isr), now_ms=NOW_MS)
     return made
 
 
@@ -111,7 +111,7 @@ def test_a_shrunk_isr_lets_the_watermark_rise_within_the_epoch() -> None:
     at.append(b"a")
     at.fetched(2, 1)
     heard = notices(at.replica.watermark_watch)
-    at.replica.lead(image(isr=(1, 2), partition_epoch=1), now_ms=NOW_MS)
+    at.replica.make_leader(image(isr=(1, 2), partition_epoch=1), now_ms=NOW_MS)
     assert (at.replica.high_watermark, len(heard)) == (1, 1)
     assert at.replica.epoch_start_offset == 0
 
@@ -144,7 +144,7 @@ def test_an_election_begins_an_epoch_at_once_and_forgets_what_followers_said() -
     at = leader()
     at.append(b"a", b"b")
     at.fetched(2, 2)
-    at.replica.lead(image(epoch=4), now_ms=NOW_MS)
+    at.replica.make_leader(image(epoch=4), now_ms=NOW_MS)
     assert at.replica.epoch_start_offset == 2
     assert at.replica.end_offset_for_epoch(0) == (0, 2)
     assert at.replica.end_offset_for_epoch(3) == (0, 2)
@@ -155,24 +155,24 @@ def test_an_election_begins_an_epoch_at_once_and_forgets_what_followers_said() -
 
 def test_a_follower_takes_the_leaders_watermark_as_far_as_it_has_records() -> None:
     made = subject()
-    made.replica.follow(image(leader=2))
+    made.replica.make_follower(image(leader=2))
     heard = notices(made.replica.watermark_watch)
     stamped = batch(b"a", b"b")
     made.replica.append_fetched([stamped], now_ms=NOW_MS)
-    made.replica.learn_watermark(9)
+    made.replica.update_high_watermark(9)
     assert (made.replica.high_watermark, len(heard)) == (2, 1)
-    made.replica.learn_watermark(1)
+    made.replica.update_high_watermark(1)
     assert (made.replica.high_watermark, len(heard)) == (2, 1)
 
 
 def test_every_change_of_role_is_told_to_who_waits() -> None:
     made = subject()
     heard = notices(made.replica.watermark_watch)
-    made.replica.lead(image(), now_ms=NOW_MS)
-    made.replica.follow(image(leader=2, epoch=1))
-    made.replica.follow(image(leader=3, epoch=2))
+    made.replica.make_leader(image(), now_ms=NOW_MS)
+    made.replica.make_follower(image(leader=2, epoch=1))
+    made.replica.make_follower(image(leader=3, epoch=2))
     assert len(heard) == 3
-    made.replica.follow(image(leader=3, epoch=2, isr=(3, 1)))
+    made.replica.make_follower(image(leader=3, epoch=2, isr=(3, 1)))
     assert (len(heard), made.replica.isr) == (3, (3, 1))
     made.replica.resign()
     assert (len(heard), made.replica.leader, made.replica.is_leader) == (4, -1, False)
@@ -185,7 +185,7 @@ def test_followers_are_rung_for_records_and_for_a_watermark_they_do_not_know() -
     assert sorted(at.rung) == [2, 3]
     at.rung.clear()
     at.fetched(2, 1)
-    at.replica.record_answer(2)
+    at.replica.record_fetch_response(2)
     assert at.rung == []
     at.fetched(3, 1)
     assert at.rung == [2], "3 is being answered, and hears of the watermark so"
@@ -207,11 +207,11 @@ def test_progress_says_when_a_follower_last_had_everything() -> None:
 def test_a_laggard_is_who_lacks_records_for_too_long() -> None:
     at = leader()
     at.fetched(3, 0)
-    assert at.replica.laggards(NOW_MS + 1) == {2}, "3 has all that there is"
+    assert at.replica.out_of_sync_followers(NOW_MS + 1) == {2}, "3 has all that there is"
     at.append(b"a")
     at.fetched(2, 1)
-    assert at.replica.laggards(NOW_MS) == set()
-    assert at.replica.laggards(NOW_MS + 1) == {3}
+    assert at.replica.out_of_sync_followers(NOW_MS) == set()
+    assert at.replica.out_of_sync_followers(NOW_MS + 1) == {3}
 
 
 def test_the_watermark_stands_still_while_the_isr_is_too_small() -> None:
@@ -219,7 +219,7 @@ def test_the_watermark_stands_still_while_the_isr_is_too_small() -> None:
     at.replica.min_insync_replicas = 2
     at.append(b"a")
     assert at.replica.high_watermark == 0
-    at.replica.lead(image(isr=(1, 2), partition_epoch=1), now_ms=NOW_MS)
+    at.replica.make_leader(image(isr=(1, 2), partition_epoch=1), now_ms=NOW_MS)
     at.fetched(2, 1)
     assert at.replica.high_watermark == 1
 
@@ -279,6 +279,6 @@ def test_enough_replicas(
     isr: tuple[int, ...], minimum: int, replicas: tuple[int, ...], enough: bool
 ) -> None:
     made = subject()
-    made.replica.lead(image(isr=isr, replicas=replicas), now_ms=NOW_MS)
+    made.replica.make_leader(image(isr=isr, replicas=replicas), now_ms=NOW_MS)
     made.replica.min_insync_replicas = minimum
-    assert made.replica.has_enough_replicas() is enough
+    assert made.replica.has_min_isr() is enough

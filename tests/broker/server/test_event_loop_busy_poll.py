@@ -41,14 +41,14 @@ def start() -> tuple[Loop, BusyPoll]:
 def test_something_else_is_done_meanwhile_once_what_is_due_is_written(now: list[int]) -> None:
     loop, done = Loop(), list[int]()
     awake = BusyPoll(cast(asyncio.AbstractEventLoop, loop), lambda: done.append(now[0]))
-    awake.prolong()
+    awake.extend()
     loop.turn()
     assert done == []
     now[0] = 1
     loop.turn()
     assert done == [1]
     now[0] = 2
-    awake.prolong()  # within the moment
+    awake.extend()  # within the moment
     loop.turn()
     assert done == [1]
     now[0] = 3
@@ -59,7 +59,7 @@ def test_something_else_is_done_meanwhile_once_what_is_due_is_written(now: list[
 def test_it_polls_until_the_moment_is_over(now: list[int]) -> None:
     loop, awake = start()
     assert not loop.ready
-    awake.prolong()
+    awake.extend()
     now[0] = POLL_NS - 1
     loop.turn()
     assert len(loop.ready) == 1
@@ -70,9 +70,9 @@ def test_it_polls_until_the_moment_is_over(now: list[int]) -> None:
 
 def test_each_request_prolongs_the_moment_and_none_doubles_the_polling(now: list[int]) -> None:
     loop, awake = start()
-    awake.prolong()
+    awake.extend()
     now[0] = POLL_NS - 1
-    awake.prolong()
+    awake.extend()
     assert len(loop.ready) == 1
     now[0] = POLL_NS
     loop.turn()
@@ -81,8 +81,8 @@ def test_each_request_prolongs_the_moment_and_none_doubles_the_polling(now: list
 
 def test_it_wakes_again(now: list[int]) -> None:
     loop, awake = start()
-    awake.prolong()
+    awake.extend()
     now[0] = POLL_NS
     loop.turn()
-    awake.prolong()
+    awake.extend()
     assert len(loop.ready) == 1

@@ -113,7 +113,7 @@ def test_answers_are_counted_when_somebody_looks() -> None:
     exchange = note(journal)
     finish(journal, exchange)
     before = exchange.errors
-    (figures,) = journal.meters[0]
+    (figures,) = journal.metrics[0]
     assert (figures.broker_id, figures.api, figures.requests) == (1, HEARTBEAT, 1)
     assert (figures.bytes_in, figures.errors) == (len(exchange.frame), {22: 1})
     assert figures.bytes_out == sum(map(len, exchange.chunks or ()))
@@ -145,7 +145,7 @@ def test_what_is_forgotten_has_been_counted() -> None:
     waiting = note(journal)
     list(journal.clear())
     journal.abandon(waiting)
-    (figures,) = journal.meters[0]
+    (figures,) = journal.metrics[0]
     assert (figures.requests, figures.unanswered) == (2, 1)
     assert figures.bytes_in == 2 * len(waiting.frame)
     assert journal.size == (0, 0)
@@ -154,7 +154,7 @@ def test_what_is_forgotten_has_been_counted() -> None:
 def test_requests_between_brokers_are_metered_apart(ctx: Context) -> None:
     journal = Journal()
     ask(journal, ctx, fetched(20, 30))
-    clients, brokers = journal.meters
+    clients, brokers = journal.metrics
     assert list(clients) == []
     (figures,) = brokers
     assert (figures.api, figures.requests) == (FETCH, 1)

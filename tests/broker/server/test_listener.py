@@ -44,8 +44,8 @@ def accepts(at: int) -> bool:
 async def test_it_goes_down_and_comes_back_on_its_port(listener: Listener) -> None:
     assert accepts(port(listener))
     for abruptly in (True, False):
-        listener.go_down(abruptly=abruptly)
-        listener.go_down(abruptly=abruptly)
+        listener.stop_listening(abruptly=abruptly)
+        listener.stop_listening(abruptly=abruptly)
         assert not accepts(port(listener))
         listener.listen()
         listener.listen()
@@ -59,7 +59,7 @@ async def test_it_goes_down_and_comes_back_on_its_port(listener: Listener) -> No
 
 
 async def test_nobody_else_is_given_the_port_of_a_broker_that_is_down(listener: Listener) -> None:
-    listener.go_down(abruptly=True)
+    listener.stop_listening(abruptly=True)
     with pytest.raises(PortUnavailable):
         bind(HOST, port(listener), 1)
     with socket.socket() as other, pytest.raises(OSError, match="Address already in use"):
@@ -75,7 +75,7 @@ async def test_a_port_that_was_lost_is_told_and_can_be_had_again(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fencepost.broker.server.listener._hold", lambda _host, _port: None)
-    listener.go_down(abruptly=True)
+    listener.stop_listening(abruptly=True)
     with socket.create_server((HOST, port(listener))):
         with pytest.raises(PortUnavailable, match=f"{port(listener)}: address already in use"):
             listener.listen()
@@ -85,7 +85,7 @@ async def test_a_port_that_was_lost_is_told_and_can_be_had_again(
 
 
 async def test_a_port_that_somebody_listens_on_beside_us_is_lost_too(listener: Listener) -> None:
-    listener.go_down(abruptly=True)
+    listener.stop_listening(abruptly=True)
     assert listener._held is not None
     # As if the system let somebody bind beside us: it does, where both say that they share.
     listener._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -103,7 +103,7 @@ async def test_a_connection_that_comes_while_it_goes_down_is_not_served(
     listener: Listener,
 ) -> None:
     reader, writer = await asyncio.open_connection(HOST, port(listener))
-    listener.go_down(abruptly=False)
+    listener.stop_listening(abruptly=False)
     with suppress(ConnectionResetError):  # which is so where it was not accepted yet
         assert await reader.read() == b""
         writer.close()

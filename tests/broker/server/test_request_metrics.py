@@ -41,7 +41,7 @@ def test_figures_are_of_one_broker_and_api() -> None:
 def test_changes_of_isrs(before: list[int], now: list[int], change: str) -> None:
     changes = EventMetrics()
     details = {"isr": now, "previous_isr": before}
-    changes.note(Event(kind=Kind.ISR_CHANGED, time_ms=1, details=details))
+    changes.record(Event(kind=Kind.ISR_CHANGED, time_ms=1, details=details))
     assert changes.isr == {change: 1}
     assert changes.events == {Kind.ISR_CHANGED: 1}
 
@@ -50,5 +50,5 @@ def test_hits_of_faults_by_api_and_action() -> None:
     changes = EventMetrics()
     for action in ({"delay": 5}, {"delay": 7}, {"drop": True}):
         details = {"api": "Fetch", "action": action}
-        changes.note(Event(kind=Kind.FAULT_HIT, time_ms=1, details=details))
+        changes.record(Event(kind=Kind.FAULT_HIT, time_ms=1, details=details))
     assert changes.fault_hits == {("Fetch", "delay"): 2, ("Fetch", "drop"): 1}

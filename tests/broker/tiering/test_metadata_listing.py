@@ -69,7 +69,7 @@ def test_what_is_new_and_what_was_not_finished_is_read() -> None:
     tier.put_segments(done, going)
     assert tier.learn(known) == frozenset()
     assert list(known) == [done, going]
-    finished = going.become(RemoteLogSegmentState.COPY_SEGMENT_FINISHED, broker_id=1, now_ms=1)
+    finished = going.with_state(RemoteLogSegmentState.COPY_SEGMENT_FINISHED, broker_id=1, now_ms=1)
     more = segment(20, 29)
     tier.put_segments(finished, more)
     tier.learn(known)
@@ -91,7 +91,7 @@ def test_a_deletion_that_another_began_is_seen_by_who_reads_anew() -> None:
     done = segment(0, 9)
     tier.put_segments(done)
     tier.learn(known)
-    going = done.become(RemoteLogSegmentState.DELETE_SEGMENT_STARTED, broker_id=2, now_ms=1)
+    going = done.with_state(RemoteLogSegmentState.DELETE_SEGMENT_STARTED, broker_id=2, now_ms=1)
     tier.put_segments(going)
     tier.learn(known)
     assert (list(known), tier.read) == ([done], [])

@@ -68,10 +68,10 @@ def test_each_leadership_learns_anew() -> None:
 def test_of_others_than_leaders_and_tiered_topics_there_is_no_state() -> None:
     tier = Tier(2)
     tier.create("u", remote_storage_enable="false")
-    assert tier.broker(2).tiering.state(tier.replica(2, "t")) is None
-    assert tier.broker(2).tiering.highest_tiered(tier.replica(2, "t")) == -1
+    assert tier.broker(2).remote_log_manager.state(tier.replica(2, "t")) is None
+    assert tier.broker(2).remote_log_manager.highest_tiered(tier.replica(2, "t")) == -1
     other = tier.leader("u")
-    manager = tier.broker(other.broker_id).tiering
+    manager = tier.broker(other.broker_id).remote_log_manager
     assert manager.state(other) is None
     assert manager.highest_tiered(other) is None
     told: list[object] = []
@@ -85,7 +85,7 @@ def test_of_others_than_leaders_and_tiered_topics_there_is_no_state() -> None:
 
 def test_a_broker_without_a_tier_does_nothing() -> None:
     tier = Tier()
-    manager = tier.broker(1).tiering
+    manager = tier.broker(1).remote_log_manager
     asked = len(tier.objects.asked)
     manager.objects = None
     tier.create("u")
@@ -180,13 +180,13 @@ def test_a_topic_that_was_deleted_when_its_brokers_were_down_goes_when_they_are_
     tier.append(5)
     tier.run()
     for broker in (1, 2):
-        tier.broker(broker).go_down(crash=False)
+        tier.broker(broker).stop(crash=False)
         tier.cluster.controller.fence(broker)
     tier.cluster.scheduler.run_due()
     tier.cluster.controller.delete_topics(["t"])
     tier.advance(INTERVAL)
     assert tier.objects.objects
-    tier.broker(2).come_up(tier.cluster.controller.image)
+    tier.broker(2).start(tier.cluster.controller.image)
     tier.advance(INTERVAL)
     assert tier.objects.objects == {}
 
@@ -194,11 +194,11 @@ def test_a_topic_that_was_deleted_when_its_brokers_were_down_goes_when_they_are_
 def test_a_broker_that_is_down_does_nothing() -> None:
     tier = Tier()
     tier.append(5)
-    tier.broker(1).go_down(crash=True)
+    tier.broker(1).stop(crash=True)
     asked = len(tier.objects.asked)
     tier.advance(10 * INTERVAL)
     assert len(tier.objects.asked) == asked
-    tier.broker(1).come_up(tier.cluster.controller.image)
+    tier.broker(1).start(tier.cluster.controller.image)
     tier.cluster.scheduler.run_due()
     assert len(tier.objects.asked) > asked
 
@@ -469,5 +469,5 @@ def test_a_wiped_replica_follows_and_knows_the_tier_anew() -> None:
 
 def assert_unknown(tier: Tier, replica: Replica) -> None:
     told: list[RemoteSegments | TierError] = []
-    tier.broker(replica.broker_id).tiering.segments(replica, told.append)
+    tier.broker(replica.broker_id).remote_log_manager.segments(replica, told.append)
     assert isinstance(told[0], TierError)

@@ -72,14 +72,14 @@ class TieredPartition(RuleBasedStateMachine):
     def run_task(self, broker: int) -> None:
         replica = self.tier.broker(broker).replicas.get(("t", 0))
         if replica is not None:
-            self.tier.broker(broker).tiering.run_task(replica, lambda _: None)
+            self.tier.broker(broker).remote_log_manager.run_task(replica, lambda _: None)
             self.cluster.scheduler.run_due()
 
     @rule(broker=BROKERS)
     def delete_local(self, broker: int) -> None:
         replica = self.tier.broker(broker).replicas.get(("t", 0))
         if replica is not None:
-            self.tier.broker(broker).tiering.delete_local(replica)
+            self.tier.broker(broker).remote_log_manager.delete_local(replica)
 
     @rule()
     def forget(self) -> None:

@@ -62,7 +62,7 @@ def test_a_new_process_finds_what_is_tiered_and_goes_on_there(end: End) -> None:
     before = dict(tier.there)
     tier.driver.advance(3 * INTERVAL)
     assert tier.there == before
-    view = tier.driver.broker(1).tiering.state(leader)
+    view = tier.driver.broker(1).remote_log_manager.state(leader)
     assert view is not None
     assert (view.start_offset, view.last_tiered_offset) == (0, 5)
     tier.append(2)
@@ -82,7 +82,7 @@ def test_a_copy_that_the_end_cut_short_is_made_again_and_what_was_left_of_it_goe
     end(tier)
     tier.begin()
     tier.driver.advance(INTERVAL)
-    view = tier.driver.broker(1).tiering.state(tier.driver.leader("t"))
+    view = tier.driver.broker(1).remote_log_manager.state(tier.driver.leader("t"))
     assert view is not None
     assert view.last_tiered_offset == 1
     assert len([key for key in tier.there if key.endswith(".json")]) == 2

@@ -311,7 +311,7 @@ def test_segments_of_a_branch_that_was_truncated_are_not_served_and_go_in_the_en
     tier.run()
     assert tier.tiered() == [(0, 1), (2, 3), (4, 5)]
     tier.cluster.controller.unfence(2)
-    tier.broker(1).go_down(crash=True)
+    tier.broker(1).stop(crash=True)
     tier.cluster.controller.fence(1)
     tier.cluster.scheduler.run_due()
     assert tier.leader("t").broker_id == 2

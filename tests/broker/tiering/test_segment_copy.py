@@ -126,7 +126,9 @@ def test_a_copy_that_was_finished_although_the_tier_said_no_counts() -> None:
     tier.objects.fails = lambda op, key: op == "put" and key.endswith(".snapshot")
     tier.run()
     (segment,) = tier.metadata().values()
-    finished = segment.become(RemoteLogSegmentState.COPY_SEGMENT_FINISHED, broker_id=1, now_ms=1)
+    finished = segment.with_state(
+        RemoteLogSegmentState.COPY_SEGMENT_FINISHED, broker_id=1, now_ms=1
+    )
     (key,) = (key for key in tier.objects.objects if key.endswith(".json"))
     tier.objects.objects[key] = finished.to_json()
     tier.objects.fails = lambda _op, _key: False
@@ -160,7 +162,7 @@ def test_copying_stops_where_the_leadership_ends() -> None:
     tier.elect("t", 0, 2)
     assert len(told) == 1
     assert told[0] is not None
-    assert tier.broker(1).tiering.state(old) is None
+    assert tier.broker(1).remote_log_manager.state(old) is None
     abandoned = {s.id for s in tier.metadata().values() if s.broker_id == 1 and s.start_offset}
     asked = len(tier.objects.asked)
     tier.objects.release()

@@ -133,7 +133,7 @@ class Tier(Driver):
     @property
     def manager(self) -> RemoteLogManager:
         """The leader's broker's."""
-        return self.broker(self.leader("t").broker_id).tiering
+        return self.broker(self.leader("t").broker_id).remote_log_manager
 
     def append(self, count: int, *, age_ms: int = 0, to: Replica | None = None) -> None:
         """So many records, each a batch, of as long ago."""
@@ -147,7 +147,7 @@ class Tier(Driver):
         """Have a task run, the leader's by default; what came of it."""
         replica = self.leader("t") if broker is None else self.replica(broker, "t")
         told: list[TierError | None] = []
-        self.broker(replica.broker_id).tiering.run_task(replica, told.append)
+        self.broker(replica.broker_id).remote_log_manager.run_task(replica, told.append)
         self.cluster.scheduler.run_due()
         (error,) = told
         return error
@@ -176,7 +176,7 @@ class Tier(Driver):
             assert not isinstance(segments, TierError)
             known.append(segments.ranges(replica.log.epoch_entries()))
 
-        self.broker(replica.broker_id).tiering.segments(replica, take)
+        self.broker(replica.broker_id).remote_log_manager.segments(replica, take)
         self.cluster.scheduler.run_due()
         (ranges,) = known
         return ranges

@@ -78,7 +78,7 @@ async def test_without_the_check_it_is_not(
     servers: list[Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broker that takes all offsets for the expected ones."""
-    monkeypatch.setattr(expected_offsets, "is_upcoming", lambda *_: True)
+    monkeypatch.setattr(expected_offsets, "matches_upcoming_offset", lambda *_: True)
     trusting = partial(Contest, wal=TrustingWal)
     assert_found_out(await histories_of(servers, MUTANT_SEEDS, trusting))
 

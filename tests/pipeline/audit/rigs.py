@@ -187,7 +187,7 @@ def followed(
     found: list[Violation] = []
     now_ms = time.time_ns() // 1_000_000
     for examined in check_partitions(rows, traces, known, rules=rules, now_ms=now_ms):
-        assert not examined.account.failures, examined.account.failures
+        assert not examined.summary.failures, examined.summary.failures
         found += examined.violations
     return found
 

@@ -106,7 +106,7 @@ def examined(recorded: Recorded, *, topics: Sequence[str] = ()) -> AuditResult:
     trace = read_trace_directory(str(recorded.trace))
     found = list(check_partitions(rows, trace, ground, now_ms=case.now_ms, with_history=True))
     return findings(
-        [each.account for each in found], [v for each in found for v in each.violations], case=case
+        [each.summary for each in found], [v for each in found for v in each.violations], case=case
     )
 
 
@@ -118,9 +118,9 @@ def findings(
 ) -> AuditResult:
     """What an audit may come to."""
     return AuditResult(
-        case=case or AuditOptions(directory="/logs", with_histories=True),
+        options=case or AuditOptions(directory="/logs", with_histories=True),
         violations=violations.to_table(list(found)),
-        accounts=tuple(accounts),
+        summaries=tuple(accounts),
     )
 
 
@@ -138,13 +138,15 @@ def account(
         SegmentSpan(start=at * 10, end=at * 10 + 10, bytes=1000) for at in range(segments)
     )
     steps = TimeSeries(
-        times=tuple(START_MS + at for at in range(points)), values=tuple(range(points)), of=points
+        times=tuple(START_MS + at for at in range(points)),
+        values=tuple(range(points)),
+        total=points,
     )
-    counts = (RuleCount(rule="torn-tail", found=found, explained=explained, kept=found),)
+    counts = (RuleCount(rule="torn-tail", found=found, explained=explained, listed=found),)
     return PartitionSummary(
         topic="orders",
         partition=partition,
-        held=(
+        replicas=(
             ReplicaInventory(
                 place="log",
                 broker=1,
@@ -159,18 +161,18 @@ def account(
                 spans=spans,
             ),
         ),
-        traced=points,
-        counts=counts,
+        trace_rows=points,
+        rule_counts=counts,
         failures=tuple(failures),
         history=PartitionHistory(
-            traced=True,
+            from_trace=True,
             log_end=steps,
             high_watermark=steps,
             latest=steps,
             gated=TimeSeries(),
             lag=(),
             elections=(),
-            elections_of=0,
+            elections_total=0,
         ),
     )
 

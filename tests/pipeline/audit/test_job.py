@@ -76,11 +76,11 @@ def rows(found: AuditResult) -> list[dict[str, object]]:
 def test_the_job_finds_what_is_found_without_it(spark: SparkSession, damaged: Recorded) -> None:
     found = audit(spark, case(damaged, with_histories=True))
     there = examined(damaged)
-    assert found.accounts == there.accounts
+    assert found.summaries == there.summaries
     assert rows(found) == rows(there)
     assert found.violations.schema == violations.SCHEMA
     assert {each["rule"] for each in rows(found)} >= {CRC}
-    assert found.count > 0
+    assert found.violation_count > 0
     assert found.failures == ()
 
 
@@ -89,16 +89,19 @@ def test_without_a_trace_the_logs_alone_are_looked_at(
 ) -> None:
     found = audit(spark, case(damaged, trace=None, level=Level.BATCHES))
     of_logs = [name for name, rule in RULES.items() if not rule.needs_trace]
-    for each in found.accounts:
-        assert [count.rule for count in each.counts] == of_logs
-        assert (each.traced, each.history) == (0, None)
+    for each in found.summaries:
+        assert [count.rule for count in each.rule_counts] == of_logs
+        assert (each.trace_rows, each.history) == (0, None)
     assert CRC in {row["rule"] for row in rows(found)}
 
 
 def test_some_rules_and_topics(spark: SparkSession, damaged: Recorded) -> None:
     found = audit(spark, case(damaged, rules=("torn-tail", CRC), topics=("t",)))
-    assert {each.topic for each in found.accounts} == {"t"}
-    assert {count.rule for each in found.accounts for count in each.counts} == {"torn-tail", CRC}
+    assert {each.topic for each in found.summaries} == {"t"}
+    assert {count.rule for each in found.summaries for count in each.rule_counts} == {
+        "torn-tail",
+        CRC,
+    }
     assert {row["rule"] for row in rows(found)} == {CRC}
 
 
@@ -110,9 +113,9 @@ def test_a_partition_without_a_batch_is_looked_at(
     for path in data.glob("broker-*/__consumer_offsets-0/0*"):
         path.write_bytes(b"")
     found = audit(spark, AuditOptions(directory=str(data), remote=clean.tier, rules=("torn-tail",)))
-    (empty,) = (each for each in found.accounts if each.key == ("__consumer_offsets", 0))
-    assert empty.held == ()
-    assert [each.rule for each in empty.counts] == ["torn-tail"]
+    (empty,) = (each for each in found.summaries if each.key == ("__consumer_offsets", 0))
+    assert empty.replicas == ()
+    assert [each.rule for each in empty.rule_counts] == ["torn-tail"]
     # Its checkpoints know that there was more.
     assert {row["topic"] for row in rows(found)} == {"__consumer_offsets"}
 

@@ -52,7 +52,7 @@ def judge(
     evidence = PartitionEvidence(
         topic="t",
         partition=0,
-        ground=PartitionMetadata(
+        metadata=PartitionMetadata(
             replicas=replicas,
             tier=tuple(tier),
             with_tier=bool(tier),

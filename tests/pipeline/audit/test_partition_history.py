@@ -21,7 +21,7 @@ def test_a_long_series_keeps_what_limits_it() -> None:
     values[70_123] = -5
     values[30_321] = 500_000
     series = downsample(np.arange(100_000, dtype=np.int64) + START_MS, values)
-    assert series.of == 100_000
+    assert series.total == 100_000
     assert len(series.times) <= MAX_POINTS
     kept = dict(zip(series.times, series.values, strict=True))
     assert kept[START_MS + 70_123] == -5
@@ -33,7 +33,7 @@ def test_a_long_series_keeps_what_limits_it() -> None:
 def test_a_short_one_is_as_it_was() -> None:
     times = np.array([3, 1, 2], np.int64)
     series = downsample(times, np.array([30, 10, 20], np.int64))
-    assert (series.times, series.values, series.of) == ((1, 2, 3), (10, 20, 30), 3)
+    assert (series.times, series.values, series.total) == ((1, 2, 3), (10, 20, 30), 3)
     many = np.zeros(MAX_POINTS + 1, np.int64)
     assert len(downsample(many, many).times) <= 4
 
@@ -50,7 +50,7 @@ def test_offsets_over_time() -> None:
         {"api": "ListOffsets", "timestamp": -1, "answered_ms": None, "error": None},
     )
     history = from_traces(rows, 0)
-    assert history.traced
+    assert history.from_trace
     assert history.log_end.values == (5,)
     assert history.high_watermark.values == (4,)
     assert (history.latest.times, history.latest.values) == ((START_MS + 4,), (4,))
@@ -107,7 +107,7 @@ def test_of_many_elections_some() -> None:
         )
     )
     history = from_traces(rows, 0)
-    assert history.elections_of == 1000
+    assert history.elections_total == 1000
     assert len(history.elections) == MAX_MARKS
 
 
@@ -119,7 +119,7 @@ def test_without_a_trace_batches_tell() -> None:
         {"base_offset": None, "last_offset": None, "problem": "trailing"},
     )
     history = from_batches(rows)
-    assert not history.traced
+    assert not history.from_trace
     assert history.log_end.values == (10, 20, 30)
     # Producers' clocks go back; a plot does not.
     assert history.log_end.times == (START_MS, START_MS, START_MS + 20)
@@ -131,8 +131,8 @@ def test_the_replica_that_goes_furthest_tells() -> None:
     (found,) = check_partitions(
         rows, None, {}, rules=("torn-tail",), now_ms=NOW_MS, with_history=True
     )
-    assert found.account.history is not None
-    assert found.account.history.log_end.values == (10, 20)
+    assert found.summary.history is not None
+    assert found.summary.history.log_end.values == (10, 20)
 
 
 def test_nothing_tells_of_nothing() -> None:
@@ -143,4 +143,4 @@ def test_nothing_tells_of_nothing() -> None:
     (found,) = check_partitions(
         batches(), None, ground, rules=("torn-tail",), now_ms=NOW_MS, with_history=True
     )
-    assert found.account.history is None
+    assert found.summary.history is None

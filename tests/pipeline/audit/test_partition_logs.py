@@ -75,9 +75,9 @@ def test_differences_are_those_of_any_two_batches(
     told = {a for a in inside[0] for each in found if each.start <= a.base < each.end}
     compared = {a for a in inside[0] if any(a.overlaps(b) for b in inside[1])}
     assert told & compared == wrong
-    again = {each.agree_again for each in found} - {None}
+    again = {each.converges_at for each in found} - {None}
     assert again <= {a.base for a in compared - wrong}
-    assert all((each.agree_again or each.end) >= each.end for each in found)
+    assert all((each.converges_at or each.end) >= each.end for each in found)
 
 
 @given(logs(), st.integers(0, 1))
@@ -98,7 +98,7 @@ def test_what_cleaners_wrote_is_not_compared_byte_by_byte() -> None:
 
 @given(logs(), st.lists(st.integers(0, _END), max_size=20))
 def test_who_holds_an_offset(log: list[Batch], offsets: list[int]) -> None:
-    numbers = arrays(log).holding(np.array(offsets, np.int64)).tolist()
+    numbers = arrays(log).index_of(np.array(offsets, np.int64)).tolist()
     for offset, number in zip(offsets, numbers, strict=True):
         holders = [n for n, each in enumerate(log) if each.base <= offset <= each.last]
         assert [number] == (holders or [NOT_FOUND])

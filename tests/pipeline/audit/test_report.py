@@ -96,19 +96,19 @@ def test_it_tells_of_every_rule_and_partition(tmp_path: Path, history: AuditResu
     made = page(tmp_path, history)
     for name in RULES:
         assert name in made.words
-    for each in history.accounts:
+    for each in history.summaries:
         assert f"{each.topic}-{each.partition}" in made.words
-    assert len(made.drawings) == len(history.accounts)
+    assert len(made.drawings) == len(history.summaries)
 
 
 def test_everything_over_time_is_drawn(tmp_path: Path, history: AuditResult) -> None:
-    busiest = max(history.accounts, key=lambda each: each.traced)
+    busiest = max(history.summaries, key=lambda each: each.trace_rows)
     made = page(tmp_path, history)
     names = re.findall(r'<details id="([^"]+)"', made.text)
     drawn = parts(made.drawings[names.index(f"{busiest.topic}-{busiest.partition}")])
     assert {"log-end", "high-watermark", "latest", "election-0"} <= drawn
     assert any(name.startswith("lag-") for name in drawn)
-    for held in busiest.held:
+    for held in busiest.replicas:
         assert f"segments-{held.broker or 'tier'}" in drawn
 
 
@@ -165,10 +165,10 @@ def _long(short: PartitionSummary) -> PartitionSummary:
     return replace(
         short,
         # So that it is what is drawn.
-        counts=tuple(replace(each, found=9) for each in short.counts),
-        held=tuple(replace(each, segments=900) for each in short.held),
+        rule_counts=tuple(replace(each, found=9) for each in short.rule_counts),
+        replicas=tuple(replace(each, segments=900) for each in short.replicas),
         history=replace(
-            short.history, log_end=replace(short.history.log_end, of=9000), elections_of=777
+            short.history, log_end=replace(short.history.log_end, total=9000), elections_total=777
         ),
     )
 

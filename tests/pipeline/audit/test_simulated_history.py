@@ -35,15 +35,15 @@ def nothing_is_found(findings: AuditResult) -> None:
     assert findings.failures == ()
     unexplained = [row for row in findings.violations.to_pylist() if row["explanation"] is None]
     assert unexplained == []
-    assert findings.count == 0
-    followed = {count.rule for account in findings.accounts for count in account.counts}
+    assert findings.violation_count == 0
+    followed = {count.rule for account in findings.summaries for count in account.rule_counts}
     assert followed == set(RULES)
 
 
 def there_was_something_to_look_at(findings: AuditResult) -> None:
-    batches = sum(held.batches for account in findings.accounts for held in account.held)
+    batches = sum(held.batches for account in findings.summaries for held in account.replicas)
     assert batches > _AT_LEAST
-    assert sum(account.traced for account in findings.accounts) > _AT_LEAST
+    assert sum(account.trace_rows for account in findings.summaries) > _AT_LEAST
 
 
 @pytest.mark.timeout(300 + 120 * MINUTES)

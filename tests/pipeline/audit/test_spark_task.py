@@ -75,7 +75,7 @@ def test_batches_come_by_place_broker_segment_and_position(rules: Rules) -> None
         {"topic": "other", "broker": 1},
     )
     shuffled = ordered.take([8, 6, 0, 7, 4, 2, 5, 3, 1])
-    keys = [each.account.key for each in run(shuffled)]
+    keys = [each.summary.key for each in run(shuffled)]
     assert keys == [("orders", 0), ("orders", 1), ("other", 0)]
     assert pa.concat_tables(each.batches for each in rules.seen) == ordered
 
@@ -103,13 +103,13 @@ def test_what_is_of_no_partition_concerns_each(rules: Rules) -> None:
         ("orders", 1): [1, 3, 4, 6],
         ("other", 0): [1, 4, 7, 8],
     }
-    assert [each.account.traced for each in found] == [2, 1, 1]
+    assert [each.summary.trace_rows for each in found] == [2, 1, 1]
 
 
 def test_what_only_the_ground_knows_is_examined_too(rules: Rules) -> None:
     known = PartitionMetadata(compacted=True)
     run(batches({}), None, {("orders", 3): known})
-    assert [(each.partition, each.ground.compacted) for each in rules.seen] == [
+    assert [(each.partition, each.metadata.compacted) for each in rules.seen] == [
         (0, False),
         (3, True),
     ]
@@ -120,9 +120,9 @@ def test_what_only_the_ground_knows_is_examined_too(rules: Rules) -> None:
 def test_without_a_trace_no_rule_is_asked_that_needs_one(rules: Rules) -> None:
     rules.add("told", lambda _: iter([violation()]), needs_trace=True)
     (without,) = run(batches({}))
-    assert [each.rule for each in without.account.counts] == ["look"]
+    assert [each.rule for each in without.summary.rule_counts] == ["look"]
     (with_one,) = run(batches({}), traces())
-    assert [(each.rule, each.found) for each in with_one.account.counts] == [
+    assert [(each.rule, each.found) for each in with_one.summary.rule_counts] == [
         ("look", 0),
         ("told", 1),
     ]
@@ -153,7 +153,7 @@ def test_an_audit_is_begun_when_its_case_is_made() -> None:
 def test_only_rules_that_are_asked_for(rules: Rules) -> None:
     rules.add("other", lambda _: iter([violation()]))
     (found,) = check_partitions(batches({}), None, {}, rules=("other",), now_ms=NOW_MS)
-    assert [each.rule for each in found.account.counts] == ["other"]
+    assert [each.rule for each in found.summary.rule_counts] == ["other"]
     assert not rules.seen
 
 
@@ -165,10 +165,10 @@ def test_a_rule_that_fails_hides_nothing_of_the_others(rules: Rules) -> None:
     rules.add("fails", fail)
     rules.add("finds", lambda _: iter([violation()]))
     (found,) = run(batches({}))
-    (failure,) = found.account.failures
+    (failure,) = found.summary.failures
     assert (failure.rule, failure.topic, failure.partition) == ("fails", "orders", 0)
-    assert failure.last == "ZeroDivisionError: by what?"
-    assert [each.rule for each in found.account.counts] == ["look", "finds"]
+    assert failure.last_line == "ZeroDivisionError: by what?"
+    assert [each.rule for each in found.summary.rule_counts] == ["look", "finds"]
     assert len(found.violations) == 1
 
 
@@ -182,10 +182,10 @@ def test_findings_without_end_are_counted_and_not_all_told(rules: Rules) -> None
 
     rules.add("many", finds)
     (found,) = run(batches({}))
-    count = found.account.counts[1]
-    assert (count.found, count.explained, count.kept) == (MAX_LISTED + 8, 1, MAX_LISTED)
+    count = found.summary.rule_counts[1]
+    assert (count.found, count.explained, count.listed) == (MAX_LISTED + 8, 1, MAX_LISTED)
     assert len(found.violations) == MAX_LISTED
-    assert found.account.violations == MAX_LISTED + 7
+    assert found.summary.violations == MAX_LISTED + 7
 
 
 def test_an_account_tells_what_each_holds() -> None:
@@ -198,19 +198,19 @@ def test_an_account_tells_what_each_holds() -> None:
         {"place": "tier", "broker": None, "segment_id": "a", "base_offset": 0},
     )
     (found,) = run(rows)
-    one, two, tier = found.account.held
+    one, two, tier = found.summary.replicas
     assert (one.broker, one.batches, one.records, one.bytes, one.problems) == (1, 2, 20, 400, 2)
     assert (one.start, one.end, one.segments, one.largest) == (0, 20, 2, 300)
     assert [(each.start, each.end) for each in one.spans] == [(0, 10), (10, 20)]
     assert (two.place, two.broker, two.end) == ("log", 2, 10)
     assert (tier.place, tier.broker, tier.end) == ("tier", None, 10)
-    assert from_json(to_json(found.account)) == found.account
+    assert from_json(to_json(found.summary)) == found.summary
 
 
 def test_a_replica_of_many_segments_is_told_in_few() -> None:
     rows = batches(*({"base_offset": at * 10, "segment": at * 10} for at in range(1001)))
     (found,) = run(rows)
-    (held,) = found.account.held
+    (held,) = found.summary.replicas
     assert held.segments == 1001
     assert len(held.spans) == 167
     assert (held.spans[0].start, held.spans[-1].end) == (0, 10010)

@@ -118,7 +118,7 @@ def test_what_a_group_may_be_told(rows: tuple[Row, ...], wrong: list[int | None]
     given = evidence(*rows)
     (life,) = given.lives
     (register,) = committed_offset_registers(given, life)
-    assert [told.offset for told, _ in register.wrong()] == wrong
+    assert [told.offset for told, _ in register.invalid_reads()] == wrong
 
 
 def test_a_fetch_session_is_asked_under_the_epoch_that_it_was_told() -> None:

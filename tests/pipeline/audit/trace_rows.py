@@ -45,7 +45,7 @@ def evidence(
         now_ms=NOW_MS,
         topic="t",
         partition=0,
-        ground=ground or PartitionMetadata(),
+        metadata=ground or PartitionMetadata(),
         batches=pa.Table.from_pylist(list(batches), schema=BATCHES),
         traces=pa.Table.from_pylist(told, schema=TRACES),
     )

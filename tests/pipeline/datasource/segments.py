@@ -116,7 +116,7 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     indexes, end, position = SegmentIndexes.empty(base_offset), SegmentEnd(base_offset), 0
     for _, header in iter_headers(b"".join(batches)):
-        end.take(header, position, indexes, INTERVAL)
+        end.add_batch(header, position, indexes, INTERVAL)
         position += header.size
     indexes.close(end)
     paths = {kind: folder / segment_file_name(base_offset, kind) for kind in FileKind}

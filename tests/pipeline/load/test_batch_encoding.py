@@ -65,9 +65,9 @@ def test_a_batch_is_known_in_a_log_by_its_bytes(codec: Codec) -> None:
     (batch,) = encode_batches(batch_of(found), [0, 300], codec)
     log = encode_records(found, codec=codec, base_offset=7)
     ((pos, header),) = iter_headers(log)
-    assert batch.is_at(memoryview(log), pos, header)
+    assert batch.matches_at(memoryview(log), pos, header)
     log[-1] ^= 1
-    assert not batch.is_at(memoryview(log), pos, header)
+    assert not batch.matches_at(memoryview(log), pos, header)
 
 
 def test_rows_without_a_column_of_headers() -> None:

@@ -30,7 +30,7 @@ def test_a_batch_tells_what_it_went_over() -> None:
     assert str(batch) == "batch 7: 14 records, new-0 to 3, orders-0 10..20, orders-10 0..1"
     assert batch.offsets == 11
     assert batch.gone_back == ()
-    assert batch.as_data() == {
+    assert batch.to_dict() == {
         "batch": 7,
         "records": 14,
         "partitions": [

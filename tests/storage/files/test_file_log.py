@@ -134,7 +134,7 @@ def test_closed_segments_can_be_synced_by_another_thread(files: FaultyFileSystem
     assert pending is not None
     pending.run()
     assert log.recovery_point == 0
-    log.synced(pending, None)
+    log.on_synced(pending, None)
     assert log.recovery_point == 1
     assert log.closed_segments_to_sync() is None
     files.crash()
@@ -167,7 +167,7 @@ def test_what_was_truncated_meanwhile_is_not_taken_for_synced(files: FaultyFileS
     append(log)
     log.roll(NOW)
     pending.run()
-    log.synced(pending, None)
+    log.on_synced(pending, None)
     assert log.recovery_point == 0
     assert log.closed_segments_to_sync() is not None
 
@@ -179,7 +179,7 @@ def test_a_sync_that_fails_elsewhere_fails_the_log(files: FaultyFileSystem) -> N
     pending = log.closed_segments_to_sync()
     assert pending is not None
     with pytest.raises(StorageFailure, match="Input/output error"):
-        log.synced(pending, OSError(errno.EIO, "Input/output error"))
+        log.on_synced(pending, OSError(errno.EIO, "Input/output error"))
     with pytest.raises(StorageFailure):
         append(log)
 
@@ -383,10 +383,10 @@ def test_ten_thousand_logs_keep_no_more_than_one(files: FaultyFileSystem) -> Non
         log.roll(NOW)
         append(log, batch((T, b"k", b"v")))
         assert log.read(3, max_bytes=1, upper_bound=9, min_one_batch=True).first_offset == 3
-        assert shared.recent.size <= 50_000
+        assert shared.tail_cache.size <= 50_000
         assert shared.indexes.cost <= 3_000 + 2_000
         assert shared.open_files.cost <= 8 + 1
-        assert n < 20 or shared.recent.size > 40_000
+        assert n < 20 or shared.tail_cache.size > 40_000
         files.rename(DIRECTORY, DIRECTORY.with_name(f"t-{n + 1}"))
 
 
@@ -397,8 +397,8 @@ def test_appending_and_truncating_for_ever_keeps_no_more(files: FaultyFileSystem
         append(log, batch((T, b"k", b"v" * 50)))
         append(log, batch((T, b"k", b"v" * 50)))
         log.truncate_to(0)
-    assert shared.recent.size == 0
-    assert len(shared.recent._order) < 100
+    assert shared.tail_cache.size == 0
+    assert len(shared.tail_cache._order) < 100
 
 
 def test_memory_stays_flat_however_many_batches_there_are(files: FaultyFileSystem) -> None:
@@ -410,7 +410,7 @@ def test_memory_stays_flat_however_many_batches_there_are(files: FaultyFileSyste
     assert isinstance(active, FileSegment)
     assert active._indexes is not None
     assert len(active._indexes.offsets) == 2_000 * len(data) // (4096 + len(data))
-    assert log._store_of_files.home.shared.recent.size == 0
+    assert log._segment_store.home.shared.tail_cache.size == 0
 
 
 def test_a_segment_whose_index_is_full_is_rolled(files: FaultyFileSystem) -> None:

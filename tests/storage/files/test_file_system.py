@@ -46,7 +46,7 @@ def written(file: File) -> bytes:
 
 
 def write(files: FileSystem, path: PurePath, data: bytes) -> None:
-    files.write_aside(path, data, sync=False)
+    files.write_atomic(path, data, sync=False)
 
 
 # -- a file ---------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ REFUSED: dict[str, Refused] = {
     "read nothing": (lambda f, at: f.read(at / "no"), FileNotFoundError),
     "read a directory": (lambda f, at: f.read(at / "dir"), IsADirectoryError),
     "write in no directory": (
-        lambda f, at: f.write_aside(at / "no" / "file", b"", sync=True),
+        lambda f, at: f.write_atomic(at / "no" / "file", b"", sync=True),
         FileNotFoundError,
     ),
     "rename nothing": (lambda f, at: f.rename(at / "no", at / "new"), FileNotFoundError),
@@ -306,15 +306,15 @@ def test_what_lies_in_a_file_is_not_there(files: FileSystem, folder: PurePath) -
 @pytest.mark.parametrize("sync", [True, False])
 def test_a_file_is_written_aside(files: FileSystem, folder: PurePath, sync: bool) -> None:
     path = folder / "checkpoint"
-    files.write_aside(path, b"long at first", sync=sync)
-    files.write_aside(path, memoryview(b"short"), sync=sync)
+    files.write_atomic(path, b"long at first", sync=sync)
+    files.write_atomic(path, memoryview(b"short"), sync=sync)
     assert files.names(folder) == ("checkpoint",)
     assert files.read(path) == b"short"
 
 
 def test_what_a_crash_left_aside_is_written_over(files: FileSystem, folder: PurePath) -> None:
     write(files, folder / "checkpoint.tmp", b"torn, but longer than the next")
-    files.write_aside(folder / "checkpoint", b"whole", sync=True)
+    files.write_atomic(folder / "checkpoint", b"whole", sync=True)
     assert files.names(folder) == ("checkpoint",)
     assert files.read(folder / "checkpoint") == b"whole"
 
@@ -322,7 +322,7 @@ def test_what_a_crash_left_aside_is_written_over(files: FileSystem, folder: Pure
 def test_what_cannot_take_its_place_is_not_left_aside(files: FileSystem, folder: PurePath) -> None:
     files.make_dirs(folder / "checkpoint")
     with pytest.raises(IsADirectoryError):
-        files.write_aside(folder / "checkpoint", b"data", sync=True)
+        files.write_atomic(folder / "checkpoint", b"data", sync=True)
     assert files.names(folder) == ("checkpoint",)
 
 

@@ -110,10 +110,10 @@ def test_what_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     """The file before its new name, and the name after."""
     done: list[str] = []
     watch(monkeypatch, done)
-    FILES.write_aside(tmp_path / "checkpoint", b"data", sync=True)
+    FILES.write_atomic(tmp_path / "checkpoint", b"data", sync=True)
     assert done == ["sync checkpoint.tmp", "rename", f"sync {tmp_path.name}"]
     done.clear()
-    FILES.write_aside(tmp_path / "checkpoint", b"data", sync=False)
+    FILES.write_atomic(tmp_path / "checkpoint", b"data", sync=False)
     assert done == ["rename"]
     done.clear()
     FILES.open(tmp_path / "file").sync()
@@ -146,7 +146,7 @@ def test_nothing_stays_open(tmp_path: Path) -> None:
     lock = FILES.lock(tmp_path / ".lock")
     with pytest.raises(BlockingIOError):
         FILES.lock(tmp_path / ".lock")
-    FILES.write_aside(tmp_path / "checkpoint", b"data", sync=True)
+    FILES.write_atomic(tmp_path / "checkpoint", b"data", sync=True)
     FILES.open(tmp_path / "file").close()
     FILES.sync_dir(tmp_path)
     lock.release()

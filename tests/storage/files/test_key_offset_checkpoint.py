@@ -205,7 +205,7 @@ def spoil(data: bytes, how: str) -> bytes:
 )
 def test_a_broken_one_is_not_believed(files: FaultyFileSystem, reads: Reads, how: str) -> None:
     written(files).close()
-    files.write_aside(PATH, spoil(files.read(PATH), how), sync=True)
+    files.write_atomic(PATH, spoil(files.read(PATH), how), sync=True)
     log, _ = reopen(files, CONFIG, clean=True)
     reads()
     assert known(log) == in_log(log)
@@ -246,7 +246,7 @@ def test_one_that_goes_missing_later_is_not_missed(files: FaultyFileSystem) -> N
 )
 def test_one_of_another_log_goes_at_once(files: FaultyFileSystem, scope: KeyOffsetScope) -> None:
     written(files).close()
-    files.write_aside(PATH, encode_key_offsets(scope, {b"x": 1}), sync=True)
+    files.write_atomic(PATH, encode_key_offsets(scope, {b"x": 1}), sync=True)
     log, _ = reopen(files, CONFIG, clean=True)
     assert not files.exists(PATH)
     files.crash()

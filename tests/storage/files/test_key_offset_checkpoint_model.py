@@ -102,7 +102,7 @@ class Keys(RuleBasedStateMachine):
         result = self.log.append_as_leader(data, leader_epoch=self.epoch, now_ms=self.now)
         assert isinstance(result, AppendResult)
         if handed:
-            self.log._learn_keys({key: first + i for i, key in enumerate(keys)}, first)
+            self.log._add_appended_keys({key: first + i for i, key in enumerate(keys)}, first)
 
     @rule(keys=KEYS, gap=st.sampled_from([0, 0, 0, 2]), by=st.sampled_from([0, 0, 1]))
     def follow(self, keys: list[bytes], gap: int, by: int) -> None:
@@ -151,7 +151,7 @@ class Keys(RuleBasedStateMachine):
         pending = self.log.closed_segments_to_sync()
         if pending is not None:
             pending.run()
-            self.log.synced(pending, None)
+            self.log.on_synced(pending, None)
 
     @rule()
     def flush(self) -> None:
@@ -206,7 +206,7 @@ class Keys(RuleBasedStateMachine):
             del data[at:]
         else:
             data[at] ^= 1 << self.now % 8
-        self.files.write_aside(path, data, sync=False)
+        self.files.write_atomic(path, data, sync=False)
 
     @rule(seed=SEEDS)
     def crash(self, seed: int | None) -> None:

@@ -50,7 +50,7 @@ class Rig:
         path = DIRECTORY / name
         data = bytearray(self.files.read(path))
         change(data)
-        self.files.write_aside(path, data, sync=True)
+        self.files.write_atomic(path, data, sync=True)
 
     def has_all(self) -> None:
         assert all_records(self.log) == self.written == records_of(self.log)
@@ -268,7 +268,7 @@ def test_epochs_from_before_a_truncation_are_forgotten(rig: Rig) -> None:
     rig.log.truncate_to(11)
     append(rig.log, epoch=2)
     rig.log.flush()
-    rig.files.write_aside(DIRECTORY / "leader-epoch-checkpoint", old, sync=True)
+    rig.files.write_atomic(DIRECTORY / "leader-epoch-checkpoint", old, sync=True)
     rig.again(clean=False, recovery_point=11)
     assert rig.log.epoch_entries() == ((0, 0), (1, 6), (2, 11))
 
@@ -277,7 +277,7 @@ def test_epochs_from_before_a_truncation_are_forgotten(rig: Rig) -> None:
 
 
 def copy(rig: Rig, old: str, new: str) -> None:
-    rig.files.write_aside(DIRECTORY / new, rig.files.read(DIRECTORY / old), sync=True)
+    rig.files.write_atomic(DIRECTORY / new, rig.files.read(DIRECTORY / old), sync=True)
 
 
 def test_what_was_being_written_goes(rig: Rig) -> None:

@@ -139,7 +139,7 @@ def test_what_was_checked_is_not_read_again(read: list[int]) -> None:
     append(log, keyed(b"a"))
     known(log)
     append(log, keyed(b"b", b"a", b"c", b"b"))
-    log._learn_keys({b"b": 4, b"a": 2, b"c": 3}, 1)
+    log._add_appended_keys({b"b": 4, b"a": 2, b"c": 3}, 1)
     assert list(log._last_offsets().offsets.items()) == [(b"a", 2), (b"c", 3), (b"b", 4)]
     assert read == [0]
 
@@ -147,15 +147,15 @@ def test_what_was_checked_is_not_read_again(read: list[int]) -> None:
 def test_nothing_is_learnt_over_a_gap_or_without_keys(read: list[int]) -> None:
     log = new_log(CONFIG)
     append(log, keyed(b"a"))
-    log._learn_keys({b"a": 0}, 0)  # it knows nothing, and does not begin to
+    log._add_appended_keys({b"a": 0}, 0)  # it knows nothing, and does not begin to
     assert log._keys is None
     known(log)
     append(log, keyed(b"b"))
     append(log, keyed(b"c"))
-    log._learn_keys({b"c": 2}, 2)
+    log._add_appended_keys({b"c": 2}, 2)
     assert known(log) == {b"a": 0, b"b": 1, b"c": 2}
     append(log, keyed(b"d"))
-    log._learn_keys({}, 3)
+    log._add_appended_keys({}, 3)
     assert known(log) == {b"a": 0, b"b": 1, b"c": 2, b"d": 3}
 
 
@@ -332,7 +332,7 @@ def test_it_has_no_more_entries_than_there_are_keys() -> None:
 
 def stage(log: SegmentedLog, data: bytearray) -> list[str]:
     """Append what states what it expects; what does not match, where something does not."""
-    staged = log.stage(now_ms=NOW).take(data, allow_zstd=True)
+    staged = log.stage(now_ms=NOW).add(data, allow_zstd=True)
     if isinstance(staged, AppendRejected):
         return [text for _, text in staged.record_errors]
     log.append_staged(staged, leader_epoch=0, now_ms=NOW)

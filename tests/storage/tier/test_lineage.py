@@ -63,7 +63,9 @@ def test_a_new_state_counts_from_then_on() -> None:
     copied = segment(0, 9)
     segments.put(copied)
     assert segments.highest_tiered(lineage((0, 0)), 100) == 9
-    segments.put(copied.become(RemoteLogSegmentState.DELETE_SEGMENT_STARTED, broker_id=1, now_ms=1))
+    segments.put(
+        copied.with_state(RemoteLogSegmentState.DELETE_SEGMENT_STARTED, broker_id=1, now_ms=1)
+    )
     assert segments.highest_tiered(lineage((0, 0)), 100) == -1
     segments.drop(copied.id)
     segments.drop(copied.id)

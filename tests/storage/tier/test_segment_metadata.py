@@ -68,11 +68,11 @@ def test_states_follow_on_each_other_in_one_direction() -> None:
     }
     for before, after in product(RemoteLogSegmentState, repeat=2):
         if (before, after) in ways or before is after:
-            became = segment(0, 1, state=before).become(after, broker_id=3, now_ms=5)
+            became = segment(0, 1, state=before).with_state(after, broker_id=3, now_ms=5)
             assert (became.state, became.broker_id, became.event_ms) == (after, 3, 5)
         else:
             with pytest.raises(ValueError, match="cannot be"):
-                segment(0, 1, state=before).become(after, broker_id=3, now_ms=5)
+                segment(0, 1, state=before).with_state(after, broker_id=3, now_ms=5)
 
 
 def test_only_what_is_whole_is_served() -> None:

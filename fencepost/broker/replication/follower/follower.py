@@ -65,16 +65,16 @@ class Follower:
     """Steps one replica after its leader, one request at a time."""
 
     __slots__ = (
-        "_account",
         "_epoch",
         "_fetch_version",
         "_in_flight",
-        "_patient",
+        "_make_step",
+        "_only_retry_wakes",
         "_queued",
+        "_recovery",
         "_report",
         "_request",
         "_retry",
-        "_way",
         "broker",
         "hold",
         "replica",
@@ -96,16 +96,16 @@ class Follower:
         self._fetch_version = FETCH.max_version
         """The one that the leader of this epoch serves."""
         self._retry: Timer | None = None
-        self._patient = False
+        self._only_retry_wakes = False
         """Whether nothing but time and a new leader epoch ends its rest."""
-        self._way: OffsetRecovery
+        self._recovery: OffsetRecovery
         """LOST, TRACING, BUILDING: where it goes on."""
         self._report: Report | None = None
-        self._account: Callable[[int | None], Step]
+        self._make_step: Callable[[int | None], Step]
         """What the latest request that is reported did, by the error that it was answered."""
         self.truncated_to: int | None = None
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """There may be something to fetch: take steps until there is not."""
         if not self._queued:
             self._queued = True
@@ -124,7 +124,7 @@ class Follower:
         if self._retry is not None:
             self._cancel_retry()
         if self._epoch != replica.leader_epoch:
-            with self.broker.failing(replica):
+            with self.broker.offline_on_failure(replica):
                 self._enter_epoch()
             if replica.failed:
                 return False
@@ -133,25 +133,25 @@ class Follower:
             case FollowerState.TRUNCATING:
                 self._ask_epoch_end()
             case FollowerState.LOST:
-                self._way.ask_offset()
+                self._recovery.ask_offset()
             case FollowerState.TRACING:
-                self._way.ask_epoch_before()
+                self._recovery.ask_epoch_before()
             case FollowerState.BUILDING:
-                self._way.build()
+                self._recovery.build()
             case _:
                 self._fetch()
         return True
 
-    def unanswered(self) -> Step:
+    def unanswered_step(self) -> Step:
         """The latest request that is reported, to which no answer has come."""
-        return self._account(None)
+        return self._make_step(None)
 
     def stop(self) -> None:
         """Its replica leads now, or is gone: no answer counts any more."""
         self._request += 1
         self._in_flight = False
         self._cancel_retry()
-        self._stop_way()
+        self._stop_recovery()
         self._epoch = -1
         self.state = FollowerState.IDLE
 
@@ -162,7 +162,7 @@ class Follower:
         if self._in_flight and self._epoch == self.replica.leader_epoch:
             # The answer comes before whatever its leader rings for later: links keep the order.
             return
-        if self._patient and self._epoch == self.replica.leader_epoch:
+        if self._only_retry_wakes and self._epoch == self.replica.leader_epoch:
             return
         if self.hold is None or not self._is_held(self.hold):
             self.step()
@@ -175,7 +175,7 @@ class Follower:
     def _enter_epoch(self) -> None:
         """A new leader epoch: find out where the logs part before anything is appended."""
         replica = self.replica
-        self._stop_way()
+        self._stop_recovery()
         self._epoch = replica.leader_epoch
         self._fetch_version = self.version(FETCH)
         self.state = FollowerState.FETCHING
@@ -185,12 +185,12 @@ class Follower:
         elif self._fetch_version < FIRST_FETCH_WITH_DIVERGENCE:
             self.state = FollowerState.TRUNCATING
 
-    def go_on(self, state: FollowerState) -> None:
+    def continue_in(self, state: FollowerState) -> None:
         """Do this next, in this turn, unless held."""
         self.state = state
-        self.poke()
+        self.wake()
 
-    def rest(self, *, patient: bool = False) -> None:
+    def back_off(self, *, patient: bool = False) -> None:
         """Refused, or unheard: try again later, or when something has changed.
 
         :param patient: Whether only to try later: what it waits for does not ring.
@@ -200,22 +200,22 @@ class Follower:
         self.state = FollowerState.BACKING_OFF
         scheduler = self.broker.scheduler
         deadline_ms = scheduler.now_ms() + max(1, self.broker.configs.replica_fetch_backoff_ms)
-        self._retry = scheduler.at(deadline_ms, self._rested)
-        self._patient = patient
+        self._retry = scheduler.at(deadline_ms, self._on_backoff_over)
+        self._only_retry_wakes = patient
 
-    def _rested(self) -> None:
-        self._patient = False
-        self.poke()
+    def _on_backoff_over(self) -> None:
+        self._only_retry_wakes = False
+        self.wake()
 
     def _cancel_retry(self) -> None:
-        self._patient = False
+        self._only_retry_wakes = False
         if self._retry is not None:
             self._retry.cancel()
             self._retry = None
 
-    def _stop_way(self) -> None:
+    def _stop_recovery(self) -> None:
         if self.state is FollowerState.BUILDING:
-            self._way.stop()
+            self._recovery.stop()
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -238,12 +238,12 @@ class Follower:
         :param take: Takes the answer and says with which error code it came.
         :param asked: For the report: what for.
         """
-        finish = self.expect(api.title, take, asked)
+        finish = self.response_handler(api.title, take, asked)
         self.broker.network.request(
             self.broker, self.replica.leader, api, version, message, finish, lambda: finish(None)
         )
 
-    def expect(
+    def response_handler(
         self, api: str, take: Callable[[object], int], asked: str | None = None
     ) -> Callable[[object | None], None]:
         """What to give the answer to what is sent now; None is none."""
@@ -252,7 +252,7 @@ class Follower:
         number, report, start = self._request, self._report, replica.log.log_end_offset
         leader, epoch = replica.leader, replica.leader_epoch
         if report is not None:
-            self._account = partial(self._step_report, api, asked, leader, epoch, start)
+            self._make_step = partial(self._step_report, api, asked, leader, epoch, start)
         self._in_flight = True
 
         def finish(answer: object | None) -> None:
@@ -261,17 +261,17 @@ class Follower:
             self._in_flight = False
             error: int | None = None
             if epoch != replica.leader_epoch or replica.is_leader:
-                self.poke()
+                self.wake()
             elif answer is None:
-                self.rest()
+                self.back_off()
             else:
                 try:
                     error = take(answer)
                 except StorageFailure as failure:
-                    self.broker.fail(replica, failure)
+                    self.broker.mark_offline(replica, failure)
                     error = ErrorCode.KAFKA_STORAGE_ERROR
             if report is not None:
-                report(self._account(error))
+                report(self._make_step(error))
 
         return finish
 
@@ -303,28 +303,30 @@ class Follower:
         request = fetch_request(
             self.replica, broker.configs, broker_epoch=registration, version=version
         )
-        self.send(FETCH, version, request, lambda answer: self._fetched(answer, registration))
+        self.send(
+            FETCH, version, request, lambda answer: self._on_fetch_response(answer, registration)
+        )
 
-    def _fetched(self, answer: object, registration: int) -> int:
+    def _on_fetch_response(self, answer: object, registration: int) -> int:
         response = cast(FetchResponse, answer)
         if not response.responses:
-            self.rest()
+            self.back_off()
             return response.error_code
         partition = response.responses[0].partitions[0]
         error_code, diverging = partition.error_code, partition.diverging_epoch
         if error_code in REFUSALS:
-            self._way = OffsetRecovery(self, REFUSALS[error_code])
-            self.go_on(FollowerState.LOST)
+            self._recovery = OffsetRecovery(self, REFUSALS[error_code])
+            self.continue_in(FollowerState.LOST)
         elif error_code:
-            self.rest()
+            self.back_off()
         elif diverging.epoch >= 0:
-            self._truncate_to_agreement(diverging.epoch, diverging.end_offset)
-            self.go_on(FollowerState.FETCHING)
+            self._truncate_to_common_offset(diverging.epoch, diverging.end_offset)
+            self.continue_in(FollowerState.FETCHING)
         else:
-            return self._take(partition, registration)
+            return self._append_response(partition, registration)
         return error_code
 
-    def _take(self, partition: PartitionData, registration: int) -> int:
+    def _append_response(self, partition: PartitionData, registration: int) -> int:
         """Append what was answered; with which error, if it is broken.
 
         :param registration: The epoch of the broker's registration when it was asked for.
@@ -332,26 +334,26 @@ class Follower:
         replica = self.replica
         records = partition.records or ()
         if self.hold is not None:
-            records = self._allowed(self.hold, records)
+            records = self._limit_to_hold(self.hold, records)
         try:
             if records:
                 replica.append_fetched(records, now_ms=self.broker.scheduler.now_ms())
         except CorruptBatch:
-            self.rest()
+            self.back_off()
             return ErrorCode.CORRUPT_MESSAGE
         log, start_moved = replica.log, False
         if partition.log_start_offset > log.log_start_offset:
             start = min(partition.log_start_offset, log.log_end_offset)
             start_moved = log.advance_log_start(start)
-        replica.learn_watermark(partition.high_watermark)
+        replica.update_high_watermark(partition.high_watermark)
         # The next fetch tells the leader so, or in which registration it has all (KIP-903).
         if records or start_moved or registration != self.broker.epoch:
-            self.go_on(FollowerState.FETCHING)
+            self.continue_in(FollowerState.FETCHING)
         else:
             self.state = FollowerState.IDLE
         return ErrorCode.NONE
 
-    def _allowed(self, hold: Hold, records: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
+    def _limit_to_hold(self, hold: Hold, records: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
         """What a hold at an offset lets through, and whether it is reached."""
         if hold.at is None or hold.reached or self._report is not None:
             return records
@@ -369,21 +371,21 @@ class Follower:
             return
         version = self.version(OFFSET_FOR_LEADER_EPOCH)
         request = epoch_end_request(self.replica, latest)
-        self.send(OFFSET_FOR_LEADER_EPOCH, version, request, self._learned_epoch_end)
+        self.send(OFFSET_FOR_LEADER_EPOCH, version, request, self._on_epoch_end_response)
 
-    def _learned_epoch_end(self, answer: object) -> int:
+    def _on_epoch_end_response(self, answer: object) -> int:
         partition = cast(OffsetForLeaderEpochResponse, answer).topics[0].partitions[0]
         if partition.error_code != ErrorCode.NONE:
-            self.rest()
+            self.back_off()
         elif partition.end_offset == UNKNOWN_OFFSET:
             self.truncate(self.replica.high_watermark)
-            self.go_on(FollowerState.FETCHING)
+            self.continue_in(FollowerState.FETCHING)
         else:
-            agree = self._truncate_to_agreement(partition.leader_epoch, partition.end_offset)
-            self.go_on(FollowerState.FETCHING if agree else FollowerState.TRUNCATING)
+            agree = self._truncate_to_common_offset(partition.leader_epoch, partition.end_offset)
+            self.continue_in(FollowerState.FETCHING if agree else FollowerState.TRUNCATING)
         return partition.error_code
 
-    def _truncate_to_agreement(self, epoch: int, end_offset: int) -> bool:
+    def _truncate_to_common_offset(self, epoch: int, end_offset: int) -> bool:
         """Cut to where the own log and the leader's last agreed (KIP-101, KIP-279).
 
         :param epoch: The leader's largest epoch that is not above the own newest, and its end.
@@ -402,12 +404,14 @@ class Follower:
         replica, log = self.replica, self.replica.log
         before = log.log_end_offset
         if log.log_start_offset <= offset < log.local_log_start_offset:
-            replica.start_anew_at(log.log_start_offset, now_ms=self.broker.scheduler.now_ms())
-            self.note_truncation(before)
+            replica.truncate_fully_and_start_at(
+                log.log_start_offset, now_ms=self.broker.scheduler.now_ms()
+            )
+            self.report_truncation(before)
         elif replica.truncate_to(offset):
-            self.note_truncation(before)
+            self.report_truncation(before)
 
-    def note_truncation(self, before: int) -> None:
+    def report_truncation(self, before: int) -> None:
         """Tell that the log, which ended there before, was cut or begun anew."""
         replica = self.replica
         self.truncated_to = replica.log.log_end_offset

@@ -47,11 +47,11 @@ REFUSALS: Final = {
 class OffsetRecovery:
     """One follower's way from a refused fetch to the next one that may be served."""
 
-    __slots__ = ("_findings", "_follower", "_job", "_last_epoch", "_start")
+    __slots__ = ("_follower", "_inputs", "_last_epoch", "_start", "_task")
 
     def __init__(self, follower: "Follower", refusal: FetchRefusal) -> None:
         self._follower = follower
-        self._findings = StartInputs(
+        self._inputs = StartInputs(
             refusal=refusal,
             protocol=start_protocol(follower),
             log_end=follower.replica.log.log_end_offset,
@@ -60,25 +60,25 @@ class OffsetRecovery:
         """TRACING, BUILDING: where it will start."""
         self._last_epoch: int
         """BUILDING: the leader epoch of the record before."""
-        self._job: AsyncTask[AuxiliaryState] | None = None
+        self._task: AsyncTask[AuxiliaryState] | None = None
 
     def stop(self) -> None:
         """Ask the tier for nothing more."""
-        if self._job is not None:
-            self._job.stop()
-            self._job = None
+        if self._task is not None:
+            self._task.stop()
+            self._task = None
 
-    def _find_way(self) -> None:
+    def _continue(self) -> None:
         """Ask for one more offset, or do what follows from all that is known."""
-        found = decide(self._findings)
+        found = decide(self._inputs)
         if isinstance(found, StartDecision):
-            self._start_over(found)
+            self._apply_decision(found)
         else:
-            self._follower.go_on(FollowerState.LOST)
+            self._follower.continue_in(FollowerState.LOST)
 
     def ask_offset(self) -> None:
         """LOST: the one that is due."""
-        target = decide(self._findings)
+        target = decide(self._inputs)
         assert isinstance(target, SpecialTimestamp)
         version = self._follower.version(LIST_OFFSETS)
         request = list_offset_request(self._follower.replica, target, version=version)
@@ -86,31 +86,29 @@ class OffsetRecovery:
         def take(answer: object) -> int:
             partition = cast(ListOffsetsResponse, answer).topics[0].partitions[0]
             if partition.error_code != ErrorCode.NONE:
-                self._follower.rest()
+                self._follower.back_off()
                 return partition.error_code
-            self._findings.answers[target] = OffsetAndEpoch(
-                partition.offset, partition.leader_epoch
-            )
-            self._find_way()
+            self._inputs.offsets[target] = OffsetAndEpoch(partition.offset, partition.leader_epoch)
+            self._continue()
             return ErrorCode.NONE
 
         self._follower.send(LIST_OFFSETS, version, request, take, asked=target.name.lower())
 
-    def _start_over(self, decision: StartDecision) -> None:
+    def _apply_decision(self, decision: StartDecision) -> None:
         match decision.action:
             case StartAction.TRUNCATE:
                 self._follower.truncate(decision.at.offset)
-                self._follower.go_on(FollowerState.FETCHING)
+                self._follower.continue_in(FollowerState.FETCHING)
             case StartAction.START:
                 self._start_at(decision.at.offset)
             case StartAction.BUILD:
                 self._start = decision.at
                 self._last_epoch = decision.at.epoch
-                self._follower.go_on(
+                self._follower.continue_in(
                     FollowerState.TRACING if decision.at.epoch > 0 else FollowerState.BUILDING
                 )
             case StartAction.BACK_OFF:
-                self._follower.rest(patient=True)
+                self._follower.back_off(patient=True)
             case _:
                 assert_never(decision.action)
 
@@ -118,45 +116,47 @@ class OffsetRecovery:
         replica = self._follower.replica
         before = replica.log.log_end_offset
         if offset <= before:
-            self._follower.rest()  # to fetch the same again would be refused again
+            self._follower.back_off()  # to fetch the same again would be refused again
             return
-        replica.start_anew_at(offset, now_ms=self._follower.broker.scheduler.now_ms())
-        self._follower.note_truncation(before)
-        self._follower.go_on(FollowerState.FETCHING)
+        replica.truncate_fully_and_start_at(offset, now_ms=self._follower.broker.scheduler.now_ms())
+        self._follower.report_truncation(before)
+        self._follower.continue_in(FollowerState.FETCHING)
 
     def ask_epoch_before(self) -> None:
         """TRACING: in which leader epoch the record before the start was written."""
         version = self._follower.version(OFFSET_FOR_LEADER_EPOCH)
         request = epoch_end_request(self._follower.replica, self._start.epoch - 1)
-        self._follower.send(OFFSET_FOR_LEADER_EPOCH, version, request, self._learned_epoch_before)
+        self._follower.send(
+            OFFSET_FOR_LEADER_EPOCH, version, request, self._on_epoch_before_response
+        )
 
-    def _learned_epoch_before(self, answer: object) -> int:
+    def _on_epoch_before_response(self, answer: object) -> int:
         """The record before the start is of the earlier epoch, if that reaches so far."""
         partition = cast(OffsetForLeaderEpochResponse, answer).topics[0].partitions[0]
         if partition.error_code != ErrorCode.NONE:
-            self._follower.rest()
+            self._follower.back_off()
             return partition.error_code
         if partition.end_offset >= self._start.offset:
             self._last_epoch = partition.leader_epoch
-        self._follower.go_on(FollowerState.BUILDING)
+        self._follower.continue_in(FollowerState.BUILDING)
         return ErrorCode.NONE
 
     def build(self) -> None:
         """BUILDING: read the auxiliary state from the tier."""
         self.stop()
-        finish = self._follower.expect(TIER, self._built)
-        self._job = self._follower.broker.tiering.auxiliary(
+        finish = self._follower.response_handler(TIER, self._on_auxiliary_state)
+        self._task = self._follower.broker.remote_log_manager.build_auxiliary_state(
             self._follower.replica, epoch=self._last_epoch, offset=self._start.offset, then=finish
         )
 
-    def _built(self, answer: object) -> int:
+    def _on_auxiliary_state(self, answer: object) -> int:
         """Put the auxiliary state in place; where there is none, go the whole way again later."""
-        self._job = None
+        self._task = None
         if isinstance(answer, TierError):
-            self._follower.rest(patient=True)
+            self._follower.back_off(patient=True)
             return ErrorCode.KAFKA_STORAGE_ERROR
         auxiliary = cast("AuxiliaryState", answer)
-        replica, log_start = self._follower.replica, self._findings.log_start
+        replica, log_start = self._follower.replica, self._inputs.log_start
         before = replica.log.log_end_offset
         replica.start_from_tier(
             self._start.offset,
@@ -175,7 +175,7 @@ class OffsetRecovery:
             log_start_offset=log_start,
             previous_offset=before,
         )
-        self._follower.go_on(FollowerState.FETCHING)
+        self._follower.continue_in(FollowerState.FETCHING)
         return ErrorCode.NONE
 
 

@@ -65,28 +65,28 @@ class StartInputs:
     protocol: StartProtocol
     log_end: int
     """Its own log end offset, from which it fetched."""
-    answers: dict[SpecialTimestamp, OffsetAndEpoch] = field(default_factory=dict)
+    offsets: dict[SpecialTimestamp, OffsetAndEpoch] = field(default_factory=dict)
     """Of its leader, so far."""
 
     @property
     def leader_end(self) -> int:
         """The leader's log end offset."""
-        return self.answers[SpecialTimestamp.LATEST].offset
+        return self.offsets[SpecialTimestamp.LATEST].offset
 
     @property
     def log_start(self) -> int:
         """The leader's log start offset."""
-        return self.answers[SpecialTimestamp.EARLIEST].offset
+        return self.offsets[SpecialTimestamp.EARLIEST].offset
 
     @property
     def local_start(self) -> int:
         """The leader's local log start offset."""
-        return self.answers[SpecialTimestamp.EARLIEST_LOCAL].offset
+        return self.offsets[SpecialTimestamp.EARLIEST_LOCAL].offset
 
     @property
     def pending(self) -> int:
         """The leader's earliest offset that waits to be tiered, -1 where it does not know it."""
-        return self.answers[SpecialTimestamp.EARLIEST_PENDING_UPLOAD].offset
+        return self.offsets[SpecialTimestamp.EARLIEST_PENDING_UPLOAD].offset
 
 
 class StartAction(Enum):
@@ -237,9 +237,9 @@ def decide(findings: StartInputs) -> SpecialTimestamp | StartDecision:
         if row.protocol is not findings.protocol or findings.refusal not in row.refusals:
             continue
         for target in row.asks:
-            if target not in findings.answers:
+            if target not in findings.offsets:
                 return target
         if row.when(findings):
-            at = OffsetAndEpoch(UNKNOWN, UNKNOWN) if row.at is None else findings.answers[row.at]
+            at = OffsetAndEpoch(UNKNOWN, UNKNOWN) if row.at is None else findings.offsets[row.at]
             return StartDecision(row, at)
     raise AssertionError(f"no row for {findings}")

@@ -84,16 +84,16 @@ def write_report(path: Path, findings: AuditResult, *, made: datetime | None = N
     )
     environment.filters |= {"bytes": bytes_text, "count": count_text, "place": replica_text}
     rows = findings.violations.to_pylist()
-    accounts = rank_partitions(findings.accounts)
+    accounts = rank_partitions(findings.summaries)
     page = environment.get_template(_TEMPLATE).render(
-        case=findings.case,
+        case=findings.options,
         made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
-        total=findings.count,
-        explained=findings.explained,
+        total=findings.violation_count,
+        explained=findings.explained_count,
         failures=findings.failures,
         rules=totals_by_rule(findings),
         findings=[_finding(row) for row in select_findings(rows, MAX_FINDINGS)],
-        findings_of=findings.count + findings.explained,
+        findings_of=findings.violation_count + findings.explained_count,
         drawings=_drawings(accounts[:MAX_DRAWN], rows),
         accounts=sorted(accounts[:MAX_LISTED], key=lambda account: account.key),
         accounts_of=len(accounts),
@@ -109,8 +109,8 @@ def rank_partitions(accounts: Iterable[PartitionSummary]) -> list[PartitionSumma
         accounts,
         key=lambda each: (
             -each.violations,
-            -sum(count.explained for count in each.counts),
-            -max((held.records for held in each.held), default=0),
+            -sum(count.explained for count in each.rule_counts),
+            -max((held.records for held in each.replicas), default=0),
             each.key,
         ),
     )
@@ -193,7 +193,7 @@ def _notes(account: PartitionSummary, marks: int) -> Iterable[str]:
         yield "no record and no trace of it, so nothing over time"
     else:
         yield from _downsampled(account.history)
-    for held in account.held:
+    for held in account.replicas:
         if held.segments > len(held.spans):
             yield f"{held.segments:,} segments of {replica_text(held)} as {len(held.spans)}"
     if marks > _MAX_MARKS:
@@ -201,7 +201,7 @@ def _notes(account: PartitionSummary, marks: int) -> Iterable[str]:
 
 
 def _downsampled(history: PartitionHistory) -> Iterable[str]:
-    if not history.traced:
+    if not history.from_trace:
         yield "without a trace: the log end by the timestamps of the batches"
     series = {
         "log end": history.log_end,
@@ -210,14 +210,14 @@ def _downsampled(history: PartitionHistory) -> Iterable[str]:
         **{f"lag of {each.broker}": each.records for each in history.lag},
     }
     thin = [
-        f"{name} {len(each.times)} of {each.of:,}"
+        f"{name} {len(each.times)} of {each.total:,}"
         for name, each in series.items()
-        if each.of > len(each.times)
+        if each.total > len(each.times)
     ]
     if thin:
         yield f"thinned out to what limits each stretch of time: {', '.join(thin)}"
-    if history.elections_of > len(history.elections):
-        yield f"{len(history.elections)} of {history.elections_of:,} elections"
+    if history.elections_total > len(history.elections):
+        yield f"{len(history.elections)} of {history.elections_total:,} elections"
 
 
 def count_text(number: int) -> str:

@@ -101,7 +101,11 @@ def make_figure(account: PartitionSummary, wrong: Sequence[Mark]) -> Figure:
     """Up to three plots above each other, as there is something to show."""
     history = account.history
     lags = history is not None and bool(history.lag)
-    heights = [2.0 if history else 0, 0.8 if lags else 0, 0.2 + 0.34 * max(len(account.held), 1)]
+    heights = [
+        2.0 if history else 0,
+        0.8 if lags else 0,
+        0.2 + 0.34 * max(len(account.replicas), 1),
+    ]
     kept = [height for height in heights if height]
     made = Figure(figsize=(_WIDTH, sum(kept) + _BETWEEN * len(kept)))
     FigureCanvasSVG(made)
@@ -111,7 +115,7 @@ def make_figure(account: PartitionSummary, wrong: Sequence[Mark]) -> Figure:
     if history is not None and lags:
         axes[1].sharex(axes[0])
         _draw_lag(axes[1], history)
-    _draw_segments(axes[-1], account.held, wrong)
+    _draw_segments(axes[-1], account.replicas, wrong)
     return made
 
 
@@ -191,7 +195,7 @@ def _draw_elections(axes: "Axes", history: PartitionHistory) -> None:
             axes.text(
                 at,
                 1.0,
-                f" {_election(each, traced=history.traced)}",
+                f" {_election(each, traced=history.from_trace)}",
                 transform=axes.get_xaxis_transform(),
                 color=color,
                 fontsize=7,

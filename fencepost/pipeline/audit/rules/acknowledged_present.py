@@ -46,7 +46,7 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     family = logs_of_incarnation(evidence, life.topic_id)
     if not family.logs:
         return
-    rows = life.answered("Produce")
+    rows = life.succeeded("Produce")
     rows = rows.filter(pc.equal(rows["acks"], _ALL))
     acknowledged = _placed(traced_batches_of(rows)) if rows.num_rows else None
     if acknowledged is None or not len(acknowledged):
@@ -59,7 +59,7 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
 
 def _of_leader(life: TopicIncarnation, family: IncarnationLogs) -> ReplicaLog:
     """The log of the last leader; where it is not there, of who knows the newest epoch."""
-    leader = life.reigns[-1].leader if life.reigns else UNKNOWN
+    leader = life.leader_terms[-1].leader if life.leader_terms else UNKNOWN
     known = [log for log in family.logs if log.broker == leader]
     return known[0] if known else max(family.logs, key=lambda log: (_newest_epoch(log), log.end))
 
@@ -70,9 +70,9 @@ def _newest_epoch(log: ReplicaLog) -> int:
 
 def _placed(batches: TracedBatches) -> TracedBatches:
     """Those that are known to lie somewhere, in the order of their offsets, each once."""
-    stamped = batches.is_stamped
+    stamped = batches.is_appended_as_sent
     known = stamped | (batches.is_first & (batches.answered >= 0))
-    placed = batches.pick(known)
+    placed = batches.select(known)
     kept = stamped[known]
     base = np.where(kept, placed.base, placed.answered)
     placed = TracedBatches(
@@ -87,7 +87,7 @@ def _placed(batches: TracedBatches) -> TracedBatches:
         expected=placed.expected,
         answered=placed.answered,
     )
-    return placed.pick(np.lexsort((placed.row, placed.base)))
+    return placed.select(np.lexsort((placed.row, placed.base)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,16 +112,16 @@ class _Search:
         edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(batches)]
         for start, end in pairwise(edges):
             if missing[start]:
-                yield self._violation(rows, batches.pick(np.arange(start, end)))
+                yield self._violation(rows, batches.select(np.arange(start, end)))
 
     def _is_missing(self, batches: TracedBatches) -> BoolArray:
         log_start = self._log_start()
-        if self.evidence.ground.compacted or self._was_compacted():
+        if self.evidence.metadata.compacted or self._was_compacted():
             gone: BoolArray = (batches.last >= self.log.end) & (batches.base >= log_start)
             return gone
         missing: BoolArray = (batches.base >= log_start) & ~_is_in(self.held, batches)
         below = np.flatnonzero(missing & (batches.base < self._local_start))
-        missing[below] = self._is_missing_in_tier(batches.pick(below))
+        missing[below] = self._is_missing_in_tier(batches.select(below))
         return missing
 
     @property
@@ -137,7 +137,7 @@ class _Search:
         values = {
             value
             for name in ("cleanup.policy", "log.cleanup.policy")
-            for value in self.life.configs.ever(name)
+            for value in self.life.configs.values(name)
         }
         return any("compact" in value for value in values)
 
@@ -152,7 +152,7 @@ class _Search:
             numbers = np.arange(*np.searchsorted(batches.base, (start, end)))
             numbers = numbers[batches.last[numbers] < end]
             told[numbers] = True
-            found[numbers] |= _is_in(copy.batches, batches.pick(numbers))
+            found[numbers] |= _is_in(copy.batches, batches.select(numbers))
         missing: BoolArray = told & ~found
         return missing
 
@@ -182,7 +182,7 @@ class _Search:
             return f"{where} ends at {self.log.end}"
         if offset < self._local_start:
             return "the tier, which should have it, does not"
-        (number,) = self.held.holding(np.array([offset]))
+        (number,) = self.held.index_of(np.array([offset]))
         if number == NOT_FOUND:
             return f"{where} has nothing there"
         return f"{where} has other records there, of epoch {self.held.epoch[number]}"
@@ -191,7 +191,7 @@ class _Search:
         epoch = int(gone.epoch[0])
         known = epoch if epoch >= 0 else None
         until = max(_newest_epoch(log) for log in self.family.logs)
-        loss = self.life.loss(epoch=known, number=number, until=until)
+        loss = self.life.explain_loss(epoch=known, number=number, until=until)
         if loss is not None:
             return loss
         others = (log for log in self.family.logs if log is not self.log)
@@ -202,7 +202,7 @@ class _Search:
 
 def _is_in(held: Batches, batches: TracedBatches) -> BoolArray:
     """Of each whether it is there: the very same, or anything where its checksum is not known."""
-    numbers = held.holding(batches.base)
+    numbers = held.index_of(batches.base)
     found: BoolArray = numbers != NOT_FOUND
     if not len(held):
         return found
@@ -211,7 +211,7 @@ def _is_in(held: Batches, batches: TracedBatches) -> BoolArray:
         & (held.last[numbers] == batches.last)
         & (held.crc[numbers] == batches.crc)
     )
-    behind = held.holding(batches.last) != NOT_FOUND
+    behind = held.index_of(batches.last) != NOT_FOUND
     found &= np.where(batches.crc == UNKNOWN, behind, same)
     return found
 

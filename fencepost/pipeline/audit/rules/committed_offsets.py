@@ -54,7 +54,7 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
 def _invalid_reads(
     life: TopicIncarnation, register: CommittedOffsetRegister
 ) -> Iterator[Violation]:
-    for told, last in register.wrong():
+    for told, last in register.invalid_reads():
         if told.offset is None:
             message = f"group {register.group} is told that it has committed nothing"
         else:
@@ -84,10 +84,10 @@ def _invalid_commits(
     if not logs:
         return
     longest = max(logs, key=lambda log: (log.last_epoch_before(log.end), log.end))
-    held = None if evidence.ground.compacted else longest.batches.by_offset()
+    held = None if evidence.metadata.compacted else longest.batches.by_offset()
     told_start: int | None = pc.max(life.rows["log_start_offset"]).as_py()
     log_start = max(told_start or 0, longest.local_start)
-    newest = max((reign.epoch for reign in life.reigns), default=None)
+    newest = max((reign.epoch for reign in life.leader_terms), default=None)
     for register in groups:
         for commit in register.commits:
             if not commit.is_certain:
@@ -121,7 +121,7 @@ def _commit_problem(
 
 
 def _epoch_at(held: Batches, offset: int) -> int | None:
-    (number,) = held.holding(np.array([offset]))
+    (number,) = held.index_of(np.array([offset]))
     return None if number == NOT_FOUND else int(held.epoch[number])
 
 
@@ -140,7 +140,7 @@ def _commit_violation(
         partition=life.partition,
         message=f"group {register.group} has committed offset {commit.offset} of epoch "
         f"{commit.epoch}, {message}",
-        explanation=life.loss(epoch=known, number=commit.number, until=until),
+        explanation=life.explain_loss(epoch=known, number=commit.number, until=until),
         broker=commit.broker,
         offset=commit.offset,
         epoch=known,

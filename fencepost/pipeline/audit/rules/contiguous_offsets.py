@@ -35,7 +35,7 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
         yield from _in_order(
             evidence, log.broker, log.batches, _damaged(log.rows), compacted=compacted
         )
-    for rows in by_segment_id(evidence.of(Place.TIER)).values():
+    for rows in by_segment_id(evidence.select(Place.TIER)).values():
         yield from _in_order(evidence, None, batches_of(rows), _damaged(rows), compacted=compacted)
 
 

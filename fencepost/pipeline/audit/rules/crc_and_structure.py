@@ -34,7 +34,7 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
             for row in _damages(log.rows):
                 offset = _offset_of(log, row)
                 yield _violation(evidence, row, offset, _explanation(log, family, row, offset))
-    for row in _damages(evidence.of(Place.TIER)):
+    for row in _damages(evidence.select(Place.TIER)):
         # That an object is gone is between the tier and the logs.
         if row["problem"] != Problem.MISSING:
             yield _violation(evidence, row, row["base_offset"], None)

@@ -38,7 +38,7 @@ _APPENDED: Final = (
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Batches that lie elsewhere, and batches that should not be there at all."""
     for life in evidence.lives:
-        rows = life.of("Produce")
+        rows = life.exchanges("Produce")
         error = pc.cast(rows["error"], pa.int64())
         appended = pc.or_(pc.is_null(error), pc.is_in(error, pa.array(_APPENDED, pa.int64())))
         yield from _misplaced(life, rows.filter(appended))
@@ -83,7 +83,7 @@ def _offsets(
     told = batches.is_first & succeeded.to_numpy()[batches.row] & (batches.producer_id < 0)
     converted = np.where(told, batches.answered, UNKNOWN)
     found: np.ndarray[tuple[int], np.dtype[np.int64]] = np.where(
-        batches.is_stamped, batches.base, converted
+        batches.is_appended_as_sent, batches.base, converted
     )
     return found
 
@@ -100,16 +100,16 @@ def _is_whole(life: TopicIncarnation) -> bool:
 
 
 def _left_behind(life: TopicIncarnation, logs: Iterable[ReplicaLog]) -> Iterator[Violation]:
-    rows = life.of("Produce")
+    rows = life.exchanges("Produce")
     is_refused = pc.fill_null(_is_refused(life, rows), fill_value=False)
     refused = traced_batches_of(rows.filter(is_refused))
     if not len(refused):
         return
     sent = traced_batches_of(rows.filter(pc.invert(is_refused)))
-    stamped = sent.pick(sent.epoch >= 0)
+    stamped = sent.select(sent.epoch >= 0)
     claimed = set(zip(stamped.base.tolist(), stamped.crc.tolist(), strict=True))
     for log in logs:
-        held = log.batches.pick(np.isin(log.batches.crc, refused.crc))
+        held = log.batches.select(np.isin(log.batches.crc, refused.crc))
         pairs = zip(held.base.tolist(), held.crc.tolist(), strict=True)
         for index, pair in enumerate(pairs):
             if pair not in claimed:
@@ -135,7 +135,7 @@ def _found(life: TopicIncarnation, log: ReplicaLog, held: Batches, index: int) -
 
 
 def _is_refused(life: TopicIncarnation, rows: pa.Table) -> pa.ChunkedArray:
-    configured = {int(text) for text in life.configs.ever(_ERROR_CODE)}
+    configured = {int(text) for text in life.configs.values(_ERROR_CODE)}
     codes = pa.array([ErrorCode.EXPECTED_OFFSET_MISMATCH, *sorted(configured)], pa.int64())
     return pc.is_in(pc.cast(rows["error"], pa.int64()), codes)
 

@@ -80,7 +80,7 @@ def _wrong_start(life: TopicIncarnation, event: TraceEvent) -> Iterator[Violatio
 
 def _last_start_offset(life: TopicIncarnation, event: TraceEvent) -> dict[str, Any] | None:
     """The last offset to begin at that the follower was told."""
-    rows = life.answered("ListOffsets")
+    rows = life.succeeded("ListOffsets")
     asked = pc.is_in(rows["timestamp"], pa.array(_ASKED_BY_STARTERS, pa.int64()))
     own = pc.equal(rows["replica_id"], event.broker)
     before = pc.less(rows["line"], event.line)
@@ -91,7 +91,7 @@ def _last_start_offset(life: TopicIncarnation, event: TraceEvent) -> dict[str, A
 
 def _should_bootstrap(life: TopicIncarnation, event: TraceEvent, row: dict[str, Any]) -> bool:
     """Whether it was empty, and the feature on all the time."""
-    values = life.configs.ever(_ENABLED, since=row["line"], until=event.line)
+    values = life.configs.values(_ENABLED, since=row["line"], until=event.line)
     is_empty = event.details["previous_offset"] == 0
     return is_empty and values == {"true"} and row["version"] >= _FIRST_WITH_PENDING
 
@@ -100,7 +100,7 @@ def _fetched_before(life: TopicIncarnation, event: TraceEvent) -> Iterator[Viola
     """What it was given afterwards, although it had left it to the tier."""
     start = event.details["offset"]
     until = _log_replaced_at(event.broker, (each for each in life.events if each.line > event.line))
-    rows = life.answered("Fetch")
+    rows = life.succeeded("Fetch")
     wanted = pc.and_(
         pc.and_(pc.equal(rows["replica_id"], event.broker), pc.greater(rows["bytes"], 0)),
         pc.and_(pc.greater(rows["number"], event.newest), pc.less(rows["fetch_offset"], start)),
@@ -125,7 +125,7 @@ def _log_replaced_at(broker: int | None, events: Iterable[TraceEvent]) -> int:
 
 def _refused(life: TopicIncarnation) -> Iterator[Violation]:
     """Offsets that a leader said are in the tier alone, and had itself."""
-    fetches = life.of("Fetch")
+    fetches = life.exchanges("Fetch")
     is_moved = pc.equal(fetches["error"], ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)
     moved = pc.and_(is_moved, pc.is_valid(fetches["fetch_offset"]))
     refusals = fetches.filter(pc.fill_null(moved, fill_value=False)).to_pylist()
@@ -153,7 +153,7 @@ def _refused(life: TopicIncarnation) -> Iterator[Violation]:
 
 def _local_starts(life: TopicIncarnation) -> tuple[pa.Table, Int64Array]:
     """Answers that show where a leader's own log begins, and the offset: there or before."""
-    rows = life.answered("ListOffsets", "Fetch")
+    rows = life.succeeded("ListOffsets", "Fetch")
     is_start = pc.and_(pc.equal(rows["timestamp"], _LOCAL), pc.greater_equal(rows["offset"], 0))
     is_given = pc.and_(pc.greater(rows["bytes"], 0), pc.greater_equal(rows["fetch_offset"], 0))
     is_share = pc.and_(pc.greater_equal(rows["replica_id"], 0), is_given)

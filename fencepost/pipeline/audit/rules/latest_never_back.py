@@ -48,7 +48,7 @@ class _Answer:
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Every answer that is below an earlier one."""
     for life in evidence.lives:
-        rows = life.answered("ListOffsets")
+        rows = life.succeeded("ListOffsets")
         is_latest = pc.equal(rows["timestamp"], LATEST)
         rows = rows.filter(pc.and_(is_latest, pc.equal(rows["replica_id"], CLIENT_REPLICA_ID)))
         for level in pc.unique(rows["isolation_level"]).to_pylist():
@@ -102,11 +102,13 @@ def _explanation(life: TopicIncarnation, first: _Answer, second: _Answer) -> str
     stale = _stale(life, first, second)
     if stale is not None:
         return stale
-    unclean = "true" in life.configs.ever(_UNCLEAN, since=first.line, until=second.line)
+    unclean = "true" in life.configs.values(_UNCLEAN, since=first.line, until=second.line)
     if unclean and not life.configs.is_apache:
         return f"{_UNCLEAN} is true, and so no leader waits for its high watermark"
     until = -1 if second.epoch is None else second.epoch
-    return life.loss(epoch=first.epoch, number=first.number, until=until, before=second.line)
+    return life.explain_loss(
+        epoch=first.epoch, number=first.number, until=until, before=second.line
+    )
 
 
 def _stale(life: TopicIncarnation, first: _Answer, second: _Answer) -> str | None:
@@ -115,7 +117,7 @@ def _stale(life: TopicIncarnation, first: _Answer, second: _Answer) -> str | Non
         if second.epoch >= first.epoch:
             return None
         return f"broker {second.broker} had not heard yet of epoch {first.epoch}"
-    reign = next((r for r in reversed(life.reigns) if r.line < second.line), None)
+    reign = next((r for r in reversed(life.leader_terms) if r.line < second.line), None)
     if reign is None or reign.leader == second.broker:
         return None
     return f"broker {second.broker} was no leader any more, and had not heard of it yet"

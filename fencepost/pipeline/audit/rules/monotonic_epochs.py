@@ -50,7 +50,7 @@ _Found = tuple[str, int, int, str | None]
 
 
 def _falling(batches: Batches) -> Iterator[_Found]:
-    known = batches.pick(batches.epoch >= 0)  # messages of old formats have none
+    known = batches.select(batches.epoch >= 0)  # messages of old formats have none
     for number in np.flatnonzero(np.diff(known.epoch) < 0).tolist():
         epoch, before = int(known.epoch[number + 1]), int(known.epoch[number])
         offset = int(known.base[number + 1])
@@ -58,11 +58,11 @@ def _falling(batches: Batches) -> Iterator[_Found]:
 
 
 def _checkpoint(log: ReplicaLog) -> Iterator[_Found]:
-    known = log.batches.pick(log.batches.epoch >= 0)
+    known = log.batches.select(log.batches.epoch >= 0)
     if not log.epochs:
         if len(known):
             offset, epoch = int(known.base[0]), int(known.epoch[0])
-            what = "is not there, or is none" if log.ground.epochs is None else "is empty"
+            what = "is not there, or is none" if log.metadata.epochs is None else "is empty"
             yield f"the {_FILE} {what}", offset, epoch, unclean_shutdown(log, offset)
         return
     for (epoch, start), (later, later_start) in pairwise(log.epochs):
@@ -88,8 +88,8 @@ def _mismatches(log: ReplicaLog, batches: Batches) -> Iterator[_Found]:
         _checkpoint_epochs(epochs, starts, batches.last),
     )
     # Before the log start nothing is known any more. Its checkpoint lags behind while one runs.
-    begin = log.ground.log_start or 0
-    if not log.ground.clean:
+    begin = log.metadata.log_start or 0
+    if not log.metadata.clean:
         begin = max(begin, int(starts[0]))
     in_log: BoolArray = batches.last >= begin
     whole: BoolArray = batches.base >= begin

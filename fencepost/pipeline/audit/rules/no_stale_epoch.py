@@ -31,7 +31,7 @@ _NONE: Final = -1
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Every success under an epoch that the broker knew to be another."""
     for life in evidence.lives:
-        rows = life.answered("Produce", *_CHECKED)
+        rows = life.succeeded("Produce", *_CHECKED)
         if not rows.num_rows:
             continue
         asked, shown = _requested_epochs(rows), _shown_epochs(rows)
@@ -62,7 +62,7 @@ def _shown_epochs(rows: pa.Table) -> Int64Array:
     shown = np.full(rows.num_rows, _NONE, np.int64)
     batches = traced_batches_of(rows)
     is_produced = pc.equal(rows["api"], "Produce").to_numpy()[batches.row]
-    epochs = np.where(is_produced & ~batches.is_stamped, _NONE, batches.epoch)
+    epochs = np.where(is_produced & ~batches.is_appended_as_sent, _NONE, batches.epoch)
     np.maximum.at(shown, batches.row, epochs)
     epoch = pc.fill_null(rows["epoch"].cast(pa.int64()), _NONE).to_numpy()
     tells = pc.is_in(rows["api"], pa.array(["ListOffsets", "OffsetForLeaderEpoch"])).to_numpy()

@@ -52,20 +52,20 @@ def _violations(
     evidence: PartitionEvidence, one: ReplicaLog, other: ReplicaLog, difference: BatchDifference
 ) -> Iterator[Violation]:
     start, epoch, other_epoch = difference.start, difference.epoch, difference.other_epoch
-    committed = min(one.ground.high_watermark or 0, other.ground.high_watermark or 0)
+    committed = min(one.metadata.high_watermark or 0, other.metadata.high_watermark or 0)
     explanation = None
     where = f"at offset {start} brokers {one.broker} and {other.broker} have"
     if epoch == other_epoch >= 0:
         message = f"{where} different batches of leader epoch {epoch}"
-    elif difference.agree_again is not None and min(epoch, other_epoch) >= 0:
+    elif difference.converges_at is not None and min(epoch, other_epoch) >= 0:
         message = (
             f"{where} batches of leader epochs {epoch} and {other_epoch}, and from offset "
-            f"{difference.agree_again} on they agree"
+            f"{difference.converges_at} on they agree"
         )
     elif start < committed:
         message = (
             f"{where} batches of leader epochs {epoch} and {other_epoch}, below both high "
-            f"watermarks ({one.ground.high_watermark} and {other.ground.high_watermark})"
+            f"watermarks ({one.metadata.high_watermark} and {other.metadata.high_watermark})"
         )
         explanation = committed_loss(
             evidence.traces, min(epoch, other_epoch), max(epoch, other_epoch)

@@ -49,9 +49,9 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
         partition=evidence.partition,
         place=Place.TIER,
     )
-    for why in evidence.ground.unreadable:
+    for why in evidence.metadata.unreadable:
         yield find(message=why)
-    if not evidence.ground.with_tier:
+    if not evidence.metadata.with_tier:
         return
     for family in logs_by_incarnation(evidence):
         copies = tier_copies(evidence, family.tier)
@@ -92,7 +92,7 @@ def _object_mismatches(
             message=f"segment {segment.id} holds offsets {first} to {last}, its metadata say "
             f"{segment.start_offset} to {segment.end_offset}"
         )
-    elif not copy.has() and int(batches.size.sum()) != segment.bytes:
+    elif not copy.has_problem() and int(batches.size.sum()) != segment.bytes:
         yield told(
             message=f"segment {segment.id} holds {int(batches.size.sum())} bytes, its metadata "
             f"say {segment.bytes}"
@@ -115,7 +115,7 @@ def _others_serve(
 def _epoch_mismatches(told: _Finding, copy: TierCopy, log_start: int) -> Iterator[Violation]:
     epochs, starts = zip(*copy.segment.epochs, strict=True)
     # What lies before the log start goes by the epoch that is there.
-    batches = copy.batches.pick(copy.batches.last >= log_start)
+    batches = copy.batches.select(copy.batches.last >= log_start)
     numbers = np.searchsorted(np.array(starts), batches.base, side="right") - 1
     said = np.array(epochs)[np.maximum(numbers, 0)]
     for number in np.flatnonzero(said != batches.epoch)[:1].tolist():
@@ -139,10 +139,10 @@ def _gaps(
     there: Sequence[TierCopy],
 ) -> Iterator[Violation]:
     """What is neither in the log nor, of its lineage, in the tier."""
-    spans = [(copy.segment.start_offset, copy.end_in(log)) for copy in there]
+    spans = [(copy.segment.start_offset, copy.lineage_end(log)) for copy in there]
     spans = [span for span in spans if span[0] < span[1]]
     start = family.log_start
-    if not all(each.ground.clean for each in family.logs):
+    if not all(each.metadata.clean for each in family.logs):
         # The tier is expired at once, and the checkpoint of the log start lags behind.
         start = max(start, min((first for first, _ in spans), default=log.local_start))
     for first, end in gaps(spans, start, log.local_start):
@@ -170,7 +170,7 @@ def _batch_mismatches(
             copy.batches,
             batches,
             family.log_start,
-            min(copy.end_in(log), log.end),
+            min(copy.lineage_end(log), log.end),
             compacted=compacted,
         ):
             yield find(
@@ -197,7 +197,7 @@ def _truncated_in_tier(
         return
     for copy in there:
         segment = copy.segment
-        start = max(copy.end_in(leader), family.log_start)
+        start = max(copy.lineage_end(leader), family.log_start)
         epoch = _epoch_at(segment.epochs, start)
         if start > segment.end_offset or epoch > leader.epochs[-1][0]:
             continue

@@ -40,7 +40,7 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
                 yield _torn(evidence, log, family, row)
             if not any(row["segment"] == log.active for row in tails):
                 yield from _ends_too_early(evidence, log, family)
-    for row in _tails(evidence.of(Place.TIER)):
+    for row in _tails(evidence.select(Place.TIER)):
         yield _row_violation(evidence, row, None, row["message"], None)
 
 
@@ -113,11 +113,14 @@ def _ends_too_early(
 
 
 def _expected(log: ReplicaLog) -> int:
-    return max(log.ground.high_watermark or 0, log.ground.recovery_point or 0)
+    return max(log.metadata.high_watermark or 0, log.metadata.recovery_point or 0)
 
 
 def _too_early(log: ReplicaLog, end: int) -> str:
-    high_watermark, recovery_point = log.ground.high_watermark or 0, log.ground.recovery_point or 0
+    high_watermark, recovery_point = (
+        log.metadata.high_watermark or 0,
+        log.metadata.recovery_point or 0,
+    )
     if recovery_point > high_watermark:
         return f"the log ends at {end}, and it was durable up to {recovery_point}"
     return f"the log ends at {end}, and its high watermark was {high_watermark}"

@@ -26,13 +26,13 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Entries that are not so, and indexes that are not there."""
     for log in replica_logs(evidence):
         for row in _faults(log.rows):
-            if row["segment"] == log.active and not log.ground.clean:
+            if row["segment"] == log.active and not log.metadata.clean:
                 continue  # what is written of them is of no account until the segment is closed
             excuse = unclean_shutdown(log, _end_of(log, row["segment"]))
             if row["problem"] == Problem.MISSING:
                 excuse = excuse or retention(log, row["segment"])
             yield _violation(evidence, row, excuse)
-    for row in _faults(evidence.of(Place.TIER)):
+    for row in _faults(evidence.select(Place.TIER)):
         yield _violation(evidence, row, None)
 
 
@@ -44,7 +44,7 @@ def _faults(rows: pa.Table) -> Iterator[dict[str, Any]]:
 
 def _end_of(log: ReplicaLog, segment: int) -> int:
     """Where a segment ends (exclusive)."""
-    later = [base for base in log.ground.segments if base > segment]
+    later = [base for base in log.metadata.segments if base > segment]
     return min(later) if later else log.end
 
 

@@ -63,7 +63,7 @@ def test_a_header_says_so_or_not(records: bytes, config: LogConfig, says_so: boo
 def test_nothing_is_staged_where_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = Driver(1)
     create(driver, "t", [(1,), (1,)], check_expected_offsets="true")
-    monkeypatch.delattr(Staging, "take")
+    monkeypatch.delattr(Staging, "add")
     asked = frames.send(driver, [("t-0", at(0, b"a", b"b")), ("t-1", at(0, b"c"))])
     assert [part["BaseOffset"] for _, part in asked.answers] == [0, 0]
     asked = frames.send(driver, [("t-0", at(2, b"d"))])

@@ -161,7 +161,7 @@ def test_a_follower_ahead_of_its_leader_cuts_to_its_end() -> None:
         produce(driver, "t", b"%d" % n)
     driver.leader("t").log.truncate_to(2)
     driver.leader("t").high_watermark = 2
-    driver.broker(2).poke_follower("t", 0)
+    driver.broker(2).wake_follower("t", 0)
     driver.cluster.scheduler.run_due()
     assert content(driver.replica(2, "t")) == content(driver.replica(1, "t"))
 
@@ -172,7 +172,7 @@ def test_a_follower_without_epochs_asks_where_its_leader_ends() -> None:
     produce(driver, "t", b"a", b"b")
     log = driver.replica(2, "t").log
     log.truncate_fully_and_start_at(4, now_ms=driver.clock.now_ms())
-    driver.broker(2).poke_follower("t", 0)
+    driver.broker(2).wake_follower("t", 0)
     driver.cluster.scheduler.run_due()
     assert log.log_end_offset == 2
 
@@ -201,7 +201,7 @@ def test_a_leader_that_refuses_what_nothing_can_be_done_about_is_left_alone() ->
     driver.elect("t", 0, 1)
     leader = driver.leader("t").log
     leader.truncate_fully_and_start_at(2, now_ms=driver.clock.now_ms())
-    driver.broker(2).poke_follower("t", 0)
+    driver.broker(2).wake_follower("t", 0)
     driver.cluster.scheduler.run_due()
     assert driver.replica(2, "t").log.log_end_offset == 2
 
@@ -356,11 +356,11 @@ def test_without_any_epoch_it_cuts_to_the_high_watermark() -> None:
 def test_it_tries_again_after_the_backoff_when_nobody_answers() -> None:
     driver = Driver(2, {"replica.fetch.backoff.ms": "300"})
     create(driver, "t", [(1, 2)])
-    driver.cluster.network.cut(1, 2)
+    driver.cluster.network.cut_link(1, 2)
     send_produce(driver, "t", b"a", acks=1)
-    driver.broker(2).poke_follower("t", 0)
+    driver.broker(2).wake_follower("t", 0)
     driver.advance(0)
-    driver.cluster.network.mend(1, 2)
+    driver.cluster.network.restore_link(1, 2)
     driver.advance(299)
     assert driver.replica(2, "t").log.log_end_offset == 0
     driver.advance(1)

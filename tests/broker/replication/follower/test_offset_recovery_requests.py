@@ -61,7 +61,7 @@ def test_the_epoch_before_is_that_of_the_last_record_that_is_left() -> None:
 def test_below_its_level_the_feature_is_set_and_has_no_effect(level: int) -> None:
     driver = Start()
     driver.cluster.controller.update_features({METADATA_VERSION: level})
-    driver.broker(1).ceilings = {}  # as Apache Kafka, which serves more than brokers use
+    driver.broker(1).version_limits = {}  # as Apache Kafka, which serves more than brokers use
     driver.tier_away(3, local=2)
     driver.append(5)
     expected = [BEGIN, START, PENDING, BUILD] if level == 29 else [BEGIN, START, LOCAL, BUILD]
@@ -72,7 +72,7 @@ def test_below_its_level_the_feature_is_set_and_has_no_effect(level: int) -> Non
 
 def test_a_leader_that_is_too_old_is_not_asked_what_it_does_not_know() -> None:
     driver = Start()
-    driver.broker(1).ceilings = {"list_offsets": 10}
+    driver.broker(1).version_limits = {"list_offsets": 10}
     driver.tier_away(3, local=2)
     assert driver.step(3) == [BEGIN, START, LOCAL]
 

@@ -33,7 +33,7 @@ def start(
     asked: list[SpecialTimestamp] = []
     while isinstance(found := decide(findings), SpecialTimestamp):
         asked.append(found)
-        findings.answers[found] = OffsetAndEpoch(leader[found], 7)
+        findings.offsets[found] = OffsetAndEpoch(leader[found], 7)
     return asked, found
 
 
