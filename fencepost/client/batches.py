@@ -188,7 +188,7 @@ class EncodedRecords(Sequence[NewRecord]):
     :ivar batches: The same.
     """
 
-    __slots__ = ("_decode_batch", "_starts", "batches")
+    __slots__ = ("_records", "_starts", "batches")
 
     def __init__(self, batches: Sequence[EncodedBatch]) -> None:
         self.batches = tuple(batches)

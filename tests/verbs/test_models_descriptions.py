@@ -48,10 +48,10 @@ def test_models_that_were_used_before_are_described_all_the_same() -> None:
     """In a process of its own, where nobody has asked for descriptions."""
     code = (
         "from fencepost.verbs.bodies import HoldBody\n"
-        "from fencepost.verbs.models import describe\n"
+        "from fencepost.verbs.models import add_descriptions\n"
         "HoldBody.model_validate({'at': 3})\n"
         "print('description' in HoldBody.model_json_schema()['properties']['at'])\n"
-        "describe()\n"
+        "add_descriptions()\n"
         "print('description' in HoldBody.model_json_schema()['properties']['at'])\n"
         "print(HoldBody.model_validate({'at': 3}).at)\n"
     )
