@@ -181,7 +181,7 @@ def _is_of_client(subject: Subject) -> bool:
 
 
 def _check_error(document: Document, error: str, path: KeyPath) -> None:
-    """An error that nobody knows is never answered, and so surely mistyped."""
+    """Kafka never answers an error that it does not have: the name is mistyped."""
     names = ErrorCode.__members__
     if error not in names and not error.lstrip("-").isdigit() and not error.startswith("$"):
         hint = nearest(error, names).split(" There are")[0].split("; there are")[0]

@@ -226,7 +226,7 @@ class StepReader:
     def _say(self, given: dict[str, Data], path: KeyPath) -> str | None:
         said = given.get("say")
         if said is not None and not isinstance(said, str):
-            raise self._document.error_at((*path, "say"), "what is said is to be text")
+            raise self._document.error_at((*path, "say"), "the value of say is to be text")
         return said
 
     def _name(self, given: dict[str, Data], path: KeyPath, key: str) -> str | None:

@@ -194,7 +194,7 @@ class _Player:
         is_pending = pending is not None and not self._background[pending].done()
         return await self._checker.mismatches(expected, came, is_pending=is_pending)
 
-    # -- what is done ---------------------------------------------------------------------------
+    # -- verbs and actions ----------------------------------------------------------------------
 
     async def _perform(self, step: Step) -> StepResult:
         match step.do:

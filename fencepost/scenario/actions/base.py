@@ -19,7 +19,7 @@ IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 
 class ActionBody(Body):
-    """What all of them take."""
+    """The fields of every action."""
 
     client: str = DEFAULT_CLIENT
     """The client that acts: its client id, with connections of its own. An action in the background
@@ -34,20 +34,20 @@ class ActionBody(Body):
 
 
 class PartitionBody(ActionBody):
-    """What is asked of a partition."""
+    """A request about one partition."""
 
     topic: str
     partition: PartitionIndex = 0
 
 
 class GroupBody(ActionBody):
-    """What is asked of a group's coordinator."""
+    """A request to a group's coordinator."""
 
     group: str
 
 
 class ActionAnswer(Answer):
-    """What all of them answer."""
+    """The fields of every answer."""
 
     error: str | None
     """Kafka's name of the error, ``NONE`` for none; null where no answer came."""

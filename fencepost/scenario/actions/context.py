@@ -27,12 +27,12 @@ class PartitionLeader:
 
     partition: Partition
     leader: int
-    """-1 for nobody, or where there is no such partition."""
+    """-1 where there is no leader, or no such partition."""
     exists: bool
 
 
 class ControlClient:
-    """What is asked of the control API.
+    """Requests to the control API.
 
     :param verbs: Of the cluster.
     """
@@ -75,13 +75,13 @@ class ControlClient:
     async def broker_to_ask(self, led: PartitionLeader) -> int:
         """Whom to ask of a partition.
 
-        :raises NoLeader: When nobody leads it.
+        :raises NoLeader: When it has no leader.
         :raises Unreachable: When there is no such partition, and no broker runs that would say so.
         """
         if not led.exists:
             return await self.first_running()
         if led.leader < 0:
-            raise NoLeader(f"nobody leads {led.partition.topic}-{led.partition.index}")
+            raise NoLeader(f"{led.partition.topic}-{led.partition.index} has no leader")
         return led.leader
 
 
@@ -96,7 +96,7 @@ class InvalidAction(Exception):
 
 
 class NoCoordinator(Exception):
-    """Nobody coordinates the group; the text is Kafka's name of the error."""
+    """The group has no coordinator; the text is Kafka's name of the error."""
 
 
 class CommonFields(TypedDict):
@@ -210,7 +210,7 @@ class ScenarioClients:
     ) -> tuple[Connection, Partition]:
         """Whom to ask of a partition: who is named, or who leads it.
 
-        :raises KafkaClientError: When nobody leads it, or who is to be asked is not reached.
+        :raises KafkaClientError: When it has no leader, or the broker is not reached.
         """
         led = await self.control.partition_leader(body.topic, body.partition)
         broker = await self.control.broker_to_ask(led) if body.broker is None else body.broker

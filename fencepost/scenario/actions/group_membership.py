@@ -182,7 +182,7 @@ class GroupMembers(ActionState):
     def identity(self, name: str) -> ConsumerGroupMetadata:
         """Who a member is in its group.
 
-        :raises CannotAct: When nobody of that name has joined.
+        :raises InvalidAction: When no member of that name has joined.
         """
         return self._member(name).identity
 
@@ -372,7 +372,7 @@ ACTIONS: Final = (
         None,
         MemberBody,
         MemberAnswer,
-        "Tell what a member knows; asks nobody.",
+        "Show what a member knows; sends no request.",
         _describe,
     ),
     Action(

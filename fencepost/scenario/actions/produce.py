@@ -42,7 +42,7 @@ _NOT_ANSWERED: Final = Produced(
     record_errors=(),
     leader=None,
 )
-"""What is known with acks=0."""
+"""Stands for the answer that acks=0 does not have."""
 
 
 class ProduceBody(PartitionBody):
@@ -310,7 +310,7 @@ def _answer(
 
 
 class _PartitionFields(TypedDict):
-    """What is told of a partition, and of the action as well."""
+    """Fields that a partition and the whole action have in common."""
 
     message: str | None
     base_offset: int
