@@ -330,7 +330,8 @@ def announce(options: ServeOptions, ready: Ready) -> None:
 
 def _fill_standard_streams() -> None:
     """Open the standard streams that the parent process closed, or a listener would take their
-    numbers."""
+    numbers.
+    """
     for descriptor in _STANDARD:
         try:
             os.fstat(descriptor)
