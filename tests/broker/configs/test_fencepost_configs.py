@@ -10,12 +10,8 @@ from fencepost.broker.configs.broker_configs import (
     validate_dynamic_configs,
     validate_static_configs,
 )
-from fencepost.broker.configs.effective_configs import BrokerConfigs
-from fencepost.broker.configs.fencepost_configs import (
-    ListOffsetsGate,
-    has_leader_epochs,
-    release_of,
-)
+from fencepost.broker.configs.config_def import has_leader_epochs, release_of
+from fencepost.broker.configs.effective_configs import BrokerConfigs, ListOffsetsGate
 from fencepost.broker.configs.topic_configs import validate_topic_configs
 from fencepost.broker.metadata.image import BrokerImage, ClusterImage
 

@@ -157,6 +157,6 @@ def test_a_change_at_run_time_holds_from_then_on() -> None:
     produce(driver, "t", b"d")
     assert metadata_epoch(driver) == list_offset(driver, "t", -1).leader_epoch == 2
     assert batch_epochs(driver) == [0, 2, -1, 2]
-    # What is known of epochs begins behind what has none.
+    # The epoch cache begins after the batches without epochs.
     assert end_of_epoch(driver, 2) == (ErrorCode.NONE, 2, 4)
     assert end_of_epoch(driver, 0) == (ErrorCode.NONE, 0, 3)
