@@ -11,7 +11,7 @@ from typing import Any, Final, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from fencepost.protocol.errors import ErrorCode
-from fencepost.scenario.actions.answers import ActionAnswer
+from fencepost.scenario.actions.base import ActionAnswer
 from fencepost.scenario.compare import OPERATORS
 from fencepost.scenario.document import Data, Document, KeyPath, nearest
 from fencepost.scenario.model import Expectation, PartitionExpectation, TraceExpectation
