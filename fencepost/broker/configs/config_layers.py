@@ -63,7 +63,7 @@ class ConfigLayers:
         )
 
     def value(self, name: str) -> Value:
-        """The value of a broker config by itself: chains such as log.retention.* are not followed.
+        """The value of a broker config by itself: its synonyms in other units are not looked at.
 
         :raises KeyError: When there is no such config.
         """
@@ -95,19 +95,19 @@ class ConfigLayers:
         return {**self.topic_defaults, **own}
 
     def synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
-        """Where a broker config's value comes from, its chain followed, the one that holds first.
+        """The texts of a broker config and of its synonyms in other units; the first holds.
 
-        As at a real broker, a chain is listed from the config itself on, and not at all where only
-        its later members have a text: the value is then theirs, and the list is empty.
+        As at a real broker the list begins with the config itself. It is empty where only synonyms
+        have a text, although the value is then theirs.
         """
-        chain = tuple(unit_synonyms().get(name, (name,)))
-        found = [setting for member in chain for setting in self._settings_of(member)]
-        for place, setting in enumerate(found):
-            if setting.name == name:
+        names = tuple(unit_synonyms().get(name, (name,)))
+        found = [synonym for each in names for synonym in self._texts_of(each)]
+        for place, synonym in enumerate(found):
+            if synonym.name == name:
                 return tuple(found[place:])
         return ()
 
-    def _settings_of(self, name: str) -> Iterator[ConfigSynonym]:
+    def _texts_of(self, name: str) -> Iterator[ConfigSynonym]:
         for layer, source in self._layers:
             if name in layer:
                 yield ConfigSynonym(name, layer[name], source)
@@ -119,15 +119,15 @@ class ConfigLayers:
         name = broker_synonyms().get(topic_config)
         if name is None:
             return value
-        for member, factor in unit_synonyms().get(name, {name: 1}).items():
-            found = self.value(member)
+        for synonym, factor in unit_synonyms().get(name, {name: 1}).items():
+            found = self.value(synonym)
             if found is not None:
-                return _in_ms(member, found, factor)
+                return _in_ms(synonym, found, factor)
         return value
 
 
-def _in_ms(member: str, value: Value, factor: int) -> Value:
+def _in_ms(name: str, value: Value, factor: int) -> Value:
     """A value in the unit of its first synonym; every negative retention is -1, as in Kafka."""
-    if member not in unit_synonyms() or not isinstance(value, int):
+    if name not in unit_synonyms() or not isinstance(value, int):
         return value
     return -1 if value < 0 else value * factor

@@ -198,7 +198,9 @@ def test_a_topics_own_configs_hold_before_the_brokers() -> None:
     assert configs.log_config("other").segment_bytes == 2000000
 
 
-def test_this_broker_holds_before_all_brokers_before_the_start() -> None:
+def test_a_brokers_own_config_holds_before_the_default_of_all_and_that_before_the_static_one() -> (
+    None
+):
     configs = BrokerConfigs(1, {"message.max.bytes": "10"})
     assert configs.log_config("t").max_message_bytes == 10
     configs.update(replace(IMAGE, broker_configs={None: {"message.max.bytes": "20"}}))
@@ -239,7 +241,7 @@ def test_the_finest_unit_of_retention_holds(static: Mapping[str, str], retention
     assert BrokerConfigs(1, static).log_config("t").retention_ms == retention_ms
 
 
-def test_internal_segment_bytes_outdoes_segment_bytes() -> None:
+def test_internal_segment_bytes_has_precedence_over_segment_bytes() -> None:
     configs = BrokerConfigs(1)
     own = {"segment.bytes": "2000000", "internal.segment.bytes": "100"}
     configs.update(replace(IMAGE, topic_configs={"t": own}))
@@ -256,7 +258,7 @@ def test_topics_with_the_same_configs_share_them() -> None:
     assert configs.topic("a") is not configs.topic("c")
 
 
-def test_many_different_configs_do_not_pile_up() -> None:
+def test_the_cache_of_parsed_topic_configs_is_bounded() -> None:
     configs = BrokerConfigs(1)
     for at in range(1, 3000):
         configs.update(replace(IMAGE, topic_configs={"t": {"segment.ms": str(at)}}))
@@ -264,7 +266,7 @@ def test_many_different_configs_do_not_pile_up() -> None:
     assert len(configs._topics) <= 1024
 
 
-def test_what_is_no_config_comes_from_the_template() -> None:
+def test_options_that_are_no_configs_come_from_the_template() -> None:
     configs = BrokerConfigs(1, log_template=LogConfig(require_zero_base_offset=True))
     assert configs.log_config("t").require_zero_base_offset
     assert not BrokerConfigs(1).log_config("t").require_zero_base_offset
@@ -295,7 +297,7 @@ def test_synonyms_stand_in_the_order_in_which_they_hold() -> None:
     ]
 
 
-def test_a_chain_whose_head_is_unset_lists_nothing() -> None:
+def test_synonyms_of_a_config_without_a_text_are_not_listed() -> None:
     layers = ConfigLayers(static={"log.retention.minutes": "5"})
     assert layers.synonyms("log.retention.ms") == ()
     assert [setting.name for setting in layers.synonyms("log.retention.minutes")] == [
@@ -309,7 +311,7 @@ def test_every_synonym_in_another_unit_is_a_config() -> None:
     assert unit_synonyms().keys() <= broker_configs().keys()
 
 
-def test_a_broker_has_its_identity_of_itself() -> None:
+def test_static_configs_have_the_id_and_the_address_of_the_broker() -> None:
     static = static_configs(
         {"num.partitions": "4", "broker.rack": "everywhere"},
         broker_id=2,
