@@ -28,7 +28,7 @@ STRUCK: Final = (
     ),
 )
 STRUCK_IN_CODE: Final = (*STRUCK, "nobody")
-_PROSE: Final = frozenset({".md", ".html", ".yaml", ".yml", ".toml", ".j2"})
+_PROSE: Final = frozenset({".md", ".html", ".yaml", ".yml", ".toml", ".j2", ".txt"})
 _NOT_OURS: Final = frozenset({"LICENSE", "tools/prose.py", "tests/tools/test_prose.py"})
 """Files whose text is another's, or that have to name the words."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from fencepost.broker.configs.fencepost_configs import ListOffsetsGate
+from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.controller import elections
 from fencepost.broker.controller.controller import Controller
 from fencepost.broker.core.outcomes import ThrottledResponse

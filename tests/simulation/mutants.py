@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker.configs.fencepost_configs import ListOffsetsGate
+from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.controller import controller, elections
 from fencepost.broker.core.context import Context
 from fencepost.broker.core.waits import Wait

@@ -11,7 +11,7 @@ offsets go back anyway, and the KIP leaves the gate open.
 
 from typing import Final
 
-from fencepost.broker.configs.fencepost_configs import ListOffsetsGate
+from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode

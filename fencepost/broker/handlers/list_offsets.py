@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from fencepost.broker.configs.fencepost_configs import ListOffsetsGate
+from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.core.context import Answer, Context
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.fetch.list_offsets_gate import effective_gate, gate_error
