@@ -17,7 +17,7 @@ from fencepost.scenario.actions.context import ActionContext, NoCoordinator, Sce
 from fencepost.scenario.actions.group_membership import GroupMembers
 from fencepost.scenario.actions.produce import Producers
 from fencepost.scenario.actions.replicated import replicated
-from fencepost.scenario.message_data import error_codes, find_api, to_plain_data, to_request
+from fencepost.scenario.message_data import error_codes, named_api, to_plain_data, to_request
 
 
 class ActionExecutor:
@@ -218,7 +218,7 @@ class ActionExecutor:
     # -- anything -------------------------------------------------------------------------------
 
     async def _call(self, asked: ActionContext, body: bodies.CallBody) -> answers.CallAnswer:
-        api = find_api(body.api)
+        api = named_api(body.api)
         connection = await self._clients.any_broker_connection(asked, body)
         version = body.version
         if version is None:
