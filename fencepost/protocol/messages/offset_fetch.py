@@ -44,6 +44,7 @@ class OffsetFetchResponsePartition:
     metadata: str | None = ""  # v1-v7
     error_code: int = 0  # v1-v7
     committed_leader_epoch: int = -1  # v5-v7
+    timestamp: int = -1  # kip-320-draft
 
 
 @struct(frozen=True, slots=True, kw_only=True)
