@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from json import dumps, loads
 
 import pytest
 
@@ -30,8 +30,8 @@ def ask(edge: Edge, version: int, dialect: Draft | None) -> Client:
     return client
 
 
-def partition_of(shown: Any) -> dict[str, object]:
-    partition: dict[str, object] = shown["topics"][0]["partitions"][0]
+def partition_of(shown: object) -> dict[str, object]:
+    partition: dict[str, object] = loads(dumps(shown))["topics"][0]["partitions"][0]
     return partition
 
 
