@@ -5,7 +5,7 @@ Kafka's own ``*RequestData`` classes are: every field of every version, with its
 Run it after an update of kio, a new API or a new draft; ``--check`` only compares, and exits 1 when
 the files differ from what it would write. Modules of APIs that are not served are deleted.
 
-usage: python tools/generate_messages.py [--check]
+usage: python -m tools.generate_messages [--check]
 """
 
 import sys

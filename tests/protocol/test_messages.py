@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_they_are_as_the_generator_writes_them() -> None:
-    generator = [sys.executable, "tools/generate_messages.py", "--check"]
+    generator = [sys.executable, "-m", "tools.generate_messages", "--check"]
     done = subprocess.run(generator, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "messages are as generated\n"), done.stderr
 

@@ -10,8 +10,8 @@ A draft is chosen by connection (``Connection.dialect`` of server and client), w
 codec with each message. On such a connection, too, all other versions are Kafka's.
 
 To add a field or a version: add it to a draft below, or a draft to `DRAFTS`; run
-tools/generate_messages.py, which gives the message classes the new fields; read the field in the
-handler.
+``python -m tools.generate_messages``, which gives the message classes the new fields; read the
+field in the handler.
 """
 
 from collections.abc import Mapping
