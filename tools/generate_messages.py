@@ -177,7 +177,7 @@ def render(api: str, key: int, drafts: Iterable[Draft] = tuple(DRAFTS.values()))
         head += ["from uuid import UUID", ""]
     if "Buffer" in body:
         head.append("from fencepost.protocol.byte_utils import Buffer")
-    head.append("from fencepost.protocol.structs import struct")
+    head.append("from fencepost.protocol.messages import struct")
     return "\n".join(head) + "\n\n\n" + body + "\n"
 
 
@@ -234,15 +234,12 @@ def title(api: str) -> str:
 
 def main(check: bool) -> int:
     wanted = {f"{api.name}.py": render(api.name, api.key) for api in APIS}
-    wanted["__init__.py"] = (
-        '"""The structs of every API, one module each; see tools/generate_messages.py."""\n'
-    )
     stale = [
         name
         for name, text in wanted.items()
         if not (TARGET / name).exists() or (TARGET / name).read_text() != text
     ]
-    unserved = sorted(path.name for path in TARGET.glob("*.py") if path.name not in wanted)
+    unserved = sorted(path.name for path in TARGET.glob("[!_]*.py") if path.name not in wanted)
     if check:
         print("\n".join((*stale, *unserved)) or "messages are as generated")
         return 1 if stale or unserved else 0

@@ -1,7 +1,8 @@
 """The APIs that a fencepost broker serves, and their versions.
 
-One table drives dispatch, ApiVersions, the version check and the support matrix in the README. What
-is not in it is not advertised and closes the connection that asks for it, as at a real broker.
+One table drives dispatch, ApiVersions, the version check, the ceilings of ``--like-kafka`` and the
+support matrix in the README. An API that is not in it is not advertised, and a request of it closes
+the connection, as at a real broker.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ class Api:
     """Kafka's own name, such as ``ListOffsets``."""
 
     def __post_init__(self) -> None:
-        # Once: the title is asked for with every request.
+        # Computed once: every request reads the title.
         title = "".join(word.capitalize() for word in self.name.split("_"))
         object.__setattr__(self, "title", title)
 

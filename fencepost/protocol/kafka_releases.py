@@ -12,7 +12,7 @@ from typing import Final
 from fencepost.protocol.apis import APIS, Api
 
 NOT_SERVED: Final = -1
-"""In place of a highest version: the API is not there at all."""
+"""In place of a highest version: the API is not served at all."""
 
 RELEASES: Final = (
     *("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1"),
@@ -29,9 +29,9 @@ _RELEASE: Final = re.compile(r"v?(0\.\d+(?:\.\d+)?|[1-9]\d*\.\d+)(?:\.\d+)?")
 
 
 def find_release(text: str) -> str:
-    """The release that is meant: ``2.0`` by ``2.0``, ``2.0.1`` or ``v2.0``.
+    """The release that a text names: ``2.0`` for ``2.0``, ``2.0.1`` or ``v2.0``.
 
-    What ``0.10`` leaves open is the last of them.
+    A text that names several, as ``0.10`` does, is the last of them.
 
     :raises ValueError: With what is wrong, as the end of a sentence about the text.
     """
@@ -64,7 +64,7 @@ def release_ceilings(release: str) -> dict[str, int]:
     """The highest versions to serve as a release did, by API name; NOT_SERVED for none.
 
     An API that a release had in versions only that are too old to be spoken here is not served,
-    except those that nobody can do without.
+    except those that no client can do without.
 
     :param release: One of RELEASES.
     """

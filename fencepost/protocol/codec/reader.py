@@ -1,9 +1,9 @@
 """Readers compiled from schemas, as the writers are.
 
-kio's native reader is faster still, and not to be let near a peer's bytes: it takes memory for as
-many elements as an array claims to have before it reads the first, and where there is not as much
-the process is aborted, with all its connections. These readers believe no length that the frame
-does not bear out, and leave record batches where they lie, as views of the frame.
+kio's native reader is faster, and must not read a peer's bytes: it allocates memory for as many
+elements as an array claims to have before it reads the first, and the process is aborted where that
+fails. These readers accept no length that is beyond the frame, and return record batches as views
+of the frame.
 """
 
 from collections.abc import Callable
