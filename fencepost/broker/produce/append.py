@@ -15,6 +15,7 @@ from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages import struct
 from fencepost.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -22,7 +23,6 @@ from fencepost.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
 )
-from fencepost.protocol.structs import struct
 from fencepost.storage.log.append_result import AppendRejected, AppendResult
 
 ALL: Final = -1

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
     from fencepost.broker.server.listener import Listener
+    from fencepost.protocol.codec.drafts import Draft
 
 MAX_IN_FLIGHT: Final = 256
 """Requests of one connection that may wait; a real broker takes up one at a time."""
@@ -71,6 +72,8 @@ class Connection(asyncio.BufferedProtocol):
         self._reading_paused = False
         self._closing = False
         self._client_id: str | None = None
+        self.dialect: Draft | None = None
+        """The draft that the client speaks; with None all versions are Kafka's."""
         self.peer: Peer
         self.last_active_ms = self._server.clock.now_ms()
 
@@ -161,11 +164,11 @@ class Connection(asyncio.BufferedProtocol):
                 return
             offset = skip_tags(frame, header, api)
             key = None
-            if api is CACHED_API and not self._broker.faults.active:
+            if api is CACHED_API and not self.dialect and not self._broker.faults.active:
                 key = (header.version, self.peer.listener_host, bytes(frame[offset:]))
                 if self._respond_from_cache(key, api, header, frame, offset):
                     return
-            request = decode_request(api, header.version, frame, offset)
+            request = decode_request(api, header.version, frame, offset, self.dialect)
         except (InvalidFrame, MalformedMessage) as error:
             self._close("bad_request", str(error))
             return
@@ -175,7 +178,9 @@ class Connection(asyncio.BufferedProtocol):
         ceilings = self._broker.version_limits
         if ceilings and version > ceilings.get(api.name, version):
             return False
-        return api.serves(version)
+        return api.serves(version) or (
+            self.dialect is not None and self.dialect.serves(api, version)
+        )
 
     def _respond_from_cache(
         self, key: Key, api: Api, header: RequestHeader, frame: bytearray, offset: int
@@ -247,6 +252,7 @@ class Connection(asyncio.BufferedProtocol):
             header.correlation_id,
             frame,
             offset,
+            self.dialect,
         )
         self._server.journal.open(exchange)
         self._queue.append(exchange)
@@ -265,14 +271,18 @@ class Connection(asyncio.BufferedProtocol):
         if answer is not None:
             try:
                 chunks = encode_response(
-                    exchange.api, exchange.version, exchange.correlation_id, answer
+                    exchange.api,
+                    exchange.version,
+                    exchange.correlation_id,
+                    answer,
+                    exchange.dialect,
                 )
             except Exception:  # noqa: BLE001  # a bug costs one connection, never the broker
                 self._log().exception("answer_not_encodable", api=exchange.api.title)
                 self._close("answer_not_encodable")
                 return
             if key is not None:
-                errors = error_code_finder(exchange.api, exchange.version)(answer)
+                errors = error_code_finder(exchange.api, exchange.version, exchange.dialect)(answer)
                 self._response_cache.put(self._broker.view, key, chunks, errors)
         self._enqueue_response(exchange, chunks, answer)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from heapq import merge
 from time import perf_counter_ns
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from fencepost.broker.core.context import Context
 from fencepost.broker.core.waits import Wait
@@ -27,6 +27,9 @@ from fencepost.protocol.codec import decode_request, decode_response, response_b
 from fencepost.protocol.codec.error_codes import NO_ERRORS, Finder, error_code_finder
 from fencepost.protocol.frames import frame_size
 from fencepost.protocol.messages.fetch import FetchResponse
+
+if TYPE_CHECKING:
+    from fencepost.protocol.codec.drafts import Draft
 
 MAX_EXCHANGES: Final = 4096
 """Of clients, and as many between brokers."""
@@ -53,6 +56,8 @@ class Exchange:
     correlation_id: int
     frame: bytearray
     body_offset: int
+    dialect: "Draft | None" = None
+    """The draft of the connection that it came by."""
     number: int = 0
     """Rises by one with each request of the process."""
     begun_ns: int = 0
@@ -92,7 +97,7 @@ class Exchange:
 
     def request(self) -> object:
         """The decoded request."""
-        return decode_request(self.api, self.version, self.frame, self.body_offset)
+        return decode_request(self.api, self.version, self.frame, self.body_offset, self.dialect)
 
     def response(self) -> object | None:
         """The decoded answer, None while there is none.
@@ -102,7 +107,8 @@ class Exchange:
         if self.chunks is None:
             return None
         offset = 4 + response_body_offset(self.api, self.version)
-        response: object = decode_response(self.api, self.version, b"".join(self.chunks), offset)
+        frame = b"".join(self.chunks)
+        response: object = decode_response(self.api, self.version, frame, offset, self.dialect)
         return response
 
     def may_contain(self, texts: Iterable[bytes]) -> bool:
@@ -139,6 +145,8 @@ class BrokerExchange:
     newest: int = 0
     expected_offsets: ExpectedOffsets | None = None
     """Brokers produce nothing."""
+    dialect: "Draft | None" = None
+    """Brokers speak Kafka's versions among themselves."""
 
     def collect_counts(self, errors_in: Finder) -> int:
         """Take from the answer what is counted: its errors, and how many bytes its records have."""
@@ -178,13 +186,13 @@ class _ExchangeQueue:
     def count_due(self) -> None:
         """Count what is over and is not counted yet."""
         due, self.due = self.due, []
-        last: tuple[int, Api, int] | None = None
+        last: tuple[int, Api, int, Draft | None] | None = None
         for exchange in due:  # mostly the same again and again: what it takes is looked up once
-            sort = exchange.broker_id, exchange.api, exchange.version
+            sort = exchange.broker_id, exchange.api, exchange.version, exchange.dialect
             if sort != last:
                 last = sort
                 figures = self.metrics.of(exchange.broker_id, exchange.api)
-                errors_in = error_code_finder(exchange.api, exchange.version)
+                errors_in = error_code_finder(exchange.api, exchange.version, exchange.dialect)
             size = exchange.collect_counts(errors_in)
             figures.count(exchange.elapsed_us, exchange.bytes_in, size, exchange.errors)
             if exchange.counted >= 0:
