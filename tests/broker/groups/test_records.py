@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fencepost.broker.coordinator.record_fields import MalformedRecord
 from fencepost.broker.groups.records import (
     CommittedOffset,
     CoordinatorRecord,
     GroupRecord,
-    MalformedRecord,
     OffsetRecord,
     StoredGroup,
     StoredMember,

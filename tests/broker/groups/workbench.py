@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from random import Random
 
 from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
@@ -26,50 +25,13 @@ from fencepost.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from fencepost.protocol.records import Record, iter_records
+from tests.broker.coordinator.fake_log import FakeLog
 from tests.broker.groups.scripts import subscription
 from tests.broker.groups.talk import Message
 
 NOW_MS = 1_700_000_000_000
 SESSION_MS = 10_000
 REBALANCE_MS = 60_000
-
-
-class FakeLog:
-    """A log of one leader; what is appended is committed at once unless it is held."""
-
-    def __init__(self, records: Iterable[Record] = ()) -> None:
-        self.records = list(records)
-        self.held = False
-        self.refusal: ErrorCode | None = None
-        self.high_watermark = len(self.records)
-        self._waiting: list[tuple[int, Callable[[], None]]] = []
-
-    def append(self, batch: bytearray) -> int | ErrorCode:
-        if self.refusal is not None:
-            return self.refusal
-        for record in iter_records(batch):
-            self.records.append(record._replace(offset=len(self.records)))
-        if not self.held:
-            self.high_watermark = len(self.records)
-        return len(self.records) - 1
-
-    def read_all(self) -> Iterable[Record]:
-        return tuple(self.records)
-
-    def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
-        if offset < self.high_watermark:
-            callback()
-        else:
-            self._waiting.append((offset, callback))
-
-    def commit(self, up_to: int | None = None) -> None:
-        """Raise the high watermark: to the end, or to an offset (exclusive)."""
-        self.high_watermark = len(self.records) if up_to is None else up_to
-        due = [each for each in self._waiting if each[0] < self.high_watermark]
-        self._waiting = [each for each in self._waiting if each[0] >= self.high_watermark]
-        for _, callback in due:
-            callback()
 
 
 class Workbench:

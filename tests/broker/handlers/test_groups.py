@@ -132,7 +132,7 @@ def test_nobody_answers_before_there_is_a_topic_for_offsets(step: Step, errors: 
 @pytest.mark.parametrize(("step", "errors"), EVERYWHERE, ids=lambda each: getattr(each, "api", ""))
 def test_while_it_loads_a_coordinator_asks_for_patience(step: Step, errors: Errors) -> None:
     driver, leader = cluster()
-    driver.broker(leader).coordinator.shards[0].loaded = False
+    driver.broker(leader).coordinator.runtime.shards[0].loaded = False
     expected = NONE if step.api == "heartbeat" else LOADING
     assert set(errors(ask(driver, leader, step))) == {expected}
 
@@ -143,7 +143,7 @@ def test_groups_are_listed_by_their_coordinator_alone() -> None:
     for broker in (1, 2, 3):
         listed = driver.ask(broker, "list_groups", 5, ListGroupsRequest())
         assert [group.group_id for group in listed.groups] == (["g"] if broker == leader else [])
-    driver.broker(leader).coordinator.shards[0].loaded = False
+    driver.broker(leader).coordinator.runtime.shards[0].loaded = False
     assert driver.ask(leader, "list_groups", 5, ListGroupsRequest()).error_code == LOADING
 
 
@@ -158,7 +158,11 @@ def test_many_shards_answer_as_one() -> None:
     listed = driver.ask(1, "list_groups", 5, ListGroupsRequest())
     assert {group.group_id for group in listed.groups} == set(names)
     assert (
-        sum(bool(shard.latest.groups) for shard in driver.broker(1).coordinator.shards.values()) > 3
+        sum(
+            bool(shard.latest.groups)
+            for shard in driver.broker(1).coordinator.runtime.shards.values()
+        )
+        > 3
     )
     deleted = ask(driver, 1, delete(*names, "none"))
     assert [one.group_id for one in deleted.results] == [*names, "none"]
@@ -203,7 +207,7 @@ def test_a_commit_for_nothing_that_exists_is_answered_at_once() -> None:
 
 def test_an_offset_of_an_older_topic_of_that_name_is_not_fetched() -> None:
     driver, leader = cluster(1)
-    shard = driver.broker(leader).coordinator.shards[0]
+    shard = driver.broker(leader).coordinator.runtime.shards[0]
     known = driver.broker(leader).view.topics["t"].topic_id
     for index, topic_id in enumerate([UUID(int=1), known]):
         value = CommittedOffset(offset=5, commit_timestamp_ms=1, topic_id=topic_id)
@@ -218,7 +222,7 @@ def test_all_offsets_by_id_are_those_of_topics_that_exist() -> None:
     ask(driver, leader, commit("g"))
     value = CommittedOffset(offset=5, commit_timestamp_ms=1)
     record = OffsetRecord(group_id="g", topic="gone", partition=0, value=value)
-    driver.broker(leader).coordinator.shards[0].committed.replay(record)
+    driver.broker(leader).coordinator.runtime.shards[0].committed.replay(record)
     by_name = ask(driver, leader, fetch("g", 9, None)).groups[0].topics
     assert [topic.name for topic in by_name] == ["t", "gone"]
     by_id = ask(driver, leader, fetch("g", 10, None)).groups[0].topics
@@ -311,10 +315,10 @@ def test_a_deleted_topics_offsets_are_forgotten() -> None:
 def test_before_version_1_the_session_timeout_is_the_rebalance_timeout() -> None:
     driver, leader = cluster(1)
     member = ask(driver, leader, join("g", version=0)).member_id
-    group = driver.broker(leader).coordinator.shards[0].groups["g"]
+    group = driver.broker(leader).coordinator.runtime.shards[0].groups["g"]
     assert group.members[member].rebalance_timeout_ms == 10_000
     member = ask(driver, leader, join("h", version=1)).member_id
-    group = driver.broker(leader).coordinator.shards[0].groups["h"]
+    group = driver.broker(leader).coordinator.runtime.shards[0].groups["h"]
     assert group.members[member].rebalance_timeout_ms == 3000
 
 
@@ -366,7 +370,7 @@ def test_a_client_without_an_id_is_a_member_all_the_same() -> None:
     assert isinstance(answer, Wait)
     assert answer.result is not None
     assert answer.result.member_id.startswith("-")
-    (member,) = driver.broker(leader).coordinator.shards[0].groups["g"].members.values()
+    (member,) = driver.broker(leader).coordinator.runtime.shards[0].groups["g"].members.values()
     assert (member.client_id, member.client_host) == ("", "/::1")
 
 

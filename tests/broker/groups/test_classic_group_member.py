@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost.broker.groups.consumer_protocol import MalformedSubscription, subscribed_topics
+from fencepost.broker.groups.classic_group_member import MalformedSubscription, subscribed_topics
 from tests.broker.groups.scripts import subscription
 
 
