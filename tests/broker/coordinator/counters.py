@@ -80,7 +80,7 @@ class CounterShard(CoordinatorShard[Counters, CounterRecord]):
             commit_timeout_ms=COMMIT_TIMEOUT_MS,
         )
         self.calls: list[str] = []
-        """What the shard was told of its life."""
+        """The calls of the three hooks, in order."""
 
     def on_loaded(self) -> None:
         self.calls.append("loaded")

@@ -83,15 +83,20 @@ def test_without_enough_replicas_nothing_is_written() -> None:
     assert replica.log.log_end_offset == 0
 
 
-def test_a_log_that_was_led_in_another_epoch_commits_nothing() -> None:
+def test_the_log_of_an_earlier_epoch_writes_and_commits_nothing() -> None:
     cluster = CounterCluster()
-    leader, followers = cluster.leader, cluster.followers
+    leader, followers, before = cluster.leader, cluster.followers, cluster.shard
     cluster.driver.hold(*followers)
-    answer = cluster.shard.increment("a")
+    answer = before.increment("a")
     cluster.driver.elect(TOPIC, 0, followers[0])
     cluster.driver.elect(TOPIC, 0, leader)
     cluster.driver.release(*followers)
+    assert before.increment("a") is ErrorCode.NOT_COORDINATOR
+    cluster.load()
+    cluster.shard.increment("b")
+    cluster.driver.advance(0)
+    assert cluster.shard.committed == Counters({"b": 1})
     assert isinstance(answer, Wait)
     assert not answer.done
-    cluster.runtime.on_resigned(0)
+    before.close()
     assert answer.result is ErrorCode.NOT_COORDINATOR

@@ -140,7 +140,7 @@ def test_records_that_it_cannot_read_are_skipped() -> None:
     assert OnePartition(log).shard.committed == Counters({"a": 1})
 
 
-def test_a_shard_is_told_of_its_life() -> None:
+def test_the_hooks_follow_the_life_of_a_shard() -> None:
     log = FakeLog()
     OnePartition(log).shard.increment("a")
     one = OnePartition(log)

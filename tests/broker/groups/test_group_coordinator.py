@@ -83,11 +83,11 @@ def test_an_election_loads_the_log_again() -> None:
     assert shard.latest.groups.keys() == {"g"}
 
 
-def test_resigning_what_was_never_led_is_nothing() -> None:
+def test_a_resignation_without_an_election_changes_nothing() -> None:
     Setup().coordinator.runtime.on_resigned(3)
 
 
-def test_deleted_topics_are_forgotten_by_every_shard() -> None:
+def test_every_shard_deletes_the_offsets_of_deleted_topics() -> None:
     setup = Setup()
     bench = Workbench()
     bench.commit(topic="t")

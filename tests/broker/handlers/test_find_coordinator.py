@@ -74,7 +74,7 @@ def test_a_partition_without_a_leader_has_no_coordinator(version: int) -> None:
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_a_topic_that_does_not_come_has_no_coordinator(
+def test_without_the_topic_there_is_no_coordinator(
     fails: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = Driver(1)
