@@ -5,8 +5,8 @@
     DIR/trace          as of ``--trace DIR/trace``
     DIR/schedule.txt   what was done, step by step
 
-The same seed leaves the same bytes. So there is nothing in them of the real time, or of whoever ran
-it: how long an answer took is told in simulated time.
+The same seed leaves the same bytes. So there is nothing in them of the real time or of the user:
+how long an answer took is told in simulated time.
 """
 
 import os
@@ -192,7 +192,7 @@ class _Trace:
 
 
 class _File(RealFile):
-    """A file that nobody needs after a power failure."""
+    """A file that need not outlast a power failure."""
 
     __slots__ = ()
 
@@ -201,7 +201,7 @@ class _File(RealFile):
 
 
 class _Files(RealFileSystem):
-    """Files that nobody needs after a power failure."""
+    """Files that need not outlast a power failure."""
 
     def open(self, path: PurePath) -> RealFile:
         """A file for reading and appending, made if it is missing."""

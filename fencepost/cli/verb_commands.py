@@ -249,7 +249,7 @@ def _keyword(name: str, annotation: object, default: object) -> inspect.Paramete
 
 
 def _help(parameter: Parameter) -> str:
-    """What the model's docstring says, for somebody who writes no JSON."""
+    """The model's docstring, without the marks that only JSON needs."""
     text = " ".join(parameter.description.split()).replace("``", "").replace('"', "")
     text = text.replace("null", "always" if parameter.may_be_always else "left out")
     repeated = " May be repeated." if parameter.kind.is_repeated else ""

@@ -145,7 +145,7 @@ class Connection:
             self._end(Disconnected(f"the connection was closed: {text}"))
             raise TimedOut(text) from None
         finally:
-            # Nobody waits for it any more, even where it failed before anybody did.
+            # The caller is gone: a failure must not be reported as never retrieved.
             answer.cancel()
             if not answer.cancelled():
                 answer.exception()
@@ -163,7 +163,7 @@ class Connection:
         try:
             self._writer.writelines(chunks)
             await self._writer.drain()
-        # RuntimeError: so uvloop says that the other side has reset it, and nobody has read so yet.
+        # RuntimeError: so uvloop reports a reset by the peer that no read has met yet.
         except (OSError, RuntimeError) as error:
             text = f"the connection ended: {error}"
             self._end(Disconnected(text))
@@ -183,7 +183,7 @@ class Connection:
         (correlation_id,) = _INT32.unpack_from(frame)
         answer = self._waiting.pop(correlation_id, None)
         if answer is None:
-            raise MalformedAnswer(f"an answer to request {correlation_id}, which nobody sent")
+            raise MalformedAnswer(f"an answer to request {correlation_id}, which was not sent")
         if not answer.done():  # who gave up waiting
             answer.set_result(frame)
 
@@ -202,7 +202,7 @@ async def connect(
 ) -> Connection:
     """Connect to a broker; nothing is sent yet.
 
-    :raises Unreachable: When nobody accepts, in time.
+    :raises Unreachable: When the connection is not accepted in time.
     """
     try:
         async with asyncio.timeout(timeout_s):

@@ -40,7 +40,7 @@ class Limits:
 
 
 SHORT: Final = Limits(elements=1000, batches=100)
-"""For somebody who reads it."""
+"""For a person who reads it."""
 WHOLE: Final = Limits()
 """For files, which are to tell all."""
 MAX_BYTES: Final = 1024
