@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.controller import elections
 from fencepost.broker.controller.controller import Controller
+from fencepost.broker.coordinator.replica_log import ReplicaLog
 from fencepost.broker.core.outcomes import ThrottledResponse
 from fencepost.broker.faults import interceptor
 from fencepost.broker.groups import offsets
 from fencepost.broker.handlers import fetch, list_offsets, offset_for_leader_epoch
 from fencepost.broker.metadata import features
 from fencepost.broker.node import operator_actions
-from fencepost.broker.node.coordination import ReplicaLog
 from fencepost.broker.produce import append
 from fencepost.broker.replication import partition_checks
 from fencepost.broker.replication.follower import offset_recovery, start_offset

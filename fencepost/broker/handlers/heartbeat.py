@@ -1,6 +1,6 @@
-"""Heartbeat (12), versions 0 to 4: a member is alive, and learns whether it has to join again.
+"""Heartbeat (12), versions 0 to 4: restart a member's session; the response may ask it to rejoin.
 
-While the group is being loaded every heartbeat is welcome: nobody can say otherwise yet.
+While the group's shard is loading every heartbeat succeeds, because members are not known yet.
 
 Versions: 3 static members (KIP-345).
 """
@@ -14,9 +14,7 @@ from fencepost.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRes
 
 
 def handle(ctx: Context, request: HeartbeatRequest) -> HeartbeatResponse | Wait[HeartbeatResponse]:
-    if not request.group_id:
-        return refuse(request, ErrorCode.INVALID_GROUP_ID)
-    shard = ctx.broker.coordinator.shard_for(request.group_id)
+    shard = ctx.broker.coordinator.shard_for_named_group(request.group_id)
     if shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         return HeartbeatResponse()
     if isinstance(shard, ErrorCode):
