@@ -62,8 +62,9 @@ class Lasting:
 
     @property
     def persistence(self) -> DataDirPersistence:
-        assert self.driver.cluster.persistence is not None
-        return self.driver.cluster.persistence
+        persistence = self.driver.cluster.persistence
+        assert isinstance(persistence, DataDirPersistence)
+        return persistence
 
     def log_dir(self, broker_id: int) -> LogDir:
         return self.persistence.log_dirs[broker_id]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.network.links import OnResponse
 from fencepost.broker.node.operator_actions import elect, hold, release, roll, step
 from fencepost.broker.replication.follower.steps import FollowerState
@@ -83,7 +83,7 @@ class Start(Tier):
 
     @property
     def state(self) -> FollowerState:
-        follower = self.broker(2).follower("t", 0)
+        follower = self.broker(2).replica_manager.follower("t", 0)
         assert follower is not None
         return follower.state
 

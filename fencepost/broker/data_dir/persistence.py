@@ -113,6 +113,26 @@ class DataDirPersistence:
         self._dropped_configs: tuple[str, ...] = ()
         self._shared = ProcessLimits()
 
+    @property
+    def starts(self) -> int:
+        """How many processes of the cluster have been started before; 0 for a new cluster."""
+        state = self.data_dir.controller_state
+        return 0 if state is None else state.starts
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the cluster; empty for a new one."""
+        return self.data_dir.cluster_id
+
+    @property
+    def syncs(self) -> bool:
+        """Whether each append is synced to disk."""
+        return self.data_dir.sync
+
+    def set_cluster_id(self, cluster_id: str) -> None:
+        """Set the cluster's id, which log directories have to have as well."""
+        self.data_dir.set_cluster_id(cluster_id)
+
     def log_dir(self, broker_id: int) -> LogDir:
         """A broker's log directory, made if it is missing.
 

@@ -13,7 +13,7 @@ from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
+    from fencepost.broker.tiering.remote_reader import RemoteReader
     from fencepost.protocol.messages.fetch import FetchRequest
 
 
@@ -86,7 +86,7 @@ class RemoteFetch(NamedTuple):
     min_one_batch: bool
 
     def read(
-        self, broker: "Broker", then: Callable[[tuple[Buffer, ...] | ErrorCode], None]
+        self, reader: "RemoteReader", then: Callable[[tuple[Buffer, ...] | ErrorCode], None]
     ) -> None:
         """Read it; `then` is told now or later: see `RemoteReader.read`.
 
@@ -95,7 +95,7 @@ class RemoteFetch(NamedTuple):
         if not self.max_bytes:
             then(())
             return
-        broker.remote_log_manager.reader.read(
+        reader.read(
             self.replica,
             self.offset,
             max_bytes=self.max_bytes,

@@ -5,11 +5,11 @@ NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND. A group that is named twice is deleted and 
 Versions: 1 and 2 are 0, 2 in the compact encoding.
 """
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import gather_responses, map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.group_coordinator import GroupCoordinatorShard
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.delete_groups import (
     DeletableGroupResult,

@@ -7,7 +7,7 @@ TELEMETRY_TOO_LARGE above ``telemetry.max.bytes``, and INVALID_RECORD for bytes 
 their codec says.
 """
 
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.compression import CompressionError, decompress
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.push_telemetry import (

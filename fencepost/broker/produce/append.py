@@ -6,11 +6,14 @@ at run time: that would double what it takes to make one.
 """
 
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
-from fencepost.broker.core.context import Context
-from fencepost.broker.metadata.topic_lookup import client_leader_epoch, resolve_name
+from fencepost.broker.configs.effective_configs import BrokerConfigs
+from fencepost.broker.core import context
+from fencepost.broker.core.events import Events
+from fencepost.broker.metadata.topic_lookup import resolve_name
+from fencepost.broker.replication.node import ReplicaHolder
 from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.byte_utils import Buffer
@@ -28,6 +31,17 @@ from fencepost.storage.log.append_result import AppendRejected, AppendResult
 ALL: Final = -1
 _FIRST_WITH_ZSTD: Final = 7
 _FIRST_WITH_IDS: Final = 13
+
+
+class ProduceNode(ReplicaHolder, Protocol):
+    """What an append needs of the leader's broker."""
+
+    broker_id: int
+    configs: BrokerConfigs
+    events: Events
+
+
+Context: TypeAlias = context.Context[ProduceNode]
 
 
 @struct(frozen=True, slots=True, kw_only=False)
@@ -192,6 +206,6 @@ def _not_leader_response(
     known = ctx.broker.view.partition(topic, index)
     if code is not ErrorCode.NOT_LEADER_OR_FOLLOWER or known is None:
         return response
-    epoch = client_leader_epoch(ctx.broker.configs, topic, known.leader_epoch)
+    epoch = ctx.broker.configs.client_leader_epoch(topic, known.leader_epoch)
     leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=epoch)
     return replace(response, current_leader=leader)

@@ -13,13 +13,14 @@ an idempotent producer sends again, and is in the log already, is a success in a
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.events import Kind
 from fencepost.broker.produce.append import (
     AppendTarget,
+    Context,
     PartitionOutcome,
+    ProduceNode,
     TargetOrOutcome,
     allows_zstd,
 )
@@ -31,10 +32,6 @@ from fencepost.storage.log.append_result import AppendRejected
 from fencepost.storage.log.config import ExpectedOffsetsScope, ExpectedOffsetsSource
 from fencepost.storage.log.expected_offsets import matches_upcoming_offset
 from fencepost.storage.log.staging import StagedRecords, Staging
-
-if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
-
 
 IN_HEADERS: Final[tuple[int, ...]] = ()
 """Of a partition whose records state it in headers, which are not stamped."""
@@ -49,7 +46,7 @@ _BY_HEADER: Final = ExpectedOffsetsSource.HEADER
 """An enum's members take long to look up, for what every request waits for."""
 
 
-def extract_expected_offsets(broker: "Broker", request: ProduceRequest) -> ExpectedOffsets:
+def extract_expected_offsets(broker: ProduceNode, request: ProduceRequest) -> ExpectedOffsets:
     """What the batches of a request say, as long as nothing is appended."""
     found: list[tuple[int, ...] | None] = []
     for topic in request.topic_data:
@@ -65,7 +62,7 @@ def extract_expected_offsets(broker: "Broker", request: ProduceRequest) -> Expec
     return tuple(found)
 
 
-def _source(broker: "Broker", topic: TopicProduceData) -> ExpectedOffsetsSource | None:
+def _source(broker: ProduceNode, topic: TopicProduceData) -> ExpectedOffsetsSource | None:
     name: str | None = topic.name
     if topic.topic_id is not None:
         name = broker.view.names.get(topic.topic_id)

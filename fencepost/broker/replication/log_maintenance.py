@@ -1,18 +1,23 @@
 """What a broker does to its logs on its own: retention, compaction, forgetting silent producers."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fencepost.broker.core.scheduler import Timer
+from fencepost.broker.replication.isr import IsrManager
+from fencepost.broker.replication.node import ReplicaNode
 
-if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
+
+class MaintainedNode(ReplicaNode, Protocol):
+    """What the maintenance of logs needs of a broker."""
+
+    isr_manager: IsrManager
 
 
 class LogMaintenance:
     """The periodic work of one broker; timers are set anew each time, by the configs of then."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: MaintainedNode) -> None:
         self._broker = broker
         self._timers: dict[Callable[[], None], Timer] = {}
 

@@ -11,12 +11,12 @@ before must answer it, and KIP-207's gate stands on it.
 """
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
 
 from fencepost.broker.core.waits import WatchList
 from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
+from fencepost.broker.replication.follower_progress import UNKNOWN_OFFSET, FollowerProgress
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.files.file_system import StorageFailure
@@ -25,8 +25,6 @@ from fencepost.storage.log.interface import Log
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.producer_state import ProducerStateEntry
 from fencepost.storage.log.staging import StagedRecords, Staging
-
-UNKNOWN_OFFSET = -1
 
 NotifyFollower = Callable[[int, str, int], None]
 """Tells a broker that a partition's leader has something new: broker id, topic, index."""
@@ -41,43 +39,6 @@ class Role(Enum):
 
     LEADER = "leader"
     FOLLOWER = "follower"
-
-
-@dataclass(slots=True)
-class FollowerProgress:
-    """What a leader knows of one follower, from its fetches alone."""
-
-    log_end_offset: int = UNKNOWN_OFFSET
-    """Exclusive: the offset that it last fetched from."""
-    log_start_offset: int = UNKNOWN_OFFSET
-    high_watermark: int = UNKNOWN_OFFSET
-    """The one that it was last told."""
-    broker_epoch: int = -1
-    """The registration that it fetched in (KIP-903); -1 where it did not say."""
-    last_fetch_ms: int = -1
-    last_caught_up_ms: int = -1
-    """When it was last known to have had all that the leader had."""
-    _leader_end_at_last_fetch: int = UNKNOWN_OFFSET
-
-    def update_fetch_state(
-        self, *, at: int, log_start_offset: int, leader_end: int, now_ms: int
-    ) -> None:
-        """Take in a fetch from offset ``at``, when the leader's log ended at ``leader_end``."""
-        self.log_end_offset = at
-        self.log_start_offset = log_start_offset
-        if at >= leader_end:
-            self.last_caught_up_ms = now_ms
-        elif at >= self._leader_end_at_last_fetch:  # it has all that there was at the fetch before
-            self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
-        self._leader_end_at_last_fetch = leader_end
-        self.last_fetch_ms = now_ms
-
-    def has_caught_up_with(self, leader: "Replica") -> bool:
-        """Whether its log reaches the high watermark, and into the leader's epoch.
-
-        A follower that has not fetched since it was dropped from the ISR has an unknown log end.
-        """
-        return self.log_end_offset >= max(leader.high_watermark, leader.epoch_start_offset)
 
 
 class Replica:
@@ -118,9 +79,9 @@ class Replica:
         index: int,
         broker_id: int,
         log: Log,
-        ring: NotifyFollower,
-        consider: MaybeExpandIsr,
-        fail: MarkOffline | None = None,
+        notify_follower: NotifyFollower,
+        maybe_expand_isr: MaybeExpandIsr,
+        mark_offline: MarkOffline | None = None,
         high_watermark: int = 0,
     ) -> None:
         self.topic = topic
@@ -128,9 +89,9 @@ class Replica:
         self.index = index
         self.broker_id = broker_id
         self.log = log
-        self.notify_follower = ring
-        self.maybe_expand_isr = consider
-        self.mark_offline: MarkOffline = fail or _raise_failure
+        self.notify_follower = notify_follower
+        self.maybe_expand_isr = maybe_expand_isr
+        self.mark_offline: MarkOffline = mark_offline or _raise_failure
         self.failed = False
         """Whether its log can't be used any more: then nobody asks it for anything."""
         self.role = Role.FOLLOWER
@@ -402,6 +363,13 @@ class Replica:
         """Leader: the controller has refused what it proposed, and the ISR is as it was."""
         self.pending_isr = None
         self._maybe_increment_high_watermark()
+
+    def is_caught_up(self, follower: FollowerProgress) -> bool:
+        """Leader: whether a follower's log reaches the high watermark and this leader's epoch.
+
+        A follower that has not fetched since it was dropped from the ISR has an unknown log end.
+        """
+        return follower.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)
 
     def out_of_sync_followers(self, oldest_ms: int) -> set[int]:
         """Leader: followers of the ISR that lack records, and last had all before ``oldest_ms``."""

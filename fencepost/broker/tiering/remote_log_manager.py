@@ -29,10 +29,9 @@ from fencepost.storage.tier.object_store import MemoryObjectStore, ObjectStore, 
 from fencepost.storage.tier.segment_metadata import RemoteSegment, TopicIdPartition
 
 if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
-    from fencepost.broker.tiering.auxiliary_state import AuxiliaryState
+    from fencepost.broker.replication.follower.start_offset import AuxiliaryState
     from fencepost.broker.tiering.remote_reader import RemoteReader
-    from fencepost.broker.tiering.tiered_replica import TieredReplica
+    from fencepost.broker.tiering.tiered_replica import TieredReplica, TierNode
 
 # What does the work is imported when there is some: most clusters have no tier, and start quicker.
 
@@ -62,7 +61,7 @@ class RemoteLogManager:
         ``remote.log.storage.system.enable`` is false: then it does nothing.
     """
 
-    def __init__(self, broker: "Broker", objects: ObjectStore | None) -> None:
+    def __init__(self, broker: "TierNode", objects: ObjectStore | None) -> None:
         self.objects = objects
         self._broker = broker
         self._tiered: dict[tuple[str, int], TieredReplica] = {}

@@ -3,15 +3,18 @@
 It stands for one role in one leader epoch; the next election makes a new one.
 """
 
+import random
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 from uuid import UUID
 
+from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.core.async_tasks import AsyncSteps, AsyncTask, OnDone, delete
-from fencepost.broker.core.events import Kind
-from fencepost.broker.core.scheduler import Timer
+from fencepost.broker.core.events import Events, Kind
+from fencepost.broker.core.scheduler import Scheduler, Timer
+from fencepost.broker.metadata.image import ClusterImage
 from fencepost.broker.replication.replica import Replica
 from fencepost.broker.tiering import remote_retention, segment_copy
 from fencepost.broker.tiering.metadata_listing import list_metadata
@@ -27,8 +30,16 @@ from fencepost.storage.tier.segment_metadata import (
 )
 from fencepost.storage.tier.segment_objects import epochs_within
 
-if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
+
+class TierNode(Protocol):
+    """What the remote tier needs of the broker that uses it."""
+
+    broker_id: int
+    view: ClusterImage
+    configs: BrokerConfigs
+    scheduler: Scheduler
+    events: Events
+    rng: random.Random
 
 
 class TieredReplica:
@@ -38,7 +49,7 @@ class TieredReplica:
     """
 
     def __init__(
-        self, broker: "Broker", replica: Replica, store: ObjectStore, segments: RemoteSegments
+        self, broker: TierNode, replica: Replica, store: ObjectStore, segments: RemoteSegments
     ) -> None:
         self.replica = replica
         self.leader_epoch = replica.leader_epoch

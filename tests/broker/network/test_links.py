@@ -126,7 +126,7 @@ def test_a_request_to_nobody_is_lost_at_once() -> None:
     driver, _ = start()
     told: list[str] = []
     driver.cluster.network.request(
-        driver.broker(1),
+        1,
         9,
         API_VERSIONS,
         0,

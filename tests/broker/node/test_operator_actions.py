@@ -11,6 +11,7 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.replication.follower.steps import Hold
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import CreateTopicsRequest
 from tests.broker.driver import Driver
@@ -35,6 +36,10 @@ def start(brokers: int = 3, **configs: str) -> Driver:
 
 def log_end(driver: Driver, broker_id: int) -> int:
     return driver.replica(broker_id, "t").log.log_end_offset
+
+
+def all_holds(driver: Driver) -> dict[int, dict[tuple[str, int], Hold]]:
+    return {b: dict(broker.replica_manager.holds) for b, broker in driver.cluster.brokers.items()}
 
 
 # -- brokers ------------------------------------------------------------------------------------
@@ -464,12 +469,12 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
     operator_actions.isolate(driver.cluster, 6, from_controller=True, fence=Fence.NEVER)
     produce_elsewhere(driver)
     before = driver.cluster.controller.image
-    holds = {b: dict(broker.holds) for b, broker in driver.cluster.brokers.items()}
+    holds = all_holds(driver)
     with pytest.raises(ControllerError) as refused:
         verb(driver.cluster)
     assert (refused.value.code.name, words in refused.value.message) == (code, True), refused.value
     assert driver.cluster.controller.image is before
-    assert holds == {b: dict(broker.holds) for b, broker in driver.cluster.brokers.items()}
+    assert holds == all_holds(driver)
 
 
 def produce_elsewhere(driver: Driver) -> None:

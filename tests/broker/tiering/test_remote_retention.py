@@ -304,7 +304,7 @@ def test_objects_without_metadata_go_when_they_are_seen_twice() -> None:
 def test_segments_of_a_branch_that_was_truncated_are_not_served_and_go_in_the_end() -> None:
     tier = Tier(2, unclean_leader_election_enable="true")
     tier.append(3)
-    tier.broker(2).hold("t", 0, None)
+    tier.broker(2).replica_manager.hold("t", 0, None)
     tier.cluster.controller.fence(2)
     tier.cluster.scheduler.run_due()
     tier.append(4)

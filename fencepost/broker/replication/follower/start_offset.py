@@ -17,6 +17,9 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum, auto
 from typing import Final, NamedTuple
 
+from fencepost.storage.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
+from fencepost.storage.log.producer_state import ProducerStateEntry
+
 UNKNOWN: Final = -1
 """The offset that a leader answers where it knows none."""
 
@@ -55,6 +58,24 @@ class OffsetAndEpoch(NamedTuple):
 
     offset: int
     epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuxiliaryState:
+    """The state of a log before an offset, for a follower that starts there (KIP-405).
+
+    :ivar epochs: The leader epochs of the records before it, oldest first.
+    :ivar producers: The producers behind them.
+    """
+
+    epochs: tuple[EpochEntry, ...]
+    producers: tuple[ProducerStateEntry, ...]
+
+    def since(self, log_start_offset: int) -> tuple[EpochEntry, ...]:
+        """The leader epochs of the records from the log start on."""
+        cache = LeaderEpochCache(self.epochs)
+        cache.truncate_from_start(log_start_offset)
+        return cache.entries()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
