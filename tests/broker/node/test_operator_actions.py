@@ -15,7 +15,6 @@ from fencepost.broker.replication.follower.steps import Hold
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import CreateTopicsRequest
 from tests.broker.driver import Driver
-from tests.broker.replication.follower.test_follower import assert_same, content
 from tests.broker.talk import (
     creatable,
     create,
@@ -26,6 +25,7 @@ from tests.broker.talk import (
     send_produce,
     values,
 )
+from tests.harness.replicas import assert_same, content
 
 
 def start(brokers: int = 3, **configs: str) -> Driver:
