@@ -33,7 +33,7 @@ def module_names(package: Path) -> dict[str, Path]:
 
 
 def imported_modules(tree: ast.AST, modules: Mapping[str, Path]) -> Iterator[str]:
-    """What a module imports: ``from a import b`` is the module ``a.b`` if that exists, else ``a``."""
+    """What a module imports: of ``from a import b`` the module ``a.b``, where there is one."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)

@@ -1,6 +1,6 @@
-"""Who fetches: a consumer, or another broker's replica, and what a replica has to do with it.
+"""The sources of a Fetch: the client that sent it, and the tier for records that are not local.
 
-The part of a Fetch that is in the tier.
+The client is a consumer or the replica of another broker.
 """
 
 from collections.abc import Callable
@@ -61,7 +61,7 @@ class FetchSource(NamedTuple):
         return None
 
     def is_stale(self, view: ClusterImage) -> bool:
-        """Whether its broker has registered anew since, as far as this view knows (KIP-903)."""
+        """Whether its broker has registered again since, as far as this view knows (KIP-903)."""
         if self.broker_epoch == NO_EPOCH:
             return False
         known = view.brokers.get(self.replica_id)

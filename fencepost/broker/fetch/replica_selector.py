@@ -1,8 +1,8 @@
-"""From which replica a consumer had better read (KIP-392): ``replica.selector.class``.
+"""The replica that a consumer should read from (KIP-392): ``replica.selector.class``.
 
-The leader says so to a consumer that names its rack: an in-sync replica of that rack whose log
-covers the fetch offset, the one that has most. A consumer in the leader's own rack, or in one
-without such a replica, stays with the leader.
+The leader sends a consumer that names its rack to an in-sync replica of that rack whose log covers
+the fetch offset: to the one with the highest log end. A consumer in the leader's own rack, or in
+one without such a replica, stays with the leader.
 """
 
 from typing import Final, Protocol
@@ -28,7 +28,7 @@ def preferred_read_replica(
 ) -> int:
     """The broker that a consumer in ``rack`` is sent to, -1 where it is to read here.
 
-    :param leader: The partition's replica on this ``broker``; one that follows sends nobody away.
+    :param leader: The partition's replica on this ``broker``; a follower sends no consumer away.
     """
     if broker.configs.replica_selector_class != RACK_AWARE or not leader.is_leader or not rack:
         return NO_PREFERRED_REPLICA

@@ -1,10 +1,10 @@
-"""How brokers reach each other and the controller: messages on links, and nothing else.
+"""The network of a cluster: messages on links between the brokers and the controller.
 
-Whatever crosses from one node to another is carried as a message: requests and their answers, new
-views, proposals for an ISR, the doorbell. Served or simulated, it is the same network. In service a
-message arrives in the same turn; the simulation keeps it until its seed lets it go.
+Nodes exchange messages and nothing else: requests and responses, new images, proposals for an ISR,
+notifications of followers. The network is the same in a served cluster, where a message arrives in
+the same turn, and in the simulation, which keeps it until its seed delivers it.
 
-Whether a message arrives is decided when it would: a link that was cut meanwhile loses it, and so
+Whether a message arrives is decided at delivery: a link that was cut meanwhile loses it, and so
 does a node that went down, even if it is up again. Messages of one link never overtake each other.
 """
 
@@ -74,7 +74,7 @@ def deliver_now(_link: Link, deliver: Deliver) -> None:
 
 
 def _observe_nothing(_api: Api, _ctx: Context[Any], _message: object) -> OnResponse:
-    """Nobody looks on."""
+    """Do nothing."""
     return _ignore_response
 
 
@@ -209,7 +209,7 @@ class Network:
                     saw(None)
                     self.send(target_id, source_id, lost, lost=lost, teller=source_id)
                     return
-                response = response.response  # of no client: nobody rests
+                response = response.response  # no client is throttled
             saw(response)
             if response is not None:
                 self.send(
@@ -269,7 +269,7 @@ def _peer(name: str, host: str) -> Peer:
 def _reply_when_done(
     answer: Wait[object], scheduler: Scheduler, reply: Callable[[object], None]
 ) -> None:
-    """Reply when the answer is there, or when whoever asked has no more patience."""
+    """Reply when the response is complete, or when the request times out."""
 
     def give_up() -> None:
         answer.cancel()

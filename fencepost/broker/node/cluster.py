@@ -71,7 +71,7 @@ class ClusterOptions:
 
 
 class Cluster:
-    """Brokers 1 to N. It is driven by calls; whoever drives it runs its scheduler."""
+    """Brokers 1 to N. It is driven by calls: its driver runs the scheduler."""
 
     def __init__(
         self,

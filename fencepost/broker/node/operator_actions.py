@@ -42,7 +42,7 @@ def kill(cluster: Cluster, broker_id: int, fence: Fence = Fence.NOW) -> None:
 
 
 def start(cluster: Cluster, broker_id: int) -> None:
-    """Start a broker that is down: it registers anew, and its replicas catch up."""
+    """Start a broker that is down: it registers again, and its replicas catch up."""
     broker = _broker(cluster, broker_id)
     if broker.running:
         raise ControllerError(ErrorCode.INVALID_REQUEST, f"broker {broker_id} runs already")
@@ -98,7 +98,7 @@ def isolate(
 
 
 def rejoin(cluster: Cluster, broker_id: int) -> None:
-    """Mend every link of a broker; it registers anew where the controller had given it up."""
+    """Mend every link of a broker; it registers again where the controller had fenced it."""
     broker = _broker(cluster, broker_id)
     others = cluster.network.unreachable_nodes(broker_id)
     for other in others:
@@ -326,8 +326,8 @@ def _leader_with_in_isr(cluster: Cluster, topic: str, index: int, broker_id: int
     if leader is None or replica is None or not replica.is_leader or leader.broker_id == broker_id:
         raise ControllerError(
             ErrorCode.INVALID_REQUEST,
-            f"broker {broker_id} leads {topic}-{index}, or nobody does who could drop it from "
-            "the ISR: elect another leader first",
+            f"broker {broker_id} leads {topic}-{index}, or the partition has no leader that "
+            "could drop it from the ISR: elect another leader first",
         )
     return leader
 

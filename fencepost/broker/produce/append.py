@@ -1,7 +1,7 @@
-"""A produce request on its way: each partition with its leader, and what comes of it.
+"""The appends of a produce request: each partition with its leader, and its outcome.
 
 Each partition is appended to by itself; or the request is taken apart first, and all of them are
-appended to, or none (`broker.conditional`). What is made for each request is a `struct`, not frozen
+appended to, or none (`expected_offsets`). What is made for each request is a `struct`, not frozen
 at run time: that would double what it takes to make one.
 """
 
@@ -94,14 +94,14 @@ class AppendTarget:
     replica: Replica
 
     def append(self, ctx: Context, acks: int) -> PartitionOutcome:
-        """Append to this partition, whatever comes of the others."""
+        """Append to this partition, independently of the others."""
         result = self.replica.append(
             self.records, now_ms=ctx.now_ms, allow_zstd=allows_zstd(ctx.version)
         )
         return self.outcome(result, acks)
 
     def outcome(self, result: AppendResult | AppendRejected, acks: int) -> PartitionOutcome:
-        """What comes of it when it was appended, or refused."""
+        """The outcome of an append."""
         return _outcome(self.topic, self.topic_id, self.index, self.replica, result, acks)
 
 
@@ -112,7 +112,7 @@ TargetOrOutcome: TypeAlias = AppendTarget | PartitionOutcome
 def append_partition(
     ctx: Context, topic: str, topic_id: UUID | None, data: PartitionProduceData, acks: int
 ) -> PartitionOutcome:
-    """Append to one partition, whatever comes of the others: no `AppendTarget` is made for it."""
+    """Append to one partition, independently of the others, without an `AppendTarget`."""
     replica = _find_replica(ctx, topic, topic_id, data.index, acks)
     if isinstance(replica, PartitionOutcome):
         return replica

@@ -1,8 +1,6 @@
-"""What a produce request expects (KIP-27), noted before it is appended.
+"""The expected offsets of a produce request (KIP-27), which is appended whole or refused whole.
 
-Offsets are stamped into the very bytes that came: afterwards nobody could tell what they said.
-
-Conditional publish (KIP-27): a request is appended whole, or refused whole.
+The expected offsets are recorded before the append, which overwrites them in the same bytes.
 
 Every partition of the request is staged first: checked in full, with nothing appended. Where an
 expected offset does not match, in whatever partition, nothing is appended to any. Partitions that
@@ -47,7 +45,7 @@ _BY_HEADER: Final = ExpectedOffsetsSource.HEADER
 
 
 def extract_expected_offsets(broker: ProduceNode, request: ProduceRequest) -> ExpectedOffsets:
-    """What the batches of a request say, as long as nothing is appended."""
+    """The expected offsets of a request, which has not been appended yet."""
     found: list[tuple[int, ...] | None] = []
     for topic in request.topic_data:
         source = _source(broker, topic)
@@ -153,7 +151,7 @@ def _mismatches(checked: _StagedTarget) -> bool:
 
 
 def _emit_mismatches(ctx: Context, culprits: Sequence[_StagedTarget]) -> None:
-    """Tell whoever listens, of each partition the first record that does not match."""
+    """Emit an event for each partition, with the first record that does not match."""
     for target, result in culprits:
         assert isinstance(result, AppendRejected), "that is why it is one"
         assert result.mismatch is not None, "likewise"

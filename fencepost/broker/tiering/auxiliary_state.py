@@ -71,7 +71,7 @@ def _producers(
             return found
         if start < offset <= end + 1:
             holder = segment
-    if holder is None:  # the tier begins here, and so does what is known
+    if holder is None:  # the tier begins here
         return found
     found = yield from _producers(store, ranges, holder.start_offset)
     data = yield from get(store, object_key(holder, ObjectKind.LOG))

@@ -1,4 +1,4 @@
-"""One replica of a tiered topic on its broker: what is known of the tier, and the task's steps.
+"""One replica of a tiered topic: the metadata of its remote segments, and the steps of its task.
 
 It stands for one role in one leader epoch; the next election makes a new one.
 """
@@ -87,7 +87,7 @@ class TieredReplica:
         """Whether something is being done."""
         return self._task is not None
 
-    # One thing at a time.
+    # -- one task at a time ---------------------------------------------------------------------
 
     def enqueue(self, work: Callable[[], AsyncSteps[None]], then: OnDone) -> None:
         """Do something now, or when all is done that was asked for before."""
@@ -133,7 +133,7 @@ class TieredReplica:
             self.replica.mark_offline(self.replica, failure)
             raise TierError(str(self.partition), failure.why) from failure
 
-    # What is done.
+    # -- the task -------------------------------------------------------------------------------
 
     def task(self) -> AsyncSteps[None]:
         """The task, once. What fails does not keep the rest from being done.
@@ -174,7 +174,7 @@ class TieredReplica:
             self._store,
             self.partition,
             self.segments,
-            anew=not self.is_loaded,
+            reread=not self.is_loaded,
             corrupt=self._emit_corrupt,
         )
         self.is_loaded = True
@@ -286,7 +286,7 @@ class TieredReplica:
             self._failed.discard(segment.id)
 
     def _expire(self) -> AsyncSteps[None]:
-        """Do what retention says, then delete what nobody can ask for any more."""
+        """Delete by retention, then delete the segments that are no longer referenced."""
         log = self.replica.log
         tiered = self._tiered
         ranges = self.segments.ranges(log.epoch_entries())
@@ -299,7 +299,7 @@ class TieredReplica:
             now_ms=self._broker.scheduler.now_ms(),
         )
         if oldest.log_start_offset is not None:
-            # First of all, as in Kafka: whoever leads after this one must not miss what is gone.
+            # First, as in Kafka: the next leader must know that these segments are deleted.
             self.replica.delete_records(oldest.log_start_offset)
         unreferenced = remote_retention.unreferenced_segments(
             self.segments, log.epoch_entries(), log.log_start_offset
@@ -317,7 +317,7 @@ class TieredReplica:
             now_ms=self._broker.scheduler.now_ms(),
         )
 
-    # What is told.
+    # -- events ---------------------------------------------------------------------------------
 
     def _emit_segment(self, kind: Kind, segment: RemoteSegment) -> None:
         self._broker.events.emit(

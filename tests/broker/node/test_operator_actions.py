@@ -64,7 +64,7 @@ def test_who_goes_down_leads_nothing_and_comes_back_in_sync(
 
 
 def test_a_stop_hands_over_before_it_ends() -> None:
-    """Whoever waits for acks=all is told to look for the new leader."""
+    """A producer that waits for acks=all has to find the new leader."""
     driver = start()
     operator_actions.hold(driver.cluster, "t", 0, 3)
     asked = send_produce(driver, "t", b"a")
@@ -519,7 +519,7 @@ def test_a_wiped_disk_says_whether_another_has_what_it_lost() -> None:
     operator_actions.wipe(driver.cluster, "t", 0, 1)  # likewise, though it is down
     operator_actions.wipe(driver.cluster, "t", 0, 2)
     assert (driver.partition("t").isr, driver.partition("t").elr) == ((), ())
-    operator_actions.wipe(driver.cluster, "t", 0, 1)  # nobody has
+    operator_actions.wipe(driver.cluster, "t", 0, 1)  # no replica has
     wiped = [event for event in heard if event.kind is Kind.REPLICA_WIPED]
     assert [(event.broker, event.details["alone"]) for event in wiped] == [
         (1, False),

@@ -83,7 +83,7 @@ class Tier:
             self.objects.objects[object_key(segment, ObjectKind.METADATA)] = segment.to_json()
 
     def build(self, offset: int, epoch: int) -> AuxiliaryState | TierError:
-        """What is known before an offset; `epoch` is that of the record before it."""
+        """The state before an offset; `epoch` is that of the record before it."""
         told: list[AuxiliaryState | TierError] = []
         job = AsyncTask(
             build_auxiliary_state(self.objects, PARTITION, epoch=epoch, offset=offset), told.append

@@ -204,7 +204,7 @@ class TieredPartition(RuleBasedStateMachine):
         return self.read[segment.id]
 
     def _served(self) -> RemoteSegments:
-        """What the tier itself has, whoever knows of it."""
+        """What the tier itself has."""
         segments = RemoteSegments()
         for key, data in self.tier.objects.objects.items():
             if key.endswith(ObjectKind.METADATA):

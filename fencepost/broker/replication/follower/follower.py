@@ -9,7 +9,7 @@
                   up: IDLE.
     LOST          its offset is out of range, or in the remote tier: asks for offsets of the
                   leader until a row of `follower_start.TABLE` fits (KIP-405, KIP-1023). It cuts
-                  its log, or starts anew, and goes on FETCHING; or leaves records to the tier.
+                  its log, or starts it again, and goes on FETCHING; or leaves records to the tier.
     TRACING       asks OffsetForLeaderEpoch for the epoch before the one that it will start in,
                   to know in which epoch the last record was written that it leaves.
     BUILDING      has the leader epochs and producers up to that record read from the tier, starts
@@ -403,7 +403,7 @@ class Follower:
     def truncate(self, offset: int) -> None:
         """Cut there, if the log goes on so far; epochs that begin there or later go anyway.
 
-        Where that leaves nothing here of a log that is in the tier for the rest, it starts anew at
+        Where that leaves nothing here of a log that is in the tier for the rest, it starts again at
         its log start: what it knows of the tier ends behind where it was to be cut.
         """
         replica, log = self.replica, self.replica.log
@@ -417,7 +417,7 @@ class Follower:
             self.report_truncation(before)
 
     def report_truncation(self, before: int) -> None:
-        """Tell that the log, which ended there before, was cut or begun anew."""
+        """Tell that the log, which ended there before, was truncated or started again."""
         replica = self.replica
         self.truncated_to = replica.log.log_end_offset
         self.broker.events.emit(
