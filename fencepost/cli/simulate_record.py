@@ -12,6 +12,7 @@ how long an answer took is told in simulated time.
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path, PurePath
 from typing import Final, cast
@@ -21,6 +22,7 @@ from fencepost.broker.core.errors import DataDirUnusable
 from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.data_dir.directory import open_data_dir
+from fencepost.broker.data_dir.persistence import DataDirPersistence
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.produce.expected_offsets import extract_expected_offsets
@@ -80,7 +82,7 @@ def _record(directory: Path, seed: int, minutes: float, *, heals: bool) -> Outco
     trace = _Trace(directory / "trace", seed)
     try:
         stage = RunEnvironment(
-            data_dir=data_dir,
+            make_persistence=partial(DataDirPersistence, data_dir),
             send=trace.ask,
             observe=trace.follow,
             is_realistic=True,

@@ -147,7 +147,11 @@ def _brokers(server: Server) -> Iterator[Metric]:
             "Whether the controller takes it for offline.",
             lambda broker: registered[broker.broker_id].fenced,
         ),
-        ("held_replicas", "Replicas that a test keeps from fetching.", lambda b: len(b.holds)),
+        (
+            "held_replicas",
+            "Replicas that a test keeps from fetching.",
+            lambda b: len(b.replica_manager.holds),
+        ),
     )
     for name, text, value in values:
         family = GaugeMetricFamily(f"fencepost_{name}", text, labels=("broker",))

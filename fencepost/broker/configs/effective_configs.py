@@ -17,6 +17,7 @@ from fencepost.broker.configs.config_layers import NO_CONFIGS, ConfigLayers
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.storage.log.config import NO_TOPIC_CONFIG, LogConfig
 
+_NO_EPOCH: Final = -1
 _CHECKS: Final = "check.expected.offsets"
 _MAX_CACHED_SETTINGS: Final = 1024
 """Different sets of topic configs that are kept parsed."""
@@ -173,6 +174,10 @@ class BrokerConfigs:
     def log_config(self, topic: str) -> LogConfig:
         """What the logs of a topic act on."""
         return self.topic(topic).log
+
+    def client_leader_epoch(self, topic: str, epoch: int) -> int:
+        """The leader epoch that clients see: -1 in the old message format (KIP-320)."""
+        return epoch if self.topic(topic).log.keeps_leader_epochs else _NO_EPOCH
 
     def min_insync_replicas(self, topic: str) -> int:
         """The in-sync replicas that an acks=all produce to a topic needs."""

@@ -6,11 +6,11 @@ and has one result.
 Versions: 1 and 2 equal 0; 2 is compact.
 """
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import gather_responses, map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.group_coordinator import GroupCoordinatorShard
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.delete_groups import (
     DeletableGroupResult,

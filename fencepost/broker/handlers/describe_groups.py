@@ -9,8 +9,8 @@ does not exist is GROUP_ID_NOT_FOUND with a message, before that no error (KIP-1
 from dataclasses import replace
 from typing import Final
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.groups import requests
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.security import authorizer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_groups import (

@@ -17,9 +17,9 @@ from typing import Final
 
 from fencepost.broker.controller.auto_topic_creation import create_internal_topic
 from fencepost.broker.coordinator.partitioner import partition_for
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import BrokerImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.find_coordinator import (

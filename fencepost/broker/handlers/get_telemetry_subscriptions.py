@@ -7,8 +7,8 @@ unless the last push was refused for its subscription id or its compression.
 
 from uuid import UUID
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.handlers.client_metrics import ACCEPTED_COMPRESSION, PUSH_INTERVAL_MS
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,

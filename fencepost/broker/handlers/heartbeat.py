@@ -5,10 +5,10 @@ While the group's shard is loading every heartbeat succeeds, because members are
 Versions: 3 static members (KIP-345).
 """
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 

@@ -13,11 +13,11 @@ returning static leader to skip the assignment (KIP-814).
 from dataclasses import replace
 from typing import Final
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.classic_membership import JoinAttempt, join_error
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 

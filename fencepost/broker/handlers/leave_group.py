@@ -8,10 +8,10 @@ Versions: 3 several members, each with its own error, and static ones (KIP-345);
 
 from typing import Final
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.leave_group import (
     LeaveGroupRequest,

@@ -6,8 +6,8 @@ filters ignore case. All groups here have the type ``classic``.
 
 from collections.abc import Iterable
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.groups import requests
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 

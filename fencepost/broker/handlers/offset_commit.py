@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.offsets import Commit, PartitionCommit
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.topic_lookup import resolve_name
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_commit import (

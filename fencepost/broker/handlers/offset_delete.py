@@ -8,10 +8,10 @@ NON_EMPTY_GROUP.
 from collections import defaultdict
 from collections.abc import Iterable
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_delete import (
     OffsetDeleteRequest,

@@ -13,12 +13,12 @@ Missing: UNSTABLE_OFFSET_COMMIT, which needs transactions.
 from collections.abc import Iterable
 from typing import Final
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import gather_responses, map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.offsets import find_offset
 from fencepost.broker.groups.records import CommittedOffset, ReplayedState
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.broker.metadata.topic_lookup import resolve_name
 from fencepost.protocol.errors import ErrorCode

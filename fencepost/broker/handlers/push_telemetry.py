@@ -6,7 +6,7 @@ UNKNOWN_SUBSCRIPTION_ID, UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE above
 ``telemetry.max.bytes``, and INVALID_RECORD for bytes that cannot be decompressed.
 """
 
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.compression import CompressionError, decompress
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.push_telemetry import (

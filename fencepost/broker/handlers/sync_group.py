@@ -8,9 +8,9 @@ group's, INCONSISTENT_GROUP_PROTOCOL otherwise (KIP-559).
 
 from typing import Final
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 

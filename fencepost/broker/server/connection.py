@@ -13,8 +13,8 @@ import sys
 from collections import deque
 from typing import TYPE_CHECKING, Final, cast
 
-from fencepost.broker.core.context import HANG_UP, Context, HangUp, Peer
-from fencepost.broker.core.outcomes import BlockingResponse, ThrottledResponse
+from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.outcomes import HANG_UP, BlockingResponse, HangUp, ThrottledResponse
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers import handler_of
 from fencepost.broker.produce.expected_offsets import extract_expected_offsets

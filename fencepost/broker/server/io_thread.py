@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
+from fencepost.broker.data_dir.persistence import DataDirPersistence
 from fencepost.broker.node.cluster import Cluster
 
 _THREADS = 1
@@ -18,7 +19,8 @@ def sync_on_thread(cluster: Cluster) -> Iterator[None]:
 
     At the end what is under way is waited for, and nobody is told any more.
     """
-    assert cluster.persistence is not None
+    persistence = cluster.persistence
+    assert isinstance(persistence, DataDirPersistence)
     loop, soon = asyncio.get_running_loop(), cluster.scheduler.soon
 
     def do(work: Callable[[], None], then: Callable[[OSError | None], None]) -> None:
@@ -33,7 +35,7 @@ def sync_on_thread(cluster: Cluster) -> Iterator[None]:
         executor.submit(run)
 
     with ThreadPoolExecutor(_THREADS, "sync") as executor:
-        for log_dir in cluster.persistence.log_dirs.values():
+        for log_dir in persistence.log_dirs.values():
             log_dir.run_sync = do
         try:
             yield

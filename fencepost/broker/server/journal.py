@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from fencepost.broker.core.context import Context
 from fencepost.broker.core.waits import Wait
+from fencepost.broker.node.broker import Broker
 from fencepost.broker.produce.expected_offsets import ExpectedOffsets
 from fencepost.broker.server.request_metrics import RequestMetrics
 from fencepost.protocol.apis import BY_NAME, Api
@@ -288,7 +289,9 @@ class Journal:
         if not exchange.done:
             self._finish(self._clients, exchange, None)
 
-    def observe(self, api: Api, ctx: Context, message: object) -> Callable[[object | None], None]:
+    def observe(
+        self, api: Api, ctx: Context[Broker], message: object
+    ) -> Callable[[object | None], None]:
         """Note a request that a broker takes up from another.
 
         :returns: What takes the answer, None where none comes.
@@ -305,7 +308,9 @@ class Journal:
         exchange.begun_ns = perf_counter_ns()
         return partial(self._answered, exchange, ctx)
 
-    def _answered(self, exchange: BrokerExchange, ctx: Context, answer: object | None) -> None:
+    def _answered(
+        self, exchange: BrokerExchange, ctx: Context[Broker], answer: object | None
+    ) -> None:
         exchange.answer = answer
         self._finish(self._brokers, exchange, ctx.broker.scheduler.now_ms())
 

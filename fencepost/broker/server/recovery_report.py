@@ -1,11 +1,14 @@
 """What a start on a data directory has found, in the log."""
 
 from fencepost.broker.data_dir.persistence import DataDirPersistence
+from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.server import logs
 
 
-def log_recovery(persistence: DataDirPersistence) -> None:
+def log_recovery(cluster: Cluster) -> None:
     """Log what the directory was, and what recovery has cut and rebuilt: a line, and one a log."""
+    persistence = cluster.persistence
+    assert isinstance(persistence, DataDirPersistence)
     found = persistence.recovery_report
     if found is None:
         return
