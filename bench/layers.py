@@ -124,7 +124,7 @@ _NOTHING: Final = (
     (Journal, "close", _close),
     (Journal, "abandon", _nothing),
     (Journal, "observe", _observe),
-    (Journal, "count_in_passing", _nothing),
+    (Journal, "count_if_many", _nothing),
 )
 
 # -- requests -------------------------------------------------------------------------------------

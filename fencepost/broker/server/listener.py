@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from fencepost.broker.node.broker import Broker
-from fencepost.broker.server.connection import Connection
+from fencepost.broker.server.asyncio_connection import AsyncioConnection
 from fencepost.broker.server.response_cache import ResponseCache
 
 if TYPE_CHECKING:
@@ -90,13 +90,13 @@ class Listener:
         self._sock = sock
         self._held: socket.socket | None = None
         self._asyncio_server: asyncio.Server | None = None
-        self._connections: set[Connection] = set()
+        self._connections: set[AsyncioConnection] = set()
         self._per_host: Counter[str] = Counter()
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to accept."""
         self._asyncio_server = await loop.create_server(
-            lambda: Connection(self),
+            lambda: AsyncioConnection(self),
             sock=self._sock,
             backlog=self.broker.configs.socket_listen_backlog_size,
         )
@@ -129,7 +129,7 @@ class Listener:
         self._sock = held
         self.is_down = False
 
-    def admit(self, connection: Connection) -> bool:
+    def admit(self, connection: AsyncioConnection) -> bool:
         """Count a connection, if ``max.connections`` and ``max.connections.per.ip`` let it in."""
         configs, host = self.broker.configs, connection.peer.host
         room = not self.is_down and len(self._connections) < configs.max_connections
@@ -139,7 +139,7 @@ class Listener:
         self._per_host[host] += 1
         return True
 
-    def on_closed(self, connection: Connection) -> None:
+    def on_closed(self, connection: AsyncioConnection) -> None:
         """A connection is gone."""
         if connection in self._connections:
             self._connections.discard(connection)

@@ -17,7 +17,7 @@ from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.server import logs
 from fencepost.broker.server import logs as server_logs
-from fencepost.broker.server.connection import Connection
+from fencepost.broker.server.asyncio_connection import AsyncioConnection
 from fencepost.broker.server.event_loop import BusyPoll, DeferredFree, LoopDriver
 from fencepost.broker.server.journal import Journal
 from fencepost.broker.server.listener import Listener, PortUnavailable
@@ -42,7 +42,7 @@ class Server:
         cluster.events.listeners += (self.event_metrics.record, server_logs.log_storage_failure)
         self._sockets = sockets
         self._listeners: dict[int, Listener] = {}
-        self._flushes: dict[Connection, None] = {}
+        self._flushes: dict[AsyncioConnection, None] = {}
         self.stay_awake: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop
         self._driver: LoopDriver
@@ -161,7 +161,7 @@ class Server:
 
     # -- the loop -------------------------------------------------------------------------------
 
-    def flush_soon(self, connection: Connection) -> None:
+    def flush_soon(self, connection: AsyncioConnection) -> None:
         """Send a connection's answers at the end of this turn, all in one write."""
         if not self._flushes:
             self._loop.call_soon(self._flush)
