@@ -17,9 +17,8 @@ from fencepost.broker.configs.topic_configs import BROKER_SYNONYMS, topic_config
 from fencepost.cli.parameters import usage
 from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.protocol.apis import APIS
-from fencepost.scenario.actions import ACTIONS
-from fencepost.scenario.actions.answers import ActionAnswer
-from fencepost.scenario.actions.bodies import ActionBody
+from fencepost.scenario.actions.base import ActionAnswer, ActionBody
+from fencepost.scenario.actions.executor import ACTIONS
 from fencepost.scenario.loader import read, shipped
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE
@@ -202,15 +201,15 @@ def scenarios() -> str:
 def actions() -> str:
     """What the clients of a scenario can do."""
     common = ActionBody.model_fields.keys()
-    told = ActionAnswer.model_fields.keys()
+    common_answers = ActionAnswer.model_fields.keys()
     return table(
         ("action", "takes", "answers", "what it does"),
         (
             (
                 f"`{each.name}`",
-                _only(each.takes, common),
-                _only(each.answers, told),
-                each.does,
+                _only(each.request_model, common),
+                _only(each.response_model, common_answers),
+                each.summary,
             )
             for each in ACTIONS.values()
         ),

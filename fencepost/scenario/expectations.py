@@ -11,7 +11,7 @@ from typing import Any, Final, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from fencepost.protocol.errors import ErrorCode
-from fencepost.scenario.actions.answers import ActionAnswer
+from fencepost.scenario.actions.base import ActionAnswer
 from fencepost.scenario.compare import OPERATORS
 from fencepost.scenario.document import Data, Document, KeyPath, nearest
 from fencepost.scenario.model import Expectation, PartitionExpectation, TraceExpectation
@@ -181,7 +181,7 @@ def _is_of_client(subject: Subject) -> bool:
 
 
 def _check_error(document: Document, error: str, path: KeyPath) -> None:
-    """An error that nobody knows is never answered, and so surely mistyped."""
+    """Kafka never answers an error that it does not have: the name is mistyped."""
     names = ErrorCode.__members__
     if error not in names and not error.lstrip("-").isdigit() and not error.startswith("$"):
         hint = nearest(error, names).split(" There are")[0].split("; there are")[0]

@@ -10,7 +10,8 @@ from pathlib import Path
 from pathlib import Path as FilePath
 from typing import Final
 
-from fencepost.scenario.actions import ACTIONS, Action
+from fencepost.scenario.actions.context import Action
+from fencepost.scenario.actions.executor import ACTIONS
 from fencepost.scenario.document import Data, Document, KeyPath, nearest
 from fencepost.scenario.expectations import NO_ANSWER, Subject, list_of, read_expectation
 from fencepost.scenario.model import (
@@ -175,9 +176,9 @@ class StepReader:
     def _action(
         self, action: Action, given: dict[str, Data], path: KeyPath
     ) -> tuple[Operation, Subject]:
-        _, body = validate(self._document, action.takes, given, path)
+        _, body = validate(self._document, action.request_model, given, path)
         return ActionCall(action=action, arguments=body), Subject(
-            kind=action.answers, is_verb=False
+            kind=action.response_model, is_verb=False
         )
 
     def _check_references(self, data: dict[str, Data], path: KeyPath) -> None:
@@ -225,7 +226,7 @@ class StepReader:
     def _say(self, given: dict[str, Data], path: KeyPath) -> str | None:
         said = given.get("say")
         if said is not None and not isinstance(said, str):
-            raise self._document.error_at((*path, "say"), "what is said is to be text")
+            raise self._document.error_at((*path, "say"), "the value of say is to be text")
         return said
 
     def _name(self, given: dict[str, Data], path: KeyPath, key: str) -> str | None:

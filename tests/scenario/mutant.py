@@ -69,7 +69,7 @@ class Mutant:
 
 
 def _set(target: object, name: str, value: object) -> None:
-    """Put something in the place of what is there."""
+    """Replace an attribute."""
     assert hasattr(target, name), f"{target} has no {name}"
     setattr(target, name, value)
 
@@ -342,7 +342,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         apply=_compared_with_what_is_replicated,
     ),
     "kip-27-unmodified-client": Mutant(
-        does="Nobody looks at headers.",
+        does="No broker looks at headers.",
         noticed="The same client once more, with the same header.",
         apply=_no_header_is_looked_at,
     ),
@@ -372,7 +372,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         apply=_offline_brokers_may_join,
     ),
     "kip-232-stale-metadata": Mutant(
-        does="Nobody looks at the epoch that a client knows.",
+        does="No broker looks at the epoch that a client knows.",
         noticed="It is told that it is behind.",
         apply=_no_epoch_is_checked,
     ),
@@ -382,7 +382,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         apply=_followers_forget_producers,
     ),
     "broker-restart": Mutant(
-        does="A broker that is stopped tells nobody, and nobody leads in its place.",
+        does="A broker that is stopped does not say so, and no other leads in its place.",
         noticed="Broker 1 is stopped in order. Broker 2 leads before it is down.",
         apply=_stop_without_a_word,
     ),
@@ -447,7 +447,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         apply=_only_the_last_epoch_is_built,
     ),
     "kip-1023-metadata-version": Mutant(
-        does="Nobody looks at the level of metadata.version.",
+        does="No broker looks at the level of metadata.version.",
         noticed="The new follower does as if there were no KIP-1023.",
         apply=_features_do_not_matter,
     ),
@@ -458,7 +458,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     ),
     "kip-405-below-log-start": Mutant(
         does="A follower below the log start goes on at the log end.",
-        noticed="It starts anew at offset 12.",
+        noticed="It starts again at offset 12.",
         apply=_below_the_log_start_is_the_end,
     ),
     "kip-405-moved-to-tier": Mutant(
