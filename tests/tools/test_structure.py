@@ -1,4 +1,4 @@
-"""``python -m tools.structure``: what it counts, and whom a request passes."""
+"""``python -m tools.structure``: what it counts, and which files a request passes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tools import structure
 from tools.passed_files import passed_files
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -61,7 +61,6 @@ def test_the_files_that_a_request_passes_are_those_in_which_its_functions_run() 
     assert "broker/handlers/produce.py" not in fetch
     assert fault >= {"cli/__init__.py", "broker/faults/registry.py"}
     assert step >= server | {"scenario/player.py", "broker/handlers/produce.py"}
-    assert not any(path.startswith("cli/fault") for path in step)
     for files in passed.values():
         assert all((ROOT / "fencepost" / path).is_file() for path in files)
         assert not any(path.startswith("protocol/messages/") for path in files), "only imported"
