@@ -25,7 +25,7 @@ AS_VERSION_11 = Draft(name="later", versions={("list_offsets", 12): DraftVersion
 
 def ask(edge: Edge, version: int, dialect: Draft | None) -> Client:
     client = edge.connect()
-    client.connection.dialect = dialect
+    client.connection._connection.dialect = dialect
     client.send(b"".join(encode_request(LIST_OFFSETS, version, 1, "c", REQUEST, dialect)))
     return client
 
@@ -64,7 +64,7 @@ def test_a_version_that_only_a_draft_has_is_served_where_it_is_spoken(
     dialect: Draft | None,
 ) -> None:
     client = Edge().connect()
-    client.connection.dialect = dialect
+    client.connection._connection.dialect = dialect
     client.send(b"".join(encode_request(LIST_OFFSETS, 12, 1, "c", REQUEST, AS_VERSION_11)))
     if dialect is not AS_VERSION_11:
         assert (client.frames(), client.transport.closed) == ([], True)

@@ -109,7 +109,7 @@ def test_what_is_abandoned_is_over_and_heard_of_once() -> None:
     assert waiting.answered_ms is None
 
 
-def test_answers_are_counted_when_somebody_looks() -> None:
+def test_responses_are_counted_before_a_reader_looks() -> None:
     journal = Journal()
     exchange = note(journal)
     finish(journal, exchange)
