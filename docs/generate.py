@@ -12,8 +12,9 @@ from typing import Final
 from pydantic import BaseModel
 
 from fencepost.broker.configs.broker_configs import broker_configs
-from fencepost.broker.configs.config_def import REASONS, ConfigDef, Effect, Table, UpdateMode
-from fencepost.broker.configs.topic_configs import BROKER_SYNONYMS, topic_configs
+from fencepost.broker.configs.config_def import ConfigDef, Effect, Table, UpdateMode
+from fencepost.broker.configs.config_table import config_tables
+from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.cli.parameters import usage
 from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.protocol.apis import APIS
@@ -105,7 +106,7 @@ def topic_table() -> str:
                 f"`{each.name}`",
                 each.type.name.lower(),
                 _default(each),
-                _synonym(each.name),
+                f"`{each.synonym}`" if each.synonym else "",
                 _does(each),
             )
             for each in _acting(topic_configs())
@@ -128,11 +129,6 @@ def _default(config: ConfigDef) -> str:
     return f"`{config.default}`" if config.default else "(empty)"
 
 
-def _synonym(name: str) -> str:
-    broker = BROKER_SYNONYMS.get(name)
-    return f"`{broker}`" if broker else ""
-
-
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -146,8 +142,8 @@ def without_effect() -> str:
     return table(
         ("why", "configs"),
         (
-            (REASONS[reason], ", ".join(f"`{name}`" for name in sorted(names[reason])))
-            for reason in REASONS
+            (reason, ", ".join(f"`{name}`" for name in sorted(names[reason])))
+            for reason in config_tables().reasons.values()
             if reason in names
         ),
     )

@@ -28,7 +28,7 @@ STRUCK: Final = (
     ),
 )
 STRUCK_IN_CODE: Final = (*STRUCK, "nobody")
-_PROSE: Final = frozenset({".md", ".html", ".yaml", ".yml", ".toml", ".j2"})
+_PROSE: Final = frozenset({".md", ".html", ".yaml", ".yml", ".toml", ".j2", ".txt"})
 _NOT_OURS: Final = frozenset({"LICENSE", "tools/prose.py", "tests/tools/test_prose.py"})
 """Files whose text is another's, or that have to name the words."""
 
@@ -56,7 +56,8 @@ def find(path: str, text: str) -> Iterator[Finding]:
 def _pattern(words: Sequence[str]) -> re.Pattern[str]:
     # A line of a comment or a docstring may end within a phrase.
     phrases = (r"(?:\s+(?:# ?)?)".join(word.split()) for word in words)
-    return re.compile(rf"\b(?:{'|'.join(phrases)})\b", re.IGNORECASE)
+    # An option of the command line keeps its name: --anew.
+    return re.compile(rf"(?<!--)(?<!\")\b(?:{'|'.join(phrases)})\b", re.IGNORECASE)
 
 
 def project_files() -> list[str]:

@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from fencepost.broker.configs.fencepost_configs import ListOffsetsGate
+from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.controller import elections
 from fencepost.broker.controller.controller import Controller
+from fencepost.broker.coordinator.replica_log import ReplicaLog
 from fencepost.broker.core.outcomes import ThrottledResponse
 from fencepost.broker.faults import interceptor
 from fencepost.broker.groups import offsets
 from fencepost.broker.handlers import fetch, list_offsets, offset_for_leader_epoch
 from fencepost.broker.metadata import features
 from fencepost.broker.node import operator_actions
-from fencepost.broker.node.coordination import ReplicaLog
 from fencepost.broker.produce import append
 from fencepost.broker.replication import partition_checks
 from fencepost.broker.replication.follower import offset_recovery, start_offset
+from fencepost.broker.replication.follower.start_offset import AuxiliaryState
 from fencepost.broker.replication.isr import IsrManager
 from fencepost.broker.replication.replica import Replica
-from fencepost.broker.tiering.auxiliary_state import AuxiliaryState
 from fencepost.cli import main
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.expected_offsets import UNSPECIFIED
@@ -35,10 +35,10 @@ from fencepost.storage.log.producer_state import ProducerStateManager
 from fencepost.storage.log.segmented_log import SegmentedLog
 
 if TYPE_CHECKING:
-    from fencepost.broker.core.context import Context
     from fencepost.broker.fetch.fetch_sessions import Key
     from fencepost.broker.groups.classic_group import ClassicGroup
     from fencepost.broker.groups.offsets import Commit
+    from fencepost.broker.handlers.context import Context
     from fencepost.broker.metadata.image import PartitionImage
     from fencepost.broker.node.broker import Broker
     from fencepost.broker.node.cluster import Cluster
@@ -152,7 +152,7 @@ def _retries_are_appended() -> None:
 def _throttled_clients_are_read_from() -> None:
     throttled = interceptor._throttled
 
-    def wrong(ctx: Context, response: object, ms: int) -> object:
+    def wrong(ctx: interceptor.Context, response: object, ms: int) -> object:
         outcome = throttled(ctx, response, ms)
         if isinstance(outcome, ThrottledResponse):
             outcome.until.complete(None)

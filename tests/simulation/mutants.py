@@ -13,17 +13,17 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker.configs.fencepost_configs import ListOffsetsGate
+from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.controller import controller, elections
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers import fetch, list_offsets
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.produce import append, expected_offsets
 from fencepost.broker.produce.append import AppendTarget, PartitionOutcome
 from fencepost.broker.replication import isr, partition_checks, replica
-from fencepost.broker.replication.follower import follower
+from fencepost.broker.replication.follower import follower, start_offset
 from fencepost.broker.replication.follower.steps import FollowerState
 from fencepost.broker.tiering import auxiliary_state, remote_retention, segment_copy
 from fencepost.protocol.errors import ErrorCode
@@ -103,9 +103,9 @@ def fenced_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
 def lagging_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
     """Whoever fetches joins the ISR."""
     patch.setattr(
-        replica.FollowerProgress,
-        "has_caught_up_with",
-        lambda self, _leader: self.last_fetch_ms >= 0,
+        replica.Replica,
+        "is_caught_up",
+        lambda _self, follower: follower.last_fetch_ms >= 0,
     )
 
 
@@ -214,14 +214,12 @@ def log_start_left_behind(patch: pytest.MonkeyPatch) -> None:
 
 def epochs_not_built(patch: pytest.MonkeyPatch) -> None:
     """A follower that starts behind the tier knows only the leader epoch of what is there last."""
-    whole = auxiliary_state.AuxiliaryState.since
+    whole = start_offset.AuxiliaryState.since
 
-    def since(
-        self: auxiliary_state.AuxiliaryState, log_start_offset: int
-    ) -> tuple[EpochEntry, ...]:
+    def since(self: start_offset.AuxiliaryState, log_start_offset: int) -> tuple[EpochEntry, ...]:
         return whole(self, log_start_offset)[-1:]
 
-    patch.setattr(auxiliary_state.AuxiliaryState, "since", since)
+    patch.setattr(start_offset.AuxiliaryState, "since", since)
 
 
 def producers_not_built(patch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,10 @@ connection it arrived on and affects nothing else.
 """
 
 from collections import deque
-from typing import Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
-from fencepost.broker.core.context import HANG_UP, Context, HangUp, Peer
-from fencepost.broker.core.outcomes import BlockingResponse, ThrottledResponse
+from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.outcomes import HANG_UP, BlockingResponse, HangUp, ThrottledResponse
 from fencepost.broker.core.scheduler import Clock
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers import handler_of
@@ -34,6 +34,9 @@ from fencepost.protocol.frames import (
     skip_tags,
 )
 from fencepost.protocol.messages.produce import ProduceRequest
+
+if TYPE_CHECKING:
+    from fencepost.protocol.codec.drafts import Draft
 
 MAX_IN_FLIGHT: Final = 256
 """Requests of one connection that may wait; a real broker handles one at a time."""
@@ -88,6 +91,8 @@ class Connection:
         self.peer: Final = peer
         self.client_id: str | None = None
         """Of the last request."""
+        self.dialect: Draft | None = None
+        """The draft that the client speaks; with None all versions are Kafka's."""
         self.last_active_ms = clock.now_ms()
         """When bytes arrived last."""
         self.output: list[Buffer] = []
@@ -195,11 +200,11 @@ class Connection:
                 return
             offset = skip_tags(frame, header, api)
             key = None
-            if api is CACHED_API and not self._broker.faults.active:
+            if api is CACHED_API and not self.dialect and not self._broker.faults.active:
                 key = (header.version, self.peer.listener_host, bytes(frame[offset:]))
                 if self._respond_from_cache(key, api, header, frame, offset):
                     return
-            request = decode_request(api, header.version, frame, offset)
+            request = decode_request(api, header.version, frame, offset, self.dialect)
         except (InvalidFrame, MalformedMessage) as error:
             self.close(CloseReason("bad_request", str(error)))
             return
@@ -209,7 +214,9 @@ class Connection:
         limits = self._broker.version_limits
         if limits and version > limits.get(api.name, version):
             return False
-        return api.serves(version)
+        return api.serves(version) or (
+            self.dialect is not None and self.dialect.serves(api, version)
+        )
 
     def _respond_from_cache(
         self, key: Key, api: Api, header: RequestHeader, frame: bytearray, offset: int
@@ -281,6 +288,7 @@ class Connection:
             header.correlation_id,
             frame,
             offset,
+            self.dialect,
         )
         self._journal.open(exchange)
         self._queue.append(exchange)
@@ -299,14 +307,20 @@ class Connection:
         if response is not None:
             try:
                 chunks = encode_response(
-                    exchange.api, exchange.version, exchange.correlation_id, response
+                    exchange.api,
+                    exchange.version,
+                    exchange.correlation_id,
+                    response,
+                    exchange.dialect,
                 )
             except Exception:  # noqa: BLE001  # a bug costs one connection, never the broker
                 self._owner.log_exception("answer_not_encodable", api=exchange.api.title)
                 self.close(CloseReason("answer_not_encodable"))
                 return
             if key is not None:
-                errors = error_code_finder(exchange.api, exchange.version)(response)
+                errors = error_code_finder(exchange.api, exchange.version, exchange.dialect)(
+                    response
+                )
                 self._response_cache.put(self._broker.view, key, chunks, errors)
         self._enqueue_response(exchange, chunks, response)
 

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 from heapq import merge
 from time import perf_counter_ns
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from fencepost.broker.core.context import Context
 from fencepost.broker.core.waits import Wait
+from fencepost.broker.node.broker import Broker
 from fencepost.broker.produce.expected_offsets import ExpectedOffsets
 from fencepost.broker.server.request_metrics import RequestMetrics
 from fencepost.protocol.apis import BY_NAME, Api
@@ -27,6 +28,9 @@ from fencepost.protocol.codec import decode_request, decode_response, response_b
 from fencepost.protocol.codec.error_codes import NO_ERRORS, Finder, error_code_finder
 from fencepost.protocol.frames import frame_size
 from fencepost.protocol.messages.fetch import FetchResponse
+
+if TYPE_CHECKING:
+    from fencepost.protocol.codec.drafts import Draft
 
 MAX_EXCHANGES: Final = 4096
 """The most exchanges with clients that are kept, and as many between brokers."""
@@ -53,6 +57,8 @@ class Exchange:
     correlation_id: int
     frame: bytearray
     body_offset: int
+    dialect: "Draft | None" = None
+    """The draft that its connection speaks."""
     number: int = 0
     """Rises by one with each request of the process."""
     begun_ns: int = 0
@@ -92,7 +98,7 @@ class Exchange:
 
     def request(self) -> object:
         """The decoded request."""
-        return decode_request(self.api, self.version, self.frame, self.body_offset)
+        return decode_request(self.api, self.version, self.frame, self.body_offset, self.dialect)
 
     def response(self) -> object | None:
         """The decoded response, None while there is none.
@@ -102,7 +108,8 @@ class Exchange:
         if self.chunks is None:
             return None
         offset = 4 + response_body_offset(self.api, self.version)
-        response: object = decode_response(self.api, self.version, b"".join(self.chunks), offset)
+        frame = b"".join(self.chunks)
+        response: object = decode_response(self.api, self.version, frame, offset, self.dialect)
         return response
 
     def may_contain(self, texts: Iterable[bytes]) -> bool:
@@ -140,6 +147,8 @@ class BrokerExchange:
     newest: int = 0
     expected_offsets: ExpectedOffsets | None = None
     """Always None: brokers do not produce."""
+    dialect: "Draft | None" = None
+    """Always None: brokers use Kafka's versions among themselves."""
 
     def collect_counts(self, errors_in: Finder) -> int:
         """Find the errors in the response, and return the size of its records in bytes."""
@@ -179,13 +188,13 @@ class _ExchangeQueue:
     def count_due(self) -> None:
         """Count the exchanges that are done and not counted yet."""
         due, self.due = self.due, []
-        last: tuple[int, Api, int] | None = None
+        last: tuple[int, Api, int, Draft | None] | None = None
         for exchange in due:  # mostly of one kind: its lookups are done once
-            kind = exchange.broker_id, exchange.api, exchange.version
+            kind = exchange.broker_id, exchange.api, exchange.version, exchange.dialect
             if kind != last:
                 last = kind
                 api_metrics = self.metrics.of(exchange.broker_id, exchange.api)
-                errors_in = error_code_finder(exchange.api, exchange.version)
+                errors_in = error_code_finder(exchange.api, exchange.version, exchange.dialect)
             size = exchange.collect_counts(errors_in)
             api_metrics.count(exchange.elapsed_us, exchange.bytes_in, size, exchange.errors)
             if exchange.counted >= 0:
@@ -281,7 +290,9 @@ class Journal:
         if not exchange.done:
             self._finish(self._clients, exchange, None)
 
-    def observe(self, api: Api, ctx: Context, message: object) -> Callable[[object | None], None]:
+    def observe(
+        self, api: Api, ctx: Context[Broker], message: object
+    ) -> Callable[[object | None], None]:
         """Add a request of a broker to another.
 
         :returns: To be called with the response, or with None where there is none.
@@ -298,7 +309,9 @@ class Journal:
         exchange.begun_ns = perf_counter_ns()
         return partial(self._answered, exchange, ctx)
 
-    def _answered(self, exchange: BrokerExchange, ctx: Context, answer: object | None) -> None:
+    def _answered(
+        self, exchange: BrokerExchange, ctx: Context[Broker], answer: object | None
+    ) -> None:
         exchange.answer = answer
         self._finish(self._brokers, exchange, ctx.broker.scheduler.now_ms())
 

@@ -23,7 +23,8 @@ def sync_on_thread(cluster: Cluster) -> Iterator[None]:
 
     The end waits for the sync that is running; callbacks are not called after it.
     """
-    assert cluster.persistence is not None
+    persistence = cluster.persistence
+    assert isinstance(persistence, DataDirPersistence)
     loop, soon = asyncio.get_running_loop(), cluster.scheduler.soon
 
     def submit(sync: Callable[[], None], then: Callable[[OSError | None], None]) -> None:
@@ -38,7 +39,7 @@ def sync_on_thread(cluster: Cluster) -> Iterator[None]:
         executor.submit(run)
 
     with ThreadPoolExecutor(_THREADS, "sync") as executor:
-        for log_dir in cluster.persistence.log_dirs.values():
+        for log_dir in persistence.log_dirs.values():
             log_dir.run_sync = submit
         try:
             yield
@@ -46,8 +47,10 @@ def sync_on_thread(cluster: Cluster) -> Iterator[None]:
             executor.shutdown(cancel_futures=True)
 
 
-def log_recovery(persistence: DataDirPersistence) -> None:
+def log_recovery(cluster: Cluster) -> None:
     """Log what recovery cut and rebuilt, one line per log, and a summary of the data directory."""
+    persistence = cluster.persistence
+    assert isinstance(persistence, DataDirPersistence)
     report = persistence.recovery_report
     if report is None:
         return

@@ -40,7 +40,7 @@ from fencepost.broker.server.server import Server
 from fencepost.broker.server.trace_file import MakeDescribe, TraceFile
 
 if TYPE_CHECKING:
-    from fencepost.broker.data_dir.directory import DataDir
+    from fencepost.broker.node.persistence import MakePersistence
 
 
 RESET: Final = b"reset"
@@ -245,7 +245,7 @@ async def _serve(
         if cluster.persistence is not None:
             from fencepost.broker.server.persistence import log_recovery
 
-            log_recovery(cluster.persistence)
+            log_recovery(cluster)
         if options.stop_with_stdin:
             follow_stdin(partial(_reset, server, ready), stop.set)
         plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
@@ -308,20 +308,25 @@ def _make_cluster(
         seed=options.seed,
     )
     return Cluster(
-        cluster_options, clock, data_dir=_open_data_dir(options), make_objects=make_objects
+        cluster_options,
+        clock,
+        make_persistence=_open_data_dir(options),
+        make_objects=make_objects,
     )
 
 
-def _open_data_dir(options: ServeOptions) -> "DataDir | None":
+def _open_data_dir(options: ServeOptions) -> "MakePersistence | None":
     if options.data_dir is None:
         return None
     # A late import: start-up time counts, and few clusters have one.
     from fencepost.broker.data_dir.directory import open_data_dir
+    from fencepost.broker.data_dir.persistence import DataDirPersistence
     from fencepost.storage.files.file_system import RealFileSystem
 
-    return open_data_dir(
+    data_dir = open_data_dir(
         RealFileSystem(), options.data_dir, brokers=options.brokers, sync=options.fsync
     )
+    return partial(DataDirPersistence, data_dir)
 
 
 def _ready(options: ServeOptions, server: Server, control_socket: socket.socket) -> Ready:

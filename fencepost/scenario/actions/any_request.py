@@ -7,7 +7,7 @@ from pydantic import Field
 from fencepost.protocol.errors import ErrorCode
 from fencepost.scenario.actions.base import ActionAnswer, ActionBody
 from fencepost.scenario.actions.context import Action, ActionContext, ScenarioClients
-from fencepost.scenario.message_data import error_codes, find_api, to_plain_data, to_request
+from fencepost.scenario.message_data import error_codes, named_api, to_plain_data, to_request
 
 
 class CallBody(ActionBody):
@@ -26,7 +26,7 @@ class CallAnswer(ActionAnswer):
 
 
 async def _call(clients: ScenarioClients, context: ActionContext, body: CallBody) -> CallAnswer:
-    api = find_api(body.api)
+    api = named_api(body.api)
     connection = await clients.any_broker_connection(context, body)
     version = body.version
     if version is None:

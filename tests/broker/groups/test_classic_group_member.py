@@ -1,4 +1,4 @@
-"""The topics in a consumer's metadata, which clients may fill with anything."""
+"""The topics in a consumer's metadata, which may be any bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost.broker.groups.consumer_protocol import MalformedSubscription, subscribed_topics
+from fencepost.broker.groups.classic_group_member import MalformedSubscription, subscribed_topics
 from tests.broker.groups.scripts import subscription
 
 
@@ -19,7 +19,7 @@ def test_reads_the_topics(topics: frozenset[str]) -> None:
     assert subscribed_topics(subscription(*topics)) == topics
 
 
-def test_nothing_need_follow_the_topics() -> None:
+def test_the_metadata_may_end_after_the_topics() -> None:
     assert subscribed_topics(b"\0\0\0\0\0\2\0\1t\0\1u") == {"t", "u"}
 
 
@@ -44,7 +44,7 @@ def test_later_versions_have_more_behind_the_topics() -> None:
         b"\xff\xff\0\0\0\0",
     ],
 )
-def test_says_what_is_no_subscription(metadata: bytes) -> None:
+def test_other_bytes_are_malformed(metadata: bytes) -> None:
     with pytest.raises(MalformedSubscription):
         subscribed_topics(metadata)
 

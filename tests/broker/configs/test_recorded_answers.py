@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from fencepost.broker.configs import fencepost_configs, tables
-from tests.broker.configs import asking
-from tests.broker.configs.standin import StandIn, broker
+from fencepost.broker.configs.config_table import FENCEPOST_CONFIGS, data_file, read_sections
+from tests.broker.configs import recorded_answers
+from tests.broker.configs.fake_broker import FakeBroker, broker
 
 STATIC = {
     # What the real broker was started with.
@@ -34,27 +34,27 @@ STATIC = {
     "transaction.state.log.replication.factor": "1",
 }
 
-OWN = {*tables.read(fencepost_configs.BROKER), *tables.read(fencepost_configs.TOPIC)}
+OWN = {name for rows in read_sections(data_file(FENCEPOST_CONFIGS)).values() for name in rows}
 
 
 @pytest.fixture(scope="module")
-def replayed() -> list[tuple[str, asking.Answer, asking.Answer]]:
+def replayed() -> list[tuple[str, recorded_answers.Answer, recorded_answers.Answer]]:
     """Every question as JSON, Kafka's answer, fencepost's."""
     asked = _like_the_real_one()
     return [
         (
             json.dumps(question),
             answer,
-            _plain(_without_own(question, asking.ask(asked.ask, question))),
+            _plain(_without_own(question, recorded_answers.ask(asked.ask, question))),
         )
-        for question, answer in asking.answered()
+        for question, answer in recorded_answers.recorded()
     ]
 
 
 def test_answers_as_kafka_does_where_it_does_not_differ_on_purpose(
-    replayed: list[tuple[str, asking.Answer, asking.Answer]],
+    replayed: list[tuple[str, recorded_answers.Answer, recorded_answers.Answer]],
 ) -> None:
-    differences = asking.different()
+    differences = recorded_answers.differences()
     wrong = [
         f"{question}\n  want {differences.get(question, kafka)}\n  got  {ours}"
         for question, kafka, ours in replayed
@@ -64,24 +64,26 @@ def test_answers_as_kafka_does_where_it_does_not_differ_on_purpose(
 
 
 def test_every_difference_is_one(
-    replayed: list[tuple[str, asking.Answer, asking.Answer]],
+    replayed: list[tuple[str, recorded_answers.Answer, recorded_answers.Answer]],
 ) -> None:
     same = {question for question, kafka, ours in replayed if kafka == ours}
     asked = {question for question, _, _ in replayed}
-    assert not same & asking.different().keys()
-    assert asking.different().keys() <= asked
+    assert not same & recorded_answers.differences().keys()
+    assert recorded_answers.differences().keys() <= asked
 
 
-def _like_the_real_one() -> StandIn:
+def _like_the_real_one() -> FakeBroker:
     started = broker(STATIC)
-    for topic, configs in asking.TOPICS.items():
+    for topic, configs in recorded_answers.TOPICS.items():
         started.create(topic, configs)
     # Kafka sets it when it formats a cluster with eligible leader replicas (KIP-966).
     started.controller.set_broker_configs(None, {"min.insync.replicas": "1"})
     return started
 
 
-def _without_own(question: asking.Question, answer: asking.Answer) -> asking.Answer:
+def _without_own(
+    question: recorded_answers.Question, answer: recorded_answers.Answer
+) -> recorded_answers.Answer:
     """A description without the configs that only fencepost has."""
     if question[0] != "describe":
         return answer
@@ -91,6 +93,6 @@ def _without_own(question: asking.Question, answer: asking.Answer) -> asking.Ans
     ]
 
 
-def _plain(answer: asking.Answer) -> asking.Answer:
-    plain: asking.Answer = json.loads(json.dumps(answer))
+def _plain(answer: recorded_answers.Answer) -> recorded_answers.Answer:
+    plain: recorded_answers.Answer = json.loads(json.dumps(answer))
     return plain

@@ -1,4 +1,4 @@
-"""A broker of one, as far as the handlers of configs look: a controller, a view, its configs."""
+"""A broker as far as the handlers of configs use one: a controller, a view, its configs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HANDLERS: Mapping[str, Any] = {
 
 
 @dataclass
-class StandIn:
+class FakeBroker:
     configs: BrokerConfigs
     broker_id: int = 1
     images: list[ClusterImage] = field(default_factory=list)
@@ -37,7 +37,7 @@ class StandIn:
     def __post_init__(self) -> None:
         self.controller = Controller(
             brokers=[BrokerImage(broker_id=self.broker_id, host="127.0.0.1", port=9092)],
-            cluster_id="stand-in",
+            cluster_id="fake",
             rng=random.Random(0),
             settings=self.configs.topic,
             publish=self._take,
@@ -65,5 +65,5 @@ class StandIn:
         self.configs.update(image)
 
 
-def broker(static: Mapping[str, str] | None = None) -> StandIn:
-    return StandIn(BrokerConfigs(1, static or {}))
+def broker(static: Mapping[str, str] | None = None) -> FakeBroker:
+    return FakeBroker(BrokerConfigs(1, static or {}))

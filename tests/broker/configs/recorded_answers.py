@@ -1,12 +1,12 @@
-"""What the tests of configs ask, of a real Kafka or of fencepost, and how answers are kept.
+"""Requests about configs with the answers of a real Kafka, and how both are recorded.
 
 A question is a list: the kind, whether it only validates, the resources as (type, name, configs),
 where a config is (name, operation, value); or "describe" with (type, name, keys). It is asked of
 broker 1 of a cluster that has the topics t1 and t2, t1 with segment.bytes=2000000.
 
 ``answers.jsonl`` holds the questions with the answers of Apache Kafka 4.3.1, one node, a line each.
-``python -m tests.broker.configs.asking HOST:PORT`` asks a fresh broker all of them again and writes
-the file anew. ``differences.jsonl`` holds what fencepost answers otherwise, and why.
+``python -m tests.broker.configs.recorded_answers HOST:PORT`` sends all of them to a fresh broker
+and writes the file again. ``differences.jsonl`` has fencepost's answers that differ, and why.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _PLACES = ("log.dirs",)
 _SOMEWHERE = "somewhere"
 
 
-def answered() -> list[tuple[Question, Answer]]:
-    """Every question with the answer of a real Kafka, in the order they were asked."""
+def recorded() -> list[tuple[Question, Answer]]:
+    """Every question with the answer of a real Kafka, in the order they were sent."""
     return [tuple(json.loads(line)) for line in ANSWERS.read_text().splitlines()]
 
 
@@ -56,8 +56,8 @@ def ask(send: Ask, question: Question) -> Answer:
     return _alter(send, kind, *rest)
 
 
-def different() -> dict[str, Answer]:
-    """What fencepost answers otherwise on purpose, by question as JSON."""
+def differences() -> dict[str, Answer]:
+    """Answers of fencepost that differ on purpose, by question as JSON."""
     rows = [json.loads(line) for line in DIFFERENCES.read_text().splitlines()]
     return {json.dumps(row["question"]): row["fencepost"] for row in rows}
 
@@ -168,7 +168,9 @@ def _incremental_request(
 def over(connection: socket.socket) -> Ask:
     def send(name: str, version: int, request: Message) -> Message:
         api = next(api for api in APIS if api.name == name)
-        connection.sendall(b"".join(map(bytes, encode_request(api, version, 1, "asking", request))))
+        connection.sendall(
+            b"".join(map(bytes, encode_request(api, version, 1, "recorder", request)))
+        )
         (size,) = struct.unpack(">i", _exactly(connection, 4))
         frame = _exactly(connection, size)
         return decode_response(api, version, frame, response_body_offset(api, version))
@@ -193,7 +195,7 @@ def record(address: str) -> None:
         send("create_topics", 7, create_topics_request())
         time.sleep(1)
         lines = []
-        for question, _ in answered():
+        for question, _ in recorded():
             answer = ask(send, question)
             lines.append(json.dumps([question, answer]))
             if question[0] != "describe" and not question[1]:
