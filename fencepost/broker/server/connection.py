@@ -91,14 +91,14 @@ class Connection:
         self.peer: Final = peer
         self.client_id: str | None = None
         """Of the last request."""
+        self.dialect: Draft | None = None
+        """The draft that the client speaks; with None all versions are Kafka's."""
         self.last_active_ms = clock.now_ms()
         """When bytes arrived last."""
         self.output: list[Buffer] = []
         """Encoded responses whose turn has come."""
         self.is_closing = False
         """Whether the connection closes once `output` is sent; it takes no further input."""
-        self.dialect: Draft | None = None
-        """The draft that the client speaks; with None all versions are Kafka's."""
         self.close_reason: CloseReason | None = None
         """Why it closes by itself; None where its owner closed it."""
         self._broker = broker

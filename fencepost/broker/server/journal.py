@@ -58,7 +58,7 @@ class Exchange:
     frame: bytearray
     body_offset: int
     dialect: "Draft | None" = None
-    """The draft of the connection that it came by."""
+    """The draft that its connection speaks."""
     number: int = 0
     """Rises by one with each request of the process."""
     begun_ns: int = 0
@@ -148,7 +148,7 @@ class BrokerExchange:
     expected_offsets: ExpectedOffsets | None = None
     """Always None: brokers do not produce."""
     dialect: "Draft | None" = None
-    """Always None: brokers speak Kafka's versions among themselves."""
+    """Always None: brokers use Kafka's versions among themselves."""
 
     def collect_counts(self, errors_in: Finder) -> int:
         """Find the errors in the response, and return the size of its records in bytes."""

@@ -23,7 +23,8 @@ def sync_on_thread(cluster: Cluster) -> Iterator[None]:
 
     The end waits for the sync that is running; callbacks are not called after it.
     """
-    persistence = _persistence(cluster)
+    persistence = cluster.persistence
+    assert isinstance(persistence, DataDirPersistence)
     loop, soon = asyncio.get_running_loop(), cluster.scheduler.soon
 
     def submit(sync: Callable[[], None], then: Callable[[OSError | None], None]) -> None:
@@ -48,7 +49,8 @@ def sync_on_thread(cluster: Cluster) -> Iterator[None]:
 
 def log_recovery(cluster: Cluster) -> None:
     """Log what recovery cut and rebuilt, one line per log, and a summary of the data directory."""
-    persistence = _persistence(cluster)
+    persistence = cluster.persistence
+    assert isinstance(persistence, DataDirPersistence)
     report = persistence.recovery_report
     if report is None:
         return
@@ -81,8 +83,3 @@ def log_recovery(cluster: Cluster) -> None:
         missing=report.missing,
         dropped_configs=report.dropped_configs,
     )
-
-
-def _persistence(cluster: Cluster) -> DataDirPersistence:
-    assert isinstance(cluster.persistence, DataDirPersistence)
-    return cluster.persistence

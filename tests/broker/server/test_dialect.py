@@ -15,7 +15,7 @@ from fencepost.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tests.broker.server.edge import Client, Edge
+from tests.broker.server.edge import Edge, PureClient
 
 LIST_OFFSETS = BY_NAME["list_offsets"]
 TOPIC = ListOffsetsTopic(name="t", partitions=(ListOffsetsPartition(timestamp=-1),))
@@ -23,9 +23,9 @@ REQUEST = ListOffsetsRequest(replica_id=-1, topics=(TOPIC,))
 AS_VERSION_11 = Draft(name="later", versions={("list_offsets", 12): DraftVersion(base=11)})
 
 
-def ask(edge: Edge, version: int, dialect: Draft | None) -> Client:
-    client = edge.connect()
-    client.connection._connection.dialect = dialect
+def ask(edge: Edge, version: int, dialect: Draft | None) -> PureClient:
+    client = edge.open()
+    client.connection.dialect = dialect
     client.send(b"".join(encode_request(LIST_OFFSETS, version, 1, "c", REQUEST, dialect)))
     return client
 
@@ -63,11 +63,11 @@ def test_the_journal_reads_exchanges_by_the_draft_of_their_connection() -> None:
 def test_a_version_that_only_a_draft_has_is_served_where_it_is_spoken(
     dialect: Draft | None,
 ) -> None:
-    client = Edge().connect()
-    client.connection._connection.dialect = dialect
+    client = Edge().open()
+    client.connection.dialect = dialect
     client.send(b"".join(encode_request(LIST_OFFSETS, 12, 1, "c", REQUEST, AS_VERSION_11)))
     if dialect is not AS_VERSION_11:
-        assert (client.frames(), client.transport.closed) == ([], True)
+        assert (client.frames(), client.connection.is_closing) == ([], True)
         return
     (frame,) = client.frames()
     answer = decode_response(LIST_OFFSETS, 12, frame, 5, dialect)
@@ -76,4 +76,4 @@ def test_a_version_that_only_a_draft_has_is_served_where_it_is_spoken(
 
 def test_a_brokers_ceiling_holds_for_drafts() -> None:
     client = ask(Edge(api_max={"list_offsets": 11}), 12, AS_VERSION_11)
-    assert (client.frames(), client.transport.closed) == ([], True)
+    assert (client.frames(), client.connection.is_closing) == ([], True)
