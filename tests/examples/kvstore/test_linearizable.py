@@ -37,6 +37,8 @@ MISFORTUNES: Final = (
     Kind.BROKER_CHANGED,
 )
 
+pytestmark = pytest.mark.unmeasured
+
 
 @pytest.fixture(autouse=True)
 def _checker() -> None:
