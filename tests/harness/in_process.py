@@ -7,7 +7,6 @@ process; a harness function that prepares one says so earlier by `starts_a_proce
 from __future__ import annotations
 
 import multiprocessing.process
-import os
 import sys
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Final
@@ -44,7 +43,7 @@ class InProcess:
     """Watches every way in which a test can start a process."""
 
     def __init__(self) -> None:
-        self._time_of_children = 0.0
+        self._ended_children = 0
         sys.addaudithook(self._audit)
         # These raise no audit event.
         self._guard(multiprocessing.process.BaseProcess, "start")
@@ -56,7 +55,7 @@ class InProcess:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self) -> Generator[None, object, object]:
-        self._time_of_children = _time_of_children()
+        self._ended_children = _ended_children()
         _Guard.watching = True
         try:
             return (yield)
@@ -66,7 +65,7 @@ class InProcess:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self) -> Generator[None, None, None]:
         yield
-        if _time_of_children() != self._time_of_children:
+        if _ended_children() != self._ended_children:
             raise AssertionError("it started a process in a way that is not watched")
 
     def _audit(self, event: str, _args: tuple[object, ...]) -> None:
@@ -83,7 +82,10 @@ class InProcess:
         setattr(owner, name, guarded)
 
 
-def _time_of_children() -> float:
-    """The processor time of child processes that have ended."""
-    used = os.times()
-    return used.children_user + used.children_system
+def _ended_children() -> int:
+    """A number that grows with every child process that has ended: the memory that it touched."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
