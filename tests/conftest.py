@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.harness.cluster import Cluster, configs, given, serve
-from tests.harness.in_process import InProcess, StartsAProcess
 from tests.harness.process import LIVE
+from tests.harness.process_guard import InProcess, StartsAProcess
 from tests.harness.require import under_ci
-from tests.harness.untraced import untraced
+from tests.harness.served_cluster import Cluster, configs, given, serve
 
 if TYPE_CHECKING:
     from tests.harness.kafka_writes import KafkaWrites
@@ -67,6 +67,17 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         return (yield)
     with untraced():
         return (yield)
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Suspend the measurement of coverage, with which a long run takes four times as long."""
+    tracer = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(tracer)
 
 
 @pytest.hookimpl(tryfirst=True)

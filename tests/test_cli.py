@@ -21,8 +21,8 @@ from fencepost.cli.serve import OptionError, parse_options
 from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.protocol.kafka_releases import release_ceilings
 from fencepost.verbs.remote import default_url
-from tests.harness.cluster import Cluster, serve
 from tests.harness.run import Finished, run
+from tests.harness.served_cluster import Cluster, serve
 
 FENCEPOST: Final = (sys.executable, "-m", "fencepost")
 

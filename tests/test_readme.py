@@ -9,9 +9,9 @@ from typing import Final
 import pytest
 
 from docs.generate import BLOCKS, PAGES, ROOT, render
-from tests.harness.cluster import Cluster, serve
 from tests.harness.require import tool
 from tests.harness.run import run
+from tests.harness.served_cluster import Cluster, serve
 
 README: Final = (ROOT / "README.md").read_text()
 EVERYTHING: Final = "".join(page.read_text() for page in PAGES)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.server
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,36 +12,17 @@ import pytest
 from fencepost.verbs.answers.base import Done
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import ControlConnection
-from tests.cli.shell import Shell, Stub
-from tests.harness.cluster import Cluster, serve
+from tests.cli.shell import Shell
+from tests.harness.fake_control_api import FakeControlApi, serving
+from tests.harness.served_cluster import Cluster, serve
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeControlApi]:
     """It is where commands look for their cluster."""
-    state = Stub()
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            length = int(self.headers.get("Content-Length", 0))
-            state.asked.append((self.command, self.path, self.rfile.read(length)))
-            self.send_response(state.status)
-            self.end_headers()
-            self.wfile.write(state.body)
-
-        do_GET = do_POST = do_DELETE = answer  # noqa: N815 - the names that http.server calls
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its base's name
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        state.url = f"http://127.0.0.1:{server.server_port}"
-        monkeypatch.setenv("FENCEPOST_CONTROL", state.url)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield state
-        server.shutdown()
-        thread.join()
+    with serving() as made:
+        monkeypatch.setenv("FENCEPOST_CONTROL", made.url)
+        yield made
 
 
 @pytest.fixture

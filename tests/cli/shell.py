@@ -1,9 +1,8 @@
-"""What the tests of the commands share: a control API of a few lines, and a shell."""
+"""A shell: commands that run in this process."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import pytest
@@ -13,16 +12,6 @@ from tests.harness.batches import build
 from tests.harness.wire import Connection
 
 Json: TypeAlias = Any
-
-
-@dataclass
-class Stub:
-    """A control API that answers every request with the same, and keeps what it was asked."""
-
-    status: int = 200
-    body: bytes = b"{}"
-    asked: list[tuple[str, str, bytes]] = field(default_factory=list)
-    url: str = ""
 
 
 class Shell:

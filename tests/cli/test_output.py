@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -11,8 +10,9 @@ import pytest
 
 from fencepost.cli.output import GOOD, Table, Text, line, plain_lines
 from fencepost.verbs.answers.faults import FaultState
-from tests.cli.shell import Shell, Stub, produce
+from tests.cli.shell import Shell, produce
 from tests.cli.terminal import shown, without_escapes
+from tests.harness.fake_control_api import FakeControlApi, ok
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-9]m")
 BROKER = {
@@ -35,9 +35,9 @@ CLUSTER = {
 
 
 @pytest.fixture
-def brokers(stub: Stub) -> None:
+def brokers(stub: FakeControlApi) -> None:
     """Two brokers, one of which is down."""
-    stub.body = json.dumps(CLUSTER).encode()
+    stub.will(ok(CLUSTER))
 
 
 def test_a_program_is_given_plain_lines(brokers: None, shell: Shell) -> None:
@@ -78,7 +78,7 @@ def test_nothing_is_cut_off_where_there_is_little_room(columns: int, brokers: No
         assert word in together
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(stub: Stub) -> None:
+def test_a_reader_that_has_seen_enough_is_no_error(stub: FakeControlApi) -> None:
     topic = {
         "name": "t" * 200,
         "topic_id": "i",
@@ -87,7 +87,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(stub: Stub) -> None:
         "internal": False,
         "configs": {},
     }
-    stub.body = json.dumps([topic] * 10_000).encode()
+    stub.will(ok([topic] * 10_000))
     command = f"{sys.executable} -m fencepost topics | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert done.stdout.startswith("topic ")
@@ -111,7 +111,7 @@ def test_a_cluster_and_its_clock(brokers: None, shell: Shell) -> None:
     assert len(table) == 3
 
 
-def test_faults(stub: Stub, shell: Shell) -> None:
+def test_faults(stub: FakeControlApi, shell: Shell) -> None:
     fault = {
         **dict.fromkeys(FaultState.model_fields),
         "id": 3,
@@ -123,7 +123,7 @@ def test_faults(stub: Stub, shell: Shell) -> None:
         "probability": 0.5,
         "action": {"delay": 200},
     }
-    stub.body = json.dumps(fault).encode()
+    stub.will(ok(fault))
     header, row = shell.text("fault show 3").splitlines()
     assert re.split(r"\s{2,}", header) == [
         "fault", "api", "action", "hits", "left", "hits requests of",
@@ -133,14 +133,14 @@ def test_faults(stub: Stub, shell: Shell) -> None:
         "versions 4-8, client id c, after 1, probability 0.5",
     ]  # fmt: skip
     plain = {**fault, "left": 0, "action": {"drop": True}, "versions": None, "client_id": None}
-    stub.body = json.dumps([{**plain, "after": 0, "probability": 1.0}]).encode()
+    stub.will(ok([{**plain, "after": 0, "probability": 1.0}]))
     row = shell.text("fault list").splitlines()[1]
     assert re.split(r"\s{2,}", row) == ["3", "Produce", "drop", "2", "0", "all"]
 
 
-def test_what_there_is_nothing_to_say_of(stub: Stub, shell: Shell) -> None:
+def test_what_there_is_nothing_to_say_of(stub: FakeControlApi, shell: Shell) -> None:
     assert shell.text("reset") == "done\n"
-    stub.body = b'{"status": "ok"}'
+    stub.will(ok({"status": "ok"}))
     assert shell.text("healthcheck") == "ok\n"
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 import pytest
 
 from fencepost.verbs.answers.faults import TierFaultState
 from fencepost.verbs.answers.topics import CompactionState, PartitionState, TierState
-from tests.cli.shell import Shell, Stub
+from tests.cli.shell import Shell
+from tests.harness.fake_control_api import FakeControlApi, ok
 
 (_TIERED,) = TierState.model_json_schema()["examples"]
 (_PARTITION,) = PartitionState.model_json_schema()["examples"]
@@ -29,23 +29,23 @@ SEGMENTS: Final = (
 )
 
 
-def test_a_partition_with_a_tier_shows_what_is_in_it(stub: Stub, shell: Shell) -> None:
-    stub.body = json.dumps({**_PARTITION, "remote": _TIERED["remote"]}).encode()
+def test_a_partition_with_a_tier_shows_what_is_in_it(stub: FakeControlApi, shell: Shell) -> None:
+    stub.will(ok({**_PARTITION, "remote": _TIERED["remote"]}))
     text = shell.text("partition orders 0")
     _, header, _, *tier = text.splitlines(keepends=True)
     assert "log start  local start  log end" in header
     assert "".join(tier) == SEGMENTS
 
 
-def test_a_partition_without_one_shows_nothing_of_it(stub: Stub, shell: Shell) -> None:
-    stub.body = json.dumps(_PARTITION).encode()
+def test_a_partition_without_one_shows_nothing_of_it(stub: FakeControlApi, shell: Shell) -> None:
+    stub.will(ok(_PARTITION))
     text = shell.text("partition orders 0")
     assert "tier" not in text
     assert "local start" not in text
 
 
-def test_a_leader_that_knows_nothing_says_so(stub: Stub, shell: Shell) -> None:
-    stub.body = json.dumps({**_PARTITION, "remote": NOTHING}).encode()
+def test_a_leader_that_knows_nothing_says_so(stub: FakeControlApi, shell: Shell) -> None:
+    stub.will(ok({**_PARTITION, "remote": NOTHING}))
     last = shell.text("partition orders 0").splitlines()[-1]
     assert last == "tier: nothing, or its leader does not know of it"
 
@@ -77,9 +77,9 @@ def test_a_leader_that_knows_nothing_says_so(stub: Stub, shell: Shell) -> None:
     ],
 )
 def test_what_was_done_is_a_line_each(
-    done: dict[str, object], said: str, stub: Stub, shell: Shell
+    done: dict[str, object], said: str, stub: FakeControlApi, shell: Shell
 ) -> None:
-    stub.body = json.dumps({**_TIERED, **done}).encode()
+    stub.will(ok({**_TIERED, **done}))
     assert shell.text("tier upload orders 0") == said + SEGMENTS
 
 
@@ -92,15 +92,15 @@ def test_what_was_done_is_a_line_each(
     ],
 )
 def test_a_tier_fault_is_a_row(
-    given: dict[str, object], action: str, left: str, stub: Stub, shell: Shell
+    given: dict[str, object], action: str, left: str, stub: FakeControlApi, shell: Shell
 ) -> None:
-    stub.body = json.dumps([{**_FAULT, **given}]).encode()
+    stub.will(ok([{**_FAULT, **given}]))
     header, row = shell.text("tier faults").splitlines()
     assert header.split("  ")[0] == "tier fault"
     assert action in row
     assert row.split()[-1] == left
 
 
-def test_compaction_is_a_row_a_replica(stub: Stub, shell: Shell) -> None:
-    stub.body = json.dumps(_COMPACTED).encode()
+def test_compaction_is_a_row_a_replica(stub: FakeControlApi, shell: Shell) -> None:
+    stub.will(ok(_COMPACTED))
     assert shell.text("compact orders 0") == "broker  records dropped\n1       17\n"

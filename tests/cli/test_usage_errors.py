@@ -8,7 +8,8 @@ import pytest
 
 from fencepost.cli import main
 from fencepost.protocol.lookup import MAX_LISTED, nearest, suggestion
-from tests.cli.shell import Shell, Stub
+from tests.cli.shell import Shell
+from tests.harness.fake_control_api import FakeControlApi
 
 ONE_ACTION = (
     "name exactly one action of error, delay, disconnect, throttle, drop, corrupt, stale_metadata"
@@ -131,7 +132,7 @@ ONE_ACTION = (
     ],
 )
 def test_what_was_asked_wrongly_is_one_line_and_exit_code_2(
-    line: str, message: str, stub: Stub, shell: Shell
+    line: str, message: str, stub: FakeControlApi, shell: Shell
 ) -> None:
     assert shell.refusal(line) == message
     assert stub.asked == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,8 @@ from fencepost.cli import main
 from fencepost.cli.parameters import Kind, Parameter, parameters
 from fencepost.cli.verb_commands import BY_WORDS
 from fencepost.verbs.catalogue import CATALOGUE, PATH_TYPES, Method, Shape, Verb
-from tests.cli.shell import Shell, Stub
+from tests.cli.shell import Shell
+from tests.harness.fake_control_api import FakeControlApi, Reply, ok, stream
 
 each_verb = pytest.mark.parametrize("verb", CATALOGUE, ids=lambda verb: verb.name)
 
@@ -39,14 +39,18 @@ def _value(parameter: Parameter) -> str:
 
 
 @each_verb
-def test_every_verb_has_a_command_that_asks_for_it(verb: Verb, stub: Stub, shell: Shell) -> None:
-    stub.body = b'data: {"number": 1}\n' if verb.shape is Shape.STREAM else b'{"an": "answer"}'
+def test_every_verb_has_a_command_that_asks_for_it(
+    verb: Verb, stub: FakeControlApi, shell: Shell
+) -> None:
+    is_stream = verb.shape is Shape.STREAM
+    stub.will(stream('data: {"number": 1}') if is_stream else ok({"an": "answer"}))
     if verb.shape is Shape.STREAM:
         main([*least(verb), "--count", "0"])
     else:
         assert shell.json(" ".join(least(verb))) == {"an": "answer"}
-        ((method, path, _),) = stub.asked
-        assert (method, path) == (verb.method, verb.path.format_map(dict.fromkeys(PATH_TYPES, 7)))
+        (asked,) = stub.asked
+        path = verb.path.format_map(dict.fromkeys(PATH_TYPES, 7))
+        assert (asked.method, asked.target) == (verb.method, path)
 
 
 @each_verb
@@ -149,10 +153,10 @@ BODIES: Final = [
 
 @pytest.mark.parametrize(("line", "body"), BODIES, ids=[line for line, _ in BODIES])
 def test_what_is_given_is_what_is_asked(
-    line: str, body: dict[str, object], stub: Stub, shell: Shell
+    line: str, body: dict[str, object], stub: FakeControlApi, shell: Shell
 ) -> None:
     shell.json(line)
-    asked = json.loads(stub.asked[0][2])
+    asked = stub.asked[0].body
     # An action of None is none, as one that is not there.
     asked["action"] = _told(asked.get("action", {}))
     assert asked == {"action": {}, **body}
@@ -177,25 +181,28 @@ def _told(action: object) -> object:
     ],
 )
 def test_what_is_seen_is_asked_for_in_the_path(
-    line: str, query: str, stub: Stub, shell: Shell
+    line: str, query: str, stub: FakeControlApi, shell: Shell
 ) -> None:
     shell.json(line)
-    ((method, path, body),) = stub.asked
-    assert (method, path, body) == (Method.GET, query, b"")
+    (asked,) = stub.asked
+    assert (asked.method, asked.target, asked.content) == (Method.GET, query, b"")
 
 
-def test_json_is_printed_as_it_came(stub: Stub, shell: Shell) -> None:
-    stub.body = b'[{"name":"t","told":"by a newer cluster"}]'
-    assert shell.text("topics --json") == f"{stub.body.decode()}\n"
+def test_json_is_printed_as_it_came(stub: FakeControlApi, shell: Shell) -> None:
+    content = b'[{"name":"t","told":"by a newer cluster"}]'
+    stub.will(Reply(content=content))
+    assert shell.text("topics --json") == f"{content.decode()}\n"
 
 
-def test_no_proxy_comes_between(stub: Stub, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_comes_between(
+    stub: FakeControlApi, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     shell.json("topics")
 
 
 def test_where_the_cluster_is_may_be_told(
-    stub: Stub, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    stub: FakeControlApi, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FENCEPOST_CONTROL", "http://127.0.0.1:9")
     shell.json(f"topics --control {stub.url}")
@@ -211,9 +218,9 @@ def test_where_the_cluster_is_may_be_told(
     ],
 )
 def test_an_answer_that_will_not_do_is_one_line_and_exit_code_1(
-    stub: Stub, status: int, body: bytes, message: str, shell: Shell
+    stub: FakeControlApi, status: int, body: bytes, message: str, shell: Shell
 ) -> None:
-    stub.status, stub.body = status, body
+    stub.will(Reply(status=status, content=body))
     assert message in shell.refusal("reset", 1)
 
 
@@ -226,8 +233,8 @@ def test_the_words_of_commands_are_their_own() -> None:
     assert len(BY_WORDS) == sum(len(verb.commands) for verb in CATALOGUE)
 
 
-def test_a_command_that_asks_imports_no_server_and_no_terminal(stub: Stub) -> None:
-    stub.body = b"[]"
+def test_a_command_that_asks_imports_no_server_and_no_terminal(stub: FakeControlApi) -> None:
+    stub.will(ok([]))
     code = (
         "import sys; from fencepost.cli import main; main(['topics'])\n"
         "names = {'fastapi', 'uvicorn', 'uvloop', 'asyncio', 'kio', 'rich', 'structlog'}\n"

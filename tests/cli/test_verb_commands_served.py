@@ -11,7 +11,7 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from tests.cli.shell import Shell, produce
-from tests.harness.cluster import serve
+from tests.harness.served_cluster import serve
 
 START: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.shell import Shell, produce
 from tests.cli.terminal import terminal, without_escapes
-from tests.harness.cluster import serve
+from tests.harness.served_cluster import serve
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import pytest
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.server.server import Server
 from fencepost.client.client import Client
-from tests.control.served import HOST, make_cluster, make_server, sockets
+from tests.harness.in_process_server import HOST, make_cluster, make_server, sockets
 
 TOPICS = (
     NewTopic(name="orders", assignments=((1, 2, 3),), configs={}),

@@ -21,7 +21,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchRequest
 from fencepost.protocol.messages.produce import ProduceRequest
 from fencepost.protocol.records import peek_header
-from tests.client.scripted import (
+from tests.harness.scripted_broker import (
     ORDERS,
     Cluster,
     Log,

@@ -17,7 +17,7 @@ from fencepost.client import (
 from fencepost.client.batches import encode_records
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import Record, build_batch
-from tests.client.scripted import (
+from tests.harness.scripted_broker import (
     Log,
     Step,
     answered,

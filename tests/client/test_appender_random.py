@@ -27,7 +27,7 @@ from fencepost.client import (
 )
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import peek_header
-from tests.client.scripted import (
+from tests.harness.scripted_broker import (
     Cluster,
     Log,
     appender,

@@ -42,8 +42,9 @@ from fencepost.client.model import OffsetSpec
 from fencepost.client.partitions import list_offsets
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
-from tests.client.scripted import records
-from tests.control.served import eventually, make_cluster, make_server
+from tests.harness.in_process_server import make_cluster, make_server
+from tests.harness.scripted_broker import records
+from tests.harness.wait import eventually
 
 WAL = Partition(topic="wal", index=0)
 MINE = records("a", "b", "c", "d")

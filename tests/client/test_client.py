@@ -13,7 +13,7 @@ from fencepost.client.errors import Disconnected, KafkaClientError, NoLeader, Un
 from fencepost.client.model import Partition
 from fencepost.client.partitions import list_offsets
 from fencepost.protocol.apis import BY_NAME
-from tests.control.served import HOST, sockets
+from tests.harness.in_process_server import HOST, sockets
 
 ORDERS = Partition(topic="orders", index=0)
 

@@ -27,7 +27,7 @@ from fencepost.protocol.messages.api_versions import (
 )
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from fencepost.protocol.messages.produce import ProduceRequest
-from tests.control.served import HOST, sockets
+from tests.harness.in_process_server import HOST, sockets
 
 Asked = tuple[Api, int, int]
 """API, version and correlation id of a request."""

@@ -24,7 +24,7 @@ from fencepost.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from tests.control.served import HOST
+from tests.harness.in_process_server import HOST
 
 COMMIT = BY_NAME["offset_commit"]
 FETCH = BY_NAME["offset_fetch"]

@@ -19,9 +19,10 @@ from tests.clients.meddler import Meddler, meddling
 from tests.conftest import SETTINGS
 from tests.harness import golang, java
 from tests.harness.batches import build
-from tests.harness.cluster import Cluster, configs, serve, wait_until
 from tests.harness.dialogue import Dialogue
 from tests.harness.kafka import start_kafka
+from tests.harness.served_cluster import Cluster, configs, serve
+from tests.harness.wait import wait_until
 
 WORKER: Final = Path(__file__).with_name("worker.py")
 

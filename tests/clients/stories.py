@@ -21,11 +21,11 @@ from typing import Final
 
 from docs.generate import ROOT
 from tests.harness import golang, java
-from tests.harness.cluster import Cluster, serve
-from tests.harness.control import Control, Json
+from tests.harness.control_client import Control, Json
 from tests.harness.dialogue import Dialogue
 from tests.harness.require import tool
 from tests.harness.run import Finished, run
+from tests.harness.served_cluster import Cluster, serve
 
 PAGE: Final = ROOT / "docs" / "stories.md"
 TOPIC: Final = "orders"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -14,7 +14,8 @@ from aiokafka.errors import MessageSizeTooLargeError, OffsetOutOfRangeError
 from aiokafka.structs import OffsetAndMetadata
 
 from tests.harness import batches
-from tests.harness.cluster import Cluster, unique, wait_until
+from tests.harness.served_cluster import Cluster, unique
+from tests.harness.wait import wait_beside_loop
 
 T = 1_700_000_000_000
 VALUES = [b"value %d, and more of the same, and more of the same" % i for i in range(300)]
@@ -68,11 +69,6 @@ async def read(source: AIOKafkaConsumer, count: int) -> list[ConsumerRecord[byte
         while len(received) < count:
             received.append(await source.getone())
     return received
-
-
-async def eventually(what: str, done: Callable[[], bool]) -> None:
-    """Wait for ``done``, in a thread beside the event loop, which clients go on using."""
-    await asyncio.to_thread(wait_until, what, done)
 
 
 # -- records ------------------------------------------------------------------------------------
@@ -173,15 +169,15 @@ async def test_a_second_member_takes_its_share(cluster: Cluster) -> None:
     topic, group = cluster.create_topic("aio", partitions=4), unique("group")
     options = {"group_id": group, "heartbeat_interval_ms": 200}
     async with consumer(cluster, topic, **options) as first:
-        await eventually("all are its own", lambda: len(first.assignment()) == 4)
+        await wait_beside_loop("all are its own", lambda: len(first.assignment()) == 4)
         async with consumer(cluster, topic, **options) as second:
 
             def shared() -> bool:
                 both = [*first.assignment(), *second.assignment()]
                 return len(both) == 4 and len(set(both)) == 4 and len(first.assignment()) == 2
 
-            await eventually("they share", shared)
-        await eventually("all are its own again", lambda: len(first.assignment()) == 4)
+            await wait_beside_loop("they share", shared)
+        await wait_beside_loop("all are its own again", lambda: len(first.assignment()) == 4)
 
 
 # -- admin --------------------------------------------------------------------------------------
@@ -192,14 +188,14 @@ async def test_topics(cluster: Cluster) -> None:
     async with admin(cluster) as client:
         created = await client.create_topics([NewTopic(topic, 2, 3)])
         assert [entry[1] for entry in created.topic_errors] == [0]
-        await eventually("it is there", lambda: cluster.metadata(topic)["ErrorCode"] == 0)
+        await wait_beside_loop("it is there", lambda: cluster.metadata(topic)["ErrorCode"] == 0)
         (described,) = await client.describe_topics([topic])
         assert (described["topic"], len(described["partitions"])) == (topic, 2)
         await client.create_partitions({topic: NewPartitions(3)})
-        await eventually("three", lambda: len(cluster.metadata(topic)["Partitions"]) == 3)
+        await wait_beside_loop("three", lambda: len(cluster.metadata(topic)["Partitions"]) == 3)
         deleted = await client.delete_topics([topic])
         assert [entry[1] for entry in deleted.topic_error_codes] == [0]
-        await eventually("it is gone", lambda: cluster.metadata(topic)["ErrorCode"] == 3)
+        await wait_beside_loop("it is gone", lambda: cluster.metadata(topic)["ErrorCode"] == 3)
 
 
 async def test_configs(cluster: Cluster) -> None:
@@ -219,7 +215,7 @@ async def test_cluster_and_groups(cluster: Cluster) -> None:
         described = await client.describe_cluster()
         assert sorted(broker["node_id"] for broker in described["brokers"]) == [1, 2, 3]
         async with consumer(cluster, topic, group_id=group) as reader:
-            await eventually("it is a member", lambda: bool(reader.assignment()))
+            await wait_beside_loop("it is a member", lambda: bool(reader.assignment()))
             assert (group, "consumer") in await client.list_consumer_groups()
             (answer,) = await client.describe_consumer_groups([group])
             (found,) = answer.groups

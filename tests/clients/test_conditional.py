@@ -20,10 +20,10 @@ from tests.clients.grounds import Fencepost, fencepost, stored
 from tests.clients.refusals import CLIENTS, INVALID_RECORD, LIBRDKAFKA, MISMATCH, WORDS
 from tests.clients.stories import Stage
 from tests.harness import batches, golang, java
-from tests.harness.cluster import unique
 from tests.harness.dialogue import Dialogue
 from tests.harness.require import tool
 from tests.harness.run import run
+from tests.harness.served_cluster import unique
 
 PAGE: Final = ROOT / "docs" / "conditional-publish.md"
 

@@ -17,9 +17,9 @@ from tests.clients.grounds import Fencepost, fencepost, stored
 from tests.clients.test_conditional import PAGE
 from tests.harness import golang, java
 from tests.harness.cache import made_once
-from tests.harness.cluster import unique
 from tests.harness.require import tool
 from tests.harness.run import run
+from tests.harness.served_cluster import unique
 
 TEXT: Final = PAGE.read_text(encoding="utf-8")
 

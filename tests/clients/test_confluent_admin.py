@@ -29,8 +29,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.clients.confluent import WAIT_S, consumer, delivered, poll_until, read, send
-from tests.harness.cluster import Cluster, unique, wait_until
+from tests.harness.confluent import WAIT_S, consumer, delivered, poll_until, read, send
+from tests.harness.served_cluster import Cluster, unique
+from tests.harness.wait import wait_until
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from tests.clients.confluent import consumer, delivered, poll_until, send
-from tests.harness.cluster import Cluster, unique
+from tests.harness.confluent import consumer, delivered, poll_until, send
+from tests.harness.served_cluster import Cluster, unique
 
 
 @dataclass(eq=False)

@@ -14,8 +14,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from tests.clients.confluent import consumer, delivered, read, send
-from tests.harness.cluster import Cluster, unique
+from tests.harness.confluent import consumer, delivered, read, send
+from tests.harness.served_cluster import Cluster, unique
 
 T = 1_700_000_000_000
 

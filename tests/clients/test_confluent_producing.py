@@ -14,9 +14,9 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from tests.clients.confluent import consumer, delivered, read, read_partition, send
 from tests.harness import batches
-from tests.harness.cluster import Cluster, unique
+from tests.harness.confluent import consumer, delivered, read, read_partition, send
+from tests.harness.served_cluster import Cluster, unique
 
 VALUES = [b"value %d, and more of the same, and more of the same" % i for i in range(500)]
 T = 1_700_000_000_000

@@ -6,9 +6,9 @@ import httpx
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
-from tests.clients.confluent import consumer, read, read_partition
 from tests.conftest import SETTINGS
-from tests.harness.cluster import Cluster, unique
+from tests.harness.confluent import consumer, read, read_partition
+from tests.harness.served_cluster import Cluster, unique
 
 OFFSETS = "__consumer_offsets"
 ROUNDS = 12

@@ -14,7 +14,7 @@ import pytest
 from fencepost.verbs.bodies import FaultBody
 from tests.clients.faults import CASES, CLIENTS, Case, Told
 from tests.clients.grounds import Ground, Stand, append, stored
-from tests.harness.cluster import unique
+from tests.harness.served_cluster import unique
 
 
 @pytest.mark.timeout(600)  # the first builds a Go program and fetches jars

@@ -12,7 +12,8 @@ from fencepost.verbs.answers.journal import ExchangeState
 from fencepost.verbs.methods import Verbs
 from tests.clients.faults import CLIENTS
 from tests.clients.grounds import Fencepost, Stand, append, stored
-from tests.harness.cluster import unique, wait_until
+from tests.harness.served_cluster import unique
+from tests.harness.wait import wait_until
 
 FENCED = 74
 NOT_LEADER = 6

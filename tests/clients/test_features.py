@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
-from tests.clients.confluent import delivered, read_partition, send
-from tests.harness.cluster import Cluster, given, serve, unique
+from tests.harness.confluent import delivered, read_partition, send
 from tests.harness.java import java
 from tests.harness.run import Finished
+from tests.harness.served_cluster import Cluster, given, serve, unique
 
 TOOL: Final = "org.apache.kafka.tools.FeatureCommand"
 NAME: Final = "metadata.version"

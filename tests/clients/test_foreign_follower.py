@@ -15,8 +15,9 @@ import pytest
 
 from fencepost.protocol.errors import ErrorCode
 from tests.harness import batches
-from tests.harness.cluster import Cluster, serve, unique, wait_until
-from tests.harness.control import Control
+from tests.harness.control_client import Control
+from tests.harness.served_cluster import Cluster, serve, unique
+from tests.harness.wait import wait_until
 from tests.harness.wire import Body, Connection, decode_answer
 
 CLAIMED: Final = 3

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from tests.harness.cluster import Cluster
 from tests.harness.golang import build_tests, source_dir
 from tests.harness.run import Finished, run
+from tests.harness.served_cluster import Cluster
 
 KGO: Final = "github.com/twmb/franz-go/pkg/kgo"
 RECORDS: Final = 20_000

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.stories import Stage, prints, stage
-from tests.harness.cluster import wait_until
+from tests.harness.wait import wait_until
 
 CLIENTS = ("java", "confluent")
 OFFSET_NOT_AVAILABLE = 78

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from tests.harness.cluster import Cluster, unique
 from tests.harness.java import java, story
 from tests.harness.run import Finished
+from tests.harness.served_cluster import Cluster, unique
 from tests.harness.wire import Value
 
 TOOLS = "org.apache.kafka.tools"

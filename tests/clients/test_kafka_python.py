@@ -25,7 +25,8 @@ from kafka.errors import (
 from kafka.structs import OffsetAndMetadata
 
 from tests.harness import batches
-from tests.harness.cluster import Cluster, unique, wait_until
+from tests.harness.served_cluster import Cluster, unique
+from tests.harness.wait import wait_until
 
 T = 1_700_000_000_000
 VALUES = [b"value %d, and more of the same, and more of the same" % i for i in range(300)]

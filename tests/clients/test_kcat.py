@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from tests.harness import batches
-from tests.harness.cluster import Cluster, unique
 from tests.harness.require import tool
 from tests.harness.run import Finished, run
+from tests.harness.served_cluster import Cluster, unique
 
 Kcat = Callable[..., Finished]
 

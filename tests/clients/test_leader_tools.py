@@ -22,10 +22,11 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from tests.clients.confluent import WAIT_S, consumer, delivered, read, send
-from tests.harness.cluster import Cluster, given, serve, unique, wait_until
+from tests.harness.confluent import WAIT_S, consumer, delivered, read, send
 from tests.harness.java import java
 from tests.harness.run import Finished
+from tests.harness.served_cluster import Cluster, given, serve, unique
+from tests.harness.wait import wait_until
 from tests.harness.wire import Body
 
 TOOLS: Final = "org.apache.kafka.tools"

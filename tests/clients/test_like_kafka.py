@@ -9,8 +9,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin import NewTopic as NewClientTopic
 
-from tests.clients.confluent import consumer, delivered, read, send
-from tests.harness.cluster import Cluster, configs, serve
+from tests.harness.confluent import consumer, delivered, read, send
+from tests.harness.served_cluster import Cluster, configs, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,11 +11,12 @@ from typing import Any, Self
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from tests.clients.confluent import consumer, read
 from tests.clients.stories import TOPIC, Stage, stage
 from tests.harness import java
-from tests.harness.cluster import Cluster, wait_until
+from tests.harness.confluent import consumer, read
 from tests.harness.dialogue import Dialogue
+from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 
 BROKERS = (1, 2, 3)
 GROUP = "shipping"

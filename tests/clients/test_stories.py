@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.stories import PAGE, Stage, prints
-from tests.harness.cluster import wait_until
+from tests.harness.wait import wait_until
 
 CLIENTS = ("java", "confluent")
 FENCED_LEADER_EPOCH = 74

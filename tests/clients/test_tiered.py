@@ -19,13 +19,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.clients.confluent import delivered, read_partition, send
 from tests.harness import batches
-from tests.harness.cluster import Cluster, configs, serve, wait_until
+from tests.harness.confluent import delivered, read_partition, send
 from tests.harness.java import java, story
 from tests.harness.require import tool
 from tests.harness.run import run
 from tests.harness.s3 import S3, serve_s3
+from tests.harness.served_cluster import Cluster, configs, serve
+from tests.harness.wait import wait_until
 
 TOOLS: Final = "org.apache.kafka.tools"
 RECORDS: Final = 600

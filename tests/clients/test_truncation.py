@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.confluent import read_partition
 from tests.clients.stories import TOPIC, Stage, prints, serve_options, stage
 from tests.harness import java
-from tests.harness.cluster import unique
+from tests.harness.confluent import read_partition
 from tests.harness.dialogue import Dialogue
+from tests.harness.served_cluster import unique
 
 CLIENTS = ("java", "confluent")
 NOTICED = {"java": "LogTruncationException", "confluent": "log truncation detected"}

@@ -27,7 +27,7 @@ from fencepost.testing.cluster import AsyncCluster
 from tests.conditional import journal
 from tests.conditional.reading import log_of
 from tests.conditional.weather import bad_weather
-from tests.harness.cluster import Cluster, serve
+from tests.harness.served_cluster import Cluster, serve
 
 APPENDS: Final = int(os.environ.get("FENCEPOST_APPENDS", "10000"))
 SEED: Final = int(os.environ.get("FENCEPOST_APPENDS_SEED", "27"))

@@ -12,7 +12,7 @@ from fencepost.broker.core.scheduler import Clock
 from fencepost.broker.server.event_loop import SystemClock
 from fencepost.broker.server.server import Server
 from fencepost.control import lazy_app
-from tests.control.served import make_cluster, make_server, sockets, url
+from tests.harness.in_process_server import make_cluster, make_server, sockets, url
 
 
 @pytest.fixture

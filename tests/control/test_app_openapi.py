@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from fencepost.broker.core.scheduler import Clock, ManualClock
-from tests.control.served import Json, ok, produce
+from tests.harness.control_client import Json, ok
+from tests.harness.typed_client import produce
 
 if TYPE_CHECKING:
     import httpx

@@ -17,9 +17,9 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Remote
-from tests.clients.confluent import consumer
 from tests.control.schemathesis_hooks import CLIENTS_BROKERS, FUZZED, FUZZED_BROKER, SAFE
-from tests.harness.cluster import Cluster, serve
+from tests.harness.confluent import consumer
+from tests.harness.served_cluster import Cluster, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.control.cluster_state import cluster_state, partition_state
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
-from tests.control.served import kafka, make_cluster, ok, produce, refused, sockets
+from tests.harness.control_client import ok, refused
+from tests.harness.in_process_server import make_cluster, sockets
+from tests.harness.typed_client import kafka, produce
 
 if TYPE_CHECKING:
     import httpx

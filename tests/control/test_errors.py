@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.control.app import create_app
-from tests.control.served import make_cluster, make_server, ok, refused, sockets
+from tests.harness.control_client import ok, refused
+from tests.harness.in_process_server import make_cluster, make_server, sockets
 
 if TYPE_CHECKING:
     from fencepost.broker.server.server import Server

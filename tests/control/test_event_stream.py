@@ -16,7 +16,10 @@ from fencepost.broker.core.scheduler import ManualClock, Scheduler
 from fencepost.broker.server import logs
 from fencepost.control import event_stream, lazy_app
 from fencepost.control.event_stream import EventStream
-from tests.control.served import Json, eventually, ok, produce, refused, sockets, url
+from tests.harness.control_client import Json, ok, refused
+from tests.harness.in_process_server import sockets, url
+from tests.harness.typed_client import produce
+from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
     from fencepost.broker.server.server import Server

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from fencepost.broker.faults.rules import Action, action_to_dict
 from fencepost.control.routes_faults import read_rule
 from fencepost.verbs.bodies import FaultAction, FaultBody
-from tests.broker.driver import Driver
+from tests.harness.driver import Driver
 
 _VALUES: Final = ("NOT_LEADER_OR_FOLLOWER", "after", 5, True)
 """One of them will do for any kind of action."""

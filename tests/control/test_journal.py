@@ -18,8 +18,9 @@ from fencepost.protocol.messages.produce import (
     TopicProduceData,
 )
 from fencepost.verbs.bodies import TraceQuery
-from tests.control.served import kafka, ok, produce, refused
 from tests.control.traces import fetch, list_offsets, replicated, topic, trace
+from tests.harness.control_client import ok, refused
+from tests.harness.typed_client import kafka, produce
 
 if TYPE_CHECKING:
     import httpx

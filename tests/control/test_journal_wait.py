@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.control.served import Json, eventually, kafka, ok, produce, refused
 from tests.control.traces import fetch, list_offsets, replicated, topic, trace
+from tests.harness.control_client import Json, ok, refused
+from tests.harness.typed_client import kafka, produce
+from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
     import httpx

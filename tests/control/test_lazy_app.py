@@ -17,7 +17,8 @@ import pytest
 
 from fencepost.broker.server import logs
 from fencepost.control import app, lazy_app
-from tests.control.served import HOST, ok, sockets, url
+from tests.harness.control_client import ok
+from tests.harness.in_process_server import HOST, sockets, url
 
 if TYPE_CHECKING:
     from fencepost.broker.server.server import Server

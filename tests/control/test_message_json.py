@@ -23,7 +23,7 @@ from fencepost.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from fencepost.protocol.records import Record, build_batch
+from tests.harness import records
 
 
 def exchange(name: str, version: int, *, request: object, response: object = None) -> Exchange:
@@ -99,7 +99,7 @@ def test_topics_are_noted_and_other_names_are_not() -> None:
 
 
 def batch(count: int = 1) -> bytearray:
-    return build_batch([Record(i, 5, None, b"v") for i in range(count)])
+    return records.batch(*[(5, None, b"v")] * count)
 
 
 def test_a_summary_lists_only_the_first_batches() -> None:

@@ -13,8 +13,9 @@ from fencepost.protocol.messages.produce import (
     TopicProduceData,
 )
 from fencepost.protocol.records import Record, build_batch, read_header
-from tests.control.served import Json, kafka, ok
 from tests.control.traces import trace
+from tests.harness.control_client import Json, ok
+from tests.harness.typed_client import kafka
 
 if TYPE_CHECKING:
     import httpx

@@ -14,7 +14,9 @@ from fencepost.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tests.control.served import eventually, kafka, ok, produce
+from tests.harness.control_client import ok
+from tests.harness.typed_client import kafka, produce
+from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
     import httpx

@@ -14,16 +14,10 @@ from fencepost.broker.server.listener import PortUnavailable, bind
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.metadata import MetadataRequest
-from tests.control.served import (
-    HOST,
-    Json,
-    asked_by_clients,
-    eventually,
-    kafka,
-    ok,
-    produce,
-    refused,
-)
+from tests.harness.control_client import Json, ok, refused
+from tests.harness.in_process_server import HOST, asked_by_clients
+from tests.harness.typed_client import kafka, produce
+from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
     import httpx

@@ -10,7 +10,10 @@ import pytest
 from fencepost.broker.core.scheduler import Clock, ManualClock
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.metadata import MetadataRequest
-from tests.control.served import Json, asked_by_clients, eventually, kafka, ok, produce, refused
+from tests.harness.control_client import Json, ok, refused
+from tests.harness.in_process_server import asked_by_clients
+from tests.harness.typed_client import kafka, produce
+from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
     import httpx

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.control.served import Json, ok, produce, refused
+from tests.harness.control_client import Json, ok, refused
+from tests.harness.typed_client import produce
 
 if TYPE_CHECKING:
     import httpx

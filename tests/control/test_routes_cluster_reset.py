@@ -18,7 +18,10 @@ from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.metadata import MetadataRequest
 from fencepost.storage.log.interface import Log
-from tests.control.served import eventually, kafka, make_cluster, make_server, ok, produce, sockets
+from tests.harness.control_client import ok
+from tests.harness.in_process_server import make_cluster, make_server, sockets
+from tests.harness.typed_client import kafka, produce
+from tests.harness.wait import eventually
 
 
 async def test_everything_is_forgotten_but_ports_and_connections(

@@ -13,7 +13,8 @@ from fencepost.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tests.control.served import Json, kafka, ok, produce, refused
+from tests.harness.control_client import Json, ok, refused
+from tests.harness.typed_client import kafka, produce
 
 if TYPE_CHECKING:
     import httpx

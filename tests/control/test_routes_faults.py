@@ -14,7 +14,9 @@ from fencepost.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tests.control.served import Json, eventually, kafka, ok, produce, refused
+from tests.harness.control_client import Json, ok, refused
+from tests.harness.typed_client import kafka, produce
+from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
     import httpx

@@ -14,7 +14,8 @@ import pytest
 
 from fencepost.broker.core.events import Kind
 from fencepost.verbs.bodies import FaultAction
-from tests.control.served import Json, ok, produce
+from tests.harness.control_client import Json, ok
+from tests.harness.typed_client import produce
 
 if TYPE_CHECKING:
     import httpx

@@ -10,14 +10,10 @@ import pytest
 from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.storage.tier.object_store import MemoryObjectStore
-from tests.control.served import (
-    Json,
-    eventually,
-    ok,
-    produce,
-    refused,
-)
 from tests.control.test_metrics import scrape
+from tests.harness.control_client import Json, ok, refused
+from tests.harness.typed_client import produce
+from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
     import httpx

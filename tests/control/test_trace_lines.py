@@ -14,9 +14,10 @@ from fencepost.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from fencepost.protocol.records import Record, build_batch
-from tests.control.served import Json, kafka, ok, produce
-from tests.harness.cluster import serve
+from tests.harness.control_client import Json, ok
+from tests.harness.records import batch
+from tests.harness.served_cluster import serve
+from tests.harness.typed_client import kafka, produce
 
 if TYPE_CHECKING:
     import httpx
@@ -65,8 +66,7 @@ async def test_a_line_lists_all_batches_where_the_api_lists_some(
     configs = {"check.expected.offsets": "true"}
     new = {"name": "t", "assignments": [[1]], "configs": configs}
     await ok(control, "POST", "/v1/topics", new)
-    records = [Record(0, 5, None, b"v")]
-    batches = b"".join(build_batch(records, base_offset=offset) for offset in range(101))
+    batches = b"".join(batch((5, None, b"v"), base_offset=offset) for offset in range(101))
     data = PartitionProduceData(index=0, records=batches)
     topic = TopicProduceData(name="t", partition_data=(data,))
     with TraceFile(tmp_path, trace_lines) as trace:

@@ -11,7 +11,7 @@ from fencepost.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tests.control.served import Json, ok
+from tests.harness.control_client import Json, ok
 
 if TYPE_CHECKING:
     import httpx

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.durability.served import Served
+from tests.harness.durable_cluster import DurableCluster
 
-Serve = Callable[..., Served]
+Serve = Callable[..., DurableCluster]
 
 
 @pytest.fixture
@@ -18,8 +18,8 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     """Makes a server; it ends with the test."""
     with ExitStack() as stack:
 
-        def make(*options: str, brokers: int = 3, directory: Path | None = None) -> Served:
-            made = Served(
+        def make(*options: str, brokers: int = 3, directory: Path | None = None) -> DurableCluster:
+            made = DurableCluster(
                 directory or tmp_path / "data", tmp_path / "log", brokers=brokers, options=options
             )
             stack.callback(made.close)

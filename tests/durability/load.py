@@ -45,6 +45,9 @@ class Acknowledged:
     def count(self) -> int:
         return sum(map(len, self.by_partition))
 
+    def is_above(self, count: int) -> bool:
+        return self.count > count
+
 
 def number_of(value: str | bytes | None) -> int:
     """The number in a record's value."""

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
-from tests.clients.confluent import consumer, delivered, read, send
 from tests.durability.conftest import Serve
 from tests.durability.test_restarts import ask, partition
 from tests.harness import require
+from tests.harness.confluent import consumer, delivered, read, send
 
 MIB = 1 << 20
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.clients.confluent import delivered, send
 from tests.durability.conftest import Serve
 from tests.durability.test_restarts import ask
+from tests.harness.confluent import delivered, send
 from tests.harness.kafka_writes import COMMITTED, GROUP, KafkaWrites, stored
 
 

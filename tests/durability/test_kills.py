@@ -9,6 +9,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,8 @@ import pytest
 
 from tests.durability import load
 from tests.durability.load import PARTITIONS, TOPIC, Acknowledged, Committing, Producing
-from tests.durability.served import Served
+from tests.harness.durable_cluster import DurableCluster
+from tests.harness.wait import wait_until
 
 KILLS: Final = int(os.environ.get("FENCEPOST_KILLS", "5"))
 LONGEST_S: Final = 0.8
@@ -24,7 +26,7 @@ LONGEST_S: Final = 0.8
 
 
 @pytest.fixture(params=["--fsync", "without"])
-def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
+def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DurableCluster]:
     options = ["--topic", f"{TOPIC}:{PARTITIONS}:3", "--config", "min.insync.replicas=2"]
     # Segments are rolled and checkpoints written often enough to be met in the midst of it.
     options += ["--config", "log.segment.bytes=1048576"]
@@ -34,7 +36,7 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
     options += ["--config", "offsets.topic.replication.factor=3"]
     if request.param == "--fsync":
         options.append("--fsync")
-    served = Served(tmp_path / "data", tmp_path / "log", options=options)
+    served = DurableCluster(tmp_path / "data", tmp_path / "log", options=options)
     yield served
     served.close()
 
@@ -61,18 +63,15 @@ class Checked:
 
 
 @pytest.mark.timeout(60 + 12 * KILLS)
-def test_nothing_acknowledged_is_missing_and_nothing_is_doubled(served: Served) -> None:
+def test_nothing_acknowledged_is_missing_and_nothing_is_doubled(served: DurableCluster) -> None:
     drawn = random.Random(os.environ.get("FENCEPOST_KILLS_SEED", "kills"))
     served.start()
     producing, committing = Producing(served.bootstrap), Committing(served.bootstrap)
     checked, acknowledged = Checked(), producing.acknowledged
     try:
         for kill in range(KILLS):
-            before = acknowledged.count
-            deadline = time.monotonic() + 60
-            while acknowledged.count == before:
-                assert time.monotonic() < deadline, f"nothing goes on after kill {kill}"
-                time.sleep(0.01)
+            more = partial(acknowledged.is_above, acknowledged.count)
+            wait_until(f"more is acknowledged after kill {kill}", more)
             time.sleep(drawn.uniform(0, LONGEST_S))
             served.kill()
             ends, was_committed = acknowledged.ends(), committing.committed

@@ -23,16 +23,16 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.clients.confluent import consumer, delivered, read, send
 from tests.durability.conftest import Serve
-from tests.durability.served import Served
 from tests.harness import require
+from tests.harness.confluent import consumer, delivered, read, send
+from tests.harness.durable_cluster import DurableCluster
 
-End = Callable[[Served], None]
-ENDS = pytest.mark.parametrize("end", [Served.stop, Served.kill])
+End = Callable[[DurableCluster], None]
+ENDS = pytest.mark.parametrize("end", [DurableCluster.stop, DurableCluster.kill])
 
 
-def ask(served: Served, path: str, body: dict[str, Any] | None = None) -> Any:  # noqa: ANN401  # JSON
+def ask(served: DurableCluster, path: str, body: dict[str, Any] | None = None) -> Any:  # noqa: ANN401  # JSON
     """GET, or POST with a body."""
     data = None if body is None else json.dumps(body).encode()
     request = Request(served.ready["control"] + path, data, {"content-type": "application/json"})
@@ -40,7 +40,7 @@ def ask(served: Served, path: str, body: dict[str, Any] | None = None) -> Any:  
         return json.load(answer)
 
 
-def partition(served: Served, topic: str, index: int = 0) -> dict[str, Any]:
+def partition(served: DurableCluster, topic: str, index: int = 0) -> dict[str, Any]:
     found: dict[str, Any] = ask(served, f"/v1/topics/{topic}/partitions/{index}")
     return found
 
@@ -83,7 +83,7 @@ def test_records_groups_and_configs_are_there_again(serve: Serve, end: End) -> N
     delivered(send(served.cluster, "orders", [b"more"]))
     assert partition(served, "orders")["high_watermark"] == 51
     opened = served.found()
-    assert opened["clean"] is (end is Served.stop)
+    assert opened["clean"] is (end is DurableCluster.stop)
 
 
 def test_kcat_reads_what_it_wrote_before(serve: Serve) -> None:

@@ -5,10 +5,13 @@ of it is. All that it does is decided by its caller, so that a failure can be ha
 """
 
 import errno
+import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from random import Random
 from typing import Final
+
+import pytest
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.storage.files.file_system import write_atomic
@@ -320,3 +323,8 @@ class FaultyLock:
         """Let others have it."""
         if self._locks.get(self._path) is self:
             del self._locks[self._path]
+
+
+def fails_with(error: int) -> pytest.RaisesExc[OSError]:
+    """Expect an `OSError` of that errno."""
+    return pytest.raises(OSError, match=re.escape(f"[Errno {error}]"))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from tests.harness import java
-from tests.harness.cluster import Cluster, wait_until
-from tests.harness.process import Process, start
+from tests.harness.process import Process, free_ports, start
 from tests.harness.run import run
+from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 from tests.harness.wire import Connection
 
 _JVM: Final = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -38,10 +38,8 @@ class Kafka:
     frozen: set[int] = field(default_factory=set)
 
     def kill(self, node: int) -> None:
-        """End a node's process, which gets no chance to tell anybody."""
-        process = self.processes.pop(node)
-        process.child.kill()
-        process.stop(expect=-signal.SIGKILL)
+        """End a node's process, which sends no last request."""
+        self.processes.pop(node).kill()
 
     def shut_down(self, node: int) -> None:
         """Let a node write down all it knows, and end."""
@@ -89,7 +87,7 @@ class Kafka:
         return leader
 
     def stop(self) -> None:
-        """End all nodes. Their data is of no use to anybody, so they need not write it down."""
+        """End all nodes. No test reads their data, so they need not write it down."""
         for node in list(self.processes):
             self.kill(node)
 
@@ -108,7 +106,7 @@ def start_kafka(
     :param configs: Broker configs besides those that all get.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    ports = _free_ports(2 * nodes)
+    ports = free_ports(2 * nodes)
     brokers, controllers = ports[:nodes], ports[nodes:]
     folders = {node: folder / str(node) for node in range(1, nodes + 1)}
     for node, place in folders.items():
@@ -167,14 +165,6 @@ def _knows(cluster: Cluster, address: tuple[str, int]) -> int:
     except OSError:
         return 0
     return len(answer["Brokers"])
-
-
-def _free_ports(count: int) -> list[int]:
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(each.getsockname()[1]) for each in held]
-    for each in held:
-        each.close()
-    return ports
 
 
 def _settings(

@@ -16,8 +16,9 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient
 
 from fencepost.protocol.records import iter_headers
-from tests.harness.cluster import Cluster, wait_until
 from tests.harness.kafka import Kafka, start_kafka
+from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 
 STEP_MS: Final = 1000
 """How much later each record is than the one before."""

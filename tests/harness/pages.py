@@ -15,10 +15,10 @@ import pytest
 
 from docs.generate import ROOT
 from fencepost.cli.commands import run
-from tests.harness.cluster import READY_S
 from tests.harness.dialogue import Dialogue
 from tests.harness.process import Process, start
 from tests.harness.require import tool
+from tests.harness.served_cluster import READY_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

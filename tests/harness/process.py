@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
+import random
 import select
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from tests.harness.wait import wait_until
 
 LIVE: Final[list[Process]] = []
 """The servers that run now, for the report of a failing test."""
 
 _STOP_S: Final = 60.0
+_GONE_S: Final = 30.0
+_FIRST_PORT: Final = 21_000
+_LAST_PORT: Final = 29_000
 
 
 class NotReadyError(Exception):
@@ -68,6 +76,11 @@ class Process:
             line += chunk
         return line.decode()
 
+    def kill(self) -> None:
+        """SIGKILL, which lets it write and say nothing more, then wait for the end."""
+        self.child.kill()
+        self.stop(expect=-signal.SIGKILL)
+
     def stop(self, *, expect: int | None = 0) -> None:
         """SIGTERM, then wait for the end.
 
@@ -109,3 +122,41 @@ def start(
     process = Process(name, child, log)
     LIVE.append(process)
     return process
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs: one that has ended and that its parent has not reaped does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def wait_until_gone(pids: Sequence[int]) -> None:
+    """Wait until none of these processes runs."""
+    wait_until(f"{pids} have ended", lambda: not any(map(is_running, pids)), _GONE_S)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that no process listens on, one after the other, below those that clients are given.
+
+    Their numbers are drawn: other runs of the tests look for ports at the same time.
+    """
+    drawn = random.SystemRandom()
+    for _ in range(100):
+        first = drawn.randrange(_FIRST_PORT, _LAST_PORT)
+        ports = list(range(first, first + count))
+        if all(map(_is_free, ports)):
+            return ports
+    raise AssertionError("no free ports")
+
+
+def _is_free(port: int) -> bool:
+    with closing(socket.socket()) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from tests.harness.in_process import starts_a_process
+from tests.harness.process_guard import starts_a_process
 
 
 def under_ci() -> bool:

@@ -11,8 +11,7 @@ from random import Random
 import pytest
 
 from tests.harness.crash_model import Operation, PowerOff
-from tests.harness.faulty_file_system import FaultyFileSystem
-from tests.storage.files.refusing import fails_with
+from tests.harness.faulty_file_system import FaultyFileSystem, fails_with
 
 ROOT = PurePath("/")
 LOG, OTHER = ROOT / "log", ROOT / "other"

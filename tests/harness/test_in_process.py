@@ -13,7 +13,7 @@ from docs.generate import ROOT
 from tests.harness.run import run
 
 CONFTEST: Final = """
-from tests.harness.in_process import InProcess
+from tests.harness.process_guard import InProcess
 
 def pytest_configure(config):
     config.pluginmanager.register(InProcess())

@@ -1,7 +1,7 @@
 """A raw client: speaks any version of a dozen APIs, and any bytes at all.
 
 The layouts come from ``messages.txt``, not from the server's codec: what the server writes is read
-by somebody else. Decoded messages are plain dicts under Kafka's own field names, with just the
+by another codec. Decoded messages are plain dicts under Kafka's own field names, with just the
 fields that were on the wire; tagged fields are named ``Name(tagN)``.
 """
 
@@ -314,6 +314,21 @@ def decode_answer(api: str, version: int, payload: bytes) -> tuple[int, Body]:
     return correlation_id, decode(api + "Response", version, payload[reader.position :])
 
 
+def receive_frame(connection: socket.socket) -> bytes:
+    """The next frame, without its size. :raises ConnectionError: At the end of the stream."""
+    return _exactly(connection, struct.unpack(">i", _exactly(connection, 4))[0])
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    out = bytearray()
+    while len(out) < count:
+        chunk = connection.recv(count - len(out))
+        if not chunk:
+            raise ConnectionError(f"EOF after {len(out)}/{count} bytes")
+        out += chunk
+    return bytes(out)
+
+
 class Connection:
     """A blocking connection to one broker."""
 
@@ -356,16 +371,7 @@ class Connection:
 
     def receive(self) -> bytes:
         """The next answer, without its size. :raises ConnectionError: At the end of the stream."""
-        return self._exactly(struct.unpack(">i", self._exactly(4))[0])
-
-    def _exactly(self, count: int) -> bytes:
-        out = bytearray()
-        while len(out) < count:
-            chunk = self.socket.recv(count - len(out))
-            if not chunk:
-                raise ConnectionError(f"EOF after {len(out)}/{count} bytes")
-            out += chunk
-        return bytes(out)
+        return receive_frame(self.socket)
 
     def call(self, api: str, version: int, body: Body) -> Body:
         """One request and its answer."""

@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from tests.harness.cluster import Cluster, wait_until
+from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 from tests.harness.wire import Body, Connection, Value
 from tests.oracle.asking import Row, fetch, list_offsets, named, send_records
 from tests.oracle.steering import Steering

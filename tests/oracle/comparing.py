@@ -13,8 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from tests.harness.cluster import Cluster, configs
 from tests.harness.kafka import Kafka, start_kafka
+from tests.harness.served_cluster import Cluster, configs
 from tests.harness.wire import Value
 from tests.oracle.asking import Row
 from tests.oracle.questions import (

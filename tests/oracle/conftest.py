@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.cluster import serve
+from tests.harness.served_cluster import serve
 from tests.oracle.asking import Row
 from tests.oracle.comparing import RECORDINGS, Recording
 from tests.oracle.steering import ControlSteering, KafkaSteering

@@ -11,8 +11,9 @@ from typing import Protocol
 
 import httpx
 
-from tests.harness.cluster import Cluster, wait_until
 from tests.harness.kafka import Kafka
+from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 from tests.harness.wire import Body
 from tests.oracle.asking import named
 

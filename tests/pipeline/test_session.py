@@ -20,7 +20,7 @@ from tests.harness.spark import QUICK_JVM, jars, need_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.harness.cluster import Cluster
+    from tests.harness.served_cluster import Cluster
 
 
 class Start(Protocol):

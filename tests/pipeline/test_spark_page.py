@@ -11,9 +11,9 @@ import pytest
 from docs.generate import ROOT
 from fencepost.pipeline import connector
 from fencepost.pipeline.requirements import MIN_JAVA_VERSION, SPARK_VERSION
-from tests.clients.confluent import delivered, send
-from tests.harness import standalone
-from tests.harness.cluster import serve
+from tests.harness import spark_standalone
+from tests.harness.confluent import delivered, send
+from tests.harness.served_cluster import serve
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ def test_the_python_example_sums_sizes(
 
 def test_a_cluster_is_started_as_the_tests_do() -> None:
     classes = re.findall(r"bin/spark-class (\S+) --host", block("spark-cluster"))
-    assert classes == [standalone.MASTER, standalone.WORKER]
+    assert classes == [spark_standalone.MASTER, spark_standalone.WORKER]
 
 
 def test_versions_and_places_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,11 @@ import pytest
 
 from fencepost.cli import main
 from fencepost.pipeline import connector
-from tests.harness.cluster import Cluster, serve
 from tests.harness.require import tool
 from tests.harness.run import run
+from tests.harness.served_cluster import Cluster, serve
 from tests.harness.spark import jars
-from tests.harness.standalone import Standalone, standalone
+from tests.harness.spark_standalone import Standalone, standalone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.cluster import Cluster, configs, serve
+from tests.harness.served_cluster import Cluster, configs, serve
 from tests.harness.wire import Body
 
 SETTINGS = {

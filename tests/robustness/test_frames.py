@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost.protocol.apis import APIS, Api
-from tests.harness.cluster import Cluster
+from tests.harness.served_cluster import Cluster
 from tests.harness.wire import Body, Connection, frame
 from tests.robustness.messages import random_request, resized, spoiled
 

@@ -15,8 +15,9 @@ from typing import Final
 import pytest
 
 from tests.harness import batches
-from tests.harness.cluster import Cluster, wait_until
 from tests.harness.require import under_ci
+from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 from tests.harness.wire import Body, Connection
 from tests.robustness.messages import TOPIC, random_request, resized, spoiled
 

@@ -25,7 +25,7 @@ from fencepost.storage.files.file_system import RealFileSystem
 from fencepost.storage.log.interface import Log
 from fencepost.storage.tier.object_store import ObjectKind
 from fencepost.storage.tier.segment_metadata import RemoteSegment
-from tests.harness.recorded import Recorded, recorded
+from tests.harness.recorded_cluster import Recorded, recorded
 from tests.harness.run import run
 
 MINUTES: Final = 1.0

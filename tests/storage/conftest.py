@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.storage.logs import Kind, Made
+from tests.harness.logs import Kind, Made
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

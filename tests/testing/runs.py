@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
 from typing import Final
 
 from tests.harness.run import Finished, run
+from tests.harness.wait import wait_until
 
 ALONE: Final = ("-p", "fencepost.testing", "-p", "no:cacheprovider", "-W", "error")
 """With no other plugin than this: none that runs async tests, none that shuffles."""
@@ -51,31 +51,13 @@ def start(folder: Path, source: str, *options: str) -> subprocess.Popen[bytes]:
 
 def numbers(folder: Path, count: int) -> list[int]:
     """The pids that tests have written down, once they are so many."""
-    deadline, pids = time.monotonic() + GONE_S, folder / "pids"
-    while True:
+    pids, out = folder / "pids", folder / "out"
+
+    def enough() -> list[int]:
         found = pids.read_text().split() if pids.exists() else []
-        if len(found) >= count:
-            return [int(each) for each in found]
-        out = folder / "out"
-        said = out.read_text() if out.exists() else ""
-        assert time.monotonic() < deadline, f"{found} is not {count}\n{said}"
-        time.sleep(0.02)
+        return [int(each) for each in found] if len(found) >= count else []
 
-
-def is_running(pid: int) -> bool:
-    """Whether there is such a process, and not only what nobody has asked after since its end."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
-
-
-def all_gone(pids: Sequence[int]) -> bool:
-    """Whether processes end soon."""
-    deadline = time.monotonic() + GONE_S
-    while any(map(is_running, pids)):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+        return wait_until(f"{count} pids are written", enough, GONE_S)
+    except AssertionError as late:
+        raise AssertionError(f"{late}\n{out.read_text() if out.exists() else ''}") from None

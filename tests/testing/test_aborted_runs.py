@@ -7,7 +7,8 @@ import signal
 from pathlib import Path
 from typing import Final
 
-from tests.testing.runs import ALONE, UNDER_XDIST, all_gone, is_running, numbers, pytest_run, start
+from tests.harness.process import is_running, wait_until_gone
+from tests.testing.runs import ALONE, UNDER_XDIST, numbers, pytest_run, start
 
 SOURCE: Final = """
     import os
@@ -47,7 +48,7 @@ def test_a_run_that_is_killed(tmp_path: Path) -> None:
     assert all(map(is_running, servers))
     child.send_signal(signal.SIGKILL)
     assert child.wait(30) == -signal.SIGKILL
-    assert all_gone(servers)
+    wait_until_gone(servers)
 
 
 def test_a_run_that_is_interrupted(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_a_run_under_xdist_that_is_killed(tmp_path: Path) -> None:
     assert child.pid not in pids
     child.send_signal(signal.SIGKILL)
     child.wait(30)
-    assert all_gone(pids)
+    wait_until_gone(pids)
 
 
 def test_a_worker_that_is_killed(tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_a_worker_that_is_killed(tmp_path: Path) -> None:
     assert "1 failed, 2 passed" in done.out
     pids = numbers(tmp_path, 3)
     assert len(set(pids)) == 2
-    assert all_gone(pids)
+    wait_until_gone(pids)
 
 
 def test_a_server_that_dies_costs_one_test(tmp_path: Path) -> None:

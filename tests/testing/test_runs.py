@@ -7,16 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.process import wait_until_gone
 from tests.harness.run import run
-from tests.testing.runs import (
-    UNDER_XDIST,
-    all_gone,
-    command,
-    environment,
-    numbers,
-    pytest_run,
-    write,
-)
+from tests.testing.runs import UNDER_XDIST, command, environment, numbers, pytest_run, write
 
 
 def test_pytest_loads_it_by_itself(tmp_path: Path) -> None:
@@ -97,4 +90,4 @@ def test_each_worker_has_its_own(tmp_path: Path) -> None:
     assert "6 passed" in done.out
     pids = numbers(tmp_path, 6)
     assert len(set(pids)) == 2
-    assert all_gone(pids)
+    wait_until_gone(pids)

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import pytest
 
 from fencepost.verbs.remote import Remote
-from tests.verbs.stub import Stub, serving
+from tests.harness.fake_control_api import FakeControlApi, serving
 
 
 @pytest.fixture
-def stub() -> Iterator[Stub]:
+def stub() -> Iterator[FakeControlApi]:
     with serving() as made:
         yield made
 
 
 @pytest.fixture
-def remote(stub: Stub) -> Iterator[Remote]:
+def remote(stub: FakeControlApi) -> Iterator[Remote]:
     made = Remote(stub.url, timeout_s=5)
     yield made
     made.close()

@@ -13,7 +13,7 @@ from fencepost.verbs.catalogue import CATALOGUE, Method, Shape, Verb
 from fencepost.verbs.methods import AsyncVerbs, Verbs
 from fencepost.verbs.remote import Refused, Remote
 from fencepost.verbs.remote_async import AsyncRemote
-from tests.verbs.stub import Stub, refusal
+from tests.harness.fake_control_api import FakeControlApi, refusal
 from tools.generate_verbs import TARGET, render
 
 Given: TypeAlias = dict[str, Any]
@@ -75,27 +75,29 @@ def test_both_classes_have_every_verb_and_the_same_parameters() -> None:
 
 
 @pytest.fixture
-def refusing(stub: Stub) -> Stub:
+def refusing(stub: FakeControlApi) -> FakeControlApi:
     """What is sent is all that matters here."""
     stub.will(refusal(400, "NEVER_MIND", "never mind"))
     return stub
 
 
 @pytest.fixture
-def remote(refusing: Stub) -> Iterator[Remote]:
+def remote(refusing: FakeControlApi) -> Iterator[Remote]:
     with closing(Remote(refusing.url)) as made:
         yield made
 
 
 @each_verb
-def test_a_method_sends_all_that_it_is_given(refusing: Stub, remote: Remote, verb: Verb) -> None:
+def test_a_method_sends_all_that_it_is_given(
+    refusing: FakeControlApi, remote: Remote, verb: Verb
+) -> None:
     with pytest.raises(Refused, match="NEVER_MIND"):
         drain(getattr(Verbs(remote), verb.name)(**_arguments(verb)))
     _check(refusing, verb)
 
 
 @each_verb
-async def test_an_async_method_sends_the_same(refusing: Stub, verb: Verb) -> None:
+async def test_an_async_method_sends_the_same(refusing: FakeControlApi, verb: Verb) -> None:
     with closing(AsyncRemote(refusing.url)) as remote:
         asked = getattr(AsyncVerbs(remote), verb.name)(**_arguments(verb))
         with pytest.raises(Refused, match="NEVER_MIND"):
@@ -113,7 +115,7 @@ def _arguments(verb: Verb) -> Given:
     return {name: PLACE[name] for name in verb.path_parameters} | GIVEN.get(verb.name, {})
 
 
-def _check(stub: Stub, verb: Verb) -> None:
+def _check(stub: FakeControlApi, verb: Verb) -> None:
     (asked,) = stub.asked
     given = {JSON_NAMES.get(name, name): each for name, each in GIVEN.get(verb.name, {}).items()}
     query = "&".join(f"{name}={each}" for name, each in given.items())

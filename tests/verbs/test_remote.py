@@ -16,7 +16,16 @@ from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Refused, Remote, Unreachable, VerbError, default_url
-from tests.verbs.stub import HOST, Json, Reply, Stub, Then, ok, refusal, stream
+from tests.harness.fake_control_api import (
+    HOST,
+    FakeControlApi,
+    Json,
+    Reply,
+    Then,
+    ok,
+    refusal,
+    stream,
+)
 
 TOPIC: Final[Json] = {
     "name": "orders",
@@ -42,7 +51,7 @@ def verbs(remote: Remote) -> Verbs:
 # -- what is sent -------------------------------------------------------------------------------
 
 
-def test_a_get_has_its_parameters_in_path_and_query(stub: Stub, verbs: Verbs) -> None:
+def test_a_get_has_its_parameters_in_path_and_query(stub: FakeControlApi, verbs: Verbs) -> None:
     stub.will(ok([]))
     assert verbs.trace(api="Fetch", client_id="a b&c", since=7) == []
     (asked,) = stub.asked
@@ -50,14 +59,14 @@ def test_a_get_has_its_parameters_in_path_and_query(stub: Stub, verbs: Verbs) ->
     assert asked.target == "/v1/trace?api=Fetch&client_id=a+b%26c&since=7"
 
 
-def test_a_get_with_nothing_chosen_has_no_query(stub: Stub, verbs: Verbs) -> None:
+def test_a_get_with_nothing_chosen_has_no_query(stub: FakeControlApi, verbs: Verbs) -> None:
     stub.will(ok([TOPIC]))
     (topic,) = verbs.topics()
     assert topic == TopicState.model_validate(TOPIC)
     assert stub.asked[0].target == "/v1/topics"
 
 
-def test_a_post_has_a_body_of_what_is_not_the_default(stub: Stub, verbs: Verbs) -> None:
+def test_a_post_has_a_body_of_what_is_not_the_default(stub: FakeControlApi, verbs: Verbs) -> None:
     stub.will(ok(TOPIC))
     verbs.create_topic("orders", assignments=[[1, 2], [2, 1]], configs={"retention.ms": "7"})
     (asked,) = stub.asked
@@ -69,14 +78,16 @@ def test_a_post_has_a_body_of_what_is_not_the_default(stub: Stub, verbs: Verbs) 
     }
 
 
-def test_null_is_sent_where_it_is_not_the_default(stub: Stub, verbs: Verbs) -> None:
+def test_null_is_sent_where_it_is_not_the_default(stub: FakeControlApi, verbs: Verbs) -> None:
     stub.will(refusal(400, "INVALID_REQUEST", "never mind"))
     with pytest.raises(Refused):
         verbs.add_fault("Fetch", count=None, action={"delay": 200})
     assert stub.asked[0].body == {"api": "Fetch", "count": None, "action": {"delay": 200}}
 
 
-def test_a_field_is_sent_by_the_name_that_it_has_in_json(stub: Stub, verbs: Verbs) -> None:
+def test_a_field_is_sent_by_the_name_that_it_has_in_json(
+    stub: FakeControlApi, verbs: Verbs
+) -> None:
     stub.will(refusal(400, "INVALID_REQUEST", "never mind"))
     with pytest.raises(Refused):
         verbs.isolate_broker(3, origin=[1, 2])
@@ -84,20 +95,20 @@ def test_a_field_is_sent_by_the_name_that_it_has_in_json(stub: Stub, verbs: Verb
     assert (asked.target, asked.body) == ("/v1/brokers/3/isolate", {"from": [1, 2]})
 
 
-def test_a_name_in_a_path_is_one_part_of_it(stub: Stub, verbs: Verbs) -> None:
+def test_a_name_in_a_path_is_one_part_of_it(stub: FakeControlApi, verbs: Verbs) -> None:
     stub.will(ok({}))
     verbs.delete_topic("a/b c?d")
     assert stub.asked[0].target == "/v1/topics/a%2Fb%20c%3Fd"
 
 
-def test_a_control_api_may_stand_below_a_path(stub: Stub) -> None:
+def test_a_control_api_may_stand_below_a_path(stub: FakeControlApi) -> None:
     stub.will(ok({}))
     with closing(Remote(f"{stub.url}/behind/a/proxy/")) as remote:
         Verbs(remote).reset()
     assert stub.asked[0].target == "/behind/a/proxy/v1/reset"
 
 
-def test_what_is_wrong_is_refused_without_asking(stub: Stub, verbs: Verbs) -> None:
+def test_what_is_wrong_is_refused_without_asking(stub: FakeControlApi, verbs: Verbs) -> None:
     with pytest.raises(Refused) as wrong:
         verbs.elect("t", 0, leader="2")  # type: ignore[arg-type]  # that is it
     assert wrong.value.code == "INVALID_REQUEST"
@@ -108,7 +119,7 @@ def test_what_is_wrong_is_refused_without_asking(stub: Stub, verbs: Verbs) -> No
 # -- what comes of an answer --------------------------------------------------------------------
 
 
-def test_a_refusal_has_its_code_and_message(stub: Stub, verbs: Verbs) -> None:
+def test_a_refusal_has_its_code_and_message(stub: FakeControlApi, verbs: Verbs) -> None:
     stub.will(refusal(404, "UNKNOWN_TOPIC_OR_PARTITION", "there is no partition t-7"))
     with pytest.raises(Refused) as refused:
         verbs.roll("t", 7)
@@ -117,7 +128,7 @@ def test_a_refusal_has_its_code_and_message(stub: Stub, verbs: Verbs) -> None:
     assert str(refused.value) == "there is no partition t-7 (UNKNOWN_TOPIC_OR_PARTITION)"
 
 
-def test_fields_that_are_not_known_yet_do_no_harm(stub: Stub, verbs: Verbs) -> None:
+def test_fields_that_are_not_known_yet_do_no_harm(stub: FakeControlApi, verbs: Verbs) -> None:
     stub.will(ok([{**TOPIC, "colour": "green"}]))
     assert verbs.topics() == [TopicState.model_validate(TOPIC)]
 
@@ -134,7 +145,7 @@ def test_fields_that_are_not_known_yet_do_no_harm(stub: Stub, verbs: Verbs) -> N
     ids=["gateway", "crash", "list", "page", "other"],
 )
 def test_an_answer_of_something_else_is_no_control_api(
-    stub: Stub, verbs: Verbs, reply: Reply, said: str
+    stub: FakeControlApi, verbs: Verbs, reply: Reply, said: str
 ) -> None:
     stub.will(reply)
     with pytest.raises(Unreachable, match=said) as told:
@@ -145,14 +156,16 @@ def test_an_answer_of_something_else_is_no_control_api(
 # -- connections --------------------------------------------------------------------------------
 
 
-def test_one_connection_is_kept_while_one_asks_after_the_other(stub: Stub, verbs: Verbs) -> None:
+def test_one_connection_is_kept_while_one_asks_after_the_other(
+    stub: FakeControlApi, verbs: Verbs
+) -> None:
     stub.will(ok([]))
     for _ in range(3):
         verbs.topics()
     assert [asked.connection for asked in stub.asked] == [1, 1, 1]
 
 
-def test_a_refusal_leaves_the_connection_as_it_is(stub: Stub, verbs: Verbs) -> None:
+def test_a_refusal_leaves_the_connection_as_it_is(stub: FakeControlApi, verbs: Verbs) -> None:
     stub.will(refusal(400, "INVALID_REQUEST", "never mind"), ok({}))
     with pytest.raises(Refused):
         verbs.reset()
@@ -161,7 +174,7 @@ def test_a_refusal_leaves_the_connection_as_it_is(stub: Stub, verbs: Verbs) -> N
 
 
 def test_a_kept_connection_that_was_closed_meanwhile_is_opened_again(
-    stub: Stub, verbs: Verbs
+    stub: FakeControlApi, verbs: Verbs
 ) -> None:
     stub.will(Reply(then=Then.CLOSE))
     for _ in range(3):
@@ -170,7 +183,7 @@ def test_a_kept_connection_that_was_closed_meanwhile_is_opened_again(
 
 
 def test_a_new_connection_that_is_closed_without_an_answer_is_not_tried_again(
-    stub: Stub, verbs: Verbs
+    stub: FakeControlApi, verbs: Verbs
 ) -> None:
     stub.will(CUT)
     with pytest.raises(Unreachable, match="no control API answers at"):
@@ -179,7 +192,7 @@ def test_a_new_connection_that_is_closed_without_an_answer_is_not_tried_again(
 
 
 def test_who_ask_at_the_same_time_have_connections_of_their_own(
-    stub: Stub, remote: Remote, verbs: Verbs
+    stub: FakeControlApi, remote: Remote, verbs: Verbs
 ) -> None:
     stub.will(ok([]), SILENT, ok([]))
     verbs.topics()
@@ -194,7 +207,7 @@ def test_who_ask_at_the_same_time_have_connections_of_their_own(
 
 
 def test_threads_leave_no_connection_behind_that_a_close_would_not_find(
-    stub: Stub, remote: Remote, verbs: Verbs
+    stub: FakeControlApi, remote: Remote, verbs: Verbs
 ) -> None:
     stub.will(ok([]))
     with ThreadPoolExecutor(3) as threads:
@@ -211,7 +224,7 @@ def _ask_after(together: threading.Barrier, verbs: Verbs) -> None:
 
 
 def test_after_a_close_the_next_request_opens_another(
-    stub: Stub, remote: Remote, verbs: Verbs
+    stub: FakeControlApi, remote: Remote, verbs: Verbs
 ) -> None:
     remote.close()
     for _ in range(2):
@@ -242,7 +255,7 @@ def test_nobody_listens() -> None:
 @pytest.mark.parametrize(
     "reply", [SILENT, Reply(missing=1, then=Then.WAIT)], ids=["no answer", "half an answer"]
 )
-def test_silence_is_not_waited_out(stub: Stub, reply: Reply) -> None:
+def test_silence_is_not_waited_out(stub: FakeControlApi, reply: Reply) -> None:
     stub.will(reply, ok({}))
     with closing(Remote(stub.url, timeout_s=0.5)) as remote:
         with pytest.raises(Unreachable, match="timed out"):
@@ -251,7 +264,7 @@ def test_silence_is_not_waited_out(stub: Stub, reply: Reply) -> None:
     assert [asked.connection for asked in stub.asked] == [1, 2]
 
 
-def test_an_answer_that_breaks_off_is_none(stub: Stub, verbs: Verbs) -> None:
+def test_an_answer_that_breaks_off_is_none(stub: FakeControlApi, verbs: Verbs) -> None:
     stub.will(Reply(missing=1, then=Then.CLOSE), ok({}))
     with pytest.raises(Unreachable, match="no control API answers at"):
         verbs.reset()
@@ -260,7 +273,7 @@ def test_an_answer_that_breaks_off_is_none(stub: Stub, verbs: Verbs) -> None:
 
 
 def test_who_is_interrupted_can_ask_again(
-    stub: Stub, verbs: Verbs, monkeypatch: pytest.MonkeyPatch
+    stub: FakeControlApi, verbs: Verbs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -273,7 +286,7 @@ def test_who_is_interrupted_can_ask_again(
     assert verbs.topics() == []
 
 
-def test_a_wait_may_last_as_long_as_it_was_asked_to(stub: Stub) -> None:
+def test_a_wait_may_last_as_long_as_it_was_asked_to(stub: FakeControlApi) -> None:
     stub.will(SILENT)
     with (
         closing(Remote(stub.url, timeout_s=0.1)) as remote,
@@ -294,14 +307,16 @@ def events(*numbers: int, then: Then = Then.CLOSE) -> Reply:
     return stream(": still here", "", *(line for block in blocks for line in block), then=then)
 
 
-def test_a_stream_tells_each_event_until_the_cluster_ends(stub: Stub, verbs: Verbs) -> None:
+def test_a_stream_tells_each_event_until_the_cluster_ends(
+    stub: FakeControlApi, verbs: Verbs
+) -> None:
     stub.will(events(4, 5))
     told = list(verbs.events(since=3))
     assert told == [EventState.model_validate_json(EVENT % n) for n in (4, 5)]
     assert stub.asked[0].target == "/v1/events?since=3"
 
 
-def test_a_stream_is_open_before_anything_is_read_of_it(stub: Stub, verbs: Verbs) -> None:
+def test_a_stream_is_open_before_anything_is_read_of_it(stub: FakeControlApi, verbs: Verbs) -> None:
     stub.will(events(1, then=Then.WAIT))
     told = verbs.events()
     assert len(stub.asked) == 1
@@ -309,7 +324,7 @@ def test_a_stream_is_open_before_anything_is_read_of_it(stub: Stub, verbs: Verbs
     stub.wait_for_all_closed()
 
 
-def test_a_stream_has_a_connection_of_its_own(stub: Stub, verbs: Verbs) -> None:
+def test_a_stream_has_a_connection_of_its_own(stub: FakeControlApi, verbs: Verbs) -> None:
     stub.will(ok({}), events(1, then=Then.WAIT), ok({}))
     verbs.reset()
     told = verbs.events()
@@ -319,13 +334,13 @@ def test_a_stream_has_a_connection_of_its_own(stub: Stub, verbs: Verbs) -> None:
     told.close()  # type: ignore[attr-defined]  # it is a generator
 
 
-def test_a_stream_that_is_refused(stub: Stub, verbs: Verbs) -> None:
+def test_a_stream_that_is_refused(stub: FakeControlApi, verbs: Verbs) -> None:
     stub.will(refusal(400, "INVALID_REQUEST", "since: too small"))
     with pytest.raises(Refused, match="since: too small"):
         verbs.events(since=1)
 
 
-def test_a_silent_stream_is_given_up(stub: Stub) -> None:
+def test_a_silent_stream_is_given_up(stub: FakeControlApi) -> None:
     stub.will(events(1, then=Then.WAIT))
     told = Verbs(Remote(stub.url, timeout_s=0.5)).events()
     assert next(told).number == 1
@@ -333,7 +348,7 @@ def test_a_silent_stream_is_given_up(stub: Stub) -> None:
         next(told)
 
 
-def test_a_verb_without_parameters_has_no_body(stub: Stub, remote: Remote) -> None:
+def test_a_verb_without_parameters_has_no_body(stub: FakeControlApi, remote: Remote) -> None:
     stub.will(ok({}))
     assert remote.call(VERBS["reset"], Done, {}, {}) == Done()
     assert stub.asked[0].content == b""
@@ -363,7 +378,9 @@ def test_where_a_cluster_of_the_same_environment_is_asked(
     Remote(url)
 
 
-def test_no_proxy_stands_between(stub: Stub, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_stands_between(
+    stub: FakeControlApi, verbs: Verbs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     verbs.reset()
     assert len(stub.asked) == 1

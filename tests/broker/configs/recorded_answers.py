@@ -12,22 +12,19 @@ and writes the file again. ``differences.jsonl`` has fencepost's answers that di
 from __future__ import annotations
 
 import json
-import socket
-import struct
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from fencepost.protocol.apis import APIS
-from fencepost.protocol.codec import decode_response, encode_request, response_body_offset
 from fencepost.protocol.messages import (
     alter_configs,
     create_topics,
     describe_configs,
     incremental_alter_configs,
 )
+from tests.harness.typed_client import BlockingClient
 
 Message: TypeAlias = Any
 """A request or response of any API."""
@@ -165,33 +162,10 @@ def _incremental_request(
     )
 
 
-def over(connection: socket.socket) -> Ask:
-    def send(name: str, version: int, request: Message) -> Message:
-        api = next(api for api in APIS if api.name == name)
-        connection.sendall(
-            b"".join(map(bytes, encode_request(api, version, 1, "recorder", request)))
-        )
-        (size,) = struct.unpack(">i", _exactly(connection, 4))
-        frame = _exactly(connection, size)
-        return decode_response(api, version, frame, response_body_offset(api, version))
-
-    return send
-
-
-def _exactly(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        more = connection.recv(size - len(data))
-        if not more:
-            raise ConnectionError(f"closed after {len(data)} of {size} bytes")
-        data += more
-    return data
-
-
 def record(address: str) -> None:
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), 10) as connection:
-        send = over(connection)
+    with BlockingClient((host, int(port)), "recorder") as client:
+        send = client.ask
         send("create_topics", 7, create_topics_request())
         time.sleep(1)
         lines = []

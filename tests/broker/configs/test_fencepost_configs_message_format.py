@@ -23,9 +23,8 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from fencepost.protocol.records import iter_headers
-from tests.broker.driver import NEWEST, Driver
-from tests.broker.talk import (
-    TIMESTAMP,
+from tests.harness.driver import NEWEST, Driver
+from tests.harness.driver_requests import (
     create,
     fetch,
     fetch_request,
@@ -37,6 +36,7 @@ from tests.broker.talk import (
     send_produce,
     values,
 )
+from tests.harness.records import TIMESTAMP
 
 OLD = {"message.format.version": "0.10.2"}
 

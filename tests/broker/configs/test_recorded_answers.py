@@ -8,7 +8,7 @@ import pytest
 
 from fencepost.broker.configs.config_table import FENCEPOST_CONFIGS, data_file, read_sections
 from tests.broker.configs import recorded_answers
-from tests.broker.configs.fake_broker import FakeBroker, broker
+from tests.harness.fake_broker import FakeBroker, broker
 
 STATIC = {
     # What the real broker was started with.

@@ -8,7 +8,7 @@ from fencepost.broker.coordinator.runtime import CoordinatorRuntime
 from fencepost.broker.core.waits import Wait
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.coordinator.counters import Counters, CounterShard, runtime
-from tests.broker.driver import Driver
+from tests.harness.driver import Driver
 
 TOPIC = "counters"
 

@@ -18,7 +18,7 @@ from tests.broker.coordinator.counters import (
     CounterShard,
     runtime,
 )
-from tests.broker.coordinator.fake_log import FakeLog
+from tests.harness.fake_log import FakeLog
 
 NOW_MS = 1_700_000_000_000
 

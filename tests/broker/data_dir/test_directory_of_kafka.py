@@ -7,13 +7,14 @@ from pathlib import PurePath
 import pytest
 
 from fencepost.broker.core.errors import DataDirUnusable
-from tests.broker.lasting import DIR, ENDS, End, Lasting, content
-from tests.broker.talk import batch, create, list_offset, produce
-from tests.broker.talk import produce_request as request
+from tests.harness.driver_requests import create, list_offset, produce
+from tests.harness.driver_requests import produce_request as request
+from tests.harness.durable_driver import DIR, ENDS, DurableDriver, End, content
 from tests.harness.faulty_file_system import FaultyFileSystem
+from tests.harness.records import batch
 
 
-def as_kafkas(lasting: Lasting, node_id: int = 1) -> FaultyFileSystem:
+def as_kafkas(lasting: DurableDriver, node_id: int = 1) -> FaultyFileSystem:
     """The log directory of a broker alone, as a real one would have left it."""
     files = FaultyFileSystem()
     home = DIR / f"broker-{node_id}"
@@ -33,7 +34,7 @@ def as_kafkas(lasting: Lasting, node_id: int = 1) -> FaultyFileSystem:
 
 @ENDS
 def test_a_real_kafkas_directory_is_served_and_gone_on_with(end: End) -> None:
-    lasting = Lasting(1)
+    lasting = DurableDriver(1)
     topic_id = create(lasting.driver, "t", [(1,), (1,)])
     produce(lasting.driver, "t", b"a", b"b", index=1)
     sent = request(("t", 1, batch(b"c", producer=(4, 0, 0))))
@@ -64,7 +65,7 @@ def test_a_real_kafkas_directory_is_served_and_gone_on_with(end: End) -> None:
 
 
 def test_what_a_real_kafka_does_not_have_here_begins_empty_and_is_told() -> None:
-    lasting = Lasting(1)
+    lasting = DurableDriver(1)
     create(lasting.driver, "t", [(1,), (1,)])
     lasting.stop()
     lasting.files = as_kafkas(lasting)
@@ -76,7 +77,7 @@ def test_what_a_real_kafka_does_not_have_here_begins_empty_and_is_told() -> None
 
 
 def test_commits_stay_also_where_kafkas_metadata_is_elsewhere() -> None:
-    lasting = Lasting(1)
+    lasting = DurableDriver(1)
     create(lasting.driver, "__consumer_offsets", [(1,)])
     create(lasting.driver, "t", [(1,)])
     lasting.stop()
@@ -87,7 +88,7 @@ def test_commits_stay_also_where_kafkas_metadata_is_elsewhere() -> None:
 
 
 def test_a_real_kafkas_directory_is_that_brokers() -> None:
-    lasting = Lasting(3)
+    lasting = DurableDriver(3)
     create(lasting.driver, "t", [(2, 1, 3)])
     produce(lasting.driver, "t", b"a")
     lasting.stop()

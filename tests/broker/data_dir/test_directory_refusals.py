@@ -10,8 +10,8 @@ from fencepost.broker.core.errors import DataDirUnusable
 from fencepost.broker.data_dir import metadata_log
 from fencepost.broker.data_dir.directory import open_data_dir
 from fencepost.broker.data_dir.metadata_records import ControllerState
-from tests.broker.driver import Driver
-from tests.broker.lasting import DIR, Lasting
+from tests.harness.driver import Driver
+from tests.harness.durable_driver import DIR, DurableDriver
 from tests.harness.faulty_file_system import FaultyFileSystem
 
 
@@ -40,7 +40,7 @@ def test_a_directory_has_one_process() -> None:
 
 
 def test_a_newer_layout_is_refused() -> None:
-    lasting = Lasting(1)
+    lasting = DurableDriver(1)
     lasting.stop()
     metadata_log.rewrite(
         lasting.files, DIR / "registry.log", ControllerState(cluster_id="c", layout=2), sync=False
@@ -50,7 +50,7 @@ def test_a_newer_layout_is_refused() -> None:
 
 
 def test_logs_without_a_registry_are_refused() -> None:
-    lasting = Lasting(1)
+    lasting = DurableDriver(1)
     lasting.stop()
     lasting.files.remove(DIR / "registry.log")
     assert refusal(lasting.files) == (
@@ -59,7 +59,7 @@ def test_logs_without_a_registry_are_refused() -> None:
 
 
 def test_another_clusters_log_directory_is_refused() -> None:
-    lasting = Lasting(1)
+    lasting = DurableDriver(1)
     lasting.stop()
     path = DIR / "broker-1" / "meta.properties"
     text = lasting.files.read(path).decode()

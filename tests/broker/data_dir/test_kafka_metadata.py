@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from fencepost.broker.data_dir.kafka_metadata import topic_configs
-from fencepost.protocol.records import Record, build_batch
+from tests.harness import records
 from tests.harness.faulty_file_system import FaultyFileSystem
 
 DIR = PurePath("/kafka")
@@ -27,7 +27,7 @@ def config(resource_type: int, name: str, key: str, value: str | None) -> bytes:
 
 
 def batch(*values: bytes | None) -> bytes:
-    return bytes(build_batch([Record(i, 0, None, value, ()) for i, value in enumerate(values)]))
+    return bytes(records.batch(*((0, None, value) for value in values)))
 
 
 def written(**files: bytes) -> FaultyFileSystem:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from fencepost.broker.node import operator_actions
 from fencepost.storage.files.file_log import FileLog
-from tests.broker.lasting import DIR, Lasting, content
-from tests.broker.talk import create, produce
 from tests.harness.crash_model import Operation
+from tests.harness.driver_requests import create, produce
+from tests.harness.durable_driver import DIR, DurableDriver, content
 
 
 def test_a_broker_that_stops_writes_everything_and_looks_at_nothing_when_it_starts() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     produce(lasting.driver, "t", b"a", b"b")
     operator_actions.stop(lasting.driver.cluster, 2)
@@ -32,7 +32,7 @@ def test_a_broker_that_stops_writes_everything_and_looks_at_nothing_when_it_star
 
 
 def test_after_an_orderly_end_no_closed_segment_is_looked_at() -> None:
-    lasting = Lasting(1)
+    lasting = DurableDriver(1)
     create(lasting.driver, "t", [(1,)])
     for value in (b"a", b"b", b"c"):
         produce(lasting.driver, "t", value)
@@ -49,7 +49,7 @@ def test_after_an_orderly_end_no_closed_segment_is_looked_at() -> None:
 
 
 def test_what_was_closed_in_order_outlives_the_machine() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     produce(lasting.driver, "t", b"a", b"b")
     lasting.driver.cluster.close()
@@ -61,7 +61,7 @@ def test_what_was_closed_in_order_outlives_the_machine() -> None:
 
 
 def test_a_broker_that_is_killed_recovers_its_logs() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     produce(lasting.driver, "t", b"a", b"b")
     operator_actions.kill(lasting.driver.cluster, 2)
@@ -81,7 +81,7 @@ def test_a_broker_that_is_killed_recovers_its_logs() -> None:
 
 
 def test_checkpoints_are_written_as_often_as_configs_say() -> None:
-    lasting = Lasting(
+    lasting = DurableDriver(
         replica_high_watermark_checkpoint_interval_ms="1000",
         log_flush_offset_checkpoint_interval_ms="3000",
         log_flush_start_offset_checkpoint_interval_ms="2000",
@@ -111,7 +111,7 @@ def test_checkpoints_are_written_as_often_as_configs_say() -> None:
 
 
 def test_a_checkpoint_that_says_nothing_new_is_not_written() -> None:
-    lasting = Lasting(1, replica_high_watermark_checkpoint_interval_ms="1000")
+    lasting = DurableDriver(1, replica_high_watermark_checkpoint_interval_ms="1000")
     create(lasting.driver, "t", [(1,)])
     produce(lasting.driver, "t", b"a")
     lasting.driver.advance(1000)
@@ -125,7 +125,7 @@ def test_a_checkpoint_that_says_nothing_new_is_not_written() -> None:
 
 
 def test_records_are_flushed_when_they_have_waited() -> None:
-    lasting = Lasting(1, log_flush_scheduler_interval_ms="100", log_flush_interval_ms="1000")
+    lasting = DurableDriver(1, log_flush_scheduler_interval_ms="100", log_flush_interval_ms="1000")
     create(lasting.driver, "t", [(1,)])
     produce(lasting.driver, "t", b"a")
     log = lasting.driver.replica(1, "t").log
@@ -137,7 +137,7 @@ def test_records_are_flushed_when_they_have_waited() -> None:
 
 
 def test_closed_segments_are_synced_and_need_no_recovery() -> None:
-    lasting = Lasting(1, log_flush_offset_checkpoint_interval_ms="1000")
+    lasting = DurableDriver(1, log_flush_offset_checkpoint_interval_ms="1000")
     driver = lasting.driver
     create(driver, "t", [(1,)])
     for value in (b"a", b"b", b"c"):
@@ -157,7 +157,7 @@ def test_closed_segments_are_synced_and_need_no_recovery() -> None:
 
 
 def test_what_is_synced_elsewhere_counts_when_it_is_done() -> None:
-    lasting = Lasting(1, log_flush_offset_checkpoint_interval_ms="1000")
+    lasting = DurableDriver(1, log_flush_offset_checkpoint_interval_ms="1000")
     driver = lasting.driver
     create(driver, "t", [(1,)])
     log = driver.replica(1, "t").log
@@ -180,7 +180,7 @@ def test_what_is_synced_elsewhere_counts_when_it_is_done() -> None:
 
 
 def test_a_recovery_point_that_falls_is_written_at_once() -> None:
-    lasting = Lasting(log_flush_offset_checkpoint_interval_ms="1000")
+    lasting = DurableDriver(log_flush_offset_checkpoint_interval_ms="1000")
     driver = lasting.driver
     create(driver, "t", [(1, 2, 3)], flush_messages="1")
     driver.hold(2, 3)
@@ -195,7 +195,7 @@ def test_a_recovery_point_that_falls_is_written_at_once() -> None:
 
 
 def test_a_recovery_point_behind_what_is_left_of_the_log_is_written_at_the_start() -> None:
-    lasting = Lasting(1, log_flush_offset_checkpoint_interval_ms="1000")
+    lasting = DurableDriver(1, log_flush_offset_checkpoint_interval_ms="1000")
     create(lasting.driver, "t", [(1,)], flush_messages="1")
     produce(lasting.driver, "t", b"a", b"b")
     lasting.driver.advance(1000)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fencepost.broker.node import operator_actions
-from tests.broker.lasting import DIR, Lasting, content
-from tests.broker.talk import create, produce
+from tests.harness.driver_requests import create, produce
+from tests.harness.durable_driver import DIR, DurableDriver, content
 
 
 def test_a_deleted_topics_files_go() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     create(lasting.driver, "u", [(1, 2, 3)])
     lasting.driver.cluster.controller.delete_topics(["t"])
@@ -20,7 +20,7 @@ def test_a_deleted_topics_files_go() -> None:
 
 
 def test_a_topic_that_was_deleted_while_a_broker_was_down_goes_there_too() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     create(lasting.driver, "u", [(1, 2, 3)])
     operator_actions.kill(lasting.driver.cluster, 3)
@@ -36,7 +36,7 @@ def test_a_topic_that_was_deleted_while_a_broker_was_down_goes_there_too() -> No
 
 
 def test_a_topic_of_the_same_name_begins_empty() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     produce(lasting.driver, "t", b"a")
     operator_actions.stop(lasting.driver.cluster, 3)
@@ -50,7 +50,7 @@ def test_a_topic_of_the_same_name_begins_empty() -> None:
 
 
 def test_a_log_of_no_topic_is_put_aside_and_kept() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     registry = lasting.files.read(DIR / "registry.log")
     create(lasting.driver, "lost", [(1, 2, 3)])
@@ -67,7 +67,7 @@ def test_a_log_of_no_topic_is_put_aside_and_kept() -> None:
 
 
 def test_a_log_that_does_not_say_whose_it_is_is_that_of_its_name() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     produce(lasting.driver, "t", b"a")
     lasting.stop()
@@ -84,7 +84,7 @@ def test_a_log_that_does_not_say_whose_it_is_is_that_of_its_name() -> None:
 
 
 def test_a_reset_leaves_nothing() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     produce(lasting.driver, "t", b"a")
     operator_actions.stop(lasting.driver.cluster, 2)
@@ -96,7 +96,7 @@ def test_a_reset_leaves_nothing() -> None:
 
 
 def test_a_wiped_replica_starts_with_empty_files() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     produce(lasting.driver, "t", b"a")
     lasting.driver.hold(2)
@@ -108,7 +108,7 @@ def test_a_wiped_replica_starts_with_empty_files() -> None:
 
 
 def test_a_replica_that_moved_away_leaves_no_files() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2)])
     controller = lasting.driver.cluster.controller
     partition = replace(lasting.driver.partition("t"), replicas=(1,), isr=(1,), partition_epoch=9)

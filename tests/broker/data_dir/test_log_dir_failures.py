@@ -19,9 +19,9 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.broker.driver import Driver
-from tests.broker.lasting import DIR, Lasting
-from tests.broker.talk import (
+from tests.harness.crash_model import Operation
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import (
     create,
     fetch,
     fetch_request,
@@ -32,21 +32,21 @@ from tests.broker.talk import (
     send_produce,
     values,
 )
-from tests.harness.crash_model import Operation
+from tests.harness.durable_driver import DIR, DurableDriver
 
 STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
 
 
 @pytest.fixture
-def lasting() -> Lasting:
+def lasting() -> DurableDriver:
     """Two partitions that all brokers hold, the first with a record; broker 1 leads both."""
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3), (1, 2, 3)])
     assert produce(lasting.driver, "t", b"a").error_code == 0
     return lasting
 
 
-def fill_disk(lasting: Lasting, broker_id: int, index: int = 0) -> None:
+def fill_disk(lasting: DurableDriver, broker_id: int, index: int = 0) -> None:
     """From now on nothing can be written to a partition of a broker."""
     lasting.files.fail(
         Operation.WRITE, errno.ENOSPC, times=None, under=lasting.path(broker_id, "t", index)
@@ -70,7 +70,7 @@ def content(driver: Driver) -> list[bytes | None]:
     return values(fetch(driver, "t", 0))
 
 
-def test_a_full_disk_takes_one_replica_offline_and_another_leads(lasting: Lasting) -> None:
+def test_a_full_disk_takes_one_replica_offline_and_another_leads(lasting: DurableDriver) -> None:
     driver = lasting.driver
     epoch = driver.partition("t").leader_epoch
     fill_disk(lasting, 1)
@@ -84,7 +84,7 @@ def test_a_full_disk_takes_one_replica_offline_and_another_leads(lasting: Lastin
     assert content(driver) == [b"a", b"b"]
 
 
-def test_everything_about_it_is_a_storage_error_there(lasting: Lasting) -> None:
+def test_everything_about_it_is_a_storage_error_there(lasting: DurableDriver) -> None:
     driver = lasting.driver
     fill_disk(lasting, 1)
     attempt(driver, b"b", broker_id=1)
@@ -93,7 +93,7 @@ def test_everything_about_it_is_a_storage_error_there(lasting: Lasting) -> None:
     assert epoch_end(driver, 1) == STORAGE_ERROR
 
 
-def test_the_broker_serves_on(lasting: Lasting) -> None:
+def test_the_broker_serves_on(lasting: DurableDriver) -> None:
     driver = lasting.driver
     fill_disk(lasting, 1)
     assert attempt(driver, b"b", broker_id=1) == STORAGE_ERROR
@@ -106,7 +106,7 @@ def test_the_broker_serves_on(lasting: Lasting) -> None:
     assert values(second) == [b"c"]
 
 
-def test_metadata_and_the_control_api_show_it_offline(lasting: Lasting) -> None:
+def test_metadata_and_the_control_api_show_it_offline(lasting: DurableDriver) -> None:
     driver = lasting.driver
     fill_disk(lasting, 1)
     attempt(driver, b"b", broker_id=1)
@@ -119,7 +119,7 @@ def test_metadata_and_the_control_api_show_it_offline(lasting: Lasting) -> None:
     assert [replica.role for replica in state.replicas] == ["offline", "leader", "follower"]
 
 
-def test_it_is_told(lasting: Lasting) -> None:
+def test_it_is_told(lasting: DurableDriver) -> None:
     told: list[Event] = []
     lasting.driver.cluster.events.listeners.append(told.append)
     fill_disk(lasting, 1)
@@ -130,7 +130,7 @@ def test_it_is_told(lasting: Lasting) -> None:
 
 
 def test_a_follower_that_fails_leaves_the_isr_and_what_waits_for_it_goes_on(
-    lasting: Lasting,
+    lasting: DurableDriver,
 ) -> None:
     driver = lasting.driver
     fill_disk(lasting, 3)
@@ -142,7 +142,7 @@ def test_a_follower_that_fails_leaves_the_isr_and_what_waits_for_it_goes_on(
     assert driver.partition("t").isr == (1, 2), "it does not come back by itself"
 
 
-def test_an_append_that_waits_is_told(lasting: Lasting) -> None:
+def test_an_append_that_waits_is_told(lasting: DurableDriver) -> None:
     driver = lasting.driver
     driver.hold(2)
     waits = send_produce(driver, "t", b"b", broker_id=1, timeout_ms=60_000)
@@ -154,7 +154,7 @@ def test_an_append_that_waits_is_told(lasting: Lasting) -> None:
 
 @pytest.mark.parametrize("end", [operator_actions.stop, operator_actions.kill])
 def test_stopped_and_started_the_broker_has_it_again(
-    lasting: Lasting, end: Callable[[Any, int], None]
+    lasting: DurableDriver, end: Callable[[Any, int], None]
 ) -> None:
     driver = lasting.driver
     fill_disk(lasting, 1)
@@ -171,7 +171,7 @@ def test_stopped_and_started_the_broker_has_it_again(
     assert content(driver) == [b"a", b"b"]
 
 
-def test_after_a_failure_no_end_is_an_orderly_one(lasting: Lasting) -> None:
+def test_after_a_failure_no_end_is_an_orderly_one(lasting: DurableDriver) -> None:
     driver = lasting.driver
     lasting.files.fail(Operation.WRITE, errno.ENOSPC, under=lasting.path(1, "t"), torn=3)
     attempt(driver, b"b", broker_id=1)
@@ -185,7 +185,7 @@ def test_after_a_failure_no_end_is_an_orderly_one(lasting: Lasting) -> None:
     assert lasting.log_dir(1).clean
 
 
-def test_a_disk_that_is_full_still_fails_again(lasting: Lasting) -> None:
+def test_a_disk_that_is_full_still_fails_again(lasting: DurableDriver) -> None:
     driver = lasting.driver
     fill_disk(lasting, 1)
     attempt(driver, b"b", broker_id=1)
@@ -196,7 +196,7 @@ def test_a_disk_that_is_full_still_fails_again(lasting: Lasting) -> None:
     assert (partition.leader, partition.isr, partition.failed) == (2, (2, 3), (1,))
 
 
-def test_one_that_cannot_be_opened_is_offline(lasting: Lasting) -> None:
+def test_one_that_cannot_be_opened_is_offline(lasting: DurableDriver) -> None:
     driver = lasting.driver
     operator_actions.kill(driver.cluster, 1)
     lasting.files.fail(Operation.READ, times=None, under=lasting.path(1, "t"))
@@ -208,7 +208,7 @@ def test_one_that_cannot_be_opened_is_offline(lasting: Lasting) -> None:
 
 
 def test_the_only_replica_comes_back_with_all_that_was_acknowledged() -> None:
-    lasting = Lasting(1)
+    lasting = DurableDriver(1)
     driver = lasting.driver
     create(driver, "t", [(1,)])
     assert produce(driver, "t", b"a").error_code == 0
@@ -224,7 +224,7 @@ def test_the_only_replica_comes_back_with_all_that_was_acknowledged() -> None:
 
 
 def test_a_sync_that_fails_acknowledges_nothing() -> None:
-    lasting = Lasting(sync=True)
+    lasting = DurableDriver(sync=True)
     driver = lasting.driver
     create(driver, "t", [(1, 2, 3)])
     assert produce(driver, "t", b"a").error_code == 0
@@ -236,7 +236,7 @@ def test_a_sync_that_fails_acknowledges_nothing() -> None:
     assert content(lasting.begin())[:2] == [b"a", b"b"]
 
 
-def test_a_read_that_fails_takes_it_offline_too(lasting: Lasting) -> None:
+def test_a_read_that_fails_takes_it_offline_too(lasting: DurableDriver) -> None:
     driver = lasting.driver
     operator_actions.stop(driver.cluster, 1)
     operator_actions.start(driver.cluster, 1)  # so that what it has is in files only
@@ -247,7 +247,7 @@ def test_a_read_that_fails_takes_it_offline_too(lasting: Lasting) -> None:
     assert content(driver) == [b"a"]
 
 
-def test_a_lookup_that_fails_takes_it_offline_too(lasting: Lasting) -> None:
+def test_a_lookup_that_fails_takes_it_offline_too(lasting: DurableDriver) -> None:
     driver = lasting.driver
     operator_actions.stop(driver.cluster, 1)
     operator_actions.start(driver.cluster, 1)
@@ -257,7 +257,7 @@ def test_a_lookup_that_fails_takes_it_offline_too(lasting: Lasting) -> None:
     assert driver.partition("t").leader == 2
 
 
-def test_it_leads_nothing_however_it_is_elected(lasting: Lasting) -> None:
+def test_it_leads_nothing_however_it_is_elected(lasting: DurableDriver) -> None:
     driver = lasting.driver
     fill_disk(lasting, 1)
     attempt(driver, b"b", broker_id=1)
@@ -269,7 +269,7 @@ def test_it_leads_nothing_however_it_is_elected(lasting: Lasting) -> None:
     assert driver.partition("t").leader == -1
 
 
-def test_wiped_it_begins_anew(lasting: Lasting) -> None:
+def test_wiped_it_begins_anew(lasting: DurableDriver) -> None:
     driver = lasting.driver
     fill_disk(lasting, 1)
     attempt(driver, b"b", broker_id=1)
@@ -280,7 +280,7 @@ def test_wiped_it_begins_anew(lasting: Lasting) -> None:
     assert driver.replica(1, "t").log.log_end_offset == 1
 
 
-def test_its_topic_can_be_deleted(lasting: Lasting) -> None:
+def test_its_topic_can_be_deleted(lasting: DurableDriver) -> None:
     driver = lasting.driver
     fill_disk(lasting, 1)
     attempt(driver, b"b", broker_id=1)
@@ -291,7 +291,7 @@ def test_its_topic_can_be_deleted(lasting: Lasting) -> None:
     assert produce(driver, "t", b"new").error_code == 0
 
 
-def test_a_broker_that_could_not_tell_tells_when_it_is_back(lasting: Lasting) -> None:
+def test_a_broker_that_could_not_tell_tells_when_it_is_back(lasting: DurableDriver) -> None:
     driver = lasting.driver
     operator_actions.isolate(driver.cluster, 1, from_controller=True)
     fill_disk(lasting, 1, 1)
@@ -303,7 +303,7 @@ def test_a_broker_that_could_not_tell_tells_when_it_is_back(lasting: Lasting) ->
     assert set(driver.partition("t").isr) == {1, 2, 3}
 
 
-def test_checkpoints_that_can_not_be_written_stop_nothing(lasting: Lasting) -> None:
+def test_checkpoints_that_can_not_be_written_stop_nothing(lasting: DurableDriver) -> None:
     told: list[Event] = []
     driver = lasting.driver
     driver.cluster.events.listeners.append(told.append)
@@ -327,7 +327,9 @@ def test_checkpoints_that_can_not_be_written_stop_nothing(lasting: Lasting) -> N
     assert lasting.driver.partition("t").leader == 2, "the registry has caught up"
 
 
-def test_a_log_that_can_not_be_closed_leaves_no_mark_of_an_orderly_end(lasting: Lasting) -> None:
+def test_a_log_that_can_not_be_closed_leaves_no_mark_of_an_orderly_end(
+    lasting: DurableDriver,
+) -> None:
     driver = lasting.driver
     told: list[Event] = []
     driver.cluster.events.listeners.append(told.append)

@@ -7,14 +7,15 @@ import pytest
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import DataDirUnusable
 from fencepost.broker.node import operator_actions
-from tests.broker.lasting import DIR, ENDS, End, Lasting, content
-from tests.broker.talk import batch, create, produce, produced
-from tests.broker.talk import produce_request as request
+from tests.harness.driver_requests import create, produce, produced
+from tests.harness.driver_requests import produce_request as request
+from tests.harness.durable_driver import DIR, ENDS, DurableDriver, End, content
+from tests.harness.records import batch
 
 
 @ENDS
 def test_topics_records_and_high_watermarks_are_there_again(end: End) -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     driver = lasting.driver
     topic_id = create(driver, "t", [(1, 2, 3), (2, 3, 1)], retention_ms="5000")
     produce(driver, "t", b"a", b"b")
@@ -39,7 +40,7 @@ def test_topics_records_and_high_watermarks_are_there_again(end: End) -> None:
 
 @ENDS
 def test_every_partition_gets_a_leader_epoch_that_was_never_used(end: End) -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     used = set()
     for _ in range(3):
@@ -57,7 +58,7 @@ def test_every_partition_gets_a_leader_epoch_that_was_never_used(end: End) -> No
 
 
 def test_an_election_that_the_registry_has_lost_is_known_to_the_logs() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     produce(lasting.driver, "t", b"a")
     registry = lasting.files.read(DIR / "registry.log")
@@ -76,7 +77,7 @@ def test_an_election_that_the_registry_has_lost_is_known_to_the_logs() -> None:
 
 
 def test_what_only_the_leader_had_is_not_lost() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     lasting.driver.hold(2, 3)
     produce(lasting.driver, "t", b"a", acks=1)
@@ -88,7 +89,7 @@ def test_what_only_the_leader_had_is_not_lost() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_with_fsync_what_was_acknowledged_outlives_the_machine(seed: int) -> None:
-    lasting = Lasting(sync=True)
+    lasting = DurableDriver(sync=True)
     create(lasting.driver, "t", [(1, 2, 3)])
     acknowledged = []
     for number in range(5):
@@ -105,7 +106,7 @@ def test_with_fsync_what_was_acknowledged_outlives_the_machine(seed: int) -> Non
 
 @ENDS
 def test_a_batch_that_is_sent_again_is_known_to_be_there(end: End) -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     sent = request(("t", 0, batch(b"a", producer=(7, 0, 0))))
     assert produced(lasting.driver.ask(1, "produce", 12, sent)).base_offset == 0
@@ -118,7 +119,7 @@ def test_a_batch_that_is_sent_again_is_known_to_be_there(end: End) -> None:
 
 @ENDS
 def test_producer_ids_and_topic_ids_are_given_once(end: End) -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     ids, topic_ids = set(), set()
     for process in range(3):
         given = lasting.driver.broker(1).producer_ids.generate_producer_id()
@@ -133,7 +134,7 @@ def test_producer_ids_and_topic_ids_are_given_once(end: End) -> None:
 
 
 def test_dynamic_broker_configs_and_features_are_there_again() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     controller = lasting.driver.cluster.controller
     controller.set_broker_configs(None, {"log.retention.ms": "77"})
     controller.set_broker_configs(2, {"message.max.bytes": "999"})
@@ -151,7 +152,7 @@ def test_dynamic_broker_configs_and_features_are_there_again() -> None:
 
 
 def test_a_topic_to_create_at_the_start_may_be_there() -> None:
-    lasting = Lasting()
+    lasting = DurableDriver()
     create(lasting.driver, "t", [(1, 2, 3)])
     produce(lasting.driver, "t", b"a")
     lasting.stop()
@@ -165,7 +166,7 @@ def test_a_topic_to_create_at_the_start_may_be_there() -> None:
 
 
 def test_more_brokers_than_before_have_nothing_yet() -> None:
-    lasting = Lasting(1)
+    lasting = DurableDriver(1)
     create(lasting.driver, "t", [(1,)])
     produce(lasting.driver, "t", b"a")
     lasting.stop()

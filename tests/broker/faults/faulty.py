@@ -9,7 +9,7 @@ from fencepost.broker.faults.registry import Fault
 from fencepost.broker.faults.rules import Action, FaultRule
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.driver import Driver
+from tests.harness.driver import Driver
 
 CODE: Final = ErrorCode.KAFKA_STORAGE_ERROR
 """No handler answers it on its own."""

@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.broker.faults.corruption import corrupted
 from fencepost.protocol.records import crc_ok, iter_headers
-from tests.broker.talk import batch
+from tests.harness.records import batch
 
 
 @pytest.mark.parametrize("codec", [0, 1])

@@ -22,10 +22,9 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import CreateTopicsRequest
 from fencepost.protocol.messages.fetch import FetchRequest, ForgottenTopic
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
-from tests.broker.driver import NEWEST, Driver, Message
 from tests.broker.faults.faulty import CODE, set_fault
-from tests.broker.talk import (
-    batch,
+from tests.harness.driver import NEWEST, Driver, Message
+from tests.harness.driver_requests import (
     creatable,
     create,
     fetch,
@@ -39,6 +38,7 @@ from tests.broker.talk import (
     send_produce,
     values,
 )
+from tests.harness.records import batch
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from fencepost.broker.network.links import REQUEST_TIMEOUT_MS
 from fencepost.broker.node import operator_actions
 from fencepost.broker.replication.follower.steps import FollowerState, Step
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.driver import Driver
 from tests.broker.faults.faulty import CODE, set_fault
-from tests.broker.talk import create, produce, produced, send_produce
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create, produce, produced, send_produce
 
 BACKOFF_MS = 1000
 """``replica.fetch.backoff.ms``."""

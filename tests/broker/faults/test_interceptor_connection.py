@@ -27,8 +27,8 @@ from fencepost.protocol.messages.produce import (
     TopicProduceData,
 )
 from tests.broker.faults.faulty import CODE, rule
-from tests.broker.server.edge import Client, Edge, Message
-from tests.broker.talk import batch
+from tests.harness.records import batch
+from tests.harness.socketless_server import Client, Message, SocketlessServer
 
 NO_TOPICS = MetadataRequest(topics=())
 T = MetadataRequest(topics=(MetadataRequestTopic(name="t"),))
@@ -51,15 +51,15 @@ def produce(acks: int = 1, producer: tuple[int, int, int] | None = None) -> Prod
 
 
 @pytest.fixture
-def edge() -> Edge:
-    return Edge()
+def edge() -> SocketlessServer:
+    return SocketlessServer()
 
 
-def set_fault(edge: Edge, api: str, action: Action, *, count: int | None = 1) -> None:
+def set_fault(edge: SocketlessServer, api: str, action: Action, *, count: int | None = 1) -> None:
     edge.cluster.faults.add(rule(api, action, count=count))
 
 
-def end(edge: Edge) -> int:
+def end(edge: SocketlessServer) -> int:
     return edge.cluster.brokers[1].replicas["t", 0].log.log_end_offset
 
 
@@ -71,7 +71,7 @@ def code(answer: Message) -> int:
 # -- order --------------------------------------------------------------------------------------
 
 
-def test_nothing_overtakes_a_delayed_request(edge: Edge) -> None:
+def test_nothing_overtakes_a_delayed_request(edge: SocketlessServer) -> None:
     set_fault(edge, "produce", Delay(200))
     client = edge.connect()
     client.send(b"".join(client.frame("produce", 9, produce()) for _ in range(3)))
@@ -89,7 +89,7 @@ def test_nothing_overtakes_a_delayed_request(edge: Edge) -> None:
     ] == [0, 1, 2]
 
 
-def test_what_comes_while_a_request_is_delayed_waits_too(edge: Edge) -> None:
+def test_what_comes_while_a_request_is_delayed_waits_too(edge: SocketlessServer) -> None:
     set_fault(edge, "produce", Delay(200))
     client = edge.connect()
     client.ask("produce", 9, produce())
@@ -100,7 +100,7 @@ def test_what_comes_while_a_request_is_delayed_waits_too(edge: Edge) -> None:
     assert client.correlation_ids() == [1, 2]
 
 
-def test_another_connection_is_not_held_up(edge: Edge) -> None:
+def test_another_connection_is_not_held_up(edge: SocketlessServer) -> None:
     set_fault(edge, "produce", Delay(200))
     edge.connect().ask("produce", 9, produce())
     other = edge.connect()
@@ -108,7 +108,7 @@ def test_another_connection_is_not_held_up(edge: Edge) -> None:
     assert (other.correlation_ids(), end(edge)) == ([1], 1)
 
 
-def test_an_idempotent_producer_with_five_in_flight_stays_in_order(edge: Edge) -> None:
+def test_an_idempotent_producer_with_five_in_flight_stays_in_order(edge: SocketlessServer) -> None:
     set_fault(edge, "produce", Delay(100), count=None)
     client = edge.connect()
     requests = [produce(acks=-1, producer=(7, 0, sequence)) for sequence in range(5)]
@@ -121,7 +121,7 @@ def test_an_idempotent_producer_with_five_in_flight_stays_in_order(edge: Edge) -
 
 
 def test_those_behind_a_refused_batch_of_an_idempotent_producer_are_out_of_order(
-    edge: Edge,
+    edge: SocketlessServer,
 ) -> None:
     client = edge.connect()
     client.ask("produce", 9, produce(producer=(7, 0, 0)))
@@ -135,7 +135,7 @@ def test_those_behind_a_refused_batch_of_an_idempotent_producer_are_out_of_order
     ]
 
 
-def test_a_delayed_request_behind_a_long_poll_keeps_its_place(edge: Edge) -> None:
+def test_a_delayed_request_behind_a_long_poll_keeps_its_place(edge: SocketlessServer) -> None:
     set_fault(edge, "metadata", Delay(100))
     client = edge.connect()
     client.ask("fetch", 11, LONG_POLL)
@@ -146,7 +146,9 @@ def test_a_delayed_request_behind_a_long_poll_keeps_its_place(edge: Edge) -> Non
     assert client.correlation_ids() == [1, 2]
 
 
-def test_a_throttled_client_is_answered_at_once_and_then_not_read_from(edge: Edge) -> None:
+def test_a_throttled_client_is_answered_at_once_and_then_not_read_from(
+    edge: SocketlessServer,
+) -> None:
     set_fault(edge, "produce", Throttle(300))
     client = edge.connect()
     client.send(b"".join(client.frame("produce", 9, produce()) for _ in range(2)))
@@ -161,7 +163,7 @@ def test_a_throttled_client_is_answered_at_once_and_then_not_read_from(edge: Edg
     assert client.transport.is_reading()
 
 
-def test_a_throttle_begins_when_the_answer_is_there(edge: Edge) -> None:
+def test_a_throttle_begins_when_the_answer_is_there(edge: SocketlessServer) -> None:
     set_fault(edge, "fetch", Throttle(300))
     client = edge.connect()
     client.ask("fetch", 11, LONG_POLL)
@@ -173,7 +175,9 @@ def test_a_throttle_begins_when_the_answer_is_there(edge: Edge) -> None:
 
 
 @pytest.mark.parametrize("acks", [0, 1])
-def test_behind_a_dropped_request_nothing_is_read_any_more(edge: Edge, acks: int) -> None:
+def test_behind_a_dropped_request_nothing_is_read_any_more(
+    edge: SocketlessServer, acks: int
+) -> None:
     set_fault(edge, "produce", Drop())
     client = edge.connect()
     client.send(b"".join(client.frame("produce", 9, produce(acks)) for _ in range(2)))
@@ -191,7 +195,7 @@ def test_behind_a_dropped_request_nothing_is_read_any_more(edge: Edge, acks: int
 )
 @pytest.mark.parametrize("acks", [0, 1, -1])
 def test_the_connection_ends_instead_of_an_answer(
-    edge: Edge, when: DisconnectWhen, appended: int, acks: int
+    edge: SocketlessServer, when: DisconnectWhen, appended: int, acks: int
 ) -> None:
     set_fault(edge, "produce", Disconnect(when))
     client = edge.connect()
@@ -202,7 +206,9 @@ def test_the_connection_ends_instead_of_an_answer(
 
 
 @pytest.mark.parametrize("when", DisconnectWhen)
-def test_those_before_are_answered_before_the_end(edge: Edge, when: DisconnectWhen) -> None:
+def test_those_before_are_answered_before_the_end(
+    edge: SocketlessServer, when: DisconnectWhen
+) -> None:
     set_fault(edge, "produce", Disconnect(when))
     client = edge.connect()
     client.ask("fetch", 11, LONG_POLL)
@@ -215,7 +221,7 @@ def test_those_before_are_answered_before_the_end(edge: Edge, when: DisconnectWh
     assert (client.transport.closed, client.correlation_ids()) == (True, [1])
 
 
-def test_who_hangs_up_while_a_request_is_delayed_is_not_written_to(edge: Edge) -> None:
+def test_who_hangs_up_while_a_request_is_delayed_is_not_written_to(edge: SocketlessServer) -> None:
     set_fault(edge, "produce", Delay(200))
     client = edge.connect()
     client.ask("produce", 9, produce())
@@ -225,18 +231,18 @@ def test_who_hangs_up_while_a_request_is_delayed_is_not_written_to(edge: Edge) -
     assert not edge.cluster.faults.blocking_responses
 
 
-def reset(edge: Edge) -> None:
+def reset(edge: SocketlessServer) -> None:
     edge.cluster.reset()
 
 
-def stop(edge: Edge) -> None:
+def stop(edge: SocketlessServer) -> None:
     edge.cluster.brokers[1].stop(crash=False)
 
 
 @pytest.mark.parametrize("end_of_it", [reset, stop])
 @pytest.mark.parametrize("action", [Delay(200), Drop()])
 def test_a_held_connection_ends_with_a_reset_and_with_its_broker(
-    edge: Edge, end_of_it: Callable[[Edge], None], action: Action
+    edge: SocketlessServer, end_of_it: Callable[[SocketlessServer], None], action: Action
 ) -> None:
     set_fault(edge, "metadata", action)
     client = edge.connect()
@@ -246,7 +252,7 @@ def test_a_held_connection_ends_with_a_reset_and_with_its_broker(
     assert (client.transport.closed, client.correlation_ids()) == (True, [])
 
 
-def test_a_reset_lets_a_throttled_connection_go_on(edge: Edge) -> None:
+def test_a_reset_lets_a_throttled_connection_go_on(edge: SocketlessServer) -> None:
     set_fault(edge, "metadata", Throttle(3_600_000))
     client = edge.connect()
     for _ in range(2):
@@ -264,7 +270,9 @@ def leader(client: Client, number: int) -> tuple[int, int]:
     return partition.leader_id, partition.leader_epoch
 
 
-def test_answers_that_are_kept_do_not_hide_a_fault_nor_keep_what_it_did(edge: Edge) -> None:
+def test_answers_that_are_kept_do_not_hide_a_fault_nor_keep_what_it_did(
+    edge: SocketlessServer,
+) -> None:
     client = edge.connect()
     client.ask("metadata", 9, T)
     client.ask("metadata", 9, T)
@@ -275,7 +283,7 @@ def test_answers_that_are_kept_do_not_hide_a_fault_nor_keep_what_it_did(edge: Ed
     assert codes == [0, 0, CODE, 0]
 
 
-def test_stale_metadata_is_told_once(edge: Edge) -> None:
+def test_stale_metadata_is_told_once(edge: SocketlessServer) -> None:
     before: PartitionImage = edge.cluster.controller.partition("t", 0)
     edge.cluster.controller.elect("t", 0, 1)
     edge.turn()
@@ -287,7 +295,7 @@ def test_stale_metadata_is_told_once(edge: Edge) -> None:
     assert [leader(client, n) for n in range(3)] == [(1, 1), (1, 0), (1, 1)]
 
 
-def test_a_broken_batch_ends_the_connection_of_acks_0(edge: Edge) -> None:
+def test_a_broken_batch_ends_the_connection_of_acks_0(edge: SocketlessServer) -> None:
     set_fault(edge, "produce", Corrupt())
     client = edge.connect()
     client.ask("produce", 9, produce(acks=0))
@@ -295,7 +303,7 @@ def test_a_broken_batch_ends_the_connection_of_acks_0(edge: Edge) -> None:
     assert (client.transport.closed, end(edge)) == (True, 0)
 
 
-def test_the_journal_has_what_was_sent_and_what_was_answered(edge: Edge) -> None:
+def test_the_journal_has_what_was_sent_and_what_was_answered(edge: SocketlessServer) -> None:
     set_fault(edge, "produce", Corrupt())
     client = edge.connect()
     request = produce()

@@ -22,9 +22,9 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
 from fencepost.protocol.messages.init_producer_id import InitProducerIdRequest
 from fencepost.protocol.messages.metadata import MetadataRequest
-from tests.broker.driver import NEWEST, Driver
 from tests.broker.faults.faulty import CODE, listen, set_fault
-from tests.broker.talk import create, fetch, list_offset, produce, send_produce
+from tests.harness.driver import NEWEST, Driver
+from tests.harness.driver_requests import create, fetch, list_offset, produce, send_produce
 
 OTHER = ErrorCode.POLICY_VIOLATION
 

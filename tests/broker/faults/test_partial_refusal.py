@@ -31,9 +31,9 @@ from fencepost.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from tests.broker.driver import NEWEST, Driver, Message
 from tests.broker.faults.faulty import CODE, set_fault
-from tests.broker.talk import creatable, create
+from tests.harness.driver import NEWEST, Driver, Message
+from tests.harness.driver_requests import creatable, create
 from tests.protocol.messages import Content, ours, smallest
 
 Told: TypeAlias = dict[tuple[str, int | None], int]

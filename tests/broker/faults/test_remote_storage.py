@@ -3,7 +3,7 @@ from __future__ import annotations
 from fencepost.broker.core.events import Kind
 from fencepost.broker.faults.remote_storage import RemoteFault, RemoteFaultRule, RemoteOperation
 from fencepost.storage.tier.object_store import TierError
-from tests.broker.tiering.tier import INTERVAL, Tier, every
+from tests.harness.remote_tier import INTERVAL, Tier, every
 
 
 def add(

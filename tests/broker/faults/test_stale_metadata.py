@@ -9,9 +9,9 @@ from fencepost.broker.faults.rules import StaleMetadata
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.broker.driver import Driver, Message
 from tests.broker.faults.faulty import set_fault
-from tests.broker.talk import create
+from tests.harness.driver import Driver, Message
+from tests.harness.driver_requests import create
 
 
 @pytest.fixture

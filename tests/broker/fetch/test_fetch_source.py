@@ -8,7 +8,7 @@ import pytest
 
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.foreign import (
+from tests.broker.replication.foreign_follower import (
     CLAIMED,
     ELSEWHERE,
     FENCED,
@@ -27,7 +27,7 @@ from tests.broker.foreign import (
     registration,
     start,
 )
-from tests.broker.talk import fetched, produce, send_produce, values
+from tests.harness.driver_requests import fetched, produce, send_produce, values
 
 # -- counted ----------------------------------------------------------------------------------
 

@@ -10,8 +10,15 @@ from fencepost.broker.fetch.replica_selector import RACK_AWARE
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchRequest, PartitionData
-from tests.broker.driver import Driver
-from tests.broker.talk import create, fetch_request, fetched, from_offset, produce, values
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import (
+    create,
+    fetch_request,
+    fetched,
+    from_offset,
+    produce,
+    values,
+)
 
 SELECTOR = "replica.selector.class"
 LEADER_ALONE = "org.apache.kafka.common.replica.LeaderSelector"

@@ -10,7 +10,6 @@ import pytest
 
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
-from tests.broker.driver import Asked, Driver
 from tests.broker.groups.scripts import ALL
 from tests.broker.groups.talk import (
     TOPIC_IDS,
@@ -22,6 +21,7 @@ from tests.broker.groups.talk import (
     Step,
     as_json,
 )
+from tests.harness.driver import Asked, Driver
 
 ANSWERS: Final = Path(__file__).with_name("answers.jsonl")
 UNORDERED: Final = {"groups", "topics", "results", "partitions", "members"}

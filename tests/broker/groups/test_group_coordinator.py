@@ -13,8 +13,8 @@ from fencepost.broker.groups.group_coordinator import (
     GroupCoordinatorShard,
 )
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.coordinator.fake_log import FakeLog
 from tests.broker.groups.workbench import Workbench
+from tests.harness.fake_log import FakeLog
 
 
 def test_the_defaults_are_kafkas() -> None:

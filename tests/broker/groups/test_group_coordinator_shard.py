@@ -13,8 +13,8 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
 from fencepost.protocol.messages.leave_group import MemberIdentity
 from fencepost.protocol.records import Record
-from tests.broker.coordinator.fake_log import FakeLog
 from tests.broker.groups.workbench import NOW_MS, SESSION_MS, Workbench, result_of
+from tests.harness.fake_log import FakeLog
 
 NONE = ErrorCode.NONE
 UNAVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE

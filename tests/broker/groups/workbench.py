@@ -25,9 +25,9 @@ from fencepost.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from tests.broker.coordinator.fake_log import FakeLog
 from tests.broker.groups.scripts import subscription
 from tests.broker.groups.talk import Message
+from tests.harness.fake_log import FakeLog
 
 NOW_MS = 1_700_000_000_000
 SESSION_MS = 10_000

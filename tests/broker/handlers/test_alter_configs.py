@@ -10,7 +10,7 @@ from fencepost.protocol.messages.alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
 )
-from tests.broker.configs.fake_broker import FakeBroker, broker
+from tests.harness.fake_broker import FakeBroker, broker
 
 TOPIC, BROKER = 2, 4
 

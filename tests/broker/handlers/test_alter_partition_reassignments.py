@@ -19,8 +19,16 @@ from fencepost.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from tests.broker.driver import NEWEST, Driver, Message, versions
-from tests.broker.talk import create, fetch, fetch_request, fetched, from_offset, produce, values
+from tests.harness.driver import NEWEST, Driver, Message, versions
+from tests.harness.driver_requests import (
+    create,
+    fetch,
+    fetch_request,
+    fetched,
+    from_offset,
+    produce,
+    values,
+)
 
 Result = tuple[str, int, ErrorCode, str | None]
 Ongoing = tuple[str, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]

@@ -12,7 +12,7 @@ from fencepost.protocol.apis import APIS, BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.kafka_releases import NOT_SERVED, release_ceilings
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
-from tests.broker.driver import Driver, versions
+from tests.harness.driver import Driver, versions
 from tests.protocol.test_kafka_releases import RECORDED
 
 

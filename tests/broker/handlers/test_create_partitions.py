@@ -12,8 +12,8 @@ from fencepost.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from tests.broker.driver import Driver
-from tests.broker.talk import create, produce
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create, produce
 
 Result = tuple[str, ErrorCode, str | None]
 

@@ -8,8 +8,15 @@ import pytest
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import CreatableTopic
-from tests.broker.driver import Driver
-from tests.broker.talk import creatable, create, create_topics, fetch, produce, values
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import (
+    creatable,
+    create,
+    create_topics,
+    fetch,
+    produce,
+    values,
+)
 
 
 def refusals(driver: Driver, *topics: CreatableTopic) -> list[tuple[str, ErrorCode, str | None]]:

@@ -11,8 +11,8 @@ from fencepost.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.broker.driver import Asked, Driver, versions
-from tests.broker.talk import create, fetch, list_offset, produce, values
+from tests.harness.driver import Asked, Driver, versions
+from tests.harness.driver_requests import create, fetch, list_offset, produce, values
 
 EARLIEST = -2
 

@@ -12,8 +12,8 @@ from fencepost.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-from tests.broker.driver import Driver
-from tests.broker.talk import create, fetch_request, fetched, from_offset, produce
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create, fetch_request, fetched, from_offset, produce
 
 UNKNOWN_ID = UUID(int=0xAB)
 

@@ -12,7 +12,7 @@ from fencepost.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from tests.broker.driver import Driver, versions
+from tests.harness.driver import Driver, versions
 
 
 def describe(

@@ -14,7 +14,7 @@ from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsResult,
 )
-from tests.broker.configs.fake_broker import FakeBroker, broker
+from tests.harness.fake_broker import FakeBroker, broker
 
 TOPIC, BROKER = 2, 4
 

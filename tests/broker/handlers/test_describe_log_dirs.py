@@ -10,8 +10,9 @@ from fencepost.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResult,
 )
-from tests.broker.driver import Driver
-from tests.broker.talk import batch, create, produce, produce_request
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create, produce, produce_request
+from tests.harness.records import batch
 
 
 def describe(

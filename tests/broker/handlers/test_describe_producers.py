@@ -8,8 +8,9 @@ from fencepost.protocol.messages.describe_producers import (
     PartitionResponse,
     TopicRequest,
 )
-from tests.broker.driver import Driver
-from tests.broker.talk import TIMESTAMP, batch, create, produce, produce_request
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create, produce, produce_request
+from tests.harness.records import TIMESTAMP, batch
 
 
 def describe(driver: Driver, topic: str, index: int = 0, broker_id: int = 1) -> PartitionResponse:

@@ -11,8 +11,8 @@ from fencepost.protocol.messages.describe_quorum import (
     PartitionData,
     TopicData,
 )
-from tests.broker.driver import Driver, versions
-from tests.broker.talk import create
+from tests.harness.driver import Driver, versions
+from tests.harness.driver_requests import create
 
 
 def describe(

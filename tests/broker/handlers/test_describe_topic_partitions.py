@@ -14,8 +14,8 @@ from fencepost.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
-from tests.broker.driver import Driver
-from tests.broker.talk import create
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create
 
 Place = tuple[str, int]
 """A topic's name and a partition's index."""

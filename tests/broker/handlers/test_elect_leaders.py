@@ -11,8 +11,8 @@ from fencepost.broker.controller.registration import Fence
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from tests.broker.driver import NEWEST, Driver, Message, versions
-from tests.broker.talk import create, produce
+from tests.harness.driver import NEWEST, Driver, Message, versions
+from tests.harness.driver_requests import create, produce
 
 Result = tuple[str, int, ErrorCode, str | None]
 

@@ -15,8 +15,8 @@ from fencepost.protocol.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
-from tests.broker.driver import Asked, Driver, Message
-from tests.broker.talk import (
+from tests.harness.driver import Asked, Driver, Message
+from tests.harness.driver_requests import (
     create,
     fetch,
     fetch_request,

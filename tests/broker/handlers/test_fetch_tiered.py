@@ -9,10 +9,17 @@ import pytest
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchPartition, PartitionData, ReplicaState
 from fencepost.storage.tier.object_store import ObjectKind
-from tests.broker.driver import Asked
-from tests.broker.talk import create, fetch, fetch_request, fetched, from_offset, values
-from tests.broker.tiering.tier import Tier
-from tests.storage.logs import batch
+from tests.harness.driver import Asked
+from tests.harness.driver_requests import (
+    create,
+    fetch,
+    fetch_request,
+    fetched,
+    from_offset,
+    values,
+)
+from tests.harness.records import batch
+from tests.harness.remote_tier import Tier
 
 NEVER_MS = 60_000
 PATIENCE_MS = 500

@@ -17,7 +17,7 @@ from fencepost.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
 )
-from tests.broker.driver import Driver
+from tests.harness.driver import Driver
 
 KEYS = tuple(f"group-{n}" for n in range(20))
 

@@ -36,7 +36,6 @@ from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from fencepost.protocol.messages.join_group import JoinGroupRequest
 from fencepost.protocol.messages.list_groups import ListGroupsRequest
 from fencepost.protocol.records import iter_headers, iter_records
-from tests.broker.driver import Driver, Message, versions
 from tests.broker.groups.scripts import (
     commit,
     delete,
@@ -53,6 +52,7 @@ from tests.broker.groups.scripts import (
     heartbeat as beat,
 )
 from tests.broker.groups.talk import Step
+from tests.harness.driver import Driver, Message, versions
 
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -12,7 +12,7 @@ from fencepost.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
 )
-from tests.broker.configs.fake_broker import FakeBroker, broker
+from tests.harness.fake_broker import FakeBroker, broker
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -9,8 +9,9 @@ from fencepost.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from tests.broker.driver import NEWEST, Driver
-from tests.broker.talk import batch, create, produce_request, produced
+from tests.harness.driver import NEWEST, Driver
+from tests.harness.driver_requests import create, produce_request, produced
+from tests.harness.records import batch
 
 
 def init(

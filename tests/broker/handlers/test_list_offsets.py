@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.driver import Driver
-from tests.broker.talk import TIMESTAMP, batch, create, list_offset, produce, produce_request
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create, list_offset, produce, produce_request
+from tests.harness.records import TIMESTAMP, batch
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 DEBUGGING = -2

@@ -25,10 +25,11 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from fencepost.storage.tier.object_store import ObjectKind
-from tests.broker.driver import Asked
-from tests.broker.talk import list_offset
-from tests.broker.tiering.tier import Tier
-from tests.storage.logs import T, batch
+from tests.harness.driver import Asked
+from tests.harness.driver_requests import list_offset
+from tests.harness.logs import T
+from tests.harness.records import batch
+from tests.harness.remote_tier import Tier
 
 LATEST, EARLIEST, MAX_TIMESTAMP, LOCAL, TIERED, PENDING = -1, -2, -3, -4, -5, -6
 NOTHING: Final = (-1, -1, -1)

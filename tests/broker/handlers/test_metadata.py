@@ -15,8 +15,8 @@ from fencepost.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from tests.broker.driver import Driver, versions
-from tests.broker.talk import create
+from tests.harness.driver import Driver, versions
+from tests.harness.driver_requests import create
 
 
 def ask(

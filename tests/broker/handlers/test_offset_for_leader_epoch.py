@@ -11,8 +11,8 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.broker.driver import Driver, versions
-from tests.broker.talk import create, produce
+from tests.harness.driver import Driver, versions
+from tests.harness.driver_requests import create, produce
 
 
 def end(

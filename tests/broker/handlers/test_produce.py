@@ -13,9 +13,8 @@ from fencepost.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.broker.driver import Driver
-from tests.broker.talk import (
-    batch,
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import (
     create,
     fetch,
     list_offset,
@@ -25,6 +24,7 @@ from tests.broker.talk import (
     send_produce,
     values,
 )
+from tests.harness.records import batch
 
 LATEST = -1
 

@@ -14,7 +14,7 @@ from fencepost.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsResponse,
 )
 from fencepost.protocol.messages.push_telemetry import PushTelemetryRequest
-from tests.broker.driver import Driver
+from tests.harness.driver import Driver
 
 INTERVAL_MS = 300_000
 CLIENT = UUID("6f1ed002-ab5f-4d2a-9a3b-7b1d6c7e8f90")

@@ -19,7 +19,7 @@ from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from tests.broker.driver import NEWEST, Driver, Message, versions
+from tests.harness.driver import NEWEST, Driver, Message, versions
 
 LOWEST: Final = min(MetadataVersion)
 HIGHEST: Final = max(MetadataVersion)

@@ -8,9 +8,8 @@ from fencepost.broker.controller.registration import Fence
 from fencepost.broker.network.links import CONTROLLER, Link
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.apis import BY_NAME
-from tests.broker.driver import Driver
-from tests.broker.talk import create, produce
-from tests.harness.transport import ManualTransport
+from tests.harness.driver import Driver, ManualTransport
+from tests.harness.driver_requests import create, produce
 
 API_VERSIONS = BY_NAME["api_versions"]
 

@@ -11,8 +11,8 @@ from fencepost.broker.node import operator_actions
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.kafka_releases import release_ceilings
-from tests.broker.driver import Driver
-from tests.broker.talk import (
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import (
     create,
     fetch,
     fetch_request,

@@ -11,10 +11,8 @@ from fencepost.broker.core.scheduler import ManualClock
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions, Conformance
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.records import Record, build_batch
-from tests.broker.driver import Driver
-from tests.broker.talk import (
-    batch,
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import (
     create,
     fetch,
     fetch_request,
@@ -26,6 +24,7 @@ from tests.broker.talk import (
     send_produce,
     values,
 )
+from tests.harness.records import batch
 
 
 def cluster(seed: int = 0, topics: tuple[NewTopic, ...] = (), count: int = 3) -> Cluster:
@@ -169,6 +168,6 @@ def test_base_offsets_of_producers_are_refused_where_apache_refuses_them(
 ) -> None:
     driver = Driver(1, conformance=conformance)
     create(driver, "t")
-    numbered = build_batch([Record(5, 1, None, b"v", ())], base_offset=5)
+    numbered = batch((1, None, b"v"), base_offset=5)
     response = driver.ask(1, "produce", 12, produce_request(("t", 0, numbered)))
     assert produced(response).error_code == code

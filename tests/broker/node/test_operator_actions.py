@@ -14,8 +14,8 @@ from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.follower.steps import Hold
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import CreateTopicsRequest
-from tests.broker.driver import Driver
-from tests.broker.talk import (
+from tests.harness.driver import Driver, assert_same, content
+from tests.harness.driver_requests import (
     creatable,
     create,
     fetch,
@@ -25,7 +25,6 @@ from tests.broker.talk import (
     send_produce,
     values,
 )
-from tests.harness.replicas import assert_same, content
 
 
 def start(brokers: int = 3, **configs: str) -> Driver:

@@ -11,13 +11,13 @@ from fencepost.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from fencepost.protocol.records import Record, build_batch
-from tests.broker.driver import Driver
-from tests.broker.talk import create
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create
+from tests.harness.records import batch
 
 
 def at(base_offset: int) -> bytearray:
-    return build_batch([Record(base_offset, 5, None, b"v")], base_offset=base_offset)
+    return batch((5, None, b"v"), base_offset=base_offset)
 
 
 def data(*records: Buffer | None) -> tuple[PartitionProduceData, ...]:

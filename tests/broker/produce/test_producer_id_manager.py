@@ -6,7 +6,7 @@ from fencepost.broker.node.cluster import Conformance
 from fencepost.broker.produce.producer_id_manager import BLOCK_SIZE
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.init_producer_id import InitProducerIdRequest
-from tests.broker.driver import NEWEST, Driver
+from tests.harness.driver import NEWEST, Driver
 
 REQUEST = InitProducerIdRequest(
     transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1

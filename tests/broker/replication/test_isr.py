@@ -12,9 +12,8 @@ from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.network.links import CONTROLLER, Link
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.driver import Driver
-from tests.broker.talk import create, produce, produced, send_produce
-from tests.harness.transport import ManualTransport
+from tests.harness.driver import Driver, ManualTransport
+from tests.harness.driver_requests import create, produce, produced, send_produce
 
 LAG_MS = 10_000
 

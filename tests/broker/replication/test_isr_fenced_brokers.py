@@ -11,14 +11,13 @@ from fencepost.broker.controller.registration import Fence
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.driver import Driver
-from tests.broker.foreign import (
+from tests.broker.replication.foreign_follower import (
     CLAIMED,
     ELSEWHERE,
     FIRST_WITH_STATE,
     LAG_MS,
     OK,
-    Foreign,
+    ForeignFollower,
     Post,
     is_answered,
     isr,
@@ -26,12 +25,13 @@ from tests.broker.foreign import (
     start,
     start_with_post,
 )
-from tests.broker.talk import create, send_produce, values
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create, send_produce, values
 
 # -- broker epochs (KIP-903) ------------------------------------------------------------------
 
 
-def start_registered(version: int) -> tuple[Driver, Foreign]:
+def start_registered(version: int) -> tuple[Driver, ForeignFollower]:
     """The claimed broker has registered for the third time, and is out of the ISR."""
     driver, foreign = start(version, records=2)
     for _ in range(2):

@@ -6,8 +6,8 @@ import pytest
 
 from fencepost.broker.replication.partition_checks import find_leader, find_replica
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.driver import Driver
-from tests.broker.talk import create
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create
 
 
 @pytest.fixture(scope="module")

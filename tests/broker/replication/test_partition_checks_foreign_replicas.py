@@ -8,8 +8,7 @@ import pytest
 
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.driver import Driver
-from tests.broker.foreign import (
+from tests.broker.replication.foreign_follower import (
     CLAIMED,
     ELSEWHERE,
     FENCED,
@@ -20,7 +19,8 @@ from tests.broker.foreign import (
     epoch_end,
     start,
 )
-from tests.broker.talk import list_offset, send_produce
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import list_offset, send_produce
 
 
 def start_gated() -> Driver:

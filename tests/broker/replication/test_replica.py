@@ -16,7 +16,7 @@ from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.memory import MemoryLog
-from tests.broker.talk import TIMESTAMP, batch
+from tests.harness.records import TIMESTAMP, batch
 
 NOW_MS = TIMESTAMP + 1_000
 

@@ -10,21 +10,21 @@ import pytest
 from fencepost.broker.handlers import metadata
 from fencepost.broker.server.connection import MAX_IN_FLIGHT
 from fencepost.protocol.messages.metadata import MetadataRequest
-from tests.broker.server.edge import Edge
 from tests.broker.server.test_connection import LONG_POLL
+from tests.harness.socketless_server import SocketlessServer
 
 NO_TOPICS = MetadataRequest(topics=())
 
 
 def test_responses_to_the_requests_of_one_read_are_one_write() -> None:
-    client = Edge().connect()
+    client = SocketlessServer().connect()
     client.send(b"".join(client.frame("metadata", 9, NO_TOPICS) for _ in range(3)))
     assert client.correlation_ids() == [1, 2, 3]
     assert client.transport.writes == 1
 
 
 def test_late_responses_are_written_at_the_end_of_the_turn_in_one_write() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.connect()
     for _ in range(3):
         client.ask("fetch", 11, LONG_POLL)
@@ -34,7 +34,7 @@ def test_late_responses_are_written_at_the_end_of_the_turn_in_one_write() -> Non
 
 
 def test_the_transport_is_read_only_while_requests_are_handled() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.connect()
     client.send(b"".join(client.frame("fetch", 11, LONG_POLL) for _ in range(MAX_IN_FLIGHT + 5)))
     assert not client.transport.is_reading()
@@ -43,7 +43,7 @@ def test_the_transport_is_read_only_while_requests_are_handled() -> None:
 
 
 def test_a_client_that_does_not_read_is_not_read_from() -> None:
-    client = Edge().connect()
+    client = SocketlessServer().connect()
     client.connection.pause_writing()
     client.ask("metadata", 9, NO_TOPICS)
     assert not client.transport.is_reading()
@@ -56,7 +56,7 @@ def test_a_client_that_does_not_read_is_not_read_from() -> None:
 def test_a_client_that_stops_reading_at_a_write_is_not_read_from(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    client = Edge().connect()
+    client = SocketlessServer().connect()
     writelines = client.transport.writelines
 
     def write_and_fill(chunks: list[bytes]) -> None:
@@ -71,7 +71,7 @@ def test_a_client_that_stops_reading_at_a_write_is_not_read_from(
 def test_the_transport_is_closed_once_when_the_ready_responses_are_written(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.connect()
     client.ask("fetch", 11, LONG_POLL)
     client.send(client.frame("metadata", 9, NO_TOPICS) + struct.pack(">i", -1))
@@ -85,7 +85,7 @@ def test_the_transport_is_closed_once_when_the_ready_responses_are_written(
 
 
 def test_a_server_that_closes_a_connection_sends_what_is_ready() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.connect()
     client.ask("metadata", 9, NO_TOPICS)
     client.ask("fetch", 11, LONG_POLL)
@@ -96,7 +96,7 @@ def test_a_server_that_closes_a_connection_sends_what_is_ready() -> None:
 
 
 def test_an_aborted_connection_is_reset_and_sends_nothing_more() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.connect()
     with socket.socket() as sock:
         client.transport.extra["socket"] = sock
@@ -111,7 +111,7 @@ def test_an_aborted_connection_is_reset_and_sends_nothing_more() -> None:
 
 
 def test_a_lost_connection_cancels_its_waits() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.connect()
     client.ask("fetch", 11, LONG_POLL)
     client.connection.connection_lost(None)
@@ -128,7 +128,7 @@ def test_a_bug_is_logged_with_its_connection_and_client(
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(metadata, "handle", broken)
-    Edge().connect().ask("metadata", 9, NO_TOPICS)
+    SocketlessServer().connect().ask("metadata", 9, NO_TOPICS)
     logged = capsys.readouterr().err
     assert "a bug" in logged
     assert "203.0.113.7:9092-192.0.2.1:50000" in logged
@@ -136,7 +136,7 @@ def test_a_bug_is_logged_with_its_connection_and_client(
 
 
 def test_no_more_connections_than_max_connections() -> None:
-    edge = Edge({"max.connections": "1"})
+    edge = SocketlessServer({"max.connections": "1"})
     first, second = edge.connect(), edge.connect()
     assert not first.transport.closed
     assert second.transport.closed
@@ -145,14 +145,14 @@ def test_no_more_connections_than_max_connections() -> None:
 
 
 def test_no_more_connections_of_a_host_than_max_connections_per_ip() -> None:
-    edge = Edge({"max.connections.per.ip": "1"})
+    edge = SocketlessServer({"max.connections.per.ip": "1"})
     assert not edge.connect(("192.0.2.1", 1)).transport.closed
     assert edge.connect(("192.0.2.1", 2)).transport.closed
     assert not edge.connect(("192.0.2.2", 3)).transport.closed
 
 
 def test_a_connection_is_closed_when_it_was_silent_for_too_long() -> None:
-    edge = Edge({"connections.max.idle.ms": "1000"})
+    edge = SocketlessServer({"connections.max.idle.ms": "1000"})
     silent, busy = edge.connect(), edge.connect()
     edge.pass_time(600)
     busy.ask("metadata", 9, NO_TOPICS)

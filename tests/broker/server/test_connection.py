@@ -21,8 +21,8 @@ from fencepost.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from fencepost.protocol.records import Record, build_batch
-from tests.broker.server.edge import Edge
+from tests.harness.records import batch
+from tests.harness.socketless_server import SocketlessServer
 
 NO_TOPICS = MetadataRequest(topics=())
 LONG_POLL = FetchRequest(
@@ -35,8 +35,7 @@ LONG_POLL = FetchRequest(
 
 
 def produce(acks: int, topic: str = "t", value: bytes = b"v") -> ProduceRequest:
-    batch = build_batch([Record(0, 1_700_000_000_000, None, value)])
-    data = PartitionProduceData(index=0, records=bytes(batch))
+    data = PartitionProduceData(index=0, records=bytes(batch(value)))
     return ProduceRequest(
         acks=acks,
         timeout_ms=1000,
@@ -45,14 +44,14 @@ def produce(acks: int, topic: str = "t", value: bytes = b"v") -> ProduceRequest:
 
 
 def test_requests_of_one_read_are_answered_in_one_write() -> None:
-    client = Edge().open()
+    client = SocketlessServer().open()
     client.send(b"".join(client.frame("metadata", 9, NO_TOPICS) for _ in range(3)))
     assert client.correlation_ids() == [1, 2, 3]
     assert len(client.chunks) == 1
 
 
 def test_an_answer_waits_for_the_long_poll_before_it_but_its_work_does_not() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.open()
     client.ask("fetch", 11, LONG_POLL)
     client.ask("metadata", 9, NO_TOPICS)
@@ -68,7 +67,7 @@ def test_an_answer_waits_for_the_long_poll_before_it_but_its_work_does_not() -> 
 
 
 def test_a_long_poll_ends_empty_at_its_time_and_not_before() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.open()
     client.ask("fetch", 11, LONG_POLL)
     edge.pass_time(499)
@@ -78,7 +77,7 @@ def test_a_long_poll_ends_empty_at_its_time_and_not_before() -> None:
 
 
 def test_acks_0_gets_no_bytes_and_holds_nothing_up() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.open()
     client.send(
         client.frame("produce", 9, produce(acks=0)) + client.frame("metadata", 9, NO_TOPICS)
@@ -88,14 +87,14 @@ def test_acks_0_gets_no_bytes_and_holds_nothing_up() -> None:
 
 
 def test_acks_0_that_fails_closes_the_connection() -> None:
-    client = Edge().open()
+    client = SocketlessServer().open()
     client.ask("produce", 9, produce(acks=0, topic="missing"))
     assert client.close_reason == "hung_up"
     assert client.frames() == []
 
 
 def test_requests_before_a_malformed_one_are_answered() -> None:
-    client = Edge().open()
+    client = SocketlessServer().open()
     client.send(client.frame("metadata", 9, NO_TOPICS) + struct.pack(">ihhih", 10, 3, 1, 7, 500))
     assert client.correlation_ids() == [1]
     assert client.connection.is_closing
@@ -115,7 +114,7 @@ def test_requests_before_a_malformed_one_are_answered() -> None:
     ids=["empty", "negative", "too large", "unknown API", "unknown version", "cut body", "HTTP"],
 )
 def test_malformed_bytes_close_their_connection_only(data: bytes, reason: str) -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     victim, other = edge.open(), edge.open()
     victim.send(data)
     assert victim.connection.is_closing
@@ -125,7 +124,7 @@ def test_malformed_bytes_close_their_connection_only(data: bytes, reason: str) -
 
 
 def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
-    client = Edge().open()
+    client = SocketlessServer().open()
     client.send(struct.pack(">ihhih", 10, 18, 99, 5, -1))
     assert client.frames() == [bytes.fromhex("00000005002300000001001200000004")]
     client.ask("api_versions", 3, ApiVersionsRequest(client_software_name="x"))
@@ -133,7 +132,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
 
 
 def test_a_version_above_the_brokers_limit_is_unknown() -> None:
-    edge = Edge(api_max={"metadata": 8})
+    edge = SocketlessServer(api_max={"metadata": 8})
     client, newer = edge.open(), edge.open()
     client.ask("metadata", 8, NO_TOPICS)
     assert client.answer(0, "metadata", 8).topics == ()
@@ -146,14 +145,14 @@ def test_a_version_above_the_brokers_limit_is_unknown() -> None:
 
 
 def test_an_api_that_is_not_served_is_unknown() -> None:
-    client = Edge(api_max={"offset_for_leader_epoch": NOT_SERVED}).open()
+    client = SocketlessServer(api_max={"offset_for_leader_epoch": NOT_SERVED}).open()
     client.ask("offset_for_leader_epoch", 2, OffsetForLeaderEpochRequest())
     assert client.connection.is_closing
     assert client.frames() == []
 
 
 def test_a_version_limit_of_api_versions_is_answered_in_version_0() -> None:
-    client = Edge(api_max={"api_versions": 2}).open()
+    client = SocketlessServer(api_max={"api_versions": 2}).open()
     client.ask("api_versions", 3, ApiVersionsRequest(client_software_name="x"))
     assert client.frames() == [bytes.fromhex("00000001002300000001001200000002")]
     client.ask("api_versions", 2, ApiVersionsRequest())
@@ -162,7 +161,7 @@ def test_a_version_limit_of_api_versions_is_answered_in_version_0() -> None:
 
 
 def test_a_frame_may_be_as_large_as_socket_request_max_bytes_says() -> None:
-    edge = Edge({"socket.request.max.bytes": "60"})
+    edge = SocketlessServer({"socket.request.max.bytes": "60"})
     small, large = edge.open(), edge.open()
     small.ask("metadata", 9, NO_TOPICS)
     large.ask("metadata", 9, MetadataRequest(topics=(MetadataRequestTopic(name="n" * 99),)))
@@ -171,7 +170,7 @@ def test_a_frame_may_be_as_large_as_socket_request_max_bytes_says() -> None:
 
 
 def test_reading_stops_while_too_many_requests_wait_and_none_is_lost() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.open()
     client.send(b"".join(client.frame("fetch", 11, LONG_POLL) for _ in range(MAX_IN_FLIGHT + 5)))
     assert not client.is_read_from()
@@ -182,7 +181,7 @@ def test_reading_stops_while_too_many_requests_wait_and_none_is_lost() -> None:
 
 
 def test_a_client_that_does_not_read_is_not_read_from() -> None:
-    client = Edge().open()
+    client = SocketlessServer().open()
     client.connection.pause_output()
     client.ask("metadata", 9, NO_TOPICS)
     assert not client.is_read_from()
@@ -196,7 +195,7 @@ def test_a_bug_costs_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    client = Edge().open()
+    client = SocketlessServer().open()
     with monkeypatch.context() as patch:
         patch.setattr(metadata, "handle", broken)
         client.ask("metadata", 9, MetadataRequest(topics=(MetadataRequestTopic(name="t"),)))
@@ -212,7 +211,7 @@ def test_a_bug_in_the_error_response_as_well_costs_one_connection(
     def broken(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    edge = Edge()
+    edge = SocketlessServer()
     client, other = edge.open(), edge.open()
     with monkeypatch.context() as patch:
         patch.setattr(metadata, "handle", broken)
@@ -225,7 +224,7 @@ def test_a_bug_in_the_error_response_as_well_costs_one_connection(
 
 
 def test_an_abandoned_connection_cancels_its_waits() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.open()
     client.ask("fetch", 11, LONG_POLL)
     client.connection.abandon()
@@ -235,7 +234,7 @@ def test_an_abandoned_connection_cancels_its_waits() -> None:
 
 
 def test_metadata_names_the_address_that_the_client_reached_where_none_is_advertised() -> None:
-    client = Edge().open()
+    client = SocketlessServer().open()
     client.ask("metadata", 9, NO_TOPICS)
     assert client.answer(0, "metadata", 9).brokers[0].host == "203.0.113.7"
 
@@ -243,7 +242,7 @@ def test_metadata_names_the_address_that_the_client_reached_where_none_is_advert
 def test_a_response_that_cannot_be_encoded_closes_the_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    client = Edge().open()
+    client = SocketlessServer().open()
     monkeypatch.setattr(metadata, "handle", lambda *_: NO_TOPICS)
     client.ask("metadata", 9, NO_TOPICS)
     assert client.exceptions == ["answer_not_encodable"]
@@ -252,7 +251,7 @@ def test_a_response_that_cannot_be_encoded_closes_the_connection(
 
 
 def test_a_late_response_is_announced_to_the_owner() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.open()
     client.ask("fetch", 11, LONG_POLL)
     edge.clock.move_to(edge.clock.now_ms() + 500)
@@ -264,7 +263,7 @@ def test_a_late_response_is_announced_to_the_owner() -> None:
 
 
 def test_requests_that_wait_when_the_owner_closes_get_no_response() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.open()
     client.ask("metadata", 9, NO_TOPICS)
     client.ask("fetch", 11, LONG_POLL)
@@ -275,7 +274,7 @@ def test_requests_that_wait_when_the_owner_closes_get_no_response() -> None:
 
 
 def test_each_request_is_logged_where_the_owner_wants_that() -> None:
-    client = Edge().open()
+    client = SocketlessServer().open()
     client.ask("metadata", 9, NO_TOPICS)
     client.ask("produce", 9, produce(acks=1))
     assert client.requests == [("metadata", 9), ("produce", 9)]

@@ -15,7 +15,7 @@ from fencepost.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tests.broker.server.edge import Edge, PureClient
+from tests.harness.socketless_server import PureClient, SocketlessServer
 
 LIST_OFFSETS = BY_NAME["list_offsets"]
 TOPIC = ListOffsetsTopic(name="t", partitions=(ListOffsetsPartition(timestamp=-1),))
@@ -23,7 +23,7 @@ REQUEST = ListOffsetsRequest(replica_id=-1, topics=(TOPIC,))
 AS_VERSION_11 = Draft(name="later", versions={("list_offsets", 12): DraftVersion(base=11)})
 
 
-def ask(edge: Edge, version: int, dialect: Draft | None) -> PureClient:
+def ask(edge: SocketlessServer, version: int, dialect: Draft | None) -> PureClient:
     client = edge.open()
     client.connection.dialect = dialect
     client.send(b"".join(encode_request(LIST_OFFSETS, version, 1, "c", REQUEST, dialect)))
@@ -36,7 +36,7 @@ def partition_of(shown: object) -> dict[str, object]:
 
 
 def test_the_answer_has_the_schema_of_the_draft() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     (drafted,), (kafkas,) = (ask(edge, 4, dialect).frames() for dialect in (KIP_320_DRAFT, None))
     assert drafted != kafkas
     assert sorted(drafted[19:]) == sorted(kafkas[19:]), "a partition has its fields in other order"
@@ -46,7 +46,7 @@ def test_the_answer_has_the_schema_of_the_draft() -> None:
 
 
 def test_the_journal_reads_exchanges_by_the_draft_of_their_connection() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     for dialect in (KIP_320_DRAFT, None):
         ask(edge, 4, dialect)
     first, second = edge.server.journal
@@ -63,7 +63,7 @@ def test_the_journal_reads_exchanges_by_the_draft_of_their_connection() -> None:
 def test_a_version_that_only_a_draft_has_is_served_where_it_is_spoken(
     dialect: Draft | None,
 ) -> None:
-    client = Edge().open()
+    client = SocketlessServer().open()
     client.connection.dialect = dialect
     client.send(b"".join(encode_request(LIST_OFFSETS, 12, 1, "c", REQUEST, AS_VERSION_11)))
     if dialect is not AS_VERSION_11:
@@ -75,5 +75,5 @@ def test_a_version_that_only_a_draft_has_is_served_where_it_is_spoken(
 
 
 def test_a_brokers_ceiling_holds_for_drafts() -> None:
-    client = ask(Edge(api_max={"list_offsets": 11}), 12, AS_VERSION_11)
+    client = ask(SocketlessServer(api_max={"list_offsets": 11}), 12, AS_VERSION_11)
     assert (client.frames(), client.connection.is_closing) == ([], True)

@@ -16,8 +16,8 @@ from fencepost.broker.server.object_store import PART_BYTES, THREADS, ObstoreObj
 from fencepost.broker.server.remote_urls import RemoteUnavailable, open_remote, remote_problem
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.storage.tier.object_store import TierError
-from tests.harness.cluster import unique
 from tests.harness.s3 import S3, serve_s3
+from tests.harness.served_cluster import unique
 
 T = TypeVar("T")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.broker.server.edge import Edge
+from tests.harness.socketless_server import SocketlessServer
 
 ALL = MetadataRequest(topics=None)
 
 
 def test_a_repeated_answer_is_the_same_but_for_its_correlation_id() -> None:
-    client = Edge().connect()
+    client = SocketlessServer().connect()
     client.ask("metadata", 9, ALL)
     client.ask("metadata", 9, ALL)
     first, second = client.frames()
@@ -19,7 +19,7 @@ def test_a_repeated_answer_is_the_same_but_for_its_correlation_id() -> None:
 
 
 def test_a_repeated_answer_is_not_made_again() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.connect()
     client.ask("metadata", 9, ALL)
     edge.cluster.brokers[1].handle = None  # type: ignore[assignment, method-assign]  # not asked
@@ -28,7 +28,7 @@ def test_a_repeated_answer_is_not_made_again() -> None:
 
 
 def test_a_new_view_is_told_at_once() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.connect()
     client.ask("metadata", 9, ALL)
     edge.cluster.controller.create_topic(NewTopic(name="new", configs={}))
@@ -38,7 +38,7 @@ def test_a_new_view_is_told_at_once() -> None:
 
 
 def test_other_words_and_versions_get_their_own_answers() -> None:
-    client = Edge().connect()
+    client = SocketlessServer().connect()
     client.ask("metadata", 9, ALL)
     client.ask("metadata", 12, ALL)
     client.ask("metadata", 9, MetadataRequest(topics=(MetadataRequestTopic(name="t"),)))
@@ -49,7 +49,7 @@ def test_other_words_and_versions_get_their_own_answers() -> None:
 
 
 def test_an_answer_that_created_a_topic_is_not_kept() -> None:
-    edge = Edge()
+    edge = SocketlessServer()
     client = edge.connect()
     asked = MetadataRequest(topics=(MetadataRequestTopic(name="born"),))
     client.ask("metadata", 9, asked)

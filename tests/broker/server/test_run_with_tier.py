@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.harness import batches
-from tests.harness.cluster import Cluster, serve
+from tests.harness.served_cluster import Cluster, serve
 
 T = 1_700_000_000_000
 TIERED = {

@@ -8,7 +8,6 @@ import json
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.server import trace_file
 from fencepost.broker.server import trace_file as module
 from fencepost.broker.server.trace_file import Item, TraceEvent, TraceFile, TraceUnavailable
+from tests.harness.wait import wait_until
 
 PATIENCE_S: Final = 10
 
@@ -65,12 +65,6 @@ def ends_with(directory: Path, number: int) -> bool:
     return lines(directory)[-1:] == [number]
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-
-
 def test_when_it_ends_every_line_is_there_in_order(tmp_path: Path) -> None:
     with TraceFile(tmp_path / "new" / "directory", make_describe) as trace:
         for number in range(10_000):
@@ -82,7 +76,7 @@ def test_lines_are_in_the_file_when_there_is_nothing_more_to_write(tmp_path: Pat
     with TraceFile(tmp_path, make_describe) as trace:
         for number in (1, 2):
             trace.add(event(number))
-            eventually(partial(ends_with, tmp_path, number))
+            wait_until("every line is written", partial(ends_with, tmp_path, number))
 
 
 def test_another_run_writes_files_of_its_own(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from fencepost.storage.tier.segment_metadata import (
     TopicIdPartition,
 )
 from fencepost.storage.tier.segment_objects import IndexedRecords, auxiliary_objects, epochs_within
-from tests.storage.logs import NOW, T, batch
+from tests.harness.logs import NOW, T
+from tests.harness.records import batch
 
 PARTITION: Final = TopicIdPartition(topic="t", topic_id=UUID(int=7), index=0)
 EPOCHS: Final = (0, 0, 0, 1, 1, 2, 2, 4, 4, 4, 4, 5)
@@ -41,7 +42,7 @@ def written(epochs: tuple[int, ...] = EPOCHS, *, rolls: tuple[int, ...] = ()) ->
             log.roll(NOW)
         log.assign_epoch_start(epoch, offset)
         pid, seq = (1, offset) if offset < 2 else (2 + offset % 2, (offset - 2) // 2)
-        data = batch((T + offset, b"k", b"v"), pid=pid, epoch=0, seq=seq)
+        data = batch((T + offset, b"k", b"v"), producer=(pid, 0, seq))
         assert isinstance(log.append_as_leader(data, leader_epoch=epoch, now_ms=NOW), AppendResult)
     return log
 

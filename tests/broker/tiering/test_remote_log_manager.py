@@ -14,7 +14,7 @@ from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.tier.lineage import RemoteSegments
 from fencepost.storage.tier.object_store import TierError
 from fencepost.storage.tier.segment_metadata import RemoteLogSegmentState
-from tests.broker.tiering.tier import INTERVAL, Tier, every
+from tests.harness.remote_tier import INTERVAL, Tier, every
 
 NOTHING = RemoteView(start_offset=-1, last_tiered_offset=-1, pending_upload_offset=-1, segments=())
 

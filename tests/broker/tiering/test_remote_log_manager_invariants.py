@@ -24,8 +24,8 @@ from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.tier.lineage import RemoteSegments
 from fencepost.storage.tier.object_store import ObjectKind, object_key
 from fencepost.storage.tier.segment_metadata import RemoteSegment
-from tests.broker.tiering.tier import Tier
-from tests.storage.logs import batch
+from tests.harness.records import batch
+from tests.harness.remote_tier import Tier
 
 BROKERS = st.integers(1, 3)
 

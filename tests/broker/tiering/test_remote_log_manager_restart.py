@@ -10,16 +10,16 @@ from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.tiering.remote_retention import ABANDONED_AFTER_MS
 from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.tier.object_store import ObjectStore
-from tests.broker.lasting import Lasting
-from tests.broker.talk import create
-from tests.broker.tiering.tier import INTERVAL, Objects, every
-from tests.storage.logs import batch
+from tests.harness.driver_requests import create
+from tests.harness.durable_driver import DurableDriver
+from tests.harness.records import batch
+from tests.harness.remote_tier import INTERVAL, Objects, every
 
-End = Callable[[Lasting], None]
-ENDS = pytest.mark.parametrize("end", [Lasting.stop, Lasting.kill])
+End = Callable[[DurableDriver], None]
+ENDS = pytest.mark.parametrize("end", [DurableDriver.stop, DurableDriver.kill])
 
 
-class LastingTier(Lasting):
+class LastingTier(DurableDriver):
     """The tier lasts as well."""
 
     def __init__(self, brokers: int = 1) -> None:

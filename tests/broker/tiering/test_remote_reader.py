@@ -19,14 +19,15 @@ from fencepost.broker.tiering.remote_reader import RemoteReader
 from fencepost.broker.tiering.segment_copy import copy_segment, start_copy
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.records import Record, build_batch, iter_headers
+from fencepost.protocol.records import Record, iter_headers
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import ReadResult, SegmentCopy, TimestampAndOffset
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.tier.lineage import RemoteSegments
 from fencepost.storage.tier.object_store import MemoryObjectStore, ObjectKind, TierError, object_key
 from fencepost.storage.tier.segment_metadata import RemoteSegment, TopicIdPartition
-from tests.storage.logs import NOW, T, append, batch, new_log, records_of
+from tests.harness.logs import NOW, T, append, new_log, records_of
+from tests.harness.records import Row, batch
 
 V = TypeVar("V")
 Read: TypeAlias = tuple[Buffer, ...] | ErrorCode
@@ -311,8 +312,8 @@ def test_a_hole_that_compaction_left_is_read_over() -> None:
 
 
 def made(base: int, count: int, *, epoch: int = 0) -> bytes:
-    records = [Record(base + i, T + base + i, None, b"v" * 40) for i in range(count)]
-    return bytes(build_batch(records, base_offset=base, leader_epoch=epoch))
+    rows: list[Row] = [(T + base + i, None, b"v" * 40) for i in range(count)]
+    return bytes(batch(*rows, base_offset=base, leader_epoch=epoch))
 
 
 # What belongs to the log.

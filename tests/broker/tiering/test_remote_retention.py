@@ -21,7 +21,7 @@ from fencepost.storage.log.config import LogConfig
 from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
 from fencepost.storage.tier.object_store import MemoryObjectStore, ObjectKind, TierError, object_key
 from fencepost.storage.tier.segment_metadata import RemoteLogSegmentState, RemoteSegment
-from tests.broker.tiering.tier import INTERVAL, Tier, every, short
+from tests.harness.remote_tier import INTERVAL, Tier, every, short
 from tests.storage.tier.segments import lineage, segment
 
 NOW = 10_000

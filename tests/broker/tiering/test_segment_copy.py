@@ -8,7 +8,7 @@ from fencepost.broker.core.events import Kind
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.tier.segment_metadata import RemoteLogSegmentState, format_uuid
 from fencepost.storage.tier.segment_objects import read_epochs
-from tests.broker.tiering.tier import INTERVAL, Tier, every, short
+from tests.harness.remote_tier import INTERVAL, Tier, every, short
 
 STEPS = [
     ("put", "0.json"),

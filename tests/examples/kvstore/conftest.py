@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from fencepost.broker.server.server import Server
-from tests.control.served import make_cluster, make_server, sockets
+from tests.harness.in_process_server import make_cluster, make_server, sockets
 
 CONFIGS: Final = {
     "group.initial.rebalance.delay.ms": "0",

@@ -28,7 +28,8 @@ from fencepost.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from tests.control.served import eventually, produce
+from tests.harness.typed_client import produce
+from tests.harness.wait import eventually
 
 TOPIC: Final = "store"
 PARTITION: Final = Partition(topic=TOPIC, index=0)

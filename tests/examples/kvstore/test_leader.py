@@ -15,6 +15,7 @@ from examples.kvstore.replica import Replica
 from examples.kvstore.state import Operation, Result
 from examples.kvstore.wal import Wal
 from tests.examples.kvstore.scripted import Fate, ScriptedLog, add, get, put
+from tests.harness.wait import eventually
 
 PATIENCE_S = 30.0
 
@@ -36,12 +37,6 @@ async def all_of(leader: Leader, *operations: Operation) -> list[str | None]:
     """The values that operations which come at once are answered."""
     asked = (leader.do(each, PATIENCE_S) for each in operations)
     return [result.value for result in await asyncio.gather(*asked)]
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110  # there is no event
-            await asyncio.sleep(0)
 
 
 async def test_it_bootstraps_before_it_answers() -> None:
@@ -67,7 +62,7 @@ async def test_one_append_is_in_flight() -> None:
     log.open.clear()
     async with leading(log) as leader:
         first = asyncio.create_task(all_of(leader, add("k", "1")))
-        await until(lambda: len(log.appends) == 1)
+        await eventually(lambda: len(log.appends) == 1)
         others = asyncio.create_task(all_of(leader, add("k", "2"), get("k")))
         for _ in range(20):
             await asyncio.sleep(0)
@@ -135,7 +130,7 @@ async def test_the_same_operation_of_another_is_not_taken_for_its_own() -> None:
     log.open.clear()
     async with leading(log) as leader:
         mine = asyncio.create_task(all_of(leader, add("k", "1")))
-        await until(lambda: len(log.appends) == 1)
+        await eventually(lambda: len(log.appends) == 1)
         log.foreign(add("k", "1"))
         log.open.set()
         assert await mine == ["11"]
@@ -146,7 +141,7 @@ async def test_it_waits_for_what_is_in_the_way_and_not_safe_yet() -> None:
     log.foreign(put("k", "1"))
     async with leading(log) as leader:
         mine = asyncio.create_task(all_of(leader, add("k", "2")))
-        await until(lambda: len(log.appends) > 2)
+        await eventually(lambda: len(log.appends) > 2)
         assert {expected for expected, _ in log.appends} == {0}, "it goes no further than it reads"
         log.safe = None
         assert await mine == ["12"]
@@ -180,7 +175,7 @@ async def test_who_runs_out_of_patience_before_the_attempt_knows_that_it_is_not_
     log.open.clear()
     async with leading(log) as leader:
         first = asyncio.create_task(outcome(leader.do(add("k", "1"), PATIENCE_S)))
-        await until(lambda: len(log.appends) == 1)
+        await eventually(lambda: len(log.appends) == 1)
         assert await outcome(leader.do(add("k", "2"), 0)) is NotDone
         assert await outcome(leader.do(get("k"), 0)) is NotDone
         log.open.set()
@@ -206,11 +201,11 @@ async def test_what_is_behind_an_entry_that_was_read_may_still_be_there() -> Non
     async with leading(log) as leader:
         first = asyncio.create_task(outcome(leader.do(add("k", "1"), PATIENCE_S)))
         second = asyncio.create_task(outcome(leader.do(add("k", "2"), 0.5)))
-        await until(lambda: len(log.appends) == 1)
+        await eventually(lambda: len(log.appends) == 1)
         assert log.appends == [(0, [add("k", "1"), add("k", "2")])]
         before = log.reads
         log.open.set()
-        await until(lambda: log.reads == before + 2)
+        await eventually(lambda: log.reads == before + 2)
         log.readable.clear()
         assert await first == "1"
         assert await second is Unknown
@@ -225,7 +220,7 @@ async def test_who_runs_out_of_patience_just_when_the_result_comes() -> None:
     async with leading(log) as leader:
         begun = loop.time()
         mine = asyncio.create_task(outcome(leader.do(add("k", "1"), 0.5)))
-        await until(lambda: len(log.appends) == 1)
+        await eventually(lambda: len(log.appends) == 1)
         # Both are due when the loop looks again, the answer first.
         loop.call_at(begun + 0.45, log.open.set)
         loop.call_at(begun + 0.4, time.sleep, 0.3)
@@ -238,14 +233,14 @@ async def test_an_offset_that_was_read_leaves_no_doubt(seen: int, told: type[Exc
     log.open.clear()
     async with leading(log) as leader:
         mine = asyncio.create_task(outcome(leader.do(add("k", "1"), 0.5)))
-        await until(lambda: len(log.appends) == 1)
+        await eventually(lambda: len(log.appends) == 1)
         log.foreign(put("k", "5"), put("k", "6"))
         before = log.reads
         if seen == 0:
             log.readable.clear()
         log.open.set()
         if seen == 1:
-            await until(lambda: log.reads == before + 2)
+            await eventually(lambda: log.reads == before + 2)
             log.readable.clear()
         assert await mine is told
         log.readable.set()
@@ -257,7 +252,7 @@ async def test_who_waits_when_it_stops_leading_is_told() -> None:
     log.open.clear()
     async with leading(log) as leader:
         tried = asyncio.create_task(outcome(leader.do(add("k", "1"), PATIENCE_S)))
-        await until(lambda: len(log.appends) == 1)
+        await eventually(lambda: len(log.appends) == 1)
         waits = asyncio.create_task(outcome(leader.do(add("k", "2"), PATIENCE_S)))
         await asyncio.sleep(0)
     assert await tried is Unknown
@@ -283,9 +278,9 @@ async def test_a_follower_has_what_is_safe() -> None:
     log.foreign(put("k", "1"), put("k", "2"))
     replica = Replica()
     task = asyncio.create_task(replica.follow(log))
-    await until(lambda: replica.upcoming == 1)
+    await eventually(lambda: replica.upcoming == 1)
     assert replica.apply(get("k")).value == "1"
     log.safe = None
-    await until(lambda: replica.upcoming == 2)
+    await eventually(lambda: replica.upcoming == 2)
     assert replica.apply(get("k")).value == "2"
     task.cancel()

@@ -22,9 +22,9 @@ from examples.kvstore.__main__ import main
 from examples.kvstore.leader import NotDone, Unknown
 from examples.kvstore.state import Kind, Operation
 from fencepost.testing import cluster as steering
-from tests.harness.cluster import Cluster, configs, serve, unique
 from tests.harness.dialogue import Dialogue
 from tests.harness.run import run
+from tests.harness.served_cluster import Cluster, configs, serve, unique
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from docs.generate import ROOT
-from tests.control.served import HOST, sockets
+from tests.harness.in_process_server import HOST, sockets
 from tests.harness.pages import Reader, reader
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ records of the third need all three replicas.
 
 from __future__ import annotations
 
-from tests.harness.cluster import Cluster, wait_until
+from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 from tests.harness.wire import Body
 from tests.oracle.asker import RETAINED, Asker
 from tests.oracle.asking import (

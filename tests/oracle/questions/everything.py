@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.harness.cluster import Cluster
+from tests.harness.served_cluster import Cluster
 from tests.oracle.asker import Asker
 from tests.oracle.asking import Row
 from tests.oracle.questions import (

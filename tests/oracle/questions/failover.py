@@ -10,7 +10,8 @@ import time
 from dataclasses import dataclass
 
 from tests.harness import batches
-from tests.harness.cluster import Cluster, wait_until
+from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 from tests.harness.wire import Body, Value
 from tests.oracle.asker import Asker
 from tests.oracle.asking import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.harness.cluster import Cluster
+from tests.harness.served_cluster import Cluster
 from tests.harness.wire import Body, Connection
 from tests.oracle.asker import Asker
 from tests.oracle.asking import Row, error_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from tests.harness import batches
-from tests.harness.cluster import wait_until
+from tests.harness.wait import wait_until
 from tests.harness.wire import Body
 from tests.oracle.asker import RETAINED, Asker
 from tests.oracle.asking import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.harness.cluster import Cluster
+from tests.harness.served_cluster import Cluster
 from tests.oracle.asker import RETAINED, Asker
 from tests.oracle.asking import (
     Row,

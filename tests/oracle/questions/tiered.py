@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from tests.harness import batches
-from tests.harness.cluster import Cluster, wait_until
+from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 from tests.harness.wire import Body
 from tests.oracle.asker import Asker
 from tests.oracle.asking import (

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Final, TypedDict, Unpack
 
 from tests.harness import batches
-from tests.harness.cluster import Cluster, wait_until
+from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 from tests.harness.wire import Body
 from tests.oracle.asker import Asker
 from tests.oracle.asking import (

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.harness.cluster import Cluster, wait_until
+from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 from tests.harness.wire import Body
 from tests.oracle.asker import RETAINED, Asker
 from tests.oracle.asking import (

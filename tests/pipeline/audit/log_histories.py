@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
 )
 
 from fencepost.storage.formats.checkpoints import decode_offsets
-from tests.harness.cluster import wait_until
+from tests.harness.wait import wait_until
 from tests.pipeline.audit.rigs import SMALL, TIERED, Left, Rig, rig
 
 _WAIT_S: Final = 30.0

@@ -20,8 +20,8 @@ from fencepost.pipeline.audit.spark_task import TopicPartition, check_partitions
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
-from tests.durability.served import Served
-from tests.harness.control import Control, Json
+from tests.harness.control_client import Control, Json
+from tests.harness.durable_cluster import DurableCluster
 
 LOG_RULES: Final = tuple(name for name, rule in RULES.items() if not rule.needs_trace)
 SMALL: Final = {"index.interval.bytes": "200"}
@@ -52,7 +52,7 @@ class Rig:
         program = ["fencepost"]
         if mutants:
             program = ["tests.pipeline.audit.log_mutants", ",".join(mutants)]
-        self.served = Served(
+        self.served = DurableCluster(
             place / "data", place / "log", brokers=3, options=options, program=program
         )
         self._control: Control | None = None

@@ -25,7 +25,7 @@ from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES, Level
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
-from tests.harness.recorded import Recorded
+from tests.harness.recorded_cluster import Recorded
 
 START_MS: Final = 1_700_000_000_000
 NOW_MS: Final = START_MS + 3_600_000

@@ -19,7 +19,7 @@ from fencepost.pipeline.audit.partition_summary import RuleFailure
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.datasource.schemas import Level
 from fencepost.protocol.byte_utils import crc32c
-from tests.harness.recorded import Recorded, recorded
+from tests.harness.recorded_cluster import Recorded, recorded
 from tests.pipeline.audit import damage
 from tests.pipeline.audit.summaries import account, examined, findings, violation
 

@@ -18,7 +18,7 @@ from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFai
 from fencepost.pipeline.audit.report import MAX_DRAWN, MAX_FINDINGS, MAX_LISTED, write_report
 from fencepost.pipeline.audit.rule_totals import select_findings
 from fencepost.pipeline.audit.rules import RULES
-from tests.harness.recorded import recorded
+from tests.harness.recorded_cluster import recorded
 from tests.pipeline.audit.summaries import START_MS, account, examined, findings, violation
 
 _WITHOUT_END: Final = frozenset({"meta", "br", "link", "img", "hr"})

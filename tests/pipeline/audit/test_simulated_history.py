@@ -13,7 +13,7 @@ import pytest
 
 from fencepost.pipeline.audit.job import AuditOptions, AuditResult, audit
 from fencepost.pipeline.audit.rules import RULES
-from tests.harness.recorded import Recorded, recorded
+from tests.harness.recorded_cluster import Recorded, recorded
 from tests.pipeline.audit.summaries import examined
 
 if TYPE_CHECKING:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +13,6 @@ from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.segment_scan import scan_folder
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
-from fencepost.protocol.apis import BY_NAME
-from fencepost.protocol.codec import decode_response, encode_request, response_body_offset
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from fencepost.protocol.messages.list_offsets import (
@@ -35,16 +31,16 @@ from fencepost.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from fencepost.protocol.records import Record, build_batch
-from tests.control.served import Json
-from tests.durability.served import Served
-from tests.harness.cluster import wait_until
+from tests.harness import records
+from tests.harness.control_client import Json
+from tests.harness.durable_cluster import DurableCluster
+from tests.harness.typed_client import BlockingClient
+from tests.harness.wait import wait_until
 from tests.pipeline.audit.rigs import Rig, followed
 
 TOPIC: Final = "t"
 TRACE_RULES: Final = tuple(name for name, rule in RULES.items() if rule.needs_trace)
 LATEST: Final = -1
-_TIMEOUT_S: Final = 60.0
 _LATE: Final = (14, 15, 16)
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR"""
 
@@ -66,7 +62,7 @@ class Traced(Rig):
         program = ["fencepost"]
         if mutant is not None:
             program = ["tests.pipeline.audit.trace_mutants", mutant]
-        self.served = Served(
+        self.served = DurableCluster(
             place / "data", place / "log", brokers=brokers, options=options, program=program
         )
 
@@ -108,17 +104,10 @@ class Traced(Rig):
     # -- a client ---------------------------------------------------------------------------------
 
     def ask(self, broker: int, api: str, version: int, message: object) -> Json:
-        """Ask one broker, and nobody else."""
+        """Ask this broker."""
         host, port = self.served.cluster.addresses[broker - 1]
-        with socket.create_connection((host, port), _TIMEOUT_S) as connection:
-            for chunk in encode_request(BY_NAME[api], version, 1, "tester", message):
-                connection.sendall(chunk)
-            reader = connection.makefile("rb")
-            (size,) = struct.unpack(">i", reader.read(4))
-            frame = reader.read(size)
-        return decode_response(
-            BY_NAME[api], version, frame, response_body_offset(BY_NAME[api], version)
-        )
+        with BlockingClient((host, port)) as client:
+            return client.ask(api, version, message)
 
     def send(
         self,
@@ -221,8 +210,7 @@ def audit(place: Path) -> list[Violation]:
 def batch(first: int, count: int = 3, *, note: str = "") -> bytearray:
     """Records that state their offsets."""
     values = (f"{first + i} {note}".encode() for i in range(count))
-    records = [Record(first + i, 1_700_000_000_000, None, v) for i, v in enumerate(values)]
-    return build_batch(records, base_offset=first)
+    return records.batch(*((1_700_000_000_000, None, v) for v in values), base_offset=first)
 
 
 @contextmanager

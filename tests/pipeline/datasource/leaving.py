@@ -10,8 +10,9 @@ from typing import Final
 from confluent_kafka import Producer
 
 from fencepost.protocol.records import iter_headers
-from tests.clients.confluent import delivered, send
-from tests.harness.cluster import Cluster, configs, serve, wait_until
+from tests.harness.confluent import delivered, send
+from tests.harness.served_cluster import Cluster, configs, serve
+from tests.harness.wait import wait_until
 
 RECORDS: Final = 300
 """Of each partition of the tiered topic."""

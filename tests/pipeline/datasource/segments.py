@@ -18,12 +18,12 @@ from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import (
     BatchHeader,
     Record,
-    build_batch,
     iter_headers,
     stamp_timestamps,
 )
 from fencepost.storage.files.index_lookup import SegmentEnd, SegmentIndexes
 from fencepost.storage.formats.file_names import FileKind, segment_file_name
+from tests.harness.records import batch as batch_of
 
 T: Final = 1_700_000_000_000
 INTERVAL: Final = 300
@@ -82,7 +82,7 @@ def batch(base_offset: int, count: int = 3, *, codec: Codec = Codec.NONE, size: 
         Record(offset, T + 1000 * offset, b"key %d" % offset, b"v" * size, (("h", b"%d" % offset),))
         for offset in range(base_offset, base_offset + count)
     ]
-    return bytes(build_batch(records, base_offset=base_offset, leader_epoch=0, codec=codec))
+    return bytes(batch_of(*records, base_offset=base_offset, leader_epoch=0, codec=codec))
 
 
 def rebuilt(header: BatchHeader, body: bytes) -> bytes:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.protocol.records import Record, build_batch, iter_headers
+from fencepost.protocol.records import iter_headers
 from fencepost.storage.formats.indexes import OffsetIndex, TimeIndex
+from tests.harness import records
 from tests.pipeline.datasource.segments import T, Written, batch, some_batches, write
 
 BASE = 1000
@@ -143,6 +144,6 @@ def test_noise_is_told_shortly(written: Written) -> None:
 
 
 def test_a_record_of_1970(tmp_path: Path) -> None:
-    written = write(tmp_path, [bytes(build_batch([Record(0, 0, None, b"v")]))])
+    written = write(tmp_path, [bytes(records.batch((0, None, b"v")))])
     assert written.time_index.read_bytes() == bytes(12)
     assert written.problems() == []

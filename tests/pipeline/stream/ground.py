@@ -15,8 +15,8 @@ from fencepost.pipeline.stream.options import OnDataLoss, SourceOptions, Trigger
 from fencepost.pipeline.stream.query_monitor import OffsetRange, new_batches
 from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Remote
-from tests.clients.confluent import delivered, send
-from tests.harness.cluster import Cluster, configs, serve
+from tests.harness.confluent import delivered, send
+from tests.harness.served_cluster import Cluster, configs, serve
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

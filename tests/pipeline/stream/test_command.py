@@ -12,7 +12,8 @@ from threading import Thread
 import pytest
 
 from fencepost.cli.commands import run
-from tests.harness.cluster import Cluster, wait_until
+from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 from tests.pipeline.stream.ground import CLIENT, TOPIC, WAIT_S, Ground, numbered
 from tests.pipeline.stream.test_going_back import elect, lag, refusals
 from tests.pipeline.stream.test_truncation import lose, read_what_will_be_lost

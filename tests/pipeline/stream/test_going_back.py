@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.pipeline.stream.options import OnDataLoss
 from fencepost.pipeline.stream.query_monitor import explain_failure
-from tests.harness.cluster import wait_until
+from tests.harness.wait import wait_until
 from tests.pipeline.stream.ground import TOPIC, Ground, failure, numbered, spans
 
 NOT_LEADER_OR_FOLLOWER = 6  # what a query hears that is about to ask as the election comes

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from fencepost.pipeline.stream.job import start_count_query
 from fencepost.pipeline.stream.options import CountOptions, SourceOptions, Trigger, TriggerOptions
-from tests.clients.confluent import read_partition
+from tests.harness.confluent import read_partition
 from tests.pipeline.stream.ground import TOPIC, WAIT_S, Ground
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from fencepost.pipeline.stream.options import SourceOptions, Trigger, TriggerOpt
 from tests.pipeline.stream.ground import TOPIC, WAIT_S, Ground, batches
 
 if TYPE_CHECKING:
-    from tests.clients.confluent import Options
+    from tests.harness.confluent import Options
 
 OTHER = "payments"
 BEGIN = 1_700_000_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.harness.cluster import wait_until
+from tests.harness.wait import wait_until
 from tests.pipeline.stream.ground import CLIENT, TOPIC, Ground, numbered, spans
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from fencepost.pipeline.stream.options import CountOptions, SourceOptions, Trigg
 from fencepost.protocol.records import iter_headers, iter_records
 from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Remote
-from tests.harness.cluster import Cluster, serve, wait_until
+from tests.harness.served_cluster import Cluster, serve
+from tests.harness.wait import wait_until
 from tests.pipeline.stream.ground import WAIT_S
 from tests.pipeline.stream.jobs import PATIENCE_S, job
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fencepost.pipeline.stream.options import OnDataLoss
 from fencepost.pipeline.stream.query_monitor import explain_failure
-from tests.harness.cluster import wait_until
+from tests.harness.wait import wait_until
 from tests.pipeline.stream.ground import TOPIC, Ground, failure, numbered, spans
 
 

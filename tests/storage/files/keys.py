@@ -15,8 +15,9 @@ from fencepost.storage.formats.key_offset_checkpoint import KeyOffsetScope, deco
 from fencepost.storage.log.config import ExpectedOffsetsScope, LogConfig
 from fencepost.storage.log.key_offsets import LatestKeyOffsets
 from tests.harness.faulty_file_system import FaultyFileSystem
+from tests.harness.logs import NOW, T, append
+from tests.harness.records import batch
 from tests.storage.files.mirror import DIRECTORY, all_records, reopen
-from tests.storage.logs import NOW, T, append, batch
 
 CONFIG = LogConfig(
     check_expected_offsets=True,

@@ -11,8 +11,9 @@ from fencepost.storage.formats.file_names import FileState, parse_segment_file_n
 from fencepost.storage.log.config import LogConfig
 from tests.harness.crash_model import PowerOff
 from tests.harness.faulty_file_system import FaultyFileSystem
+from tests.harness.logs import NOW, T, append
+from tests.harness.records import batch
 from tests.storage.files.mirror import DIRECTORY, all_records, reopen
-from tests.storage.logs import NOW, T, append, batch
 
 CONFIG = LogConfig(
     cleanup_policy=frozenset({"compact"}), min_cleanable_dirty_ratio=0.0, segment_bytes=400

@@ -15,8 +15,9 @@ from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
 from tests.harness.crash_model import Operation
 from tests.harness.faulty_file_system import FaultyFileSystem
+from tests.harness.logs import NOW, T, append, records_of
+from tests.harness.records import batch
 from tests.storage.files.mirror import DIRECTORY, all_records, reopen
-from tests.storage.logs import NOW, T, append, batch, records_of
 
 CONFIG = LogConfig(index_interval_bytes=100)
 
@@ -187,7 +188,7 @@ def test_a_sync_that_fails_elsewhere_fails_the_log(files: FaultyFileSystem) -> N
 def test_closing_makes_everything_durable(files: FaultyFileSystem) -> None:
     log = new(files, replace(CONFIG, segment_bytes=200))
     for n in range(6):
-        append(log, batch((T + n, b"k", b"v"), pid=1, epoch=0, seq=n), epoch=n)
+        append(log, batch((T + n, b"k", b"v"), producer=(1, 0, n)), epoch=n)
     before, epochs, producers = all_records(log), log.epoch_entries(), log.producers()
     log.close()
     files.crash(Random(1))

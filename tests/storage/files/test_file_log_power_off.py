@@ -12,8 +12,9 @@ from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.log.config import LogConfig
 from tests.harness.crash_model import PowerOff
 from tests.harness.faulty_file_system import FaultyFileSystem
+from tests.harness.logs import NOW, T, append
+from tests.harness.records import batch
 from tests.storage.files.mirror import DIRECTORY, all_records, reopen
-from tests.storage.logs import NOW, T, append, batch
 
 CONFIG = LogConfig(segment_bytes=300, index_interval_bytes=100)
 COMPACTED = replace(
@@ -29,9 +30,7 @@ def written(config: LogConfig, files: FaultyFileSystem) -> FileLog:
     for n in range(20):
         if n % 4 == 0:
             log.roll(NOW)
-        append(
-            log, batch((T + n, b"%d" % (n % 5), b"v%d" % n), pid=1, epoch=0, seq=n), epoch=n // 7
-        )
+        append(log, batch((T + n, b"%d" % (n % 5), b"v%d" % n), producer=(1, 0, n)), epoch=n // 7)
     log.flush()
     for n in range(3):
         append(log, batch((T + 20 + n, b"0", b"v%d" % n)), epoch=5)

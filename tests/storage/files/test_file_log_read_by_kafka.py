@@ -24,11 +24,12 @@ from fencepost.storage.formats.file_names import (
 )
 from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
-from tests.harness.cluster import wait_until
 from tests.harness.java import java
 from tests.harness.kafka_writes import KafkaWrites, stored
+from tests.harness.logs import T
+from tests.harness.records import batch
 from tests.harness.run import Finished
-from tests.storage.logs import T, batch
+from tests.harness.wait import wait_until
 
 NOW: Final = T + 60_000
 CONFIG: Final = LogConfig(segment_bytes=4000, index_interval_bytes=300)
@@ -64,9 +65,7 @@ def fill(log: FileLog, *, first: int = 0, count: int = COUNT, epoch: int = 0) ->
         data = batch(
             *rows,
             codec=list(Codec)[number % 5],
-            pid=7000 + number % 2,
-            epoch=0,
-            seq=3 * (number // 2),
+            producer=(7000 + number % 2, 0, 3 * (number // 2)),
         )
         result = log.append_as_leader(data, leader_epoch=epoch + (start - first) // 120, now_ms=NOW)
         assert isinstance(result, AppendResult), result

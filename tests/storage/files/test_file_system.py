@@ -8,8 +8,7 @@ import pytest
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.storage.files.file_system import File, FileSystem, RealFileSystem
-from tests.harness.faulty_file_system import FaultyFileSystem
-from tests.storage.files.refusing import fails_with
+from tests.harness.faulty_file_system import FaultyFileSystem, fails_with
 
 NOW = 1_700_000_000_123
 

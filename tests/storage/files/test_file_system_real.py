@@ -13,8 +13,8 @@ import pytest
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.storage.files.file_system import RealFileSystem
+from tests.harness.faulty_file_system import fails_with
 from tests.harness.run import run
-from tests.storage.files.refusing import fails_with
 
 FILES = RealFileSystem()
 

@@ -14,6 +14,7 @@ from fencepost.storage.formats.file_names import KEY_OFFSETS
 from fencepost.storage.formats.key_offset_checkpoint import KeyOffsetScope, encode_key_offsets
 from tests.harness.crash_model import Operation
 from tests.harness.faulty_file_system import FaultyFileSystem
+from tests.harness.logs import NOW
 from tests.storage.files.keys import (
     CONFIG,
     PATH,
@@ -26,7 +27,6 @@ from tests.storage.files.keys import (
     written,
 )
 from tests.storage.files.mirror import reopen
-from tests.storage.logs import NOW
 
 __all__ = ["reads"]
 

@@ -12,6 +12,7 @@ import pytest
 from fencepost.storage.files.file_log import FileLog
 from tests.harness.crash_model import PowerOff
 from tests.harness.faulty_file_system import FaultyFileSystem
+from tests.harness.logs import NOW
 from tests.storage.files.keys import (
     COMPACTED,
     PATH,
@@ -25,7 +26,6 @@ from tests.storage.files.keys import (
     written,
 )
 from tests.storage.files.mirror import DIRECTORY, reopen
-from tests.storage.logs import NOW
 
 __all__ = ["reads"]
 

@@ -23,7 +23,7 @@ from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log
 from tests.harness.kafka_writes import STEP_MS, KafkaWrites, KafkaWrote
-from tests.storage.logs import batch
+from tests.harness.records import batch
 
 KEYS: Final = [
     ("plain", 0),

@@ -10,8 +10,9 @@ from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.files.recovery import LogRecoveryReport, TruncatedSegment
 from fencepost.storage.log.config import LogConfig
 from tests.harness.faulty_file_system import FaultyFileSystem
+from tests.harness.logs import NOW, T, append, records_of
+from tests.harness.records import batch
 from tests.storage.files.mirror import DIRECTORY, all_records, reopen
-from tests.storage.logs import NOW, T, append, batch, records_of
 
 CONFIG = LogConfig(index_interval_bytes=200)
 SIZE = len(batch((T, b"key", b"v" * 30)))
@@ -28,7 +29,7 @@ class Rig:
         for n in range(20):
             if n == 10:
                 self.log.roll(NOW)
-            data = batch((T + n, b"key", b"v" * 30), pid=4, epoch=0, seq=n)
+            data = batch((T + n, b"key", b"v" * 30), producer=(4, 0, n))
             append(self.log, data, epoch=n // 6)
         self.written = all_records(self.log)
         self.epochs = self.log.epoch_entries()

@@ -9,18 +9,18 @@ from fencepost.protocol.records import BatchHeader, Record, build_batch, iter_he
 from fencepost.storage.log.append_result import AppendOrigin
 from fencepost.storage.log.config import LogConfig, TimestampType
 from fencepost.storage.log.segmented_log import SegmentedLog
-from tests.storage.logs import (
+from tests.harness.logs import (
     NOW,
     Kind,
     T,
     append,
-    batch,
     keys_and_values,
     new_log,
     only,
     read_all,
     records_of,
 )
+from tests.harness.records import batch
 
 CONFIG = LogConfig(
     cleanup_policy=frozenset({"compact"}),
@@ -145,8 +145,8 @@ def test_the_last_batch_of_a_producer_stays_as_a_header() -> None:
     log = new_log(CONFIG)
     rolled(
         log,
-        batch((T, b"a", b"1"), pid=5, epoch=0, seq=0),
-        batch((T, b"a", b"2"), pid=5, epoch=0, seq=1),
+        batch((T, b"a", b"1"), producer=(5, 0, 0)),
+        batch((T, b"a", b"2"), producer=(5, 0, 1)),
         batch((T, b"a", b"3")),
     )
     assert compact(log) == 2
@@ -156,14 +156,14 @@ def test_the_last_batch_of_a_producer_stays_as_a_header() -> None:
     ]
     follower = new_log(CONFIG)
     follower.append_as_follower(read_all(log, 0).buffers, now_ms=NOW)
-    duplicate = append(follower, batch((T, b"a", b"2"), pid=5, epoch=0, seq=1))
+    duplicate = append(follower, batch((T, b"a", b"2"), producer=(5, 0, 1)))
     assert duplicate.duplicate
     assert duplicate.first_offset == 1
 
 
 def test_a_bare_header_goes_with_its_producer() -> None:
     log = new_log(replace(CONFIG, producer_id_expiration_ms=1))
-    rolled(log, batch((T, b"a", b"1"), pid=5, epoch=0, seq=0), batch((T, b"a", b"2")))
+    rolled(log, batch((T, b"a", b"1"), producer=(5, 0, 0)), batch((T, b"a", b"2")))
     compact(log)
     assert len(headers(log)) == 2
     log.expire_producers(NOW)
@@ -174,7 +174,7 @@ def test_a_bare_header_goes_with_its_producer() -> None:
 
 def test_markers_stay() -> None:
     log = new_log(CONFIG)
-    append(log, batch((T, b"a", b"1"), pid=5, epoch=0, seq=0, transactional=True))
+    append(log, batch((T, b"a", b"1"), producer=(5, 0, 0), transactional=True))
     marker = build_batch(
         [Record(0, T, b"\0\0\0\1", b"\0\0\0\0\0\0")],
         control=True,
@@ -218,7 +218,7 @@ def test_a_marker_replaces_no_record_of_the_same_key() -> None:
 def test_an_open_transaction_bounds_the_round() -> None:
     log = new_log(CONFIG)
     rolled(log, batch((T, b"a", b"1")), batch((T, b"a", b"2")))
-    rolled(log, batch((T, b"a", b"3"), pid=5, epoch=0, seq=0, transactional=True))
+    rolled(log, batch((T, b"a", b"3"), producer=(5, 0, 0), transactional=True))
     rolled(log, batch((T, b"a", b"4")))
     assert compact(log) == 1
     assert contents(log)[0] == (1, b"a", b"2")

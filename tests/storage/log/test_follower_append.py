@@ -4,7 +4,8 @@ from fencepost.protocol.records import CorruptBatch, Record, build_batch
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import UnexpectedAppendOffset
 from fencepost.storage.log.segmented_log import SegmentedLog
-from tests.storage.logs import NOW, Kind, T, append, batch, new_log, only, read_all, records_of
+from tests.harness.logs import NOW, Kind, T, append, new_log, only, read_all, records_of
+from tests.harness.records import batch
 
 
 def led(count: int = 3, *, start_offset: int = 0) -> SegmentedLog:
@@ -13,7 +14,7 @@ def led(count: int = 3, *, start_offset: int = 0) -> SegmentedLog:
     for n in range(count):
         append(
             log,
-            batch((T + n, b"k", b"v" * 2_000), (T, b"k", b"w"), pid=7, epoch=0, seq=2 * n),
+            batch((T + n, b"k", b"v" * 2_000), (T, b"k", b"w"), producer=(7, 0, 2 * n)),
             epoch=n,
         )
     return log

@@ -15,7 +15,8 @@ from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
 from fencepost.storage.log.config import ExpectedOffsetsScope, LogConfig
 from fencepost.storage.log.key_offsets import LatestKeyOffsets
 from fencepost.storage.log.segmented_log import SegmentedLog
-from tests.storage.logs import NOW, T, append, batch, new_log
+from tests.harness.logs import NOW, T, append, new_log
+from tests.harness.records import batch
 
 CONFIG = LogConfig(
     check_expected_offsets=True,
@@ -79,7 +80,7 @@ def test_a_tombstone_counts_and_so_does_an_empty_key() -> None:
 def test_what_has_no_key_does_not_count() -> None:
     log = new_log(replace(CONFIG, cleanup_policy=frozenset({"delete"})))
     append(log, keyed(None, b"a", None))
-    append(log, batch((T, b"t", b"v"), pid=1, epoch=0, seq=0, transactional=True))
+    append(log, batch((T, b"t", b"v"), producer=(1, 0, 0), transactional=True))
     marker = [Record(0, T, b"\0\0\0\1", b"\0\0\0\0\0\0")]
     log.append_as_leader(
         build_batch(marker, control=True, transactional=True, producer_id=1, producer_epoch=0),

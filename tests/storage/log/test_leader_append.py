@@ -19,7 +19,8 @@ from fencepost.protocol.records import (
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import MAX_LONG, LogConfig, TimestampType
 from fencepost.storage.log.segmented_log import SegmentedLog
-from tests.storage.logs import NOW, Kind, T, append, batch, new_log, only, read_all, records_of
+from tests.harness.logs import NOW, Kind, T, append, new_log, only, read_all, records_of
+from tests.harness.records import batch
 
 CODECS = list(Codec)
 LOG_APPEND_TIME = LogConfig(message_timestamp_type=TimestampType.LOG_APPEND_TIME)
@@ -168,7 +169,7 @@ def test_a_corrupt_second_batch(tail: bytes) -> None:
         changed(57, ">i", 0, changed(23, ">i", -1)),
         changed(57, ">i", -1),
         changed(21, ">h", 0x20),
-        batch(pid=5_000, epoch=0, seq=-1),
+        batch(producer=(5_000, 0, -1)),
     ],
     ids=["count", "last offset", "empty", "empty, -1", "negative count", "control", "no sequence"],
 )
@@ -197,7 +198,7 @@ def test_a_coordinator_never_repeats_itself() -> None:
     log = new_log()
     for offset in range(2):
         result = log.append_as_leader(
-            batch(pid=4, epoch=0, seq=0),
+            batch(producer=(4, 0, 0)),
             leader_epoch=0,
             now_ms=NOW,
             origin=AppendOrigin.COORDINATOR,
@@ -382,7 +383,7 @@ def test_a_max_timestamp_that_lies_is_put_right() -> None:
 def test_compression_type(target: str, source: Codec) -> None:
     log = new_log(LogConfig(compression_type=target), start_offset=4)
     rows = [(T + index, b"k", b"v" * 1_000) for index in range(3)]
-    data = batch(*rows, codec=source, pid=77, epoch=2, seq=5)
+    data = batch(*rows, codec=source, producer=(77, 2, 5))
     append(log, data, epoch=6)
     (kept,) = read_all(log).buffers
     header = read_header(kept)
@@ -435,9 +436,7 @@ def test_idempotent_producers() -> None:
     log = new_log(start_offset=16)
 
     def produce(seq: int, *, pid: int = 4, epoch: int = 0) -> AppendResult | AppendRejected:
-        return log.append_as_leader(
-            batch(pid=pid, epoch=epoch, seq=seq), leader_epoch=0, now_ms=NOW
-        )
+        return log.append_as_leader(batch(producer=(pid, epoch, seq)), leader_epoch=0, now_ms=NOW)
 
     accepted = AppendResult(16, 16, -1, 16, False, 1, T)
     duplicate = AppendResult(16, 16, T, 16, True, 1, T)
@@ -457,22 +456,22 @@ def test_idempotent_producers() -> None:
 
 def test_a_refused_batch_leaves_no_trace_of_its_producer() -> None:
     log = new_log(COMPACTED)
-    refused(batch((T, None, b"v"), pid=4, epoch=0, seq=0), log=log)
+    refused(batch((T, None, b"v"), producer=(4, 0, 0)), log=log)
     assert log.producers() == ()
 
 
 def test_silent_producers_expire() -> None:
     log = new_log(LogConfig(producer_id_expiration_ms=1_000))
-    append(log, batch(pid=4, epoch=0, seq=0))
+    append(log, batch(producer=(4, 0, 0)))
     assert log.expire_producers(T + 999) == 0
     assert log.expire_producers(T + 1_000) == 1
-    assert append(log, batch(pid=4, epoch=0, seq=9)).first_offset == 1
+    assert append(log, batch(producer=(4, 0, 9))).first_offset == 1
 
 
 def test_an_open_transaction_makes_offsets_unstable() -> None:
     log = new_log()
     append(log)
-    append(log, batch(pid=4, epoch=0, seq=0, transactional=True))
+    append(log, batch(producer=(4, 0, 0), transactional=True))
     assert log.first_unstable_offset == 1
     marker = build_batch(
         [Record(0, T, b"\0\0\0\1", b"\0\0\0\0\0\0")],

@@ -16,7 +16,7 @@ from fencepost.storage.log.interface import Log, OffsetOutOfRange
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.memory import MemoryLog
 from tests.harness.faulty_file_system import FaultyFileSystem
-from tests.storage.logs import FORGETFUL
+from tests.harness.logs import FORGETFUL
 
 NOW = 1_000
 CONFIG = LogConfig(segment_bytes=600, segment_ms=200, retention_ms=300, retention_bytes=2_000)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fencepost.protocol.records import NO_LEADER_EPOCH, iter_headers
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.segmented_log import SegmentedLog
-from tests.storage.logs import NOW, append, new_log, read_all
+from tests.harness.logs import NOW, append, new_log, read_all
 
 NEW = LogConfig()
 OLD = replace(NEW, keeps_leader_epochs=False)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import MAX_SEQUENCE, BatchHeader, read_header
 from fencepost.storage.log.producer_state import ProducerStateManager
-from tests.storage.logs import T, batch
+from tests.harness.logs import T
+from tests.harness.records import batch
 
 PID = 900
 
@@ -22,7 +23,7 @@ def header(
     transactional: bool = False,
 ) -> BatchHeader:
     rows = [(T, b"k", b"v")] * count
-    data = batch(*rows, pid=pid, epoch=epoch, seq=seq, transactional=transactional)
+    data = batch(*rows, producer=(pid, epoch, seq), transactional=transactional)
     return read_header(data)._replace(base_offset=offset)
 
 

@@ -4,7 +4,8 @@ from fencepost.protocol.records import iter_headers
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import OffsetOutOfRange, ReadResult
 from fencepost.storage.log.segmented_log import SegmentedLog
-from tests.storage.logs import Kind, T, append, batch, new_log, only, read_all, records_of
+from tests.harness.logs import Kind, T, append, new_log, only, read_all, records_of
+from tests.harness.records import batch
 
 
 @pytest.fixture

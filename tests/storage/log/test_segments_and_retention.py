@@ -9,7 +9,8 @@ from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log, OffsetOutOfRange
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.memory import MemoryLog
-from tests.storage.logs import NOW, T, append, batch, new_log, records_of
+from tests.harness.logs import NOW, T, append, new_log, records_of
+from tests.harness.records import batch
 
 SIZE = len(batch())
 KEEP = LogConfig(retention_ms=-1)

@@ -8,7 +8,8 @@ from crc32c import crc32c
 from fencepost.protocol.compression import Codec
 from fencepost.storage.log.config import LogConfig, TimestampType
 from fencepost.storage.log.segmented_log import SegmentedLog
-from tests.storage.logs import NOW, T, append, batch, new_log
+from tests.harness.logs import NOW, T, append, new_log
+from tests.harness.records import batch
 
 
 @pytest.fixture(params=list(Codec))

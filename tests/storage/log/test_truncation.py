@@ -4,7 +4,8 @@ from fencepost.protocol.records import NO_SEQUENCE
 from fencepost.storage.log.append_result import AppendRejected
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.segmented_log import SegmentedLog
-from tests.storage.logs import NOW, T, append, batch, new_log, read_all, records_of
+from tests.harness.logs import NOW, T, append, new_log, read_all, records_of
+from tests.harness.records import batch
 
 
 def written(*, segment_bytes: int = 1 << 30) -> SegmentedLog:
@@ -12,7 +13,7 @@ def written(*, segment_bytes: int = 1 << 30) -> SegmentedLog:
     log = new_log(LogConfig(segment_bytes=segment_bytes))
     for n in range(5):
         rows = ((T + n, b"k", b"v"), (T + n, b"k", b"w"))
-        append(log, batch(*rows, pid=7, epoch=0, seq=2 * n), epoch=n)
+        append(log, batch(*rows, producer=(7, 0, 2 * n)), epoch=n)
     return log
 
 
@@ -50,11 +51,11 @@ def test_producers_are_known_as_of_the_new_end(
     assert producer.last_sequence == last_sequence
     rows = [(T, b"k", b"v")] * 2
     again = log.append_as_leader(
-        batch(*rows, pid=7, epoch=0, seq=last_sequence + 1), leader_epoch=9, now_ms=NOW
+        batch(*rows, producer=(7, 0, last_sequence + 1)), leader_epoch=9, now_ms=NOW
     )
     assert not isinstance(again, AppendRejected)
     assert not again.duplicate
-    assert append(log, batch(*rows, pid=7, epoch=0, seq=last_sequence - 1)).duplicate
+    assert append(log, batch(*rows, producer=(7, 0, last_sequence - 1))).duplicate
 
 
 def test_a_producer_whose_records_all_went_is_forgotten(log: SegmentedLog) -> None:
@@ -64,8 +65,8 @@ def test_a_producer_whose_records_all_went_is_forgotten(log: SegmentedLog) -> No
 
 def test_an_epoch_bump_that_was_cut_off_is_undone() -> None:
     log = new_log()
-    append(log, batch(pid=7, epoch=0, seq=0))
-    append(log, batch(pid=7, epoch=1, seq=0))
+    append(log, batch(producer=(7, 0, 0)))
+    append(log, batch(producer=(7, 1, 0)))
     log.truncate_to(1)
     (producer,) = log.producers()
     assert (producer.producer_epoch, producer.last_sequence) == (0, 0)
@@ -112,6 +113,6 @@ def test_an_emptied_segment_counts_its_time_anew() -> None:
 
 def test_the_names_of_unknown() -> None:
     log = new_log()
-    append(log, batch(pid=7, epoch=0, seq=0))
+    append(log, batch(producer=(7, 0, 0)))
     assert log.producers()[0].last_sequence != NO_SEQUENCE
     assert (log.name, log.local_log_start_offset) == ("t-0", 0)

@@ -15,7 +15,8 @@ from fencepost.storage.tier.segment_objects import (
     read_producers,
     read_time_index,
 )
-from tests.storage.logs import NOW, T, append, batch, new_log
+from tests.harness.logs import NOW, T, append, new_log
+from tests.harness.records import batch
 
 TIMES = (5, 3, 9, 9, 4, 12, 1)
 
@@ -31,7 +32,7 @@ def a_log() -> SegmentedLog:
     """One batch of two records each, at these times."""
     log = new_log()
     for number, time in enumerate(TIMES):
-        append(log, batch((T + time, b"k", b"v"), (T, b"k", b"v"), pid=7, epoch=0, seq=2 * number))
+        append(log, batch((T + time, b"k", b"v"), (T, b"k", b"v"), producer=(7, 0, 2 * number)))
     return log
 
 

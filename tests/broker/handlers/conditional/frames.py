@@ -13,8 +13,8 @@ from fencepost.broker.core.outcomes import HangUp
 from fencepost.broker.core.waits import Wait
 from fencepost.protocol import codec, frames
 from fencepost.protocol.apis import BY_NAME
-from tests.broker.driver import Driver, Message
 from tests.harness import wire
+from tests.harness.driver import Driver, Message
 from tests.harness.wire import ZERO_UUID, Body
 
 VERSIONS: Final = range(3, 14)

@@ -10,10 +10,10 @@ import pytest
 from fencepost.broker.node.cluster import Conformance
 from fencepost.protocol.records import iter_headers, iter_records
 from fencepost.storage.log.append_result import AppendResult
-from tests.broker.driver import Driver
 from tests.broker.handlers.conditional import frames
 from tests.broker.handlers.conditional.rows import Batch, Played, Row, Step, batch
-from tests.broker.talk import create
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create
 
 
 def table(rows: Sequence[Row]) -> pytest.MarkDecorator:

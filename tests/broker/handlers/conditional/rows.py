@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import HEADER_SIZE, Record, build_batch
-from tests.broker.driver import Driver
-from tests.broker.talk import TIMESTAMP
+from tests.harness.driver import Driver
+from tests.harness.records import TIMESTAMP
 
 MISMATCH: Final = 2701
 UNSPECIFIED: Final = -1

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.driver import Driver
 from tests.broker.handlers.conditional import frames
 from tests.broker.handlers.conditional.frames import VERSIONS
 from tests.broker.handlers.conditional.playing import stored, take
 from tests.broker.handlers.conditional.rows import MISMATCH, ON, batch
-from tests.broker.talk import create
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
 

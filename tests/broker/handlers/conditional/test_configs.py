@@ -8,7 +8,6 @@ import pytest
 
 from fencepost.broker.node.cluster import Conformance
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.driver import Driver
 from tests.broker.handlers.conditional import frames
 from tests.broker.handlers.conditional.playing import play, stored, table
 from tests.broker.handlers.conditional.rows import (
@@ -26,7 +25,8 @@ from tests.broker.handlers.conditional.rows import (
     one,
     stating,
 )
-from tests.broker.talk import creatable, create, create_topics
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import creatable, create, create_topics
 
 DENIED: Final = {"check.expected.offsets": "false"}
 INVALID: Final = failed(ErrorCode.INVALID_RECORD)

@@ -10,9 +10,10 @@ import pytest
 from fencepost.storage.log.config import ExpectedOffsetsScope, ExpectedOffsetsSource, LogConfig
 from fencepost.storage.log.expected_offsets import matches_upcoming_offset
 from fencepost.storage.log.staging import Staging
-from tests.broker.driver import Driver
 from tests.broker.handlers.conditional import frames
-from tests.broker.talk import batch, create
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create
+from tests.harness.records import batch
 
 ON: Final = LogConfig(check_expected_offsets=True)
 

@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from fencepost.protocol.compression import Codec
-from tests.broker.driver import Driver
 from tests.broker.handlers.conditional import frames, model
 from tests.broker.handlers.conditional.playing import stored
 from tests.broker.handlers.conditional.rows import HEADER, Batch, int64
-from tests.broker.lasting import Lasting
-from tests.broker.talk import create
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create
+from tests.harness.durable_driver import DurableDriver
 from tests.harness.wire import Body
 
 PARTITIONS: Final = ("t-0", "t-1", "u-0")
@@ -134,7 +134,7 @@ Request: TypeAlias = list[tuple[str, list[tuple[model.Batch, Codec]]]]
 class Both:
     """The broker and its model."""
 
-    def __init__(self, first: Switch, lasting: Lasting | None = None) -> None:
+    def __init__(self, first: Switch, lasting: DurableDriver | None = None) -> None:
         self.lasting = lasting
         self.driver = Driver(1) if lasting is None else lasting.driver
         create(self.driver, "t", [(1,), (1,)])
@@ -342,7 +342,7 @@ def test_the_broker_does_as_the_model(first: Switch, steps: list[Step]) -> None:
 def test_a_broker_whose_logs_are_in_files_does_as_the_model(
     first: Switch, steps: list[Step]
 ) -> None:
-    play(Both(first, Lasting(1)), first, steps)
+    play(Both(first, DurableDriver(1)), first, steps)
 
 
 def play(both: Both, first: Switch, steps: list[Step]) -> None:

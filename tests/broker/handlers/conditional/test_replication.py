@@ -9,7 +9,6 @@ import pytest
 from fencepost.broker.node.operator_actions import isolate
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.driver import Driver
 from tests.broker.handlers.conditional import frames
 from tests.broker.handlers.conditional.frames import VERSIONS
 from tests.broker.handlers.conditional.playing import stored, take
@@ -25,7 +24,8 @@ from tests.broker.handlers.conditional.rows import (
     dragged,
     mismatch,
 )
-from tests.broker.talk import create
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create
 
 BROKERS = (1, 2, 3)
 

@@ -9,10 +9,8 @@ import pytest
 from fencepost.broker.node.operator_actions import elect, hold, isolate, rejoin, release, step
 from fencepost.broker.replication.replica import Replica
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
-from tests.broker.driver import Driver
-from tests.broker.talk import create, produce, send_produce
-from tests.harness.replicas import assert_same, content
-from tests.harness.transport import ManualTransport
+from tests.harness.driver import Driver, ManualTransport, assert_same, content
+from tests.harness.driver_requests import create, produce, send_produce
 
 
 def come_back_for_an_election(driver: Driver, *held: int, leader: int) -> None:

@@ -8,7 +8,7 @@ from fencepost.broker.node.operator_actions import hold
 from fencepost.broker.replication.follower.start_offset import SpecialTimestamp
 from fencepost.broker.replication.follower.steps import FollowerState
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
-from tests.broker.starting import (
+from tests.broker.replication.follower.remote_bootstrap import (
     BACKOFF,
     BEGIN,
     BUILD,
@@ -23,7 +23,7 @@ from tests.broker.starting import (
     example,
     local_content,
 )
-from tests.broker.talk import list_offset
+from tests.harness.driver_requests import list_offset
 
 # -- the rows of the table ----------------------------------------------------------------------
 

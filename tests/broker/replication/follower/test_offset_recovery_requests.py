@@ -7,7 +7,7 @@ import pytest
 from fencepost.broker.metadata.features import METADATA_VERSION
 from fencepost.broker.node.operator_actions import elect, wipe
 from fencepost.broker.replication.follower.start_offset import SpecialTimestamp
-from tests.broker.starting import (
+from tests.broker.replication.follower.remote_bootstrap import (
     BEGIN,
     BUILD,
     END,
@@ -18,7 +18,7 @@ from tests.broker.starting import (
     Start,
     example,
 )
-from tests.broker.talk import list_offset
+from tests.harness.driver_requests import list_offset
 
 
 def test_it_asks_as_a_replica_in_its_leaders_epoch() -> None:

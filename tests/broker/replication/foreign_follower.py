@@ -27,8 +27,8 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.broker.driver import Asked, Driver
-from tests.broker.talk import create, fetched, produce
+from tests.harness.driver import Asked, Driver
+from tests.harness.driver_requests import create, fetched, produce
 
 UNKNOWN: Final = -1
 FIRST_WITH_SESSIONS: Final = 7
@@ -47,7 +47,7 @@ OUT_OF_RANGE: Final = ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 @dataclass(slots=True, kw_only=True)
-class Foreign:
+class ForeignFollower:
     """Fetches ``t`` as a replica does."""
 
     driver: Driver
@@ -108,7 +108,7 @@ class Foreign:
 
 def start(
     version: int = 18, *, records: int = 0, joins: bool = True, min_insync: int = 1
-) -> tuple[Driver, Foreign]:
+) -> tuple[Driver, ForeignFollower]:
     """A leader with two followers, of which the claimed one is held; it is not yet fetched for.
 
     :param records: So many are committed by all three before.
@@ -119,7 +119,7 @@ def start(
     for n in range(records):
         produce(driver, "t", b"%d" % n)
     operator_actions.hold(driver.cluster, "t", 0, CLAIMED, leave_isr=not joins)
-    return driver, Foreign(driver=driver, topic_id=topic_id, version=version)
+    return driver, ForeignFollower(driver=driver, topic_id=topic_id, version=version)
 
 
 def registration(driver: Driver, broker_id: int = CLAIMED) -> int:
@@ -180,10 +180,10 @@ class Post:
             self._kept.popleft()()
 
 
-def start_with_post() -> tuple[Driver, Foreign, Post]:
+def start_with_post() -> tuple[Driver, ForeignFollower, Post]:
     post = Post()
     driver = Driver(4, {"replica.lag.time.max.ms": str(LAG_MS)}, carry=post)
     topic_id = create(driver, "t", [(1, 2, CLAIMED)])
     produce(driver, "t", b"a")
     operator_actions.hold(driver.cluster, "t", 0, CLAIMED, leave_isr=True)
-    return driver, Foreign(driver=driver, topic_id=topic_id), post
+    return driver, ForeignFollower(driver=driver, topic_id=topic_id), post

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-import random
-import signal
-import socket
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tests.harness.cluster import Cluster, wait_until
-from tests.harness.process import LIVE, Process, start
+from tests.harness.process import Process, free_ports, start
+from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 
 READY_S: Final = 60.0
-_FIRST_PORT: Final = 21_000
-_LAST_PORT: Final = 29_000
 
 
 @dataclass(slots=True)
-class Served:
+class DurableCluster:
     """``fencepost serve --data-dir``, one process after the other."""
 
     directory: Path
@@ -37,7 +32,7 @@ class Served:
     _port: int = 0
 
     def __post_init__(self) -> None:
-        self._port = _free_ports(self.brokers)
+        self._port = free_ports(self.brokers)[0]
 
     @property
     def bootstrap(self) -> str:
@@ -61,18 +56,16 @@ class Served:
 
     def kill(self) -> None:
         """End the process as ``kill -9`` does."""
-        self._end(signal.SIGKILL)
+        self._taken().kill()
 
     def stop(self) -> None:
         """End the process in order."""
-        assert self.process is not None
-        process, self.process = self.process, None
-        process.stop()
+        self._taken().stop()
 
     def close(self) -> None:
-        """End whatever runs."""
+        """End the process that runs, if one does."""
         if self.process is not None:
-            self._end(signal.SIGKILL)
+            self.kill()
 
     def found(self) -> dict[str, Any]:
         """What the newest process has found when it started."""
@@ -86,36 +79,10 @@ class Served:
         events = [json.loads(line) for line in lines if line.endswith("}")]
         return [each for each in events if each["event"] == event]
 
-    def _log_of(self, number: int) -> Path:
-        return self.log.with_name(f"{self.log.name}-{number}")
-
-    def _end(self, number: signal.Signals) -> None:
+    def _taken(self) -> Process:
         assert self.process is not None
         process, self.process = self.process, None
-        process.child.send_signal(number)
-        process.child.wait()
-        for pipe in (process.child.stdin, process.child.stdout):
-            if pipe is not None:
-                pipe.close()
-        if process in LIVE:
-            LIVE.remove(process)
+        return process
 
-
-def _free_ports(count: int) -> int:
-    """The first of so many ports in a row that nobody listens on."""
-    drawn = random.SystemRandom()
-    for _ in range(100):
-        first = drawn.randrange(_FIRST_PORT, _LAST_PORT)
-        if all(map(_is_free, range(first, first + count))):
-            return first
-    raise AssertionError("no free ports")
-
-
-def _is_free(port: int) -> bool:
-    with closing(socket.socket()) as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
+    def _log_of(self, number: int) -> Path:
+        return self.log.with_name(f"{self.log.name}-{number}")

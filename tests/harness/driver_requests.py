@@ -1,4 +1,4 @@
-"""What the tests of the handlers ask for again and again, in few words."""
+"""The requests that tests send to a `Driver` most: topics, Produce, Fetch, ListOffsets."""
 
 from __future__ import annotations
 
@@ -32,17 +32,14 @@ from fencepost.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from fencepost.protocol.records import Record, build_batch, iter_headers, iter_records
-from tests.broker.driver import NEWEST, Asked, Driver, Message
-
-TIMESTAMP = 1_699_999_000_000
-"""Of records that do not say otherwise: a little before the drivers' clocks start."""
+from tests.harness.driver import NEWEST, Asked, Driver, Message
+from tests.harness.records import batch, records_of
 
 
 def create(
     driver: Driver, name: str, replicas: Sequence[Sequence[int]] = ((1,),), **configs: str
 ) -> UUID:
-    """Create a topic behind the handlers' backs; config names with underscores for dots."""
+    """Create a topic by a call of the controller; config names have underscores for dots."""
     topic = driver.cluster.controller.create_topic(
         NewTopic(
             name=name,
@@ -83,29 +80,6 @@ def create_topics(
 ) -> Message:
     request = CreateTopicsRequest(topics=topics, timeout_ms=1000, validate_only=validate_only)
     return driver.ask(broker_id, "create_topics", version, request).topics
-
-
-def batch(
-    *values: bytes,
-    timestamp: int = TIMESTAMP,
-    producer: tuple[int, int, int] | None = None,
-    codec: int = 0,
-) -> bytearray:
-    """A batch with these values. ``producer`` is its id, epoch and base sequence."""
-    records = [
-        Record(index, timestamp + index, b"k%d" % index, value, ())
-        for index, value in enumerate(values)
-    ]
-    if producer is None:
-        return build_batch(records, codec=codec)
-    producer_id, epoch, sequence = producer
-    return build_batch(
-        records,
-        codec=codec,
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        base_sequence=sequence,
-    )
 
 
 def produce_request(
@@ -209,11 +183,7 @@ def fetch(
 
 def values(partition: PartitionData) -> list[bytes | None]:
     """The values of all whole batches."""
-    found: list[bytes | None] = []
-    for buffer in partition.records or ():
-        for at, _ in iter_headers(buffer):
-            found += [record.value for record in iter_records(buffer, at)]
-    return found
+    return [record.value for record in records_of(partition.records or ())]
 
 
 def list_offset(

@@ -11,8 +11,8 @@ from fencepost.broker.replication.follower.steps import FollowerState
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.tiering.tier import Tier
-from tests.harness.replicas import content
+from tests.harness.driver import content
+from tests.harness.remote_tier import Tier
 
 FEATURE: Final = "follower.fetch.last.tiered.offset.enable"
 MOVED: Final = ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE

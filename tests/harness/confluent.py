@@ -9,7 +9,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from tests.harness.cluster import Cluster, unique
+from tests.harness.served_cluster import Cluster, unique
 
 WAIT_S: Final = 60.0
 _POLL_S: Final = 0.05

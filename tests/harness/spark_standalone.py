@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.harness.cluster import wait_until
 from tests.harness.process import start
 from tests.harness.spark import QUICK_JVM, need_spark
+from tests.harness.wait import wait_until
 
 if TYPE_CHECKING:
     from tests.harness.process import Process

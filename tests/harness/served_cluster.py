@@ -10,33 +10,19 @@ import itertools
 import json
 import os
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 from uuid import uuid4
 
 from tests.harness.process import NotReadyError, Process, start
+from tests.harness.wait import wait_until
 from tests.harness.wire import ZERO_UUID, Body, Connection
 
 READY_S: Final = 60.0
-WAIT_S: Final = 60.0
-
-T = TypeVar("T")
 
 _numbers = itertools.count(1)
-
-
-def wait_until(what: str, attempt: Callable[[], T | None], timeout_s: float = WAIT_S) -> T:
-    """Ask again until the answer is true. :raises AssertionError: When it never is."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        found = attempt()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
-        time.sleep(0.02)
 
 
 def unique(prefix: str) -> str:

@@ -23,9 +23,9 @@ from fencepost.storage.tier.object_store import (
     TierError,
 )
 from fencepost.storage.tier.segment_metadata import RemoteSegment
-from tests.broker.driver import Driver
-from tests.broker.talk import create
-from tests.storage.logs import batch
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import create
+from tests.harness.records import batch
 
 INTERVAL: Final = 30_000
 """Kafka's default of remote.log.manager.task.interval.ms."""

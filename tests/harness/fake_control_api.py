@@ -71,7 +71,7 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Stub:
+class FakeControlApi:
     """A running server: gives its replies in turn, then the last one for ever."""
 
     url: str
@@ -107,7 +107,7 @@ class Stub:
 
 
 class _Server(ThreadingTCPServer):
-    stub: Stub
+    stub: FakeControlApi
 
 
 class _Handler(StreamRequestHandler):
@@ -124,7 +124,7 @@ class _Handler(StreamRequestHandler):
             stub.closed += 1
             stub.changed.notify_all()
 
-    def _serve(self, stub: Stub, number: int) -> None:
+    def _serve(self, stub: FakeControlApi, number: int) -> None:
         while (asked := self._read(number)) is not None:
             reply = stub.next_reply(asked)
             self._write(reply)
@@ -133,7 +133,7 @@ class _Handler(StreamRequestHandler):
             if reply.then is not Then.KEEP:
                 return
 
-    def _wait(self, stub: Stub) -> None:
+    def _wait(self, stub: FakeControlApi) -> None:
         """Until the test has had enough of it, or the client goes."""
         while not stub.ended.wait(0.01):
             if select([self.request], [], [], 0)[0] and not self.request.recv(1, socket.MSG_PEEK):
@@ -163,10 +163,10 @@ class _Handler(StreamRequestHandler):
 
 
 @contextmanager
-def serving() -> Iterator[Stub]:
+def serving() -> Iterator[FakeControlApi]:
     """A server on a free port. At the end it closes what is still open."""
     with _Server((HOST, 0), _Handler) as server:
-        stub = server.stub = Stub(f"http://{HOST}:{server.server_address[1]}")
+        stub = server.stub = FakeControlApi(f"http://{HOST}:{server.server_address[1]}")
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

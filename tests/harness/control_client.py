@@ -1,4 +1,4 @@
-"""The verbs of the control API, as methods."""
+"""Two ways to ask a control API: blocking, by verb; and asynchronous, by path."""
 
 from __future__ import annotations
 
@@ -60,3 +60,20 @@ class Control:
         answer = self._client.request(method, path, json=body, params=params)
         assert answer.status_code == 200, f"{path}: {answer.text}"
         return answer.json()
+
+
+async def ok(client: httpx.AsyncClient, method: str, path: str, body: Json = None) -> Json:
+    """The answer to a request that must succeed."""
+    answer = await client.request(method, path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def refused(
+    client: httpx.AsyncClient, method: str, path: str, body: Json = None
+) -> tuple[int, str, str]:
+    """Status, code and message of a refusal."""
+    answer = await client.request(method, path, json=body)
+    found = answer.json()
+    assert set(found) == {"error", "message"}, answer.text
+    return answer.status_code, found["error"], found["message"]

@@ -14,14 +14,14 @@ from fencepost.broker.data_dir.directory import open_data_dir
 from fencepost.broker.data_dir.log_dir import LogDir
 from fencepost.broker.data_dir.persistence import DataDirPersistence
 from fencepost.broker.node.cluster import MakeObjectStore
-from tests.broker.driver import Driver
-from tests.broker.talk import fetch, values
+from tests.harness.driver import Driver
+from tests.harness.driver_requests import fetch, values
 from tests.harness.faulty_file_system import FaultyFileSystem
 
 DIR: Final = PurePath("/data")
 
 
-class Lasting:
+class DurableDriver:
     """A file system, and the cluster that lives on it now."""
 
     def __init__(self, brokers: int = 3, *, sync: bool = False, **configs: str) -> None:
@@ -78,8 +78,8 @@ class Lasting:
         return DIR / f"broker-{broker_id}" / f"{topic}-{index}"
 
 
-End = Callable[[Lasting], None]
-ENDS: Final = pytest.mark.parametrize("end", [Lasting.stop, Lasting.kill])
+End = Callable[[DurableDriver], None]
+ENDS: Final = pytest.mark.parametrize("end", [DurableDriver.stop, DurableDriver.kill])
 """Of the process."""
 
 

@@ -1,4 +1,4 @@
-"""Logs and batches that the tests of storage make."""
+"""Logs in memory and in files, made and read without a broker."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import Final, TypeVar
 
-from fencepost.protocol.compression import Codec
-from fencepost.protocol.records import Record, build_batch, iter_headers, iter_records
+from fencepost.protocol.records import Record, iter_headers, iter_records
 from fencepost.storage.files.open_log import open_log
 from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.log.append_result import AppendResult
@@ -17,31 +16,10 @@ from fencepost.storage.log.interface import ReadResult
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.memory import MemoryLog
 from tests.harness.faulty_file_system import FaultyFileSystem
+from tests.harness.records import batch
 
 T = 1_700_000_000_000
 NOW = T + 60_000
-
-Row = tuple[int, bytes | None, bytes | None]
-
-
-def batch(
-    *rows: Row,
-    codec: Codec = Codec.NONE,
-    pid: int = -1,
-    epoch: int = -1,
-    seq: int = -1,
-    transactional: bool = False,
-) -> bytearray:
-    """A batch as a producer sends it: (timestamp, key, value) each."""
-    records = [Record(offset, *row) for offset, row in enumerate(rows or [(T, b"k", b"v")])]
-    return build_batch(
-        records,
-        codec=codec,
-        producer_id=pid,
-        producer_epoch=epoch,
-        base_sequence=seq,
-        transactional=transactional,
-    )
 
 
 class Kind(Enum):

@@ -1,11 +1,12 @@
-"""A cluster without sockets or event loop: requests go in, answers come out, a hand moves time.
+"""A cluster without sockets or event loop: the test sends requests and moves its clock.
 
-Requests and answers take the codec's way there and back, so that handlers see what a client of that
-version sends, and tests what it gets.
+Requests and answers are encoded and decoded on the way, so that handlers see the fields of the
+request's version only, and tests those of the answer's.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -18,7 +19,7 @@ from fencepost.broker.core.waits import Wait
 from fencepost.broker.data_dir.directory import DataDir
 from fencepost.broker.data_dir.persistence import DataDirPersistence
 from fencepost.broker.metadata.image import PartitionImage
-from fencepost.broker.network.links import Transport, deliver_now
+from fencepost.broker.network.links import Deliver, Link, Transport, deliver_now
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import (
     Address,
@@ -30,6 +31,8 @@ from fencepost.broker.node.cluster import (
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol import codec, frames
 from fencepost.protocol.apis import BY_NAME
+from fencepost.protocol.records import iter_headers, iter_records
+from fencepost.storage.log.leader_epoch_cache import EpochEntry
 
 Message: TypeAlias = Any
 """A request or response of any API."""
@@ -162,7 +165,7 @@ class Driver:
         return self.broker(broker_id).replicas[topic, index]
 
     def partition(self, topic: str, index: int = 0) -> PartitionImage:
-        """What the controller says of it."""
+        """Its state in the controller's image."""
         return self.cluster.controller.partition(topic, index)
 
     def leader(self, topic: str, index: int = 0) -> Replica:
@@ -185,3 +188,59 @@ class Driver:
             for topic, index in list(self.broker(broker_id).replica_manager.holds):
                 self.broker(broker_id).replica_manager.release(topic, index)
         self.cluster.scheduler.run_due()
+
+
+class ManualTransport:
+    """Delivers messages at once, or keeps them for the test to deliver."""
+
+    def __init__(self) -> None:
+        self.keeps = False
+        self.kept: deque[tuple[Link, Deliver]] = deque()
+
+    def __call__(self, link: Link, deliver: Deliver) -> None:
+        if self.keeps:
+            self.kept.append((link, deliver))
+        else:
+            deliver()
+
+    def deliver(self, count: int = 1) -> list[Link]:
+        """Deliver the oldest messages; the messages that these cause are kept."""
+        delivered = []
+        for _ in range(count):
+            link, deliver = self.kept.popleft()
+            deliver()
+            delivered.append(link)
+        return delivered
+
+
+def content(replica: Replica, offset: int | None = None) -> list[tuple[int, int, bytes | None]]:
+    """Offset, leader epoch and value of every record, from the log start or an offset on."""
+    log = replica.log
+    found = []
+    offset = log.log_start_offset if offset is None else offset
+    while offset < log.log_end_offset:
+        read = log.read(
+            offset, max_bytes=1 << 20, upper_bound=log.log_end_offset, min_one_batch=True
+        )
+        for buffer in read.buffers:
+            for at, header in iter_headers(buffer):
+                records = iter_records(buffer, at)
+                found += [(r.offset, header.partition_leader_epoch, r.value) for r in records]
+                offset = header.last_offset + 1
+    return found
+
+
+def written_epochs(replica: Replica) -> list[EpochEntry]:
+    """The epochs with records: a follower learns of another epoch with its first record."""
+    entries = replica.log.epoch_entries()
+    return [entry for entry in entries if entry.start_offset < replica.log.log_end_offset]
+
+
+def assert_same(driver: Driver, topic: str = "t") -> None:
+    """All replicas have the same records and epochs, and the high watermark is their end."""
+    leader = driver.leader(topic)
+    for broker_id in leader.assigned:
+        replica = driver.replica(broker_id, topic)
+        assert content(replica) == content(leader)
+        assert written_epochs(replica) == written_epochs(leader)
+        assert replica.high_watermark == leader.high_watermark == leader.log.log_end_offset

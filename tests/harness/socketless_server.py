@@ -200,7 +200,7 @@ class PureClient(_Client):
         assert sys.exc_info()[0] is not None
 
 
-class Edge:
+class SocketlessServer:
     """A server with one broker, whose clock a test moves and whose loop is never asked."""
 
     def __init__(

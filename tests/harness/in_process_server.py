@@ -1,0 +1,50 @@
+"""A cluster in this process, served over real sockets on the test's own event loop."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.scheduler import Clock
+from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.server.event_loop import SystemClock
+from fencepost.broker.server.journal import AnyExchange
+from fencepost.broker.server.listener import bind
+from fencepost.broker.server.server import Server
+
+HOST: Final = "127.0.0.1"
+
+
+def sockets(count: int) -> list[socket.socket]:
+    """Listening ones, on free ports."""
+    return [bind(HOST, 0, 100) for _ in range(count)]
+
+
+def url(sock: socket.socket) -> str:
+    return f"http://{HOST}:{sock.getsockname()[1]}"
+
+
+def make_cluster(
+    ports: Sequence[socket.socket],
+    *,
+    topics: tuple[NewTopic, ...] = (),
+    configs: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+    advertised: str = HOST,
+) -> Cluster:
+    addresses = tuple(
+        Address(host=HOST, port=sock.getsockname()[1], advertised_host=advertised) for sock in ports
+    )
+    options = ClusterOptions(addresses=addresses, topics=topics, configs=configs or {})
+    return Cluster(options, clock or SystemClock())
+
+
+def make_server(cluster: Cluster, ports: list[socket.socket]) -> Server:
+    return Server(cluster, cluster.scheduler.clock, ports)
+
+
+def asked_by_clients(server: Server) -> list[AnyExchange]:
+    """What is in the journal of clients' requests, the newest first."""
+    return list(server.journal.newest_first(brokers=False))
