@@ -15,7 +15,6 @@ from typing import Final
 from bench import inside, load, process, servers
 from bench.inside import BATCH_BYTES, BATCH_RECORDS, TOPIC, Inside, Pair, cost
 from fencepost.broker.core.context import Context
-from fencepost.broker.core.errors import ControllerUnreachable
 from fencepost.broker.handlers import handler_of
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.server.journal import Exchange, Journal
@@ -94,11 +93,7 @@ def without_layers() -> Iterator[None]:
 
 def _handle(_: Broker, api: Api, ctx: Context, request: object) -> object:
     """Hand a request to its handler, without a look at faults."""
-    handler = handler_of(api)
-    try:
-        return handler.handle(ctx, request)
-    except ControllerUnreachable:
-        return handler.refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+    return handler_of(api).handle(ctx, request)
 
 
 def _nothing(*_: object) -> None:

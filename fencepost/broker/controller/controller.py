@@ -6,7 +6,7 @@ hands it to the brokers. Elections are its decision alone.
 
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 from fencepost.broker.configs.effective_configs import TopicSettings
@@ -17,6 +17,7 @@ from fencepost.broker.controller.elections import (
     elect_leader,
     is_clean_leader,
 )
+from fencepost.broker.controller.isr_proposals import IsrProposal, proposal_error
 from fencepost.broker.controller.topic_changes import NewTopic, TopicPlanner
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.metadata.features import NEWEST, Levels
@@ -25,23 +26,6 @@ from fencepost.protocol.errors import ErrorCode
 
 Publish = Callable[[ClusterImage, frozenset[str]], None]
 """Takes a new image and the names of the topics that changed in it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IsrProposal:
-    """A leader's proposal of another ISR for its partition (KIP-497, AlterPartition)."""
-
-    topic: str
-    topic_id: UUID
-    index: int
-    leader: int
-    broker_epoch: int
-    """The leader's registration."""
-    leader_epoch: int
-    partition_epoch: int
-    """Of the partition as the leader knows it: another change may have come first."""
-    isr: tuple[tuple[int, int], ...]
-    """Broker ids, each with the registration in which it fetched; -1 where it did not say."""
 
 
 class Controller:
@@ -190,33 +174,11 @@ class Controller:
         partition = self.image.partition(proposal.topic, proposal.index)
         if partition is None or proposal.topic_id not in self.image.names:
             return ErrorCode.UNKNOWN_TOPIC_ID
-        problem = self._proposal_problem(proposal, partition)
+        problem = proposal_error(self.image, proposal, partition)
         if problem is not None:
             return problem
         isr = tuple(broker_id for broker_id, _ in proposal.isr)
         return change_partition(partition, self.election_rules(proposal.topic), isr=isr)
-
-    def _proposal_problem(
-        self, proposal: IsrProposal, partition: PartitionImage
-    ) -> ErrorCode | None:
-        leader = self.image.brokers.get(proposal.leader)
-        if leader is None or leader.epoch != proposal.broker_epoch:
-            return ErrorCode.STALE_BROKER_EPOCH
-        if proposal.leader_epoch < partition.leader_epoch or proposal.leader != partition.leader:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        if proposal.partition_epoch != partition.partition_epoch:
-            return ErrorCode.INVALID_UPDATE_VERSION
-        if any(broker_id not in partition.replicas for broker_id, _ in proposal.isr):
-            return ErrorCode.INVALID_REQUEST
-        if not all(self._may_join(*member) for member in proposal.isr):
-            return ErrorCode.INELIGIBLE_REPLICA
-        if any(broker_id in partition.failed for broker_id, _ in proposal.isr):
-            return ErrorCode.INELIGIBLE_REPLICA
-        return None
-
-    def _may_join(self, broker_id: int, broker_epoch: int) -> bool:
-        broker = self.image.brokers[broker_id]
-        return not broker.fenced and broker_epoch in (-1, broker.epoch)
 
     def update_partitions(self, changes: Mapping[tuple[str, int], PartitionImage]) -> None:
         """Put changed partitions into the registry, by topic and index, all in one image."""

@@ -14,7 +14,7 @@ Versions: v1 can forbid that the number of replicas changes, and says whether it
 """
 
 from fencepost.broker.controller.partition_admin import PartitionAdmin, PartitionError, Reassignment
-from fencepost.broker.core.context import Context
+from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -25,7 +25,7 @@ from fencepost.protocol.messages.alter_partition_reassignments import (
 
 
 def handle(
-    ctx: Context, request: AlterPartitionReassignmentsRequest
+    ctx: ControllerContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     """Begin and cancel, in one new view of the cluster."""
     asked = [
@@ -34,7 +34,7 @@ def handle(
         for each in topic.partitions
     ]
     allow = request.allow_replication_factor_change
-    admin = PartitionAdmin(ctx.broker.controller)
+    admin = PartitionAdmin(ctx.controller)
     problems = iter(admin.alter_reassignments(asked, keep_factor=not allow))
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=allow,

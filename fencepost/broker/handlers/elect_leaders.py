@@ -18,7 +18,7 @@ from typing import Final
 
 from fencepost.broker.controller.elections import ElectionType
 from fencepost.broker.controller.partition_admin import PartitionAdmin, PartitionError
-from fencepost.broker.core.context import Context
+from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.elect_leaders import (
@@ -32,14 +32,14 @@ from fencepost.protocol.messages.elect_leaders import (
 _ELECTIONS: Final = {0: ElectionType.PREFERRED, 1: ElectionType.UNCLEAN}
 
 
-def handle(ctx: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
+def handle(ctx: ControllerContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Hold every election that is needed, in one new view of the cluster."""
     election = _ELECTIONS.get(request.election_type)
     if election is None:
         return _refused(
             request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"
         )
-    controller = ctx.broker.controller
+    controller = ctx.controller
     everywhere = request.topic_partitions is None
     asked = request.topic_partitions or (_everything(controller.image) if everywhere else ())
     partitions = [(topic.topic, index) for topic in asked for index in topic.partitions]

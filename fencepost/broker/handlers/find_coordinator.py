@@ -1,6 +1,6 @@
 """FindCoordinator (10), versions 0 to 6: which broker coordinates a group.
 
-It is the leader of the group's partition of ``__consumer_offsets``, which is created when somebody
+It is the leader of the group's partition of ``__consumer_offsets``, which is created when a client
 asks for the first time. COORDINATOR_NOT_AVAILABLE while there is no leader; clients ask again.
 
 Coordinators of transactions and of share groups are not served: INVALID_REQUEST, which is what
@@ -17,7 +17,6 @@ from typing import Final
 
 from fencepost.broker.controller.auto_topic_creation import create_internal_topic
 from fencepost.broker.core.context import Context
-from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC, partition_of
 from fencepost.broker.metadata.image import BrokerImage
 from fencepost.protocol.errors import ErrorCode
@@ -83,10 +82,7 @@ def _coordinator(ctx: Context, key: str, key_type: int) -> Coordinator:
 def _leader(ctx: Context, group_id: str) -> BrokerImage | None:
     """The broker that leads the group's partition, None where there is none (yet)."""
     if OFFSETS_TOPIC not in ctx.broker.view.topics:
-        try:
-            create_internal_topic(ctx.broker, OFFSETS_TOPIC)
-        except ControllerError:
-            return None
+        create_internal_topic(ctx.broker, OFFSETS_TOPIC)
     view = ctx.broker.view
     topic = view.topics.get(OFFSETS_TOPIC)
     if topic is None:

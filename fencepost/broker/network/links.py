@@ -10,7 +10,7 @@ does a node that went down, even if it is up again. Messages of one link never o
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, NewType, Protocol, TypeAlias, TypeVar, final
 
 from fencepost.broker.core.context import HANG_UP, Context, HangUp, Peer
 from fencepost.broker.core.outcomes import ThrottledResponse
@@ -21,19 +21,33 @@ from fencepost.protocol.apis import Api
 if TYPE_CHECKING:
     from fencepost.broker.node.broker import Broker
 
-T = TypeVar("T")
+R = TypeVar("R")
 REQUEST_TIMEOUT_MS: Final = 30_000
 """How long a broker waits for another's answer: Kafka's ``replica.socket.timeout.ms``."""
 _FAULT_OUTCOMES: Final = (HangUp, ThrottledResponse)
-CONTROLLER: Final = 0
-"""The controller's node id on links; brokers have theirs from 1."""
+BrokerId = NewType("BrokerId", int)
+"""A broker as an end of links; 0 is one like any other."""
+
+
+@final
+class ControllerNode:
+    """The controller as an end of links. It is no broker, and has no broker's id."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "controller"
+
+
+CONTROLLER: Final = ControllerNode()
+NodeId: TypeAlias = BrokerId | ControllerNode
 
 
 class Link(NamedTuple):
     """From one node to another. The way back is another link."""
 
-    source: int
-    target: int
+    source: NodeId
+    target: NodeId
 
 
 Deliver = Callable[[], None]
@@ -61,6 +75,23 @@ def _ignore_response(_answer: object | None) -> None:
     pass
 
 
+class ControllerRequest(Generic[R]):
+    """A broker's message to the controller, whose answer is an ``R``.
+
+    The kinds are defined where they are answered: `fencepost.broker.controller.requests`.
+    """
+
+    __slots__ = ()
+
+
+class ControllerEndpoint(Protocol):
+    """The controller, as far as links need it."""
+
+    def handle(self, request: ControllerRequest[R]) -> R:
+        """Answer a broker."""
+        ...
+
+
 class Network:
     """The links between the nodes of one cluster."""
 
@@ -68,15 +99,20 @@ class Network:
         self._transport = carry
         self.observe: ObserveRequest = _observe_nothing
         """Called with each request between brokers that arrives."""
+        self._controller: ControllerEndpoint
         self._brokers: dict[int, Broker] = {}
         self._peers: dict[int, tuple[Peer, str]] = {}
         """How each broker appears to the others as a client, and its client id."""
-        self._cuts: set[frozenset[int]] = set()
-        self._down: set[int] = set()
-        self._incarnations: dict[int, int] = {CONTROLLER: 0}
+        self._cuts: set[frozenset[NodeId]] = set()
+        self._down: set[NodeId] = set()
+        self._incarnations: dict[NodeId, int] = {CONTROLLER: 0}
         """How often each node went down: a message to or from an earlier life is lost."""
 
     # -- nodes and links ------------------------------------------------------------------------
+
+    def attach_controller(self, controller: ControllerEndpoint) -> None:
+        """Connect the controller to all brokers."""
+        self._controller = controller
 
     def attach(self, broker: "Broker") -> None:
         """Connect a broker to all others and to the controller."""
@@ -86,32 +122,42 @@ class Network:
         self._peers[broker_id] = _peer(name, broker.host), f"{name}-fetcher-0"
         self._incarnations.setdefault(broker_id, 0)
 
-    def on_broker_down(self, broker_id: int) -> None:
+    def on_broker_down(self, broker_id: BrokerId) -> None:
         """A broker goes down: what is on the way to it or from it is lost."""
         self._incarnations[broker_id] += 1
         self._down.add(broker_id)
 
-    def on_broker_up(self, broker_id: int) -> None:
+    def on_broker_up(self, broker_id: BrokerId) -> None:
         """A broker is up again."""
         self._down.discard(broker_id)
 
-    def cut_link(self, a: int, b: int) -> None:
+    def cut_link(self, a: NodeId, b: NodeId) -> None:
         """Lose every message between two nodes, both ways, those on the way as well."""
         self._cuts.add(frozenset((a, b)))
 
-    def restore_link(self, a: int, b: int) -> None:
+    def restore_link(self, a: NodeId, b: NodeId) -> None:
         """Let two nodes reach each other again."""
         self._cuts.discard(frozenset((a, b)))
 
-    def unreachable_nodes(self, node: int) -> Collection[int]:
-        """Every node that this one can't reach because of a cut, in order."""
-        return sorted(other for cut in self._cuts if node in cut for other in cut - {node})
+    def is_cut(self, a: NodeId, b: NodeId) -> bool:
+        """Whether the link between two nodes is cut."""
+        return frozenset((a, b)) in self._cuts
 
-    def is_down(self, node: int) -> bool:
+    def unreachable_brokers(self, node: NodeId) -> Collection[BrokerId]:
+        """Every broker that a node can't reach because of a cut, in order."""
+        others = (other for cut in self._cuts if node in cut for other in cut - {node})
+        return sorted(other for other in others if not isinstance(other, ControllerNode))
+
+    def unreachable_nodes(self, node: NodeId) -> Collection[NodeId]:
+        """The same, and before them the controller where it can't reach that."""
+        controller = (CONTROLLER,) if self.is_cut(node, CONTROLLER) else ()
+        return (*controller, *self.unreachable_brokers(node))
+
+    def is_down(self, node: NodeId) -> bool:
         """Whether a broker is not running; the controller always is."""
         return node in self._down
 
-    def reaches(self, source: int, target: int) -> bool:
+    def reaches(self, source: NodeId, target: NodeId) -> bool:
         """Whether a message would arrive now."""
         if not self._down and not self._cuts:
             return True
@@ -128,12 +174,12 @@ class Network:
 
     def send(
         self,
-        source: int,
-        target: int,
+        source: NodeId,
+        target: NodeId,
         deliver: Deliver,
         *,
         lost: Deliver | None = None,
-        teller: int | None = None,
+        teller: NodeId | None = None,
     ) -> None:
         """Send one message.
 
@@ -181,6 +227,7 @@ class Network:
         if target is None:
             lost()
             return
+        target_id = target.broker_id
 
         def reply(saw: OnResponse, response: object) -> None:
             if isinstance(response, _FAULT_OUTCOMES):
@@ -214,23 +261,27 @@ class Network:
 
     def ask_controller(
         self,
-        source_id: int,
-        ask: Callable[[], T],
-        answered: Callable[[T], None],
+        source_id: BrokerId,
+        request: ControllerRequest[R],
+        answered: Callable[[R], None],
         lost: Deliver,
     ) -> None:
-        """Let a broker ask the controller something.
+        """Send a broker's request to the controller.
 
-        :param ask: Runs at the controller.
+        :param answered: Called with the answer, in this turn or a later one.
+        :param lost: Called when the request or its answer got lost. The controller may have carried
+            the request out.
         """
 
         def serve() -> None:
-            answer = ask()
+            answer = self._controller.handle(request)
             self.send(CONTROLLER, source_id, partial(answered, answer), lost=lost, teller=source_id)
 
         self.send(source_id, CONTROLLER, serve, lost=lost)
 
-    def notify_follower(self, source_id: int, target_id: int, topic: str, index: int) -> None:
+    def notify_follower(
+        self, source_id: BrokerId, target_id: int, topic: str, index: int
+    ) -> None:
         """Tell a follower that its leader has something new. It carries nothing but that.
 
         A real follower's fetch would be waiting at the leader; this one is not kept there, because
@@ -238,7 +289,7 @@ class Network:
         """
         target = self._brokers.get(target_id)
         if target is not None:
-            self.send(source_id, target_id, partial(target.wake_follower, topic, index))
+            self.send(source_id, target.broker_id, partial(target.wake_follower, topic, index))
 
 
 def _peer(name: str, host: str) -> Peer:

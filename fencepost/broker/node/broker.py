@@ -4,22 +4,23 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs, TopicSettings
+from fencepost.broker.controller.requests import Envelope, FailReplicas
 from fencepost.broker.core.context import Context
-from fencepost.broker.core.errors import ControllerUnreachable
 from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.core.scheduler import Scheduler
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.faults.registry import FaultRegistry
 from fencepost.broker.fetch.fetch_sessions import FetchSessionCache
 from fencepost.broker.groups.group_coordinator import GroupCoordinator
-from fencepost.broker.handlers import handler_of
+from fencepost.broker.handlers import CONTROLLER_APIS, handler_of
 from fencepost.broker.handlers.client_metrics import ClientMetricsManager
 from fencepost.broker.metadata.features import limit_versions
 from fencepost.broker.metadata.image import ClusterImage, PartitionImage, TopicImage
-from fencepost.broker.network.links import CONTROLLER
+from fencepost.broker.network.links import BrokerId, ControllerRequest, Network
 from fencepost.broker.node.coordination import GroupCoordination
 from fencepost.broker.produce.producer_id_manager import ProducerIdManager
 from fencepost.broker.replication.follower.follower import Follower
@@ -34,11 +35,9 @@ from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.tier.object_store import ObjectStore
 
-if TYPE_CHECKING:
-    from fencepost.broker.controller.controller import Controller
-    from fencepost.broker.network.links import Network
-
-T = TypeVar("T")
+R = TypeVar("R")
+_FORWARDING_TIMEOUT_MS: Final = 60_000
+"""How long a client waits for the controller whose request has no timeout, as in Kafka."""
 
 
 class Broker:
@@ -46,14 +45,13 @@ class Broker:
 
     def __init__(
         self,
-        broker_id: int,
+        broker_id: BrokerId,
         *,
         view: ClusterImage,
         configs: BrokerConfigs,
         scheduler: Scheduler,
         rng: random.Random,
-        network: "Network",
-        controller: "Controller",
+        network: Network,
         disk: ReplicaStorage,
         producer_ids: ProducerIdManager,
         events: Events,
@@ -98,7 +96,6 @@ class Broker:
         self.remote_log_manager = RemoteLogManager(self, objects)
         self.offline: dict[tuple[str, int], UUID] = {}
         """The ids of topics whose replica here can't use its log, by topic and index."""
-        self._controller = controller
         self._followers: dict[tuple[str, int], Follower] = {}
         # What each replica is given; made once, because there are many.
         self._notify_follower: NotifyFollower = partial(network.notify_follower, broker_id)
@@ -119,24 +116,14 @@ class Broker:
         """The epoch of its registration."""
         return self.view.brokers[self.broker_id].epoch
 
-    @property
-    def controller(self) -> "Controller":
-        """The controller, to change the cluster on a client's behalf.
-
-        :raises ControllerUnreachable: When this broker is cut off from it.
-        """
-        if not self.network.reaches(self.broker_id, CONTROLLER):
-            raise ControllerUnreachable(self.broker_id)
-        return self._controller
-
     def ask_controller(
         self,
-        ask: Callable[["Controller"], T],
-        answered: Callable[[T], None],
+        request: ControllerRequest[R],
+        answered: Callable[[R], None],
         lost: Callable[[], None],
     ) -> None:
-        """Send the controller a question of the broker's own."""
-        self.network.ask_controller(self.broker_id, lambda: ask(self._controller), answered, lost)
+        """Send the controller a request of the broker's own."""
+        self.network.ask_controller(self.broker_id, request, answered, lost)
 
     def max_version(self, api: Api) -> int:
         """The highest version of an API that this broker serves (inclusive).
@@ -152,8 +139,8 @@ class Broker:
     def handle(self, api: Api, ctx: Context, request: object) -> object:
         """Answer a request of an API: a response, a ``Wait``, None for no response, or HANG_UP.
 
-        What takes the controller is REQUEST_TIMED_OUT where this broker does not reach it. Where a
-        fault is met, a ``Wait`` may be a ``Held``, which brings `Throttled` and HANG_UP as well.
+        Requests for the controller are forwarded. Where a fault is met, a ``Wait`` may be a
+        `BlockingResponse`, which brings `ThrottledResponse` and HANG_UP as well.
         """
         if self.faults.active and not ctx.faults_checked:
             from fencepost.broker.faults.interceptor import intercept
@@ -161,12 +148,38 @@ class Broker:
             return intercept(api, ctx, request)
         handler = handler_of(api)
         try:
+            if api.name in CONTROLLER_APIS:
+                return self._forward(api, ctx, request)
             return handler.handle(ctx, request)
-        except ControllerUnreachable:
-            return handler.refuse(request, ErrorCode.REQUEST_TIMED_OUT)
         except StorageFailure as failure:
             self._mark_log_offline(failure)
             return handler.refuse(request, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _forward(self, api: Api, ctx: Context, request: object) -> object:
+        """Have the controller answer a client's request (KIP-590).
+
+        The client gets REQUEST_TIMED_OUT where the request or the answer is lost, or the answer is
+        not here in time; the controller may carry the request out even then.
+        """
+        response: Wait[object] = Wait()
+
+        def time_out() -> object:
+            return handler_of(api).refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+
+        envelope = Envelope(
+            broker_id=self.broker_id,
+            api=api,
+            version=ctx.version,
+            client_id=ctx.client_id,
+            peer=ctx.peer,
+            request=request,
+        )
+        self.ask_controller(envelope, response.complete, lambda: response.complete(time_out()))
+        if response.done:
+            return response.result
+        timeout_ms: int = getattr(request, "timeout_ms", _FORWARDING_TIMEOUT_MS)
+        response.expire_at(self.scheduler, self.scheduler.now_ms() + max(timeout_ms, 0), time_out)
+        return response
 
     def apply(self, image: ClusterImage, changed: frozenset[str]) -> None:
         """Take a new view, and become what it says in the topics that changed.
@@ -218,6 +231,7 @@ class Broker:
         self.isr_manager.clear()
         self.fetch_sessions.clear()
         self.client_metrics.clear()
+        self.producer_ids.on_broker_stop()
 
     def start(self, image: ClusterImage) -> None:
         """Start anew, with what the disk holds and this view."""
@@ -275,9 +289,9 @@ class Broker:
     def report_failures(self) -> None:
         """Tell the controller which replicas are offline here, also those that it knows of."""
         if self.offline:
-            failed = [(topic, topic_id, at) for (topic, at), topic_id in self.offline.items()]
+            failed = tuple((topic, topic_id, at) for (topic, at), topic_id in self.offline.items())
             self.ask_controller(
-                lambda controller: controller.fail_replicas(self.broker_id, failed),
+                FailReplicas(broker_id=self.broker_id, replicas=failed),
                 _ignore_answer,
                 _ignore_loss,
             )
@@ -466,8 +480,8 @@ def _is_up_to_date(replica: Replica | None, settings: TopicSettings) -> bool:
 
 
 def _ignore_answer(_answer: None) -> None:
-    """The controller has heard it, and the next view says what came of it."""
+    """The next view has the outcome."""
 
 
 def _ignore_loss() -> None:
-    """It is told again when the controller can be reached (`steering.rejoin`)."""
+    """The report is repeated when the broker reaches the controller again (`rejoin`)."""

@@ -13,7 +13,8 @@ new one: the controller may have accepted already.
 
 from typing import TYPE_CHECKING
 
-from fencepost.broker.controller.controller import IsrProposal
+from fencepost.broker.controller.isr_proposals import IsrProposal
+from fencepost.broker.controller.requests import AlterPartitions
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.replication.replica import UNKNOWN_OFFSET, Replica
 from fencepost.protocol.errors import ErrorCode
@@ -120,10 +121,8 @@ class IsrManager:
                 if replica.is_leader and replica.leader_epoch == proposal.leader_epoch:
                     replica.proposal_lost = True
 
-        proposals = [proposal for _, proposal in sent]
-        self._broker.ask_controller(
-            lambda controller: controller.alter_partitions(proposals), answered, lost
-        )
+        proposals = tuple(proposal for _, proposal in sent)
+        self._broker.ask_controller(AlterPartitions(proposals=proposals), answered, lost)
 
     def _proposal(self, replica: Replica, isr: tuple[int, ...]) -> IsrProposal:
         broker = self._broker

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.broker.controller.controller import IsrProposal
+from fencepost.broker.controller.isr_proposals import IsrProposal
 from fencepost.broker.controller.registration import Fence
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.network.links import CONTROLLER, Link
