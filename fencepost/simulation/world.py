@@ -11,13 +11,14 @@ from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
 from fencepost.simulation import invariants as must
 from fencepost.simulation.actions import ACTIONS, CLIENT_ACTIONS
-from fencepost.simulation.checker import ClusterChecker
+from fencepost.simulation.checker import CheckedController, ClusterChecker
 from fencepost.simulation.clients import Clients
 from fencepost.simulation.environment import (
     IN_MEMORY,
     RunEnvironment,
     SimulatedNetwork,
     SimulatedObjectStore,
+    node_of,
 )
 from fencepost.simulation.invariants import require
 from fencepost.simulation.producers import Producers
@@ -82,6 +83,9 @@ class World:
         )
         self.checker.allows_unclean = setup.unclean
         self.network.on_controller_send = self.checker.check_controller
+        self.cluster.network.attach_controller(
+            CheckedController(self.cluster.controller_apis, self.checker)
+        )
         self.checker.check_all()
         self.clients = Clients(self.cluster, self.checker, setup, stage.send)
         self.producers = Producers(self.cluster, self.checker, setup, stage)
@@ -92,7 +96,7 @@ class World:
         :raises Broken: When an invariant does not hold any more.
         """
         if action.kind is ActionKind.DELIVER:
-            self.deliver(Link(action.other, action.broker))
+            self.deliver(Link(node_of(action.other), node_of(action.broker)))
             return
         with suppress(ControllerError):  # refused: the action made no sense
             ACTIONS[action.kind](self, action)

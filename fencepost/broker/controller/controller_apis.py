@@ -103,7 +103,8 @@ class ControllerApis:
             case AlterPartitions():
                 return controller.alter_partitions(request.proposals)
             case FailReplicas():
-                return controller.fail_replicas(request.broker_id, request.replicas)
+                controller.fail_replicas(request.broker_id, request.replicas)
+                return None
             case AllocateProducerIds():
                 return controller.next_producer_ids(request.count)
             case CreateTopic():

@@ -119,11 +119,10 @@ class Cluster:
             publish=self._publish,
             downgrades_unsafely=options.conformance is Conformance.KIP,
         )
-        self.network.attach_controller(
-            ControllerApis(
-                self.controller, self._configs, self.scheduler, controller_handler_of
-            )
+        self.controller_apis = ControllerApis(
+            self.controller, self._configs, self.scheduler, controller_handler_of
         )
+        self.network.attach_controller(self.controller_apis)
         if data_dir is not None:
             data_dir.set_cluster_id(self.controller.image.cluster_id)
         self._published = self.controller.image
