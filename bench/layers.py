@@ -21,7 +21,6 @@ from fencepost.broker.server.journal import Exchange, Journal
 from fencepost.broker.server.run import tune_garbage_collection
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.list_offsets import (
     ListOffsetsPartition,

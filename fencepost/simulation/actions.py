@@ -184,7 +184,7 @@ def _lose(world: "World", action: Action) -> None:
 
 
 def _ignore_answer(_answer: object) -> None:
-    """What comes of it is seen."""
+    """The checker sees the effects."""
 
 
 _FOLLOWER_APIS: Final = tuple(

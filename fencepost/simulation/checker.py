@@ -7,12 +7,11 @@ looked at, and each is compared with what was seen of it last: steps are many, a
 offset of one replica.
 """
 
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from fencepost.broker.controller.requests import AlterPartitions
 from fencepost.broker.metadata.image import NO_LEADER, ClusterImage, PartitionImage
 from fencepost.broker.network.links import (
-    ControllerEndpoint,
     ControllerNode,
     ControllerRequest,
     Link,
@@ -73,25 +72,6 @@ UNKNOWN_EPOCH: Final = -1
 """Of a replica that is new, until an image says what it is."""
 _ALL_AT_ONCE: Final = 1 << 30
 _DIGEST_BITS: Final = (1 << 61) - 1
-
-
-R = TypeVar("R")
-
-
-class CheckedController:
-    """The controller as an end of links, whose checker sees what it answers."""
-
-    def __init__(self, controller: ControllerEndpoint, checker: "ClusterChecker") -> None:
-        self._controller = controller
-        self._checker = checker
-
-    def handle(self, request: ControllerRequest[R]) -> R:
-        """Answer a broker, and check each image that comes of it."""
-        self._checker.current_request = request
-        try:
-            return self._controller.handle(request)
-        finally:
-            self._checker.current_request = None
 
 
 class ClusterChecker:

@@ -250,7 +250,7 @@ class ClientRequests:
         return cast(OffsetCommitResponse | Wait[OffsetCommitResponse], answer)
 
     def committed(self, broker: Broker, group: str, index: int) -> None:
-        """Ask how far a group has come; the answer matters to nobody here."""
+        """Ask how far a group has come; the answer is ignored."""
         topic = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(index,))
         wanted = OffsetFetchRequestGroup(group_id=group, topics=(topic,))
         request = OffsetFetchRequest(groups=(wanted,))

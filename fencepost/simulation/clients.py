@@ -206,7 +206,7 @@ class Clients:
             reader.log.truncate(tip.base_offset)
 
     def _reset(self, reader: SimulatedConsumer, broker: Broker, index: int) -> None:
-        """Begin anew at the log start, as ``auto.offset.reset=earliest`` has it."""
+        """Start again at the log start, as ``auto.offset.reset=earliest`` has it."""
         found = reader.requests.list_offset(
             broker, index, client_requests.EARLIEST, epoch=reader.epoch
         )

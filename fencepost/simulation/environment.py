@@ -1,11 +1,10 @@
-"""Where a simulated run takes place: in memory with nobody looking on, unless somebody says more.
+"""The environment of a simulated run: in memory and without observers by default.
 
-A run that is to leave something behind is given a data directory, and what sees every request, by
-whoever starts it: the simulation itself writes nothing.
+The simulation itself writes nothing. A run that leaves data behind is given a data directory and an
+observer of every request.
 
-The simulated network's wires: every message waits on its link until somebody lets it arrive.
-
-The simulated remote tier: each operation waits until somebody has it done, or lets it fail.
+In the simulated network every message waits on its link until the schedule delivers it. In the
+simulated remote tier each operation waits until the schedule performs it, or lets it fail.
 
 Operations may overtake each other, as those of many brokers at a real store do. What a segment's
 metadata say is there is looked up as it is written: see `TierContents`.
@@ -116,7 +115,7 @@ class SimulatedNetwork:
             queue.append(deliver)
 
     def deliver(self, link: Link) -> bool:
-        """Let the oldest message of a link arrive; what comes of it is left to the scheduler.
+        """Let the oldest message of a link arrive; the scheduler runs what follows from it.
 
         :returns: Whether there was one.
         """
@@ -135,7 +134,7 @@ class SimulatedNetwork:
 
 
 def _ignore_send() -> None:
-    """Nobody listens."""
+    """No observer."""
 
 
 FAILURE_REASON = "the schedule lets it fail"
@@ -144,8 +143,8 @@ FAILURE_REASON = "the schedule lets it fail"
 class PendingOperation(NamedTuple):
     """Something that the tier is asked for.
 
-    :ivar carry_out: Does it, and tells whoever asked.
-    :ivar fail: Tells whoever asked that it can't be done.
+    :ivar carry_out: Performs it, and reports the result.
+    :ivar fail: Reports an error.
     """
 
     perform: Callable[[], None]
@@ -167,7 +166,7 @@ class SimulatedObjectStore:
 
     @property
     def objects(self) -> dict[str, bytes]:
-        """What is there, by key."""
+        """The contents, by key."""
         return self._memory.objects
 
     # -- what brokers ask -----------------------------------------------------------------------
@@ -211,7 +210,7 @@ class SimulatedObjectStore:
     def complete(self, number: int, *, fails: bool = False) -> bool:
         """Have one of the waiting operations done, or fail.
 
-        :param number: Which; where there are fewer it begins anew.
+        :param number: Which; modulo how many there are.
         :returns: Whether there was one.
         """
         if not self.pending:
@@ -231,4 +230,4 @@ class SimulatedObjectStore:
 
 
 def _ignore_change(_key: str) -> None:
-    """Nobody listens."""
+    """No observer."""

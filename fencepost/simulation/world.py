@@ -1,17 +1,17 @@
 """A simulated cluster with its clients, and what each action does to it."""
 
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.scheduler import ManualClock, advance
-from fencepost.broker.network.links import Link
+from fencepost.broker.network.links import ControllerEndpoint, ControllerRequest, Link
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
 from fencepost.simulation import invariants as must
 from fencepost.simulation.actions import ACTIONS, CLIENT_ACTIONS
-from fencepost.simulation.checker import CheckedController, ClusterChecker
+from fencepost.simulation.checker import ClusterChecker
 from fencepost.simulation.clients import Clients
 from fencepost.simulation.environment import (
     IN_MEMORY,
@@ -51,6 +51,25 @@ _TIERED: Final = {
     "remote.log.manager.task.interval.ms": "20000",
 }
 _CONFIGS: Final = {"log.cleaner.enable": "false", "log.cleaner.backoff.ms": "86400000"}
+
+
+R = TypeVar("R")
+
+
+class CheckedController:
+    """The controller as an end of links, whose checker sees what it answers."""
+
+    def __init__(self, controller: ControllerEndpoint, checker: ClusterChecker) -> None:
+        self._controller = controller
+        self._checker = checker
+
+    def handle(self, request: ControllerRequest[R]) -> R:
+        """Answer a broker, and check each image that it makes."""
+        self._checker.current_request = request
+        try:
+            return self._controller.handle(request)
+        finally:
+            self._checker.current_request = None
 
 
 class World:

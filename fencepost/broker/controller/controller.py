@@ -1,7 +1,7 @@
-"""The controller: the only one who changes the cluster's registry.
+"""The controller: the only node that changes the cluster's metadata.
 
-It answers what a client asked of topics and partitions, makes the next image of the cluster, and
-hands it to the brokers. Elections are its decision alone.
+It changes topics, partitions, brokers, features and configs, makes the next image of the cluster,
+and publishes it to the brokers. Elections are its decision alone.
 """
 
 import random
@@ -16,6 +16,7 @@ from fencepost.broker.controller.elections import (
     change_partition,
     elect_leader,
     is_clean_leader,
+    without_failed,
 )
 from fencepost.broker.controller.isr_proposals import IsrProposal, proposal_error
 from fencepost.broker.controller.topic_changes import NewTopic, TopicPlanner
@@ -29,7 +30,7 @@ Publish = Callable[[ClusterImage, frozenset[str]], None]
 
 
 class Controller:
-    """Registry and elections of one cluster."""
+    """Metadata and elections of one cluster."""
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class Controller:
     # -- elections ------------------------------------------------------------------------------
 
     def election_rules(self, topic: str) -> ElectionRules:
-        """What the cluster means for the elections of a topic's partitions now."""
+        """The rules for elections of a topic's partitions, as the cluster is now."""
         settings = self._settings(topic)
         return ElectionRules(
             is_online=self.is_online,
@@ -220,16 +221,16 @@ class Controller:
             self._set_broker(replace(broker, fenced=True), leaves=True)
 
     def unfence(self, broker_id: int) -> None:
-        """Register a broker anew that was fenced: it is online, in the next broker epoch."""
+        """Register a broker again that was fenced: it is online, in the next broker epoch."""
         broker = self.image.brokers[broker_id]
         self._set_broker(replace(broker, fenced=False, epoch=broker.epoch + 1), leaves=False)
 
     def fail_replicas(self, broker_id: int, replicas: Iterable[tuple[str, UUID, int]]) -> None:
         """A broker can't use these replicas' logs: it leaves their ISRs, and others lead.
 
-        They are offline until it is registered anew.
+        They are offline until the broker registers again.
 
-        :param replicas: Topic, its id, and index; what it has told of before stays as it is.
+        :param replicas: Topic, its id, and index; those reported before stay as they are.
         """
         changes = {}
         for name, topic_id, index in replicas:
@@ -254,7 +255,7 @@ class Controller:
 
         :raises ControllerError: UNKNOWN_TOPIC_OR_PARTITION where there is no such partition.
         """
-        before = _without_failed(self.partition(topic, index), broker_id)
+        before = without_failed(self.partition(topic, index), broker_id)
         broker = self.image.brokers[broker_id]
         isr = [b for b in before.isr if b != broker_id]
         after = change_partition(before, self.election_rules(topic), isr=isr, lost=[broker_id])
@@ -269,7 +270,7 @@ class Controller:
         self.update_partitions({(topic, index): after})
 
     def _set_broker(self, broker: BrokerImage, *, leaves: bool) -> None:
-        """A broker comes or goes: every partition with a replica of its is looked at again."""
+        """A broker comes or goes: every partition of which it has a replica is evaluated again."""
         brokers = {**self.image.brokers, broker.broker_id: broker}
         online = [b.broker_id for b in brokers.values() if not b.fenced]
         controller = self.image.controller_id
@@ -280,7 +281,7 @@ class Controller:
         for name, index, partition in self._partitions(self.image.topics):
             if broker.broker_id in partition.replicas:
                 gone = (broker.broker_id,) if leaves else ()
-                before = partition if leaves else _without_failed(partition, broker.broker_id)
+                before = partition if leaves else without_failed(partition, broker.broker_id)
                 after = self._reevaluated(name, before, gone)
                 if after is not partition:
                     touched[name, index] = after
@@ -324,14 +325,14 @@ class Controller:
         self._reevaluate_all(self.image.topics)
 
     def next_producer_ids(self, count: int) -> range:
-        """Producer ids that nobody has had."""
+        """Producer ids that no producer has had."""
         first = self._next_producer_id
         self._next_producer_id += count
         self.record_producer_ids(self._next_producer_id)
         return range(first, first + count)
 
     def skip_producer_ids(self, below: int) -> None:
-        """Never give out ids lower than this one: somebody has had them."""
+        """Never give out ids lower than this one: producers may have had them."""
         self._next_producer_id = max(self._next_producer_id, below)
         self.record_producer_ids(self._next_producer_id)
 
@@ -347,10 +348,10 @@ class Controller:
         )
         self._publish_next(empty, set(self.image.topics))
 
-    # -- a cluster that has been before ---------------------------------------------------------
+    # -- restart --------------------------------------------------------------------------------
 
     def load_image(self, image: ClusterImage) -> None:
-        """Know the cluster as it was; brokers hear of it when it is announced."""
+        """Take over an earlier image; `publish_image` sends it to the brokers."""
         self.image = image
 
     def restart_partitions(
@@ -358,7 +359,7 @@ class Controller:
         conclude: Callable[[str, int, PartitionImage], PartitionImage],
         next_producer_id: int,
     ) -> None:
-        """Conclude what becomes of every partition, by topic and index, before it is told."""
+        """Set every partition to what ``conclude`` makes of it, before it is published."""
         topics = {
             name: replace(
                 topic,
@@ -373,7 +374,7 @@ class Controller:
         self._next_producer_id = next_producer_id
 
     def publish_image(self) -> None:
-        """Let the brokers hear of everything."""
+        """Send the brokers the whole image."""
         self._publish_next(self.image, set(self.image.topics))
 
     # -- inside ---------------------------------------------------------------------------------
@@ -393,12 +394,5 @@ class Controller:
             self.update_partitions(settled)
 
 
-def _without_failed(partition: PartitionImage, broker_id: int) -> PartitionImage:
-    """The partition, where a broker's log has not failed, or does not any more."""
-    if broker_id not in partition.failed:
-        return partition
-    return replace(partition, failed=tuple(b for b in partition.failed if b != broker_id))
-
-
 def _record_nothing(_next_producer_id: int) -> None:
-    """Nobody keeps it: ids begin anew with the process."""
+    """A cluster in memory: ids begin at 0 with each process."""

@@ -1,4 +1,4 @@
-"""How the controller says no."""
+"""Errors of the controller, and of data directories."""
 
 from fencepost.protocol.errors import ErrorCode
 
@@ -13,7 +13,7 @@ class ControllerError(Exception):
 
 
 class ControllerUnreachable(ControllerError):
-    """The broker that was asked is cut off from the controller."""
+    """A broker is cut off from the controller."""
 
     def __init__(self, broker_id: int) -> None:
         super().__init__(

@@ -2,8 +2,8 @@
 
 A partition gets the replicas that it is to have, keeps those that it has, and is rid of the latter
 as soon as the former are in sync (``fencepost.broker.controller.reassignment``): at once where
-nobody has to catch up. The answer says that it has begun; ListPartitionReassignments, whether it is
-over. Null replicas take back what is in progress.
+no replica has to catch up. The answer says that it has begun; ListPartitionReassignments, whether
+it is over. Null replicas take back what is in progress.
 
 Each partition is answered by itself: INVALID_REPLICA_ASSIGNMENT where the target is empty, names a
 broker twice or one that is not registered, or where only an unclean leader could take it back;
@@ -13,8 +13,8 @@ that are offline can be named: the reassignment waits for them.
 Versions: v1 can forbid that the number of replicas changes, and says whether it did (KIP-860).
 """
 
-from fencepost.broker.controller.partition_admin import PartitionAdmin, PartitionError, Reassignment
 from fencepost.broker.controller.controller_apis import ControllerContext
+from fencepost.broker.controller.partition_admin import PartitionAdmin, PartitionError, Reassignment
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -57,14 +57,14 @@ def refuse(request: CreatePartitionsRequest, error_code: int) -> CreatePartition
     )
 
 
-def _plan(ctx: ControllerContext, asked: CreatePartitionsTopic) -> TopicImage | CreatePartitionsTopicResult:
+def _plan(
+    ctx: ControllerContext, asked: CreatePartitionsTopic
+) -> TopicImage | CreatePartitionsTopicResult:
     assignments = None
     if asked.assignments is not None:
         assignments = [assignment.broker_ids for assignment in asked.assignments]
     try:
-        return ctx.controller.topic_planner.plan_partitions(
-            asked.name, asked.count, assignments
-        )
+        return ctx.controller.topic_planner.plan_partitions(asked.name, asked.count, assignments)
     except ControllerError as error:
         unknown = error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return CreatePartitionsTopicResult(

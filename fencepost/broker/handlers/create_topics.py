@@ -20,8 +20,8 @@ from typing import Final
 
 from fencepost.broker.configs.config_entries import topic_entries
 from fencepost.broker.configs.topic_configs import validate_topic_configs
-from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.controller.controller_apis import ControllerContext
+from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.metadata.image import TopicImage
 from fencepost.protocol.errors import ErrorCode
@@ -129,7 +129,9 @@ def _plan(ctx: ControllerContext, asked: CreatableTopic) -> _Planned | Creatable
     return _Planned(planned, texts)
 
 
-def _new_topic(ctx: ControllerContext, asked: CreatableTopic, configs: Mapping[str, str]) -> NewTopic:
+def _new_topic(
+    ctx: ControllerContext, asked: CreatableTopic, configs: Mapping[str, str]
+) -> NewTopic:
     if asked.assignments:
         return NewTopic(name=asked.name, assignments=_assignments(ctx, asked), configs=configs)
     partitions, factor = asked.num_partitions, asked.replication_factor
@@ -205,7 +207,9 @@ def _created(ctx: ControllerContext, plan: _Planned) -> CreatableTopicResult:
     )
 
 
-def _configs(ctx: ControllerContext, configs: Mapping[str, str]) -> tuple[CreatableTopicConfigs, ...]:
+def _configs(
+    ctx: ControllerContext, configs: Mapping[str, str]
+) -> tuple[CreatableTopicConfigs, ...]:
     return tuple(
         CreatableTopicConfigs(
             name=entry.name,

@@ -1,16 +1,26 @@
-"""How brokers reach each other and the controller: messages on links, and nothing else.
+"""The network of a cluster: brokers and the controller exchange messages on links.
 
-Whatever crosses from one node to another is carried as a message: requests and their answers, new
-views, proposals for an ISR, the doorbell. Served or simulated, it is the same network. In service a
-message arrives in the same turn; the simulation keeps it until its seed lets it go.
+Each exchange between nodes is a message: requests of brokers to each other and to the controller,
+clients' requests that brokers forward, responses, images of the cluster, wake-ups of followers.
+In service a message arrives in the same turn; the simulation delays it until its seed delivers it.
 
-Whether a message arrives is decided when it would: a link that was cut meanwhile loses it, and so
-does a node that went down, even if it is up again. Messages of one link never overtake each other.
+Delivery is decided at the time of arrival: a link that was cut meanwhile loses the message, and so
+does a node that went down meanwhile, even if it is up again. Messages of a link stay in order.
 """
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, NewType, Protocol, TypeAlias, TypeVar, final
+from typing import (
+    TYPE_CHECKING,
+    Final,
+    Generic,
+    NamedTuple,
+    NewType,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    final,
+)
 
 from fencepost.broker.core.context import HANG_UP, Context, HangUp, Peer
 from fencepost.broker.core.outcomes import ThrottledResponse
@@ -58,16 +68,16 @@ Transport = Callable[[Link, Deliver], None]
 OnResponse = Callable[[object | None], None]
 """Takes the answer to a request; None where there is none."""
 ObserveRequest = Callable[[Api, Context, object], OnResponse]
-"""Sees a request as a broker takes it up, and gives what is to see its answer."""
+"""Observes a request that a broker receives, and returns the observer of its answer."""
 
 
 def deliver_now(_link: Link, deliver: Deliver) -> None:
-    """Carry as in service: in the same turn."""
+    """Deliver as in service: in the same turn."""
     deliver()
 
 
 def _observe_nothing(_api: Api, _ctx: Context, _message: object) -> OnResponse:
-    """Nobody looks on."""
+    """Requests are not observed."""
     return _ignore_response
 
 
@@ -179,13 +189,13 @@ class Network:
         deliver: Deliver,
         *,
         lost: Deliver | None = None,
-        teller: NodeId | None = None,
+        notify_node: NodeId | None = None,
     ) -> None:
         """Send one message.
 
-        :param lost: Called instead of ``deliver`` when it does not arrive, unless ``teller``, who
-            is to learn it, went down meanwhile.
-        :param teller: The node whose ``lost`` this is; None is the source.
+        :param lost: Called instead of ``deliver`` when it does not arrive, unless ``notify_node``
+            went down meanwhile.
+        :param notify_node: The node whose ``lost`` this is; None is the source.
         """
         if self._transport is deliver_now:  # nothing changes on the way
             if self.reaches(source, target):
@@ -201,8 +211,8 @@ class Network:
             if same and self.reaches(source, target):
                 deliver()
             elif lost is not None:
-                learns = source if teller is None else teller
-                if lives[learns] == (at_source if learns == source else at_target):
+                notified = source if notify_node is None else notify_node
+                if lives[notified] == (at_source if notified == source else at_target):
                     lost()
 
         self._transport(Link(source, target), arrive)
@@ -233,9 +243,9 @@ class Network:
             if isinstance(response, _FAULT_OUTCOMES):
                 if isinstance(response, HangUp):
                     saw(None)
-                    self.send(target_id, source_id, lost, lost=lost, teller=source_id)
+                    self.send(target_id, source_id, lost, lost=lost, notify_node=source_id)
                     return
-                response = response.response  # of no client: nobody rests
+                response = response.response  # followers are not throttled
             saw(response)
             if response is not None:
                 self.send(
@@ -243,7 +253,7 @@ class Network:
                     source_id,
                     partial(answered, response),
                     lost=lost,
-                    teller=source_id,
+                    notify_node=source_id,
                 )
 
         def serve() -> None:
@@ -275,14 +285,14 @@ class Network:
 
         def serve() -> None:
             answer = self._controller.handle(request)
-            self.send(CONTROLLER, source_id, partial(answered, answer), lost=lost, teller=source_id)
+            self.send(
+                CONTROLLER, source_id, partial(answered, answer), lost=lost, notify_node=source_id
+            )
 
         self.send(source_id, CONTROLLER, serve, lost=lost)
 
-    def notify_follower(
-        self, source_id: BrokerId, target_id: int, topic: str, index: int
-    ) -> None:
-        """Tell a follower that its leader has something new. It carries nothing but that.
+    def notify_follower(self, source_id: BrokerId, target_id: int, topic: str, index: int) -> None:
+        """Notify a follower that its leader has new records or a new high watermark.
 
         A real follower's fetch would be waiting at the leader; this one is not kept there, because
         ten thousand idle partitions would each keep one.
@@ -299,7 +309,7 @@ def _peer(name: str, host: str) -> Peer:
 def _reply_when_done(
     answer: Wait[object], scheduler: Scheduler, reply: Callable[[object], None]
 ) -> None:
-    """Reply when the answer is there, or when whoever asked has no more patience."""
+    """Reply when the answer is there, or hang up when the requester has timed out."""
 
     def give_up() -> None:
         answer.cancel()

@@ -42,7 +42,7 @@ def kill(cluster: Cluster, broker_id: int, fence: Fence = Fence.NOW) -> None:
 
 
 def start(cluster: Cluster, broker_id: int) -> None:
-    """Start a broker that is down: it registers anew, and its replicas catch up."""
+    """Start a broker that is down: it registers again, and its replicas catch up."""
     broker = _broker(cluster, broker_id)
     if broker.running:
         raise ControllerError(ErrorCode.INVALID_REQUEST, f"broker {broker_id} runs already")
@@ -98,7 +98,7 @@ def isolate(
 
 
 def rejoin(cluster: Cluster, broker_id: int) -> None:
-    """Mend every link of a broker; it registers anew where the controller had given it up."""
+    """Restore every link of a broker; it registers again where the controller had fenced it."""
     broker = _broker(cluster, broker_id)
     others = cluster.network.unreachable_nodes(broker.broker_id)
     for other in others:

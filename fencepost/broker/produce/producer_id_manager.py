@@ -19,9 +19,7 @@ class ProducerIdManager:
         COORDINATOR_LOAD_IN_PROGRESS until it has the ids.
     """
 
-    def __init__(
-        self, request_block: RequestBlock, scheduler: Scheduler, *, at_once: bool
-    ) -> None:
+    def __init__(self, request_block: RequestBlock, scheduler: Scheduler, *, at_once: bool) -> None:
         self._send_request = request_block
         self._scheduler = scheduler
         self._at_once = at_once

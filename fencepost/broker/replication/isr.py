@@ -144,7 +144,7 @@ class IsrManager:
         """Take what was decided; what was refused for good is not waited for any more.
 
         A refusal because the partition has changed keeps the proposal pending: the new view that
-        says how is on its way. One because this broker has registered anew says nothing of the
+        says how is on its way. One because this broker has registered again says nothing of the
         partition.
         """
         if not replica.is_leader or replica.leader_epoch != proposal.leader_epoch:
@@ -159,7 +159,7 @@ class IsrManager:
             replica.withdraw_proposal()
             ids = tuple(broker_id for broker_id, _ in proposal.isr)
             if self._proposal(replica, ids).isr != proposal.isr:
-                # Somebody has fetched in another registration meanwhile. Where nobody has, the
+                # A follower has fetched in another registration meanwhile. Where none has, the
                 # same would be refused again, and `drop_laggards` comes back to it.
                 replica.reevaluate_followers(tuple(replica.followers))
         elif answer is ErrorCode.STALE_BROKER_EPOCH:
