@@ -10,18 +10,11 @@ from fencepost.broker.metadata.image import INTERNAL_TOPICS, ClusterImage
 from fencepost.protocol.errors import ErrorCode
 
 
-class TopicCreator(Protocol):
-    """What creating a topic takes of a broker."""
+class ControllerClient(Protocol):
+    """What the creation of a topic needs of a broker."""
 
-    @property
-    def view(self) -> ClusterImage:
-        """The cluster as the broker sees it."""
-        ...
-
-    @property
-    def configs(self) -> BrokerConfigs:
-        """The broker's configs."""
-        ...
+    view: ClusterImage
+    configs: BrokerConfigs
 
     def ask_controller(
         self,
@@ -33,7 +26,7 @@ class TopicCreator(Protocol):
         ...
 
 
-def auto_create_topic(broker: TopicCreator, name: str) -> ErrorCode:
+def auto_create_topic(broker: ControllerClient, name: str) -> ErrorCode:
     """Have a topic created because a client asked for it.
 
     :returns: NONE also where the answer is still on its way: the view says whether the topic is
@@ -53,7 +46,7 @@ def auto_create_topic(broker: TopicCreator, name: str) -> ErrorCode:
     )
 
 
-def create_internal_topic(broker: TopicCreator, name: str) -> ErrorCode:
+def create_internal_topic(broker: ControllerClient, name: str) -> ErrorCode:
     """Have ``__consumer_offsets`` created if it is not there; returns as `auto_create_topic`.
 
     Its replication factor is no larger than the number of brokers: one broker has to do.
@@ -73,7 +66,7 @@ def create_internal_topic(broker: TopicCreator, name: str) -> ErrorCode:
     )
 
 
-def _create(broker: TopicCreator, topic: NewTopic) -> ErrorCode:
+def _create(broker: ControllerClient, topic: NewTopic) -> ErrorCode:
     errors: list[ErrorCode] = []
     broker.ask_controller(
         CreateTopic(topic=topic),

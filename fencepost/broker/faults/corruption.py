@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.faults.matching import partition_index_of, topic_name_of
 from fencepost.broker.faults.request_fields import TOPICS
 from fencepost.broker.faults.rules import FaultRule
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.messages.fetch import FetchResponse, PartitionData
 from fencepost.protocol.messages.produce import PartitionProduceData, ProduceRequest

@@ -6,12 +6,12 @@ that its client asked behind it: as at a real broker nothing overtakes it.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, assert_never, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, assert_never, cast
 
-from fencepost.broker.core.context import HANG_UP, Context, HangUp
-from fencepost.broker.core.outcomes import BlockingResponse, ThrottledResponse
+from fencepost.broker.core import context
+from fencepost.broker.core.outcomes import HANG_UP, BlockingResponse, HangUp, ThrottledResponse
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.faults.registry import Fault
+from fencepost.broker.faults.registry import Fault, FaultRegistry
 from fencepost.broker.faults.rules import (
     Corrupt,
     Delay,
@@ -24,6 +24,7 @@ from fencepost.broker.faults.rules import (
     Throttle,
 )
 from fencepost.broker.handlers import handler_of
+from fencepost.broker.handlers.context import BrokerNode
 from fencepost.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -40,6 +41,19 @@ _SESSION_CODES: Final = (
 )
 """Of Fetch: they are about the session, not about a partition."""
 _FIRST_FETCH_WITH_SESSIONS: Final = 7
+
+
+class FaultNode(BrokerNode, Protocol):
+    """What faults need of a broker: also the rules, and its handlers."""
+
+    faults: FaultRegistry
+
+    def handle(self, api: "Api", ctx: "Context", request: object) -> object:
+        """Handle a request: see `fencepost.broker.core.outcomes`."""
+        ...
+
+
+Context: TypeAlias = context.Context[FaultNode]
 
 
 def intercept(api: "Api", ctx: Context, request: object) -> object:

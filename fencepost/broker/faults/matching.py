@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 from uuid import UUID
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.faults.request_fields import (
     GROUPS,
     TOPICS,
@@ -14,6 +13,7 @@ from fencepost.broker.faults.request_fields import (
     throttled_since,
 )
 from fencepost.broker.faults.rules import FaultRule, Throttle
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.faults.matching import (
     FIRST_OFFSET_FETCH_OF_GROUPS,
     asks_for_all,
@@ -23,6 +22,7 @@ from fencepost.broker.faults.request_fields import (
 )
 from fencepost.broker.faults.rules import FaultRule, Refuse
 from fencepost.broker.handlers import handler_of
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_delete import (
     OffsetDeleteRequest,

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING
 
-from fencepost.broker.core.context import HANG_UP, Context
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Events, Kind
-from fencepost.broker.core.outcomes import BlockingResponse
+from fencepost.broker.core.outcomes import HANG_UP, BlockingResponse
 from fencepost.broker.core.scheduler import Scheduler, Timer
 from fencepost.broker.faults.leader_epoch_history import LeaderEpochHistory
 from fencepost.broker.faults.rules import Corrupt, FaultRule
@@ -16,6 +15,7 @@ from fencepost.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from fencepost.broker.faults.matching import Matcher
+    from fencepost.broker.handlers.context import Context
 
 
 class Fault:
@@ -126,7 +126,7 @@ class FaultRegistry:
 
     # -- hits -----------------------------------------------------------------------------------
 
-    def find(self, ctx: Context, api_key: int, request: object) -> Fault | None:
+    def find(self, ctx: "Context", api_key: int, request: object) -> Fault | None:
         """The first fault that hits a request; its hit is counted, unless the answer decides."""
         for fault in self.active:
             rule = fault.rule
@@ -137,7 +137,7 @@ class FaultRegistry:
                     return fault
         return None
 
-    def try_hit(self, fault: Fault, ctx: Context) -> bool:
+    def try_hit(self, fault: Fault, ctx: "Context") -> bool:
         """Whether a fault hits a request that fits; counted where it does."""
         rule = fault.rule
         if fault not in self.active:
@@ -157,7 +157,7 @@ class FaultRegistry:
 
     def block_response(self, broker_id: int) -> BlockingResponse:
         """An answer that a broker owes, and that holds a connection up."""
-        return BlockingResponse(self, broker_id)
+        return BlockingResponse(self.blocking_responses, broker_id)
 
     def run_after(self, broker_id: int, after_ms: int, run: Callable[[], None]) -> None:
         """Run something of a broker's later; not, if it goes down or the cluster is reset."""

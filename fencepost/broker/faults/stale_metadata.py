@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.faults.leader_epoch_history import LeaderEpochHistory
 from fencepost.broker.faults.rules import FaultRule
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import PartitionImage, TopicImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.metadata import (

@@ -5,12 +5,16 @@ The APIs of `CONTROLLER_APIS` are the controller's: brokers forward their reques
 """
 
 from importlib import import_module
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from fencepost.broker.controller.controller_apis import ControllerHandler
-from fencepost.broker.core.context import Handler
+from fencepost.broker.core import context
 from fencepost.protocol.apis import Api
 
+if TYPE_CHECKING:
+    from fencepost.broker.handlers.context import BrokerNode
+
+Handler: TypeAlias = "context.Handler[BrokerNode]"
 CONTROLLER_APIS: Final = frozenset(
     {
         "alter_configs",
@@ -33,7 +37,7 @@ def handler_of(api: Api) -> Handler:
     """The module that answers an API; imported on first use, because start-up is a goal."""
     handler = _HANDLERS.get(api.key)
     if handler is None:
-        handler = cast(Handler, import_module(f"{__name__}.{api.name}"))
+        handler = cast("Handler", import_module(f"{__name__}.{api.name}"))
         _HANDLERS[api.key] = handler
     return handler
 

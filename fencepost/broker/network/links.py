@@ -11,7 +11,7 @@ does a node that went down meanwhile, even if it is up again. Messages of a link
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import (
-    TYPE_CHECKING,
+    Any,
     Final,
     Generic,
     NamedTuple,
@@ -22,14 +22,11 @@ from typing import (
     final,
 )
 
-from fencepost.broker.core.context import HANG_UP, Context, HangUp, Peer
-from fencepost.broker.core.outcomes import ThrottledResponse
+from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.outcomes import HANG_UP, HangUp, ThrottledResponse
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.core.waits import Wait
 from fencepost.protocol.apis import Api
-
-if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
 
 R = TypeVar("R")
 REQUEST_TIMEOUT_MS: Final = 30_000
@@ -60,6 +57,30 @@ class Link(NamedTuple):
     target: NodeId
 
 
+class Endpoint(Protocol):
+    """What the network needs of a broker."""
+
+    broker_id: BrokerId
+    scheduler: Scheduler
+
+    @property
+    def host(self) -> str:
+        """The host of its registration."""
+        ...
+
+    def max_version(self, api: Api) -> int:
+        """The highest version of an API that it serves (inclusive)."""
+        ...
+
+    def wake_follower(self, topic: str, index: int) -> None:
+        """Wake the follower of a partition: its leader has records for it."""
+        ...
+
+    def handle(self, api: Api, ctx: Context[Any], request: object) -> object:
+        """Handle a request: see `fencepost.broker.core.outcomes`."""
+        ...
+
+
 Deliver = Callable[[], None]
 Transport = Callable[[Link, Deliver], None]
 """Takes a message and delivers it, at once or later, in order of its link."""
@@ -67,7 +88,7 @@ Transport = Callable[[Link, Deliver], None]
 
 OnResponse = Callable[[object | None], None]
 """Takes the answer to a request; None where there is none."""
-ObserveRequest = Callable[[Api, Context, object], OnResponse]
+ObserveRequest = Callable[[Api, Context[Any], object], OnResponse]
 """Observes a request that a broker receives, and returns the observer of its answer."""
 
 
@@ -76,8 +97,8 @@ def deliver_now(_link: Link, deliver: Deliver) -> None:
     deliver()
 
 
-def _observe_nothing(_api: Api, _ctx: Context, _message: object) -> OnResponse:
-    """Requests are not observed."""
+def _observe_nothing(_api: Api, _ctx: Context[Any], _message: object) -> OnResponse:
+    """Do nothing."""
     return _ignore_response
 
 
@@ -110,7 +131,7 @@ class Network:
         self.observe: ObserveRequest = _observe_nothing
         """Called with each request between brokers that arrives."""
         self._controller: ControllerEndpoint
-        self._brokers: dict[int, Broker] = {}
+        self._brokers: dict[int, Endpoint] = {}
         self._peers: dict[int, tuple[Peer, str]] = {}
         """How each broker appears to the others as a client, and its client id."""
         self._cuts: set[frozenset[NodeId]] = set()
@@ -124,7 +145,7 @@ class Network:
         """Connect the controller to all brokers."""
         self._controller = controller
 
-    def attach(self, broker: "Broker") -> None:
+    def attach(self, broker: Endpoint) -> None:
         """Connect a broker to all others and to the controller."""
         broker_id = broker.broker_id
         self._brokers[broker_id] = broker
@@ -219,7 +240,7 @@ class Network:
 
     def request(
         self,
-        source: "Broker",
+        source_id: BrokerId,
         target_id: int,
         api: Api,
         version: int,
@@ -233,23 +254,23 @@ class Network:
         :param answered: Called with the response, in this turn or a later one.
         :param lost: Called when the request or its answer got lost.
         """
-        source_id, target = source.broker_id, self._brokers.get(target_id)
+        target = self._brokers.get(target_id)
         if target is None:
             lost()
             return
-        target_id = target.broker_id
+        target_node = target.broker_id
 
         def reply(saw: OnResponse, response: object) -> None:
             if isinstance(response, _FAULT_OUTCOMES):
                 if isinstance(response, HangUp):
                     saw(None)
-                    self.send(target_id, source_id, lost, lost=lost, notify_node=source_id)
+                    self.send(target_node, source_id, lost, lost=lost, notify_node=source_id)
                     return
                 response = response.response  # followers are not throttled
             saw(response)
             if response is not None:
                 self.send(
-                    target_id,
+                    target_node,
                     source_id,
                     partial(answered, response),
                     lost=lost,
@@ -267,7 +288,7 @@ class Network:
             else:
                 reply(saw, answer)
 
-        self.send(source_id, target_id, serve, lost=lost)
+        self.send(source_id, target_node, serve, lost=lost)
 
     def ask_controller(
         self,
@@ -309,7 +330,7 @@ def _peer(name: str, host: str) -> Peer:
 def _reply_when_done(
     answer: Wait[object], scheduler: Scheduler, reply: Callable[[object], None]
 ) -> None:
-    """Reply when the answer is there, or hang up when the requester has timed out."""
+    """Reply when the response is complete, or when the request times out."""
 
     def give_up() -> None:
         answer.cancel()

@@ -27,7 +27,7 @@ class ProducerIdManager:
         self._is_requested = False
 
     def generate_producer_id(self) -> int | None:
-        """A new id; None while there is none yet."""
+        """An unused id; None while there is none yet."""
         if not self._remaining and not self._is_requested:
             self._request_block()
         return self._remaining.pop() if self._remaining else None

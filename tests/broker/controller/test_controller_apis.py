@@ -23,8 +23,9 @@ from fencepost.protocol.messages.describe_quorum import (
 from fencepost.protocol.messages.init_producer_id import InitProducerIdRequest
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.driver import NEWEST, Asked, Driver
-from tests.broker.network.test_links import Post, start
+from tests.broker.network.test_links import start
 from tests.broker.talk import creatable
+from tests.harness.transport import ManualTransport
 
 ONE = BrokerId(1)
 TO_CONTROLLER, FROM_CONTROLLER = Link(ONE, CONTROLLER), Link(CONTROLLER, ONE)
@@ -47,7 +48,7 @@ def exists(driver: Driver, name: str = "t") -> bool:
     return name in driver.cluster.controller.image.topics
 
 
-def deliver_on(post: Post, link: Link) -> None:
+def deliver_on(post: ManualTransport, link: Link) -> None:
     """Deliver, in order, until a message of this link has arrived."""
     while post.deliver() != [link]:
         pass
