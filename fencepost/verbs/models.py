@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from fencepost.verbs.answers.base import Answer
 from fencepost.verbs.bodies import Body
+from fencepost.verbs.derived import Derived
 
 
 def problems(error: ValidationError) -> str:
@@ -71,6 +72,11 @@ def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 
 def _add_descriptions(model: type[BaseModel]) -> None:
+    if issubclass(model, Derived):
+        for name, (owner, documented) in model.documented_in.items():
+            known = _docstrings(owner.__module__).get(owner.__name__, {})
+            text = inspect.getdoc(owner) if documented is None else known.get(documented)
+            model.model_fields[name].description = text
     for base in model.__mro__:
         known = _docstrings(base.__module__).get(base.__name__, {})
         for name, field in model.model_fields.items():

@@ -36,6 +36,22 @@ class Peer:
     """Whether it is a broker of this cluster."""
 
 
+class PartitionRefusal(NamedTuple):
+    """Partitions that are refused whatever their state, because a fault says so."""
+
+    code: int
+    topic: str | None
+    """None is every topic."""
+    partition: int | None
+    """None is every partition of the topic."""
+    is_late: bool
+    """Whether they are read or appended to all the same."""
+
+    def applies_to(self, topic: str | None, index: int) -> bool:
+        """Whether a partition is refused."""
+        return self.topic in (None, topic) and self.partition in (None, index)
+
+
 class Context(NamedTuple):
     """One request's surroundings. Handlers see this broker's view and replicas, and no other's."""
 
@@ -46,8 +62,8 @@ class Context(NamedTuple):
     peer: Peer
     now_ms: int
     """Milliseconds since 1970-01-01 UTC, when the request was taken up."""
-    faults_checked: bool = False
-    """Whether it has met the fault that it is to meet, if any."""
+    refusal: PartitionRefusal | None = None
+    """Partitions that Produce and Fetch refuse."""
 
     def host_of(self, broker: BrokerImage) -> str:
         """Where this client reaches a broker: as advertised, or where it reached this one."""

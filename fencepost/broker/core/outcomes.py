@@ -7,14 +7,11 @@ overtake it.
 Answers that are there or still to come, put together into other answers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeAlias, TypeVar
 
 from fencepost.broker.core.waits import Wait
-
-if TYPE_CHECKING:
-    from fencepost.broker.faults.registry import FaultRegistry
 
 
 class BlockingResponse(Wait[object]):
@@ -22,17 +19,19 @@ class BlockingResponse(Wait[object]):
 
     It is a response, None (acks=0), HANG_UP, or `ThrottledResponse`.
 
-    :param broker_id: Who owes it: with that broker it is over.
+    :param pending: The blocking responses that are not complete, with the broker of each. This one
+        is in it until it is complete or cancelled.
+    :param broker_id: The broker that has to respond.
     """
 
-    __slots__ = ("_faults", "inner")
+    __slots__ = ("_pending", "inner")
 
-    def __init__(self, faults: "FaultRegistry", broker_id: int) -> None:
+    def __init__(self, pending: MutableMapping["BlockingResponse", int], broker_id: int) -> None:
         super().__init__()
-        self._faults = faults
+        self._pending = pending
         self.inner: Wait[object] | None = None
-        """What it waits for in its turn."""
-        faults.blocking_responses[self] = broker_id
+        """The response that this one waits for."""
+        pending[self] = broker_id
 
     def complete_from(self, answer: object, convert: Callable[[object], object]) -> None:
         """Be completed by ``convert`` of an answer, when that is there."""
@@ -52,7 +51,7 @@ class BlockingResponse(Wait[object]):
 
     def _release(self) -> None:
         super()._release()
-        self._faults.blocking_responses.pop(self, None)
+        self._pending.pop(self, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,11 @@ class ThrottledResponse:
     """None is acks=0's."""
     until: BlockingResponse
     """Completed when the connection goes on."""
+
+
+Delivery: TypeAlias = ThrottledResponse
+"""A response that is not simply sent. One more kind joins this union: then the type checker names
+the places that must handle it; all that they have in common is the `response`."""
 
 
 T = TypeVar("T")

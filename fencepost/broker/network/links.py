@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from fencepost.broker.core.context import HANG_UP, Context, HangUp, Peer
-from fencepost.broker.core.outcomes import ThrottledResponse
+from fencepost.broker.core.outcomes import Delivery
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.core.waits import Wait
 from fencepost.protocol.apis import Api
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 REQUEST_TIMEOUT_MS: Final = 30_000
 """How long a broker waits for another's answer: Kafka's ``replica.socket.timeout.ms``."""
-_FAULT_OUTCOMES: Final = (HangUp, ThrottledResponse)
+_FAULT_OUTCOMES: Final = (HangUp, Delivery)
 CONTROLLER: Final = 0
 """The controller's node id on links; brokers have theirs from 1."""
 

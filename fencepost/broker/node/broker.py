@@ -152,13 +152,18 @@ class Broker:
     def handle(self, api: Api, ctx: Context, request: object) -> object:
         """Answer a request of an API: a response, a ``Wait``, None for no response, or HANG_UP.
 
-        What takes the controller is REQUEST_TIMED_OUT where this broker does not reach it. Where a
-        fault is met, a ``Wait`` may be a ``Held``, which brings `Throttled` and HANG_UP as well.
+        Where a fault hits, a ``Wait`` may be a `BlockingResponse`, whose result may be a
+        `Delivery` or HANG_UP as well.
         """
-        if self.faults.active and not ctx.faults_checked:
-            from fencepost.broker.faults.interceptor import intercept
+        if self.faults.active:
+            return self.faults.intercept(api, ctx, request, self._handle)
+        return self._handle(api, ctx, request)
 
-            return intercept(api, ctx, request)
+    def _handle(self, api: Api, ctx: Context, request: object) -> object:
+        """Answer a request without faults.
+
+        What takes the controller is REQUEST_TIMED_OUT where this broker does not reach it.
+        """
         handler = handler_of(api)
         try:
             return handler.handle(ctx, request)

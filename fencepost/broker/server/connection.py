@@ -11,10 +11,10 @@ import socket
 import struct
 import sys
 from collections import deque
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, assert_never, cast
 
 from fencepost.broker.core.context import HANG_UP, Context, HangUp, Peer
-from fencepost.broker.core.outcomes import BlockingResponse, ThrottledResponse
+from fencepost.broker.core.outcomes import BlockingResponse, Delivery, ThrottledResponse
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers import handler_of
 from fencepost.broker.produce.expected_offsets import extract_expected_offsets
@@ -297,13 +297,20 @@ class Connection(asyncio.BufferedProtocol):
             return
         if isinstance(outcome, HangUp):
             self._hang_up(exchange)
-        elif isinstance(outcome, ThrottledResponse):
-            self._complete(exchange, outcome.response)
-            outcome.until.then(lambda _: self._unmute())
+        elif isinstance(outcome, Delivery):
+            self._deliver(exchange, outcome)
         else:
             self._complete(exchange, outcome)
             self._room = MAX_IN_FLIGHT
         self._server.flush_soon(self)
+
+    def _deliver(self, exchange: Exchange, delivery: Delivery) -> None:
+        match delivery:
+            case ThrottledResponse(response, until):
+                self._complete(exchange, response)
+                until.then(lambda _: self._unmute())
+            case _:
+                assert_never(delivery)
 
     def _unmute(self) -> None:
         """Take up again what was held up."""
