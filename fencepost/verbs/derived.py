@@ -38,8 +38,16 @@ _REQUIRED: Final = ...
 class Derived(BaseModel):
     """A model whose fields are those of a dataclass."""
 
-    documented_in: ClassVar[Documented] = {}
-    """The class and its field whose docstring describes a field here; the class's own for None."""
+    documented_in: ClassVar[Documented | None] = None
+    """For each field the class and its field whose docstring describes it, or the class alone.
+
+    None where the fields are still to be added.
+    """
+
+    @classmethod
+    def is_complete(cls) -> bool:
+        """Whether the fields of the dataclass have been added."""
+        return cls.documented_in is not None
 
     if TYPE_CHECKING:
 

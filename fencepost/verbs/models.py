@@ -48,7 +48,10 @@ def dotted_path(place: Sequence[str | int]) -> str:
 
 def all_models() -> list[type[BaseModel]]:
     """What verbs take and answer, as far as it is made by now."""
-    return [*_subclasses(Body), *_subclasses(Answer)]
+    made = (*_subclasses(Body), *_subclasses(Answer))
+    return [
+        each for each in made if not issubclass(each, Derived) or each.documented_in is not None
+    ]
 
 
 @cache
@@ -72,7 +75,7 @@ def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 
 def _add_descriptions(model: type[BaseModel]) -> None:
-    if issubclass(model, Derived):
+    if issubclass(model, Derived) and model.documented_in is not None:
         for name, (owner, documented) in model.documented_in.items():
             known = _docstrings(owner.__module__).get(owner.__name__, {})
             text = inspect.getdoc(owner) if documented is None else known.get(documented)

@@ -1,7 +1,7 @@
 """The faults that are set in a cluster: one list, in the order in which they are tried."""
 
 import random
-from itertools import chain, count
+from itertools import count
 from typing import TYPE_CHECKING
 
 from fencepost.broker.core.context import Context
@@ -10,7 +10,7 @@ from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.faults.interceptor import Handle, Interception, PendingOutcomes
 from fencepost.broker.faults.leader_epoch_history import LeaderEpochHistory
-from fencepost.broker.faults.rules import FaultRule
+from fencepost.broker.faults.rules import FaultRule, validate_rule
 from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
 
@@ -181,19 +181,3 @@ class FaultRegistry:
             action=rule.action.to_json(),
             **details,
         )
-
-
-def validate_rule(rule: FaultRule) -> None:
-    """Let a rule pass that some request can meet.
-
-    :raises ControllerError: INVALID_REQUEST for any other.
-    """
-    from fencepost.broker.faults.matching import selector_problems
-
-    action = rule.action
-    problems = chain(
-        selector_problems(rule, changes_responses=action.changes_responses), action.problems(rule)
-    )
-    problem = next(problems, None)
-    if problem is not None:
-        raise ControllerError(ErrorCode.INVALID_REQUEST, problem)

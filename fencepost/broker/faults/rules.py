@@ -6,10 +6,13 @@ are the only conversion. The command line imports this module, so it imports lit
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Annotated, Any, Self
 
+from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.faults.kinds import Action, action_from_json
 from fencepost.broker.faults.selectors import Limits, Selectors, json_forms
+from fencepost.protocol.errors import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,3 +50,20 @@ class FaultRule(Selectors):
             value = getattr(self, each.name)
             written[each.name] = forms[each.name].write(value) if each.name in forms else value
         return {**written, "action": self.action.to_json()}
+
+
+def validate_rule(rule: FaultRule) -> None:
+    """Let a rule pass that some request can meet.
+
+    :raises ControllerError: INVALID_REQUEST for any other.
+    """
+    # Late: the command line imports this module, and few commands set a fault.
+    from fencepost.broker.faults.matching import selector_problems
+
+    action = rule.action
+    problems = chain(
+        selector_problems(rule, changes_responses=action.changes_responses), action.problems(rule)
+    )
+    problem = next(problems, None)
+    if problem is not None:
+        raise ControllerError(ErrorCode.INVALID_REQUEST, problem)

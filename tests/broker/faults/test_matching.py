@@ -355,7 +355,7 @@ def test_a_kind_of_fault_without_checks_cannot_be_made() -> None:
             return hit.carry_out()
 
     unchecked: Any = Unchecked
-    with pytest.raises(TypeError, match="abstract method '?problems"):
+    with pytest.raises(TypeError, match="abstract method"):
         unchecked()
 
 

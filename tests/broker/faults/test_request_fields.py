@@ -12,7 +12,6 @@ from kio.schema.types import GroupId, TopicName, TransactionalId
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.faults.kinds import Drop
-from fencepost.broker.faults.registry import validate_rule
 from fencepost.broker.faults.request_fields import (
     KeyFields,
     TopicFields,
@@ -21,7 +20,7 @@ from fencepost.broker.faults.request_fields import (
     topic_fields,
     transactional_id_fields,
 )
-from fencepost.broker.faults.rules import FaultRule
+from fencepost.broker.faults.rules import FaultRule, validate_rule
 from fencepost.protocol.apis import APIS, BY_NAME, Api
 from fencepost.protocol.codec.schema import Side, StructSchema, message_schema, split_type
 
