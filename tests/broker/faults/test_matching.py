@@ -1,4 +1,4 @@
-"""Which requests a fault hits, how often, and what is told of it."""
+"""Which requests a fault hits, how often, and the events of it."""
 
 from __future__ import annotations
 
