@@ -23,7 +23,7 @@ from typing import (
     get_origin,
 )
 
-from pydantic import BaseModel, Field, Strict, create_model
+from pydantic import BaseModel, ConfigDict, Field, Strict, create_model
 
 from fencepost.broker.faults.kinds import KINDS, Action
 from fencepost.broker.faults.rules import FaultRule
@@ -37,6 +37,9 @@ _REQUIRED: Final = ...
 
 class Derived(BaseModel):
     """A model whose fields are those of a dataclass."""
+
+    # Without its fields a model is never used, and few commands use a fault.
+    model_config = ConfigDict(defer_build=True)
 
     documented_in: ClassVar[Documented | None] = None
     """For each field the class and its field whose docstring describes it, or the class alone.
