@@ -8,8 +8,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 
+PYTEST := $(BIN)/pytest --maxprocesses=4 --dist loadfile --no-loadscope-reorder
+
+# The tests start hundreds of Python processes, which would compile hundreds of modules each.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint types imports pytest bench format docs lock image up clean
+.PHONY: help serve check test lint types imports pytest bench format docs lock image up clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +29,12 @@ serve: $(RUN) ## Three brokers on 127.0.0.1:9092-9094, control on 9644, until Ct
 	@echo '  curl http://127.0.0.1:9644/v1/cluster                      # steer'
 	@exec $(BIN)/fencepost serve --brokers 3 $(ARGS)
 
-test: lint types imports pytest ## Everything that must pass before a commit
+check: lint imports types ## Style, types, imports, and the tests that start no other process
+	$(PYTEST) -n auto --in-process -r fE $(ARGS)
+
+# The type checker uses one processor, and the tests wait for others now and then.
+test: lint imports ## Everything that must pass before a commit
+	@$(MAKE) --no-print-directory --jobs=2 types pytest
 
 lint: $(DEV)
 	$(BIN)/ruff check .
@@ -35,8 +46,9 @@ types: $(DEV)
 imports: $(DEV)
 	$(BIN)/lint-imports --no-logo
 
+# Four workers on two processors as well: tests wait for other processes as much as they compute.
 pytest: $(DEV) ## The tests alone; ARGS="-k name" picks some
-	$(BIN)/pytest -n auto --maxprocesses=4 --cov --cov-report=term $(ARGS)
+	$(PYTEST) -n 4 --cov --cov-report=term $(ARGS)
 
 bench: $(DEV) ## fencepost and its peers side by side; see docs/performance.md
 	$(BIN)/python -m bench $(ARGS)

@@ -20,8 +20,9 @@ from uuid import UUID
 
 from bench import control, inside, process, servers, wire
 from bench.inside import Inside, Pair, cost, throughput
-from fencepost.broker.core.context import HANG_UP, Answer, Context, HangUp
+from fencepost.broker.core.outcomes import HANG_UP, Answer, HangUp
 from fencepost.broker.handlers import produce
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.handlers.produce import _respond
 from fencepost.broker.metadata.topic_lookup import resolve_name
 from fencepost.broker.produce.append import PartitionOutcome

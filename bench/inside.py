@@ -20,7 +20,7 @@ from bench import load
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
-from fencepost.broker.server.connection import Connection
+from fencepost.broker.server.asyncio_connection import AsyncioConnection
 from fencepost.broker.server.listener import Listener
 from fencepost.broker.server.server import Server
 from fencepost.client.batches import NewRecord, encode_records
@@ -121,7 +121,7 @@ class Inside:
         self._transport = _Transport()
         broker = self._cluster.brokers[1]
         listener = Listener(self.server, broker, None)  # type: ignore[arg-type]  # never started
-        self._connection = Connection(listener)
+        self._connection = AsyncioConnection(listener)
         self._connection.connection_made(self._transport)
         self._since_idle = 0
         for name, configs in {TOPIC: {}, **(topics or {})}.items():

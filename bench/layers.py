@@ -92,7 +92,7 @@ def without_layers() -> Iterator[None]:
             setattr(owner, name, function)
 
 
-def _handle(_: Broker, api: Api, ctx: Context, request: object) -> object:
+def _handle(_: Broker, api: Api, ctx: Context[Broker], request: object) -> object:
     """Hand a request to its handler, without a look at faults."""
     handler = handler_of(api)
     try:
@@ -124,7 +124,7 @@ _NOTHING: Final = (
     (Journal, "close", _close),
     (Journal, "abandon", _nothing),
     (Journal, "observe", _observe),
-    (Journal, "count_in_passing", _nothing),
+    (Journal, "count_if_many", _nothing),
 )
 
 # -- requests -------------------------------------------------------------------------------------

@@ -12,14 +12,14 @@ from typing import Final
 from pydantic import BaseModel
 
 from fencepost.broker.configs.broker_configs import broker_configs
-from fencepost.broker.configs.config_def import REASONS, ConfigDef, Effect, Table, UpdateMode
-from fencepost.broker.configs.topic_configs import BROKER_SYNONYMS, topic_configs
+from fencepost.broker.configs.config_def import ConfigDef, Effect, Table, UpdateMode
+from fencepost.broker.configs.config_table import config_tables
+from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.cli.parameters import usage
 from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.protocol.apis import APIS
-from fencepost.scenario.actions import ACTIONS
-from fencepost.scenario.actions.answers import ActionAnswer
-from fencepost.scenario.actions.bodies import ActionBody
+from fencepost.scenario.actions.base import ActionAnswer, ActionBody
+from fencepost.scenario.actions.executor import ACTIONS
 from fencepost.scenario.loader import read, shipped
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE
@@ -106,7 +106,7 @@ def topic_table() -> str:
                 f"`{each.name}`",
                 each.type.name.lower(),
                 _default(each),
-                _synonym(each.name),
+                f"`{each.synonym}`" if each.synonym else "",
                 _does(each),
             )
             for each in _acting(topic_configs())
@@ -129,11 +129,6 @@ def _default(config: ConfigDef) -> str:
     return f"`{config.default}`" if config.default else "(empty)"
 
 
-def _synonym(name: str) -> str:
-    broker = BROKER_SYNONYMS.get(name)
-    return f"`{broker}`" if broker else ""
-
-
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -147,8 +142,8 @@ def without_effect() -> str:
     return table(
         ("why", "configs"),
         (
-            (REASONS[reason], ", ".join(f"`{name}`" for name in sorted(names[reason])))
-            for reason in REASONS
+            (reason, ", ".join(f"`{name}`" for name in sorted(names[reason])))
+            for reason in config_tables().reasons.values()
             if reason in names
         ),
     )
@@ -202,15 +197,15 @@ def scenarios() -> str:
 def actions() -> str:
     """What the clients of a scenario can do."""
     common = ActionBody.model_fields.keys()
-    told = ActionAnswer.model_fields.keys()
+    common_answers = ActionAnswer.model_fields.keys()
     return table(
         ("action", "takes", "answers", "what it does"),
         (
             (
                 f"`{each.name}`",
-                _only(each.takes, common),
-                _only(each.answers, told),
-                each.does,
+                _only(each.request_model, common),
+                _only(each.response_model, common_answers),
+                each.summary,
             )
             for each in ACTIONS.values()
         ),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from tests.harness.cluster import Cluster, configs, given, serve
+from tests.harness.in_process import InProcess, StartsAProcess
 from tests.harness.process import LIVE
 from tests.harness.require import under_ci
+from tests.harness.untraced import untraced
 
 if TYPE_CHECKING:
     from tests.harness.kafka_writes import KafkaWrites
@@ -36,6 +39,36 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
     return {"uvloop": new_event_loop}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--in-process", action="store_true", help="skip the tests that start another process"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("in_process"):
+        config.pluginmanager.register(InProcess())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with long tests, those that set a time limit, begin first: else one may end alone."""
+    limits: dict[Path, float] = {}
+    for item in items:
+        limit = item.get_closest_marker("timeout")
+        if limit is not None and limit.args:
+            limits[item.path] = max(limits.get(item.path, 0), limit.args[0])
+    items.sort(key=lambda item: -limits.get(item.path, 0))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    if item.get_closest_marker("unmeasured") is None:
+        return (yield)
+    with untraced():
+        return (yield)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     item.stash[_log_positions] = {server.pid: server.log_size() for server in LIVE}
@@ -47,7 +80,10 @@ def pytest_runtest_makereport(
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if report.skipped and under_ci() and not hasattr(report, "wasxfail"):
+    wanted = hasattr(report, "wasxfail") or (
+        call.excinfo is not None and call.excinfo.errisinstance(StartsAProcess)
+    )
+    if report.skipped and under_ci() and not wanted:
         report.outcome = "failed"
         report.longrepr = f"skipped, which nothing may be under CI: {report.longrepr}"
     if report.failed:

@@ -61,9 +61,10 @@ def test_links_within_the_project_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_it_opens_with_the_two_commands() -> None:
+def test_it_opens_with_the_commands() -> None:
     opening = README.partition("\n## ")[0]
-    assert re.findall(r"^    (make .*)$", opening, re.MULTILINE) == ["make serve", "make test"]
+    commands = re.findall(r"^    (make .*)$", opening, re.MULTILINE)
+    assert commands == ["make serve", "make check", "make test"]
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:

@@ -1,15 +1,15 @@
-"""Write fencepost/protocol/messages/ from kio's schemas.
+"""Write fencepost/protocol/messages/ from kio's schemas and from the drafts.
 
-One module for each API that is served, with one dataclass for each struct of it, of all versions,
-as Kafka's own ``*RequestData`` classes are: every field of every version, with its default.
-Run it after kio was updated or an API was added; ``--check`` only compares, and exits 1 when the
-files are not what it would write.
+One module for each API that is served, with one dataclass for each struct, for all versions, as
+Kafka's own ``*RequestData`` classes are: every field of every version, with its default.
+Run it after an update of kio, a new API or a new draft; ``--check`` only compares, and exits 1 when
+the files differ from what it would write. Modules of APIs that are not served are deleted.
 
-usage: python tools/generate_messages.py [--check]
+usage: python -m tools.generate_messages [--check]
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from pkgutil import resolve_name
@@ -19,6 +19,7 @@ from kio.schema.index import schema_name_map
 from kio.static.constants import EntityType
 
 from fencepost.protocol.apis import APIS
+from fencepost.protocol.codec.drafts import DRAFTS, Draft, DraftField
 from fencepost.protocol.codec.schema import field_name, split_type
 
 TARGET = Path(__file__).parent.parent / "fencepost" / "protocol" / "messages"
@@ -38,6 +39,8 @@ class Member:
     type: str
     default: str
     versions: list[int] = field(default_factory=list)
+    draft: str | None = None
+    """The draft that alone has this field; None where kio has it."""
 
 
 @dataclass
@@ -76,20 +79,20 @@ def member_of(f: Any, request: bool) -> Member:
     inner, array, nullable = split_type(f.type)
     if isinstance(inner, type) and is_dataclass(inner):
         type_, zero = inner.__name__, f"{inner.__name__}()"
-        if nullable and not array:
-            type_ += " | None"
     else:
         kafka_type = f.metadata["kafka_type"]
         type_, zero = scalar(kafka_type, request)
         if kafka_type == "datetime_i64" and nullable:  # kio reads -1 as None; Kafka has plain longs
             return Member("int", "-1")
-        if nullable and not array and "None" not in type_:
-            type_ += " | None"
+    zero = "()" if array else zero
+    return Member(whole_type(type_, array=array, nullable=nullable), default_of(f, zero))
+
+
+def whole_type(type_: str, *, array: bool, nullable: bool) -> str:
+    """The type of a field whose value, or whose array's elements, have this type."""
     if array:
-        type_, zero = f"tuple[{type_}, ...]", "()"
-        if nullable:
-            type_ += " | None"
-    return Member(type_, default_of(f, zero))
+        type_ = f"tuple[{type_}, ...]"
+    return f"{type_} | None" if nullable and not type_.endswith("None") else type_
 
 
 def nested(cls: Any) -> Iterator[Any]:
@@ -116,14 +119,40 @@ def merge(structs: dict[str, Struct], cls: Any, version: int, request: bool) -> 
         struct.members[field_name(f)] = member
 
 
-def span(versions: list[int], newest: int) -> str:
+def span(versions: list[int], oldest: int, newest: int) -> str:
+    """The versions that have a field; empty for all."""
     first, last = min(versions), max(versions)
+    if (first, last) == (oldest, newest):
+        return ""
     if last == newest:
         return f"v{first}+"
     return f"v{first}-v{last}" if first != last else f"v{first} only"
 
 
-def render(api: str, key: int) -> str:
+def add_draft_fields(structs: dict[str, Struct], api: str, draft: Draft) -> None:
+    """Add the fields that kio does not have; those that it has must be of the same type."""
+    for (name, _), version in draft.versions.items():
+        if name != api:
+            continue
+        for struct, layout in (*version.request.items(), *version.response.items()):
+            for f in layout:
+                if isinstance(f, DraftField):
+                    add_draft_field(structs[struct], f, draft)
+
+
+def add_draft_field(struct: Struct, f: DraftField, draft: Draft) -> None:
+    type_, zero = scalar(f.kind, request=True)
+    type_ = whole_type(type_, array=f.array, nullable=f.nullable)
+    added = Member(type_, default_of(f, zero), draft=draft.name)
+    known = struct.members.setdefault(f.name, added)
+    if known.type != added.type or known.default != added.default:
+        raise SystemExit(
+            f"{draft.name}: {struct.name}.{f.name} is {known.type} = {known.default},"
+            f" not {added.type} = {added.default}"
+        )
+
+
+def render(api: str, key: int, drafts: Iterable[Draft] = tuple(DRAFTS.values())) -> str:
     table = schema_name_map[api]
     oldest, newest = min(table), max(table)
     structs: dict[str, Struct] = {}
@@ -135,6 +164,8 @@ def render(api: str, key: int) -> str:
                 merge(side, struct, version, kind is EntityType.request)
         for struct in ordered(side).values():
             add(structs, struct, side)
+    for draft in drafts:
+        add_draft_fields(structs, api, draft)
     body = "\n\n\n".join(render_struct(s, oldest, newest) for s in structs.values())
     head = [f'"""{title(api)} ({key}), versions {oldest} to {newest}.', ""]
     head += [
@@ -146,7 +177,7 @@ def render(api: str, key: int) -> str:
         head += ["from uuid import UUID", ""]
     if "Buffer" in body:
         head.append("from fencepost.protocol.byte_utils import Buffer")
-    head.append("from fencepost.protocol.structs import struct")
+    head.append("from fencepost.protocol.messages import struct")
     return "\n".join(head) + "\n\n\n" + body + "\n"
 
 
@@ -189,11 +220,8 @@ def ordered(side: dict[str, Struct]) -> dict[str, Struct]:
 def render_struct(struct: Struct, oldest: int, newest: int) -> str:
     lines = ["@struct(frozen=True, slots=True, kw_only=True)", f"class {struct.name}:"]
     for name, member in struct.members.items():
-        note = (
-            ""
-            if min(member.versions) == oldest and max(member.versions) == newest
-            else (f"  # {span(member.versions, newest)}")
-        )
+        versions = member.draft or span(member.versions, oldest, newest)
+        note = f"  # {versions}" if versions else ""
         lines.append(f"    {name}: {member.type} = {member.default}{note}")
     if not struct.members:
         lines.append("    pass")
@@ -206,20 +234,20 @@ def title(api: str) -> str:
 
 def main(check: bool) -> int:
     wanted = {f"{api.name}.py": render(api.name, api.key) for api in APIS}
-    wanted["__init__.py"] = (
-        '"""The structs of every API, one module each; see tools/generate_messages.py."""\n'
-    )
     stale = [
         name
         for name, text in wanted.items()
         if not (TARGET / name).exists() or (TARGET / name).read_text() != text
     ]
+    unserved = sorted(path.name for path in TARGET.glob("[!_]*.py") if path.name not in wanted)
     if check:
-        print("\n".join(stale) or "messages are as generated")
-        return 1 if stale else 0
+        print("\n".join((*stale, *unserved)) or "messages are as generated")
+        return 1 if stale or unserved else 0
     for name in stale:
         (TARGET / name).write_text(wanted[name])
-    print(f"{len(stale)} of {len(wanted)} modules written")
+    for name in unserved:
+        (TARGET / name).unlink()
+    print(f"{len(stale)} of {len(wanted)} modules written, {len(unserved)} deleted")
     return 0
 
 

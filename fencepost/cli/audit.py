@@ -14,7 +14,8 @@ import typer
 from fencepost.cli.output import BAD, GOOD, ODD, QUIET, Block, Cell, Table, Text, line, show
 from fencepost.cli.spark import CANNOT_RUN, Master, os_error_text, reporting_errors
 from fencepost.cli.typer_options import option
-from fencepost.cli.usage_errors import InvalidUsage, suggestion
+from fencepost.cli.usage_errors import InvalidUsage
+from fencepost.protocol.lookup import suggestion
 
 if TYPE_CHECKING:
     from fencepost.pipeline.audit.job import AuditOptions, AuditResult

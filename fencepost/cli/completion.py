@@ -12,7 +12,7 @@ import typer
 
 from fencepost.cli.parameters import ALWAYS, Parameter
 from fencepost.cli.typer_options import control_connection
-from fencepost.cli.usage_errors import api_names, error_names
+from fencepost.protocol.lookup import api_names, error_names
 from fencepost.verbs.answers.cluster import ClusterState
 from fencepost.verbs.answers.faults import FaultState, TierFaultState
 from fencepost.verbs.answers.topics import TopicState

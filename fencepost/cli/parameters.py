@@ -240,7 +240,7 @@ def _model(annotation: object) -> type[BaseModel] | None:
 
 
 def _types(annotation: object) -> Iterator[object]:
-    """The types that a value may have, without what is said of them besides."""
+    """The types that a value may have, without their annotations."""
     origin = get_origin(annotation)
     if origin is Annotated:
         yield from _types(get_args(annotation)[0])

@@ -151,7 +151,7 @@ def _remote(given: _OptionText, configs: dict[str, str]) -> str:
     """Where the tier is. That there is one is a config, which is set."""
     problem = remote_problem(given.text)
     if problem is not None:
-        # The query may hold what is nobody's business.
+        # The query may hold secrets.
         raise OptionError(f"{given.source}: {given.text.partition('?')[0]!r} {problem}")
     if configs.get(TIER_CONFIG) == "false":
         raise OptionError(f"{given.source}: {TIER_CONFIG}=false says that there is no tier")
@@ -167,7 +167,7 @@ def _racks(given: _OptionText) -> tuple[str, ...]:
 
 
 def _ceilings(like_kafka: Sequence[_OptionText], given: Sequence[_OptionText]) -> dict[str, int]:
-    """By API name. What is said of an API itself counts more than the release."""
+    """By API name. A ceiling of one API takes precedence over the release."""
     ceilings = _release(like_kafka[-1]) if like_kafka else {}
     return {**ceilings, **dict(map(_ceiling, given))}
 
@@ -318,7 +318,7 @@ def serve(arguments: Sequence[str]) -> int:
 
 
 def announce(options: ServeOptions, ready: Ready) -> None:
-    """Tell whoever started this process where everything listens: one line of JSON."""
+    """Print one line of JSON for the parent process: where everything listens."""
     line = {
         "bootstrap": ready.bootstrap,
         "control": ready.control,
@@ -329,7 +329,9 @@ def announce(options: ServeOptions, ready: Ready) -> None:
 
 
 def _fill_standard_streams() -> None:
-    """Open what whoever started this process has closed, or a listener would take its number."""
+    """Open the standard streams that the parent process closed, or a listener would take their
+    numbers.
+    """
     for descriptor in _STANDARD:
         try:
             os.fstat(descriptor)

@@ -65,7 +65,7 @@ SERVE_OPTIONS: Final = (
         name="data-dir",
         metavar="DIR",
         unset="none, in memory",
-        help="Keep logs and what the cluster knows in this directory, and go on from what is there;"
+        help="Keep logs and what the cluster knows in this directory, and go on from its content;"
         " it may be the log directory of a Kafka.",
     ),
     Option(
@@ -155,7 +155,7 @@ SERVE_OPTIONS: Final = (
         metavar="",
         default="false",
         switch=True,
-        help="Stop when standard input ends, and so with whoever started it, however that ends."
+        help="Stop when standard input ends, and so when the parent process ends, however it ends."
         " A line 'reset' on it is a reset, answered by the ready line once more.",
     ),
 )

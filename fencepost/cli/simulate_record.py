@@ -5,13 +5,14 @@
     DIR/trace          as of ``--trace DIR/trace``
     DIR/schedule.txt   what was done, step by step
 
-The same seed leaves the same bytes. So there is nothing in them of the real time, or of whoever ran
-it: how long an answer took is told in simulated time.
+The same seed leaves the same bytes. So there is nothing in them of the real time or of the user:
+how long an answer took is told in simulated time.
 """
 
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path, PurePath
 from typing import Final, cast
@@ -21,6 +22,7 @@ from fencepost.broker.core.errors import DataDirUnusable
 from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.data_dir.directory import open_data_dir
+from fencepost.broker.data_dir.persistence import DataDirPersistence
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.produce.expected_offsets import extract_expected_offsets
@@ -80,7 +82,7 @@ def _record(directory: Path, seed: int, minutes: float, *, heals: bool) -> Outco
     trace = _Trace(directory / "trace", seed)
     try:
         stage = RunEnvironment(
-            data_dir=data_dir,
+            make_persistence=partial(DataDirPersistence, data_dir),
             send=trace.ask,
             observe=trace.follow,
             is_realistic=True,
@@ -192,7 +194,7 @@ class _Trace:
 
 
 class _File(RealFile):
-    """A file that nobody needs after a power failure."""
+    """A file that need not outlast a power failure."""
 
     __slots__ = ()
 
@@ -201,7 +203,7 @@ class _File(RealFile):
 
 
 class _Files(RealFileSystem):
-    """Files that nobody needs after a power failure."""
+    """Files that need not outlast a power failure."""
 
     def open(self, path: PurePath) -> RealFile:
         """A file for reading and appending, made if it is missing."""

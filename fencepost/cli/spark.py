@@ -87,7 +87,7 @@ def register(app: typer.Typer) -> None:
 
 
 def setup(
-    anew: Annotated[
+    force: Annotated[
         bool,
         option("anew", None, "Fetch the connector even if it is there."),
     ] = False,
@@ -104,7 +104,7 @@ def setup(
 
         require_packages()
         java = require_java()
-        jars = fetch(anew=anew)
+        jars = fetch(force=force)
         print(f"Spark {SPARK_VERSION}")
         print(f"Java {java_version(java)}: {java}")
         print(f"Kafka connector, {len(jars)} jars: {jars_folder()}")

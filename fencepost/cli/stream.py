@@ -44,8 +44,8 @@ _Trigger = Annotated[
     option(
         "trigger",
         None,
-        "micro-batches go on until SIGTERM or Ctrl-C, available-now ends with what is there"
-        " at the start.",
+        "micro-batches go on until SIGTERM or Ctrl-C, available-now ends with the records"
+        " that are there at the start.",
     ),
 ]
 _Interval = Annotated[

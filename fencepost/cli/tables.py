@@ -173,7 +173,7 @@ def one(answer: Answer) -> Sequence[Block]:
 
 
 def short(answer: Answer) -> Line:
-    """An answer in one line, for whoever watches many."""
+    """An answer in one line, for lists."""
     match answer:
         case PartitionState():
             return line(*partition_line(answer).parts, "; replicas ", *replica_parts(answer))

@@ -6,12 +6,20 @@ read from their attributes.
 What to do instead, where a name is not one of Kafka's, or the cluster does not have it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import typer
 
 from fencepost.cli.parameters import Parameter
+from fencepost.protocol.lookup import (
+    UnknownName,
+    api_names,
+    error_names,
+    find_api,
+    find_error,
+    suggestion,
+)
 from fencepost.verbs.answers.faults import FaultState
 from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS
@@ -19,42 +27,12 @@ from fencepost.verbs.remote import ControlConnection, Refused, VerbError
 
 WRONG_USE: Final = 2
 """The exit code."""
-MAX_LISTED: Final = 12
-"""Names that a message lists."""
 UsageError: Final[type[Exception]] = typer.BadParameter.__bases__[0]
 """Typer's error for all that is wrong with a command line."""
 
 
 class InvalidUsage(Exception):
     """A command was given something that will not do. The text is one line."""
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was most likely meant, if one is near enough."""
-    # difflib takes milliseconds to import, and few ever mistype a name.
-    from difflib import get_close_matches
-
-    plain = {_plain(each): each for each in known}
-    near = get_close_matches(_plain(name), plain, n=1, cutoff=0.6)
-    return plain[near[0]] if near else None
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "").replace(".", "")
-
-
-def suggestion(name: str, known: Sequence[str]) -> str:
-    """The end of a message about an unknown name: what there is, and the nearest of it."""
-    if not known:
-        return ""
-    near = nearest(name, known)
-    more = len(known) - MAX_LISTED
-    listed = ", ".join(known[:MAX_LISTED])
-    if more <= 0:
-        allowed = f", only {listed}"
-    else:
-        allowed = "" if near else f", only {listed} and {more} more"
-    return f"{allowed}; did you mean {near}?" if near else allowed
 
 
 def explain(error: Exception, command: str) -> str:
@@ -119,38 +97,23 @@ def _lower(text: str) -> str:
 def check_name(parameter: Parameter, value: object) -> None:
     """Refuse the name of an API or of an error that Kafka does not have. Numbers are let through.
 
-    :raises Mistake: With the nearest name.
+    :raises InvalidUsage: With the nearest name.
     """
     if not isinstance(value, str) or value.removeprefix("-").isdigit() or parameter.is_any_text:
         return
     if parameter.name == "api":
+        find: Callable[[str], object] = find_api
         known, what = api_names(), "API"
     elif parameter.name == "error":
-        known, what = error_names(), "error"
+        find, known, what = find_error, error_names(), "error"
     else:
         return
-    if _letters(value) not in map(_letters, known):
+    try:
+        find(value)
+    except UnknownName:
         raise InvalidUsage(
             f"{parameter.display_name}: there is no {what} {value}{suggestion(value, known)}"
-        )
-
-
-def api_names() -> list[str]:
-    """By Kafka's own names, all that a cluster of this version serves."""
-    from fencepost.protocol.apis import APIS
-
-    return [api.title for api in APIS]
-
-
-def error_names() -> list[str]:
-    """Kafka's own."""
-    from fencepost.protocol.errors import ErrorCode
-
-    return [code.name for code in ErrorCode if code]
-
-
-def _letters(name: str) -> str:
-    return name.replace("_", "").casefold()
+        ) from None
 
 
 def suggest_existing(

@@ -20,7 +20,8 @@ from fencepost.cli.completion import completer
 from fencepost.cli.output import show
 from fencepost.cli.parameters import ALWAYS, Kind, Parameter, parameters
 from fencepost.cli.typer_options import AsJson, ControlUrl, control_connection
-from fencepost.cli.usage_errors import InvalidUsage, check_name, nearest, suggest_existing
+from fencepost.cli.usage_errors import InvalidUsage, check_name, suggest_existing
+from fencepost.protocol.lookup import did_you_mean
 from fencepost.verbs.answers.base import Answer
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE, Method, Shape, Verb
@@ -116,8 +117,7 @@ def _describe_error(known: Sequence[Parameter], error: ErrorDetails) -> str:
     text = problem((shown,), error)
     if parameter.may_be_always:
         text += f" or {ALWAYS}"
-    near = nearest(given, parameter.choices) if isinstance(given, str) else None
-    return f"{text}; did you mean {near}?" if near else text
+    return text + (did_you_mean(given, parameter.choices) if isinstance(given, str) else "")
 
 
 Command: TypeAlias = Callable[..., None]
@@ -249,7 +249,7 @@ def _keyword(name: str, annotation: object, default: object) -> inspect.Paramete
 
 
 def _help(parameter: Parameter) -> str:
-    """What the model's docstring says, for somebody who writes no JSON."""
+    """The model's docstring, without the marks that only JSON needs."""
     text = " ".join(parameter.description.split()).replace("``", "").replace('"', "")
     text = text.replace("null", "always" if parameter.may_be_always else "left out")
     repeated = " May be repeated." if parameter.kind.is_repeated else ""

@@ -1,7 +1,7 @@
 """``fencepost watch``: a cluster as it changes, until Ctrl-C or its end.
 
-On a terminal it is one screen, drawn anew; anywhere else it is lines. Events tell when to look, and
-what no event tells, such as records that come, is looked at every second.
+On a terminal it is one screen, drawn again and again; anywhere else it is lines. Events tell when
+to look, and what no event tells, such as records that come, is looked at every second.
 """
 
 import threading

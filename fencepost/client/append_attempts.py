@@ -19,7 +19,7 @@ Only what is below the leader's high watermark counts, as the rest may be lost i
 what is below stays, and so no attempt that is still under way can be appended there any more.
 
 A log that ends before the expected offset proves nothing: a leader who was deposed, and does not
-know it yet, has such a log, while the records are in that of another. Whoever is in doubt goes on
+know it yet, has such a log, while the records are in that of another. A client in doubt goes on
 asking then. To send the same again is always safe, as it is conditional.
 """
 

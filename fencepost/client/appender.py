@@ -99,8 +99,7 @@ class Appender:
     def producer(self) -> Sequenced | None:
         """Producer id, epoch and next sequence number; None without, or before the first append.
 
-        Whoever is to take up an append that this one may not see through needs it as it is
-        before that append.
+        An appender that is to take over an append needs it as it is before that append.
         """
         return self._producer
 
@@ -206,10 +205,10 @@ class Appender:
 
 
 async def _new_producer(client: Client, partition: Partition, patience: Deadline) -> Sequenced:
-    """A producer id that nobody has.
+    """A producer id that is new.
 
     :raises AppendRefused: When there is none to be had.
-    :raises Unreachable: When nobody gives one in time.
+    :raises Unreachable: When no broker gives one in time.
     """
     reason = "there was no time to ask for a producer id"
     while not patience.is_expired:

@@ -2,7 +2,7 @@
 
 Records that are encoded already: batches to be sent as they are.
 
-Whoever has many records of a kind encodes a batch of them at once, and makes no object a record.
+A client with many records of a kind encodes a batch at once, without an object for each record.
 Only where the log must be compared record by record are they read again.
 """
 
@@ -227,7 +227,7 @@ class EncodedRecords(Sequence[NewRecord]):
     def encode_from(self, start: int, *, base_offset: int) -> bytearray | None:
         """The batches from a record on, each with the offset that is expected as its base.
 
-        :param start: Index of the record; None comes of it where it is not a batch's first.
+        :param start: Index of the record; None where it is not a batch's first.
         :param base_offset: What that record's offset is to be.
         """
         if start not in self._starts:

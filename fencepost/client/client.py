@@ -57,7 +57,7 @@ class Client:
     async def broker(self, broker_id: int, *, timeout_s: float = TIMEOUT_S) -> Connection:
         """The connection to a broker; another one where the last has ended.
 
-        :raises Unreachable: When nobody accepts there, or nobody has told of such a broker.
+        :raises Unreachable: When no broker accepts there, or no broker of that id is known.
         """
         address = self._addresses.get(broker_id)
         if address is None:
@@ -90,7 +90,7 @@ class Client:
     ) -> list[ClusterMetadata]:
         """Ask every broker for metadata, as one alone may have been left behind (KAFKA-2334).
 
-        What they say is not remembered: it is up to whoever asks whom to believe.
+        Their answers are not cached: the caller decides which one to believe.
 
         :param linger_s: How long to wait for the others once one has answered.
         :raises KafkaClientError: When none answers; of several reasons any.
@@ -223,8 +223,8 @@ async def find_leader(
 
     :param last: The last leader that was found: what is older is not believed, and another
         topic of the same name is not the same topic.
-    :raises NoLeader: When nobody knows of one.
-    :raises KafkaClientError: When nobody answers.
+    :raises NoLeader: When no broker knows of one.
+    :raises KafkaClientError: When no broker answers.
     """
     answers = await client.ask_all(partition.topic, timeout_s=timeout_s)
     found = [leader for each in answers if (leader := _leader(each, partition)) is not None]

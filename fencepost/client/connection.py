@@ -4,7 +4,7 @@ import asyncio
 import struct
 from asyncio import Future, StreamReader, StreamWriter
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fencepost.client.errors import (
     Disconnected,
@@ -25,6 +25,9 @@ from fencepost.protocol.codec import (
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
+if TYPE_CHECKING:
+    from fencepost.protocol.codec.drafts import Draft
+
 Q = TypeVar("Q")
 R = TypeVar("R")
 
@@ -38,10 +41,19 @@ class Connection:
     """A connection that is open until it is closed, by either side. Made by `connect`.
 
     :param client_id: Sent with every request; None sends a null.
+    :ivar dialect: The draft that both sides speak; with None all versions are Kafka's. Brokers
+        have to be set to the same.
     """
 
-    def __init__(self, reader: StreamReader, writer: StreamWriter, client_id: str | None) -> None:
+    def __init__(
+        self,
+        reader: StreamReader,
+        writer: StreamWriter,
+        client_id: str | None,
+        dialect: "Draft | None" = None,
+    ) -> None:
         self.client_id = client_id
+        self.dialect = dialect
         self._reader = reader
         self._writer = writer
         self._last_id = 0
@@ -65,7 +77,7 @@ class Connection:
         :raises MalformedAnswer: When the answer is none to this request.
         """
         frame = await self._exchange(call.api, version, request, timeout_s)
-        answer: R = _decoded(call.api, version, frame)
+        answer: R = self._decode(call.api, version, frame)
         return answer
 
     async def ask_any(
@@ -75,7 +87,7 @@ class Connection:
 
         :param request: The API's request.
         """
-        return _decoded(api, version, await self._exchange(api, version, request, timeout_s))
+        return self._decode(api, version, await self._exchange(api, version, request, timeout_s))
 
     async def send(self, call: Call[Q, R], request: Q, version: int) -> None:
         """Send a request that gets no answer: Produce with acks=0.
@@ -127,7 +139,7 @@ class Connection:
         # A broker that does not know the version answers so in version 0 (KIP-511).
         (code,) = _INT16.unpack_from(frame, 4)
         version = 0 if code == ErrorCode.UNSUPPORTED_VERSION else api.max_version
-        answer: ApiVersionsResponse = _decoded(api, version, frame)
+        answer: ApiVersionsResponse = self._decode(api, version, frame)
         if code == ErrorCode.UNSUPPORTED_VERSION and not answer.api_keys:
             return await self.ask(API_VERSIONS, ApiVersionsRequest(), 0, timeout_s=timeout_s)
         return answer
@@ -145,7 +157,7 @@ class Connection:
             self._end(Disconnected(f"the connection was closed: {text}"))
             raise TimedOut(text) from None
         finally:
-            # Nobody waits for it any more, even where it failed before anybody did.
+            # The caller is gone: a failure must not be reported as never retrieved.
             answer.cancel()
             if not answer.cancelled():
                 answer.exception()
@@ -157,17 +169,24 @@ class Connection:
             raise type(self._ended)(*self._ended.args)
         self._last_id += 1
         correlation_id = self._last_id
-        chunks = encode_request(api, version, correlation_id, self.client_id, request)
+        chunks = encode_request(api, version, correlation_id, self.client_id, request, self.dialect)
         if answer is not None:
             self._waiting[correlation_id] = answer
         try:
             self._writer.writelines(chunks)
             await self._writer.drain()
-        # RuntimeError: so uvloop says that the other side has reset it, and nobody has read so yet.
+        # RuntimeError: so uvloop reports a reset by the peer that no read has met yet.
         except (OSError, RuntimeError) as error:
             text = f"the connection ended: {error}"
             self._end(Disconnected(text))
             raise Disconnected(text) from error
+
+    def _decode(self, api: Api, version: int, frame: bytes) -> Any:  # noqa: ANN401  # an answer
+        offset = response_body_offset(api, version)
+        try:
+            return decode_response(api, version, frame, offset, self.dialect)
+        except MalformedMessage as error:
+            raise MalformedAnswer(str(error)) from error
 
     async def _receive(self) -> None:
         try:
@@ -183,7 +202,7 @@ class Connection:
         (correlation_id,) = _INT32.unpack_from(frame)
         answer = self._waiting.pop(correlation_id, None)
         if answer is None:
-            raise MalformedAnswer(f"an answer to request {correlation_id}, which nobody sent")
+            raise MalformedAnswer(f"an answer to request {correlation_id}, which was not sent")
         if not answer.done():  # who gave up waiting
             answer.set_result(frame)
 
@@ -198,22 +217,21 @@ class Connection:
 
 
 async def connect(
-    host: str, port: int, client_id: str | None, *, timeout_s: float = TIMEOUT_S
+    host: str,
+    port: int,
+    client_id: str | None,
+    *,
+    dialect: "Draft | None" = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> Connection:
     """Connect to a broker; nothing is sent yet.
 
-    :raises Unreachable: When nobody accepts, in time.
+    :param dialect: The draft that the connection speaks.
+    :raises Unreachable: When the connection is not accepted in time.
     """
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError) as error:
         raise Unreachable(f"no broker accepts at {host}:{port}: {error}") from error
-    return Connection(reader, writer, client_id)
-
-
-def _decoded(api: Api, version: int, frame: bytes) -> Any:  # noqa: ANN401  # an answer of that API
-    try:
-        return decode_response(api, version, frame, response_body_offset(api, version))
-    except MalformedMessage as error:
-        raise MalformedAnswer(str(error)) from error
+    return Connection(reader, writer, client_id, dialect)

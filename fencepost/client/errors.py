@@ -30,13 +30,13 @@ class Disconnected(KafkaClientError):
 
 
 class TimedOut(KafkaClientError):
-    """No answer in time. The connection is closed, as the answer to come would be nobody's."""
+    """No answer in time. The connection is closed: a late answer would have no request."""
 
     failure = Failure.TIMED_OUT
 
 
 class Unreachable(KafkaClientError):
-    """Nobody listens at the broker's address, or no broker has that id; nothing was sent."""
+    """No process listens at the broker's address, or no broker has that id; nothing was sent."""
 
     failure = Failure.UNREACHABLE
 
@@ -54,7 +54,7 @@ class NotServed(KafkaClientError):
 
 
 class NoLeader(KafkaClientError):
-    """Nobody is to be asked: nobody leads the partition, as far as is known."""
+    """The partition has no known leader, so there is no broker to ask."""
 
     failure = Failure.NO_LEADER
 

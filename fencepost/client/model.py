@@ -1,4 +1,4 @@
-"""What is said to a partition's broker, and what that answers, as data."""
+"""Requests to a partition's leader and their answers, as data."""
 
 from dataclasses import dataclass
 from enum import IntEnum

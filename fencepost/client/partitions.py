@@ -1,4 +1,4 @@
-"""What is asked of a partition: produce, fetch, list offsets, where an epoch ends.
+"""Requests about one partition: produce, fetch, list offsets, the end of an epoch.
 
 Each takes a connection to the broker that is asked, whether that leads or not, and answers the
 partition's part of the answer. A version of None is the highest that both sides know.

@@ -1,4 +1,4 @@
 """Steering: the HTTP API through which a test sees the cluster and tells it what to do.
 
-`plane` is all that whoever serves a cluster needs; everything else costs the import of FastAPI.
+A server needs `lazy_app` alone; everything else costs the import of FastAPI.
 """

@@ -130,7 +130,7 @@ class _UvicornServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Capture none: whoever runs the cluster has handlers for them."""
+        """Capture none: the process of the cluster has handlers for them."""
         yield
 
     async def main_loop(self) -> None:

@@ -92,7 +92,7 @@ def step(cluster: Cluster, topic: str, index: int, broker_id: int, body: StepBod
 
 
 def wipe(cluster: Cluster, topic: str, index: int, broker_id: int) -> PartitionState:
-    """Lose a replica's disk; unless it is held it has fetched everything anew."""
+    """Lose a replica's disk; unless it is held it has fetched everything again."""
     operator_actions.wipe(cluster, topic, index, broker_id)
     return partition_state(cluster, topic, index)
 

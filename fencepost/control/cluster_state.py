@@ -212,7 +212,7 @@ def _partition_state(
 
 def _replica_state(broker: Broker, topic: str, index: int) -> ReplicaState:
     replica = broker.replicas.get((topic, index))
-    hold = broker.holds.get((topic, index))
+    hold = broker.replica_manager.holds.get((topic, index))
     log = broker.storage.peek_log(topic, index) if replica is None else replica.log
     role, state = _role_and_state(broker, replica)
     return ReplicaState(
@@ -238,7 +238,7 @@ def _role_and_state(
         return "offline", "offline"
     if replica.is_leader:
         return "leader", "leading"
-    follower = broker.follower(replica.topic, replica.index)
+    follower = broker.replica_manager.follower(replica.topic, replica.index)
     if follower is None:
         return "follower", "idle"
     hold = follower.hold

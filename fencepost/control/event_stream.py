@@ -1,8 +1,8 @@
-"""The cluster's events as a stream of server-sent events, for whoever watches.
+"""The cluster's events as a stream of server-sent events.
 
 All watchers read from one row of the last events, each at its own pace. One that is too slow misses
-the oldest and is told how many; nobody is waited for. Events are kept from the first watcher on, so
-that one who was disconnected can go on where it was.
+the oldest and learns how many; the stream waits for none. Events are kept from the first watcher
+on, so that one who was disconnected can go on where it was.
 
 A stream is text (the HTML standard, "Server-sent events"): ``id``, ``event`` and ``data`` lines and
 an empty one for each event, and now and then a comment, which is a line that begins with a colon.
@@ -20,14 +20,14 @@ from fencepost.verbs.answers.journal import EventState
 MAX_KEPT: Final = 4096
 """Events that a watcher may be behind."""
 KEEP_ALIVE_S: Final = 15.0
-"""How long a stream is silent at most: longer, and somebody on the way may give it up."""
+"""How long a stream is silent at most: longer, and a proxy may close it."""
 _COMMENT: Final = ": still here\n\n"
 
 
 class EventStream:
     """The last events of a cluster, numbered.
 
-    :param events: Where they are told; nothing is listened to before somebody watches.
+    :param events: Where they are told; it listens from the first watcher on.
     """
 
     def __init__(self, events: Events) -> None:
@@ -103,7 +103,7 @@ def _text(events: list[tuple[int, Event]], *, lost: int) -> str:
 
 
 def event_state(number: int, event: Event) -> EventState:
-    """An event for whoever watches.
+    """An event as JSON.
 
     :param number: Its place among all that are told.
     """

@@ -1,4 +1,4 @@
-"""The control plane of a served cluster, which costs nothing until somebody asks for it.
+"""The control plane of a served cluster, which costs nothing until the first connection.
 
 FastAPI and uvicorn take longer to import than all the rest of fencepost. The port listens from the
 start, so that early requests wait in its backlog; the imports come with the first of them, or when
@@ -46,11 +46,11 @@ def trace_lines() -> Describe:
 
 
 async def _wait_for_connection(sock: socket.socket, stop: asyncio.Event) -> bool:
-    """Wait until somebody connects or enough time has gone by; False when ``stop`` is first."""
+    """Wait until a client connects or enough time has gone by; False when ``stop`` is first."""
     loop = asyncio.get_running_loop()
-    somebody = asyncio.Event()
-    waits = [asyncio.ensure_future(event.wait()) for event in (somebody, stop)]
-    loop.add_reader(sock, somebody.set)
+    connected = asyncio.Event()
+    waits = [asyncio.ensure_future(event.wait()) for event in (connected, stop)]
+    loop.add_reader(sock, connected.set)
     try:
         await asyncio.wait(waits, timeout=IMPORT_AFTER_S, return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -40,7 +40,7 @@ class Limits:
 
 
 SHORT: Final = Limits(elements=1000, batches=100)
-"""For somebody who reads it."""
+"""For a person who reads it."""
 WHOLE: Final = Limits()
 """For files, which are to tell all."""
 MAX_BYTES: Final = 1024
@@ -52,7 +52,7 @@ def request_json(exchange: AnyExchange, topics: set[str], limits: Limits) -> Jso
 
     :param topics: Receives the names and ids of the topics in it.
     """
-    shape = message_schema(exchange.api.name, "request", exchange.version)
+    shape = message_schema(exchange.api.name, "request", exchange.version, exchange.dialect)
     stated = None if exchange.expected_offsets is None else iter(exchange.expected_offsets)
     return _Converter(topics, limits, stated).struct(shape, exchange.request())
 
@@ -68,7 +68,7 @@ def response_json(exchange: AnyExchange, topics: set[str], limits: Limits) -> Js
         return {"malformed": str(error)}
     if answer is None:
         return None
-    shape = message_schema(exchange.api.name, "response", exchange.version)
+    shape = message_schema(exchange.api.name, "response", exchange.version, exchange.dialect)
     return _Converter(topics, limits).struct(shape, answer)
 
 

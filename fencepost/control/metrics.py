@@ -1,7 +1,7 @@
 """The cluster as metrics for Prometheus, in its text format.
 
 What only rises was counted while it happened (`fencepost.broker.server.request_metrics`); all else
-is looked up when somebody asks. A cluster may have ten thousand partitions, and a row of numbers
+is looked up with each scrape. A cluster may have ten thousand partitions, and a row of numbers
 for each would cost more than all that it serves: only so many are told one by one, the whole is
 summed up. Between two families of metrics the loop serves its clients.
 
@@ -147,7 +147,11 @@ def _brokers(server: Server) -> Iterator[Metric]:
             "Whether the controller takes it for offline.",
             lambda broker: registered[broker.broker_id].fenced,
         ),
-        ("held_replicas", "Replicas that a test keeps from fetching.", lambda b: len(b.holds)),
+        (
+            "held_replicas",
+            "Replicas that a test keeps from fetching.",
+            lambda b: len(b.replica_manager.holds),
+        ),
     )
     for name, text, value in values:
         family = GaugeMetricFamily(f"fencepost_{name}", text, labels=("broker",))

@@ -1,7 +1,7 @@
 """What the verbs on the remote tier do (KIP-405).
 
-The tier is somewhere else, and what it is asked takes time: these verbs wait for it, while the
-cluster serves on. What was begun goes on, also where whoever asked does not wait any more.
+The tier is remote, and its operations take time: these verbs wait for it, while the
+cluster serves on. What was begun goes on, also where the client does not wait any more.
 
 :raises ControllerError: (all of them) When it is refused, with Kafka's code and words.
 
@@ -34,10 +34,10 @@ Action: TypeAlias = Literal["upload", "delete-local", "expire", "forget", "lose"
 async def run_tier_action(cluster: Cluster, topic: str, index: int, action: Action) -> TierState:
     """Do something about a partition's tier, and tell what came of it.
 
-    The contract of this API names ``forget`` among what is done to a partition, and what it means
-    there is what a partition's leader knows: the state "the leader does not know yet" of KIP-1023,
-    which nothing else brings about for as long as one likes. That the tier itself loses what it
-    has is another thing, and has a name of its own: ``lose``.
+    The contract of this API names ``forget`` among the actions on a partition, and it means what a
+    partition's leader knows: the state "the leader does not know yet" of KIP-1023, which nothing
+    else brings about for as long as one likes. That the tier itself loses what it has is another
+    thing, and has a name of its own: ``lose``.
     """
     broker, leader = tier_actions.find_leader(cluster, topic, index)
     deleted: Sequence[tier_actions.DeletedSegments] = ()
@@ -70,7 +70,7 @@ async def run_tier_action(cluster: Cluster, topic: str, index: int, action: Acti
 _NOTHING: Final = RemoteState(
     start_offset=-1, last_tiered_offset=-1, pending_upload_offset=-1, segments=()
 )
-"""What is known where the leader has lost its leadership meanwhile."""
+"""The answer where the leader has lost its leadership meanwhile."""
 
 
 @contextmanager
@@ -121,7 +121,7 @@ async def _answered(begin: Callable[[Callable[[T | TierError], None]], None]) ->
     answer: asyncio.Future[T | TierError] = asyncio.get_running_loop().create_future()
 
     def tell(given: T | TierError) -> None:
-        if not answer.done():  # whoever asked may be gone
+        if not answer.done():  # the client may be gone
             answer.set_result(given)
 
     begin(tell)

@@ -35,7 +35,7 @@ async def _reached_host(request: Request) -> str:
 
 Served = Annotated[Server, Depends(_served)]
 ReachedHost = Annotated[str, Depends(_reached_host)]
-"""The address that whoever asks has reached."""
+"""The address that the client has reached."""
 
 
 def serves(name: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401  # FastAPI's own
@@ -61,7 +61,7 @@ T = TypeVar("T")
 async def wait_within(
     timeout_ms: int, request: Request, coming: Coroutine[object, object, T]
 ) -> T | None:
-    """What comes; None where it does not within this real time, or whoever asked is gone."""
+    """What comes; None where it does not within this real time, or the client is gone."""
     wanted = asyncio.ensure_future(coming)
     tasks = (wanted, asyncio.ensure_future(_wait_for_disconnect(request)))
     try:
@@ -76,6 +76,6 @@ async def wait_within(
 
 
 async def _wait_for_disconnect(request: Request) -> None:
-    """Wait until whoever asked does not wait any more."""
+    """Wait until the client closes its connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

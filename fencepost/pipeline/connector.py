@@ -43,17 +43,17 @@ def jars() -> list[Path]:
     return sorted(jars_folder().glob("*.jar"))
 
 
-def fetch(*, anew: bool = False) -> list[Path]:
+def fetch(*, force: bool = False) -> list[Path]:
     """Let Maven fetch the jars into `jars_folder`, unless they are there.
 
     They appear there all at once or not at all, in place of jars that were fetched before.
 
-    :param anew: Whether to fetch them even so.
+    :param force: Whether to fetch them even so.
     :raises CannotRunError: When `jars_folder` holds other files, there is no Maven, or it fails:
         with the first error that it tells.
     """
     target = jars_folder()
-    if (target / _CONNECTOR).is_file() and not anew:
+    if (target / _CONNECTOR).is_file() and not force:
         return jars()
     _require_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
 """The APIs that a fencepost broker serves, and their versions.
 
-One table drives dispatch, ApiVersions, the version check and the support matrix in the README. What
-is not in it is not advertised and closes the connection that asks for it, as at a real broker.
+One table drives dispatch, ApiVersions, the version check, the ceilings of ``--like-kafka`` and the
+support matrix in the README. An API that is not in it is not advertised, and a request of it closes
+the connection, as at a real broker.
 """
 
 from dataclasses import dataclass, field
@@ -20,12 +21,15 @@ class Api:
     """The first version with compact types and tagged fields; beyond ``max_version`` where none."""
     advertised_min: int
     """What ApiVersions says; lower than ``min_version`` for Produce alone (KAFKA-18659)."""
+    releases: str
+    """The releases of Kafka that raised the highest version, in order, each as RELEASE:VERSION.
+    Before the first there was no such API. `fencepost.protocol.kafka_releases` reads it."""
 
     title: str = field(init=False, compare=False)
     """Kafka's own name, such as ``ListOffsets``."""
 
     def __post_init__(self) -> None:
-        # Once: the title is asked for with every request.
+        # Computed once: every request reads the title.
         title = "".join(word.capitalize() for word in self.name.split("_"))
         object.__setattr__(self, "title", title)
 
@@ -39,7 +43,14 @@ class Api:
 
 
 def _api(
-    key: int, name: str, low: int, high: int, flexible: int, advertised: int | None = None
+    key: int,
+    name: str,
+    low: int,
+    high: int,
+    flexible: int,
+    releases: str,
+    *,
+    advertised: int | None = None,
 ) -> Api:
     return Api(
         key=key,
@@ -48,6 +59,7 @@ def _api(
         max_version=high,
         first_flexible=flexible,
         advertised_min=low if advertised is None else advertised,
+        releases=releases,
     )
 
 
@@ -55,42 +67,85 @@ _NEVER: Final = 1 << 15
 
 APIS: Final[tuple[Api, ...]] = (
     # librdkafka 2.0.2 sends gzip, snappy and lz4 uncompressed unless Produce starts at 0.
-    _api(0, "produce", 3, 13, 9, advertised=0),
-    _api(1, "fetch", 4, 18, 12),
-    _api(2, "list_offsets", 1, 11, 6),
-    _api(3, "metadata", 0, 13, 9),
-    _api(8, "offset_commit", 2, 10, 8),
-    _api(9, "offset_fetch", 1, 10, 6),
-    _api(10, "find_coordinator", 0, 6, 3),
-    _api(11, "join_group", 0, 9, 6),
-    _api(12, "heartbeat", 0, 4, 4),
-    _api(13, "leave_group", 0, 5, 4),
-    _api(14, "sync_group", 0, 5, 4),
-    _api(15, "describe_groups", 0, 6, 5),
-    _api(16, "list_groups", 0, 5, 3),
-    _api(18, "api_versions", 0, 4, 3),
-    _api(19, "create_topics", 2, 7, 5),
-    _api(20, "delete_topics", 1, 6, 4),
-    _api(21, "delete_records", 0, 2, 2),
-    _api(22, "init_producer_id", 0, 6, 2),
-    _api(23, "offset_for_leader_epoch", 2, 4, 4),
-    _api(32, "describe_configs", 1, 4, 4),
-    _api(33, "alter_configs", 0, 2, 2),
-    _api(35, "describe_log_dirs", 1, 5, 2),
-    _api(37, "create_partitions", 0, 3, 2),
-    _api(42, "delete_groups", 0, 2, 2),
-    _api(43, "elect_leaders", 0, 2, 2),
-    _api(44, "incremental_alter_configs", 0, 1, 1),
-    _api(45, "alter_partition_reassignments", 0, 1, 0),
-    _api(46, "list_partition_reassignments", 0, 0, 0),
-    _api(47, "offset_delete", 0, 0, _NEVER),
-    _api(55, "describe_quorum", 0, 2, 0),
-    _api(57, "update_features", 0, 2, 0),
-    _api(60, "describe_cluster", 0, 2, 0),
-    _api(61, "describe_producers", 0, 0, 0),
-    _api(71, "get_telemetry_subscriptions", 0, 0, 0),
-    _api(72, "push_telemetry", 0, 0, 0),
-    _api(75, "describe_topic_partitions", 0, 0, 0),
+    _api(
+        key=0,
+        name="produce",
+        low=3,
+        high=13,
+        flexible=9,
+        releases="0.10.0:2 0.11.0:3 1.0:5 2.0:6 2.1:7 2.4:8 2.8:9 3.7:10 3.8:11 4.0:12 4.1:13",
+        advertised=0,
+    ),
+    _api(
+        key=1,
+        name="fetch",
+        low=4,
+        high=18,
+        flexible=12,
+        releases=(
+            "0.10.0:2 0.10.1:3 0.11.0:5 1.0:6 1.1:7 2.0:8 2.1:10 2.3:11 2.7:12 3.1:13 3.5:15 "
+            "3.7:16 3.9:17 4.1:18"
+        ),
+    ),
+    _api(
+        key=2,
+        name="list_offsets",
+        low=1,
+        high=11,
+        flexible=6,
+        releases=(
+            "0.10.0:0 0.10.1:1 0.11.0:2 2.0:3 2.1:4 2.2:5 2.8:6 3.0:7 3.5:8 3.9:9 4.0:10 4.2:11"
+        ),
+    ),
+    _api(
+        key=3,
+        name="metadata",
+        low=0,
+        high=13,
+        flexible=9,
+        releases="0.10.0:1 0.10.1:2 0.11.0:4 1.0:5 2.0:6 2.1:7 2.3:8 2.4:9 2.8:11 3.1:12 4.0:13",
+    ),
+    _api(8, "offset_commit", 2, 10, 8, "0.10.0:2 0.11.0:3 2.0:4 2.1:6 2.3:7 2.4:8 3.7:9 4.2:10"),
+    _api(
+        key=9,
+        name="offset_fetch",
+        low=1,
+        high=10,
+        flexible=6,
+        releases="0.10.0:1 0.10.2:2 0.11.0:3 2.0:4 2.1:5 2.4:6 2.5:7 3.0:8 3.7:9 4.2:10",
+    ),
+    _api(10, "find_coordinator", 0, 6, 3, "0.10.0:0 0.11.0:1 2.0:2 2.4:3 3.0:4 3.8:5 3.9:6"),
+    _api(
+        11, "join_group", 0, 9, 6, "0.10.0:0 0.10.1:1 0.11.0:2 2.0:3 2.2:4 2.3:5 2.4:6 2.5:7 3.2:9"
+    ),
+    _api(12, "heartbeat", 0, 4, 4, "0.10.0:0 0.11.0:1 2.0:2 2.3:3 2.4:4"),
+    _api(13, "leave_group", 0, 5, 4, "0.10.0:0 0.11.0:1 2.0:2 2.4:4 3.2:5"),
+    _api(14, "sync_group", 0, 5, 4, "0.10.0:0 0.11.0:1 2.0:2 2.3:3 2.4:4 2.5:5"),
+    _api(15, "describe_groups", 0, 6, 5, "0.10.0:0 0.11.0:1 2.0:2 2.3:3 2.4:5 4.0:6"),
+    _api(16, "list_groups", 0, 5, 3, "0.10.0:0 0.11.0:1 2.0:2 2.4:3 2.6:4 3.8:5"),
+    _api(18, "api_versions", 0, 4, 3, "0.10.0:0 0.11.0:1 2.0:2 2.4:3 3.9:4"),
+    _api(19, "create_topics", 2, 7, 5, "0.10.1:0 0.10.2:1 0.11.0:2 2.0:3 2.4:5 2.7:6 2.8:7"),
+    _api(20, "delete_topics", 1, 6, 4, "0.10.1:0 0.11.0:1 2.0:2 2.1:3 2.4:4 2.7:5 2.8:6"),
+    _api(21, "delete_records", 0, 2, 2, "0.11.0:0 2.0:1 2.6:2"),
+    _api(22, "init_producer_id", 0, 6, 2, "0.11.0:0 2.0:1 2.4:2 2.5:3 2.7:4 3.8:5"),
+    _api(23, "offset_for_leader_epoch", 2, 4, 4, "0.11.0:0 2.0:1 2.1:2 2.3:3 2.8:4"),
+    _api(32, "describe_configs", 1, 4, 4, "0.11.0:0 1.1:1 2.0:2 2.6:3 2.8:4"),
+    _api(33, "alter_configs", 0, 2, 2, "0.11.0:0 2.0:1 2.8:2"),
+    _api(35, "describe_log_dirs", 1, 5, 2, "1.0:0 2.0:1 2.6:2 3.2:3 3.3:4 4.3:5"),
+    _api(37, "create_partitions", 0, 3, 2, "1.0:0 2.0:1 2.5:2 2.7:3"),
+    _api(42, "delete_groups", 0, 2, 2, "1.1:0 2.0:1 2.4:2"),
+    _api(43, "elect_leaders", 0, 2, 2, "2.2:0 2.4:2"),
+    _api(44, "incremental_alter_configs", 0, 1, 1, "2.3:0 2.4:1"),
+    _api(45, "alter_partition_reassignments", 0, 1, 0, "2.4:0 4.1:1"),
+    _api(46, "list_partition_reassignments", 0, 0, 0, "2.4:0"),
+    _api(47, "offset_delete", 0, 0, _NEVER, "2.4:0"),
+    _api(55, "describe_quorum", 0, 2, 0, "3.3:1 3.9:2"),
+    _api(57, "update_features", 0, 2, 0, "2.7:0 3.3:1 4.0:2"),
+    _api(60, "describe_cluster", 0, 2, 0, "2.8:0 3.7:1 4.0:2"),
+    _api(61, "describe_producers", 0, 0, 0, "2.8:0"),
+    _api(71, "get_telemetry_subscriptions", 0, 0, 0, "3.7:0"),
+    _api(72, "push_telemetry", 0, 0, 0, "3.7:0"),
+    _api(75, "describe_topic_partitions", 0, 0, 0, "3.8:0"),
 )
 
 BY_KEY: Final[dict[int, Api]] = {api.key: api for api in APIS}

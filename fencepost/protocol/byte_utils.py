@@ -1,37 +1,39 @@
-"""The one name for bytes that are passed on without a copy.
-
-CRC-32C, computed by the processor.
-
-The package behind it takes 20 ms to import, most of it for a command line of its own; it
-is imported at the first checksum, which is after the listeners accept.
-
-The zig-zag varints that records are made of, and the fields that they measure.
-"""
+"""Bytes: the type of buffers that are not copied, CRC-32C, and the varints of records."""
 
 from collections.abc import Callable
 from functools import cache
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
+"""Bytes that are passed on without a copy."""
+_MAX_SHIFT: Final = 63
+
+
+class MalformedField(ValueError):
+    """The bytes are no varint, or a length reaches beyond its record."""
+
+
+# -- CRC-32C ------------------------------------------------------------------------------------
 
 
 def crc32c(data: Buffer, value: int = 0) -> int:
-    """The checksum of ``data``, going on from ``value``, that of what stood before it."""
+    """The CRC-32C of ``data``.
+
+    :param value: The checksum of the bytes before ``data``, which it continues.
+    """
     return _crc32c_implementation()(data, value)
 
 
 @cache
 def _crc32c_implementation() -> Callable[[Buffer, int], int]:
+    # The package takes 20 ms to import, most of it for its command line. The first checksum comes
+    # after the listeners accept.
     from crc32c import crc32c as implementation
 
     return implementation
 
 
-_MAX_SHIFT = 63
-
-
-class MalformedField(ValueError):
-    """The bytes are no varint, or a length reaches beyond what it measures."""
+# -- zig-zag varints, and fields with such a length ---------------------------------------------
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:

@@ -1,12 +1,12 @@
 """The four codecs of Kafka's record batches, with a cap on what they may unpack to.
 
-A batch's codec is bits 0-2 of its attributes. What a client sends is passed on as it came;
-these functions run only where records must be read or where ``compression.type`` of a topic asks
-for another codec than the producer's.
+A batch's codec is bits 0-2 of its attributes. Batches are passed on as the client sent them; these
+functions run only where records must be read, or where ``compression.type`` of a topic is another
+codec than the producer's.
 
-What is written is what every client can read: snappy in the xerial framing that Kafka's own
+`compress` writes forms that every client reads: snappy in the xerial framing that Kafka's own
 producer writes, lz4 in frames of independent blocks (Kafka's Java reader refuses dependent ones).
-What is read is all that clients send: raw snappy too, any lz4 frame, several gzip members.
+`decompress` reads all forms that clients send: raw snappy too, any lz4 frame, several gzip members.
 """
 
 import struct

@@ -153,7 +153,7 @@ class ErrorCode(IntEnum):
 
 
 def error_name(code: int) -> str:
-    """Kafka's name of a code, or the number as text where nobody named it."""
+    """Kafka's name of a code, or the number as text where it has none."""
     try:
         return ErrorCode(code).name
     except ValueError:

@@ -1,7 +1,7 @@
-"""Expected offsets (KIP-27): how records state them, and how a refusal names them.
+"""Expected offsets (KIP-27): their form in record headers, and in the text of a refusal.
 
-An answer has no field for offsets that do not match. They stand in the text of a record's error,
-in one form that brokers write and clients read.
+A Produce answer has no field for offsets that do not match. The message of a record's error has
+them, in one form that brokers write and clients read.
 """
 
 import re

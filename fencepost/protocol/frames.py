@@ -1,7 +1,7 @@
-"""Frames: a size, a header, a body; cut from a stream of bytes however it was chunked.
+"""Frames: size, header and body, cut from a stream of bytes in chunks of any size.
 
-Bytes are received straight into the frame that they belong to. A frame is a ``bytearray`` of its
-own, because the batches in it are stamped where they lie and then kept.
+Bytes of large frames are received into the frame itself. Each frame is a ``bytearray`` of its own,
+because the broker stamps the batches in it in place and then keeps them.
 """
 
 import struct
@@ -18,11 +18,11 @@ _FIRST_GROWTH: Final = 1 << 20
 
 
 class InvalidFrame(ValueError):
-    """Bytes that are no request: their connection is closed, and that is all."""
+    """Bytes that are no request: only their connection is closed."""
 
 
 class RequestHeader(NamedTuple):
-    """What stands before every request's body."""
+    """The header of a request."""
 
     api_key: int
     version: int
@@ -35,9 +35,9 @@ class RequestHeader(NamedTuple):
 class FrameAssembler:
     """Cuts one connection's bytes into frames.
 
-    ``buffer()`` is where the next bytes are to be put, ``received()`` says how many were. While no
-    large frame is under way they go to ``scratch``, which all connections of a loop may share: its
-    bytes are used up before ``received`` returns.
+    The owner puts the next bytes into ``buffer()`` and calls ``received()`` with their number.
+    While no large frame is incomplete, the buffer is ``scratch``, which all connections of a loop
+    may share: ``received`` copies its bytes before it returns.
     """
 
     __slots__ = ("_filled", "_frame", "_head", "_limit", "_scratch", "_size")
@@ -59,7 +59,7 @@ class FrameAssembler:
     def received(self, count: int) -> list[bytearray]:
         """The frames that ``count`` more bytes completed, without their sizes.
 
-        :raises BadFrame: When a size is not positive or above the limit, before any memory is
+        :raises InvalidFrame: When a size is not positive or above the limit, before any memory is
             taken for it. Frames before it are lost with the connection.
         """
         if self._frame is not None:
@@ -72,7 +72,7 @@ class FrameAssembler:
             self._frame = None
             return [frame]
         if self._filled == len(frame):
-            # Room is taken as bytes come: a peer that only claims to send much gets little.
+            # The buffer grows as bytes come: a large size alone takes little memory.
             grown = bytearray(min(self._size, 4 * len(frame)))
             grown[: len(frame)] = frame
             self._frame = grown
@@ -117,7 +117,7 @@ def read_header(frame: bytearray) -> RequestHeader:
 
     A client id is never a reason to refuse: invalid UTF-8 is replaced, a negative length is null.
 
-    :raises BadFrame: When the frame ends within its header.
+    :raises InvalidFrame: When the frame ends within its header.
     """
     size = len(frame)
     if size < _HEADER.size:
@@ -133,7 +133,7 @@ def read_header(frame: bytearray) -> RequestHeader:
 def skip_tags(frame: bytearray, header: RequestHeader, api: Api) -> int:
     """Where the body starts: behind the header's tagged fields, which are ignored, if it has any.
 
-    :raises BadFrame: When the frame ends within them.
+    :raises InvalidFrame: When the frame ends within them.
     """
     at = header.body_offset
     if not api.is_flexible(header.version):

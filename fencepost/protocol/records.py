@@ -1,8 +1,7 @@
 """Record batches (message format v2) as views on the bytes that carry them.
 
-A batch is 61 bytes of header and then its records, which may be compressed as one block. The
-header alone answers almost every question, so it is all that is read on the way of a produce
-or a fetch; records are parsed where their content is the question.
+A batch is 61 bytes of header and then its records, which may be compressed as one block. Produce
+and fetch read the header alone; records are parsed only where their content is needed.
 
 The checksum covers everything from the attributes on. Base offset and leader epoch lie before
 them: a leader stamps both in place without touching the checksum.

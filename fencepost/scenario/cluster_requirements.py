@@ -9,7 +9,7 @@ from fencepost.protocol.apis import BY_KEY, BY_NAME
 from fencepost.protocol.kafka_releases import NOT_SERVED, find_release, release_ceilings
 from fencepost.protocol.messages.describe_configs import DescribeConfigsResponse
 from fencepost.scenario.actions.context import InvalidAction
-from fencepost.scenario.message_data import find_api, to_request
+from fencepost.scenario.message_data import named_api, to_request
 from fencepost.verbs.answers.cluster import ClusterState
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.remote_async import AsyncRemote
@@ -106,4 +106,4 @@ def _release_versions(release: str | None) -> dict[int, int]:
 
 
 def _named_versions(api_max: Mapping[str, int]) -> dict[int, int]:
-    return {find_api(name).key: highest for name, highest in api_max.items()}
+    return {named_api(name).key: highest for name, highest in api_max.items()}

@@ -10,11 +10,12 @@ aliases, but no tags and no merge keys; a key that comes twice is a mistake.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final, TypeAlias
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from fencepost.protocol.lookup import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,10 @@ class ScenarioFileError(Exception):
         self.text = text
 
 
-def nearest(given: str, allowed: Iterable[str]) -> str:
-    """What was meant, perhaps, and what may be there: the end of a sentence about a name."""
+def list_allowed(given: str, allowed: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the nearest name, and all that are allowed."""
     names = sorted(allowed)
-    near = get_close_matches(given, names, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(given, names)
     return f"{hint} There are {', '.join(names)}" if hint else f"; there are {', '.join(names)}"
 
 

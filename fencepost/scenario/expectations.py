@@ -11,9 +11,10 @@ from typing import Any, Final, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from fencepost.protocol.errors import ErrorCode
-from fencepost.scenario.actions.answers import ActionAnswer
+from fencepost.protocol.lookup import did_you_mean
+from fencepost.scenario.actions.base import ActionAnswer
 from fencepost.scenario.compare import OPERATORS
-from fencepost.scenario.document import Data, Document, KeyPath, nearest
+from fencepost.scenario.document import Data, Document, KeyPath, list_allowed
 from fencepost.scenario.model import Expectation, PartitionExpectation, TraceExpectation
 from fencepost.scenario.validation import check_keys, field_names, require_mapping, validate
 from fencepost.scenario.value_syntax import parse_reference
@@ -169,7 +170,7 @@ def _check_fields(
         raise document.error_at_key((*path, first), f"there is no answer that could have {first!r}")
     for unknown in unknown_fields(fields, subject.kind, path):
         name = str(unknown.path[-1])
-        hint = nearest(name, unknown.known)
+        hint = list_allowed(name, unknown.known)
         raise document.error_at_key(unknown.path, f"the answer has no field {name!r}{hint}")
     error = fields.get("error")
     if _is_of_client(subject) and isinstance(error, str):
@@ -181,10 +182,10 @@ def _is_of_client(subject: Subject) -> bool:
 
 
 def _check_error(document: Document, error: str, path: KeyPath) -> None:
-    """An error that nobody knows is never answered, and so surely mistyped."""
+    """Kafka never answers an error that it does not have: the name is mistyped."""
     names = ErrorCode.__members__
     if error not in names and not error.lstrip("-").isdigit() and not error.startswith("$"):
-        hint = nearest(error, names).split(" There are")[0].split("; there are")[0]
+        hint = did_you_mean(error, names)
         raise document.error_at(path, f"Kafka has no error {error!r}{hint}")
 
 
@@ -198,7 +199,7 @@ def _read_partition(document: Document, data: Data, path: KeyPath) -> PartitionE
         raise document.error_at((*path, "partition"), "the partition's number is to be a number")
     for unknown in unknown_fields(fields, PartitionState, path):
         name = str(unknown.path[-1])
-        hint = nearest(name, unknown.known)
+        hint = list_allowed(name, unknown.known)
         raise document.error_at_key(unknown.path, f"a partition has no field {name!r}{hint}")
     return PartitionExpectation(path=path, topic=topic, partition=index, fields=fields)
 
@@ -210,14 +211,14 @@ def _read_trace(
     check_keys(document, given, path, [*field_names(TraceFilter), "where", "size"])
     since = given.get("since")
     if isinstance(since, str) and since not in steps:
-        hint = nearest(since, steps) if steps else "; no step has a name yet (as: NAME)"
+        hint = list_allowed(since, steps) if steps else "; no step has a name yet (as: NAME)"
         raise document.error_at((*path, "since"), f"no step before is named {since!r}{hint}")
     filters = {key: value for key, value in given.items() if key not in ("since", "where", "size")}
     _, filters = validate(document, TraceFilter, filters, path)
     where = given.get("where", {})
     for unknown in unknown_fields(where, ExchangeState, (*path, "where")):
         name = str(unknown.path[-1])
-        hint = nearest(name, unknown.known)
+        hint = list_allowed(name, unknown.known)
         raise document.error_at_key(unknown.path, f"an exchange has no field {name!r}{hint}")
     return TraceExpectation(
         path=path,
@@ -249,7 +250,7 @@ def _read_pending(
     if pending is None:
         return None
     if not isinstance(pending, str) or pending not in background:
-        hint = nearest(str(pending), background) if background else ""
+        hint = list_allowed(str(pending), background) if background else ""
         raise document.error_at(
             (*path, "pending"), f"no action {pending!r} is in the background{hint}"
         )

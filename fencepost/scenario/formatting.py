@@ -111,7 +111,7 @@ def _with_collapsed_ranges(value: object) -> object:
 
 def describe_exchange(exchange: ExchangeState) -> str:
     """A request and what it was answered."""
-    who = exchange.client_id or "nobody"
+    who = exchange.client_id or "unnamed"
     what = f"{exchange.api} v{exchange.version}"
     return f"{exchange.number} {who} to broker {exchange.broker}: {what} {_error_names(exchange)}"
 

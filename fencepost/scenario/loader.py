@@ -10,8 +10,9 @@ from pathlib import Path
 from pathlib import Path as FilePath
 from typing import Final
 
-from fencepost.scenario.actions import ACTIONS, Action
-from fencepost.scenario.document import Data, Document, KeyPath, nearest
+from fencepost.scenario.actions.context import Action
+from fencepost.scenario.actions.executor import ACTIONS
+from fencepost.scenario.document import Data, Document, KeyPath, list_allowed
 from fencepost.scenario.expectations import NO_ANSWER, Subject, list_of, read_expectation
 from fencepost.scenario.model import (
     WITHIN_MS,
@@ -110,7 +111,7 @@ class StepReader:
         for name in deeds:
             if name not in OPERATIONS:
                 place = (*path, name)
-                text = f"there is no step {name!r}{nearest(name, (*OPERATIONS, *MODIFIERS))}"
+                text = f"there is no step {name!r}{list_allowed(name, (*OPERATIONS, *MODIFIERS))}"
                 raise self._document.error_at_key(place, text)
         if len(deeds) > 1:
             text = f"a step does one thing, and this one does {deeds[0]} already"
@@ -139,7 +140,7 @@ class StepReader:
 
     def _await(self, data: Data, path: KeyPath) -> tuple[Operation, Subject]:
         if not isinstance(data, str) or data not in self._background:
-            hint = nearest(str(data), self._background) if self._background else ""
+            hint = list_allowed(str(data), self._background) if self._background else ""
             text = f"no action {data!r} is in the background{hint}"
             raise self._document.error_at(path, text)
         return Await(name=data), self._background[data]
@@ -175,15 +176,15 @@ class StepReader:
     def _action(
         self, action: Action, given: dict[str, Data], path: KeyPath
     ) -> tuple[Operation, Subject]:
-        _, body = validate(self._document, action.takes, given, path)
+        _, body = validate(self._document, action.request_model, given, path)
         return ActionCall(action=action, arguments=body), Subject(
-            kind=action.answers, is_verb=False
+            kind=action.response_model, is_verb=False
         )
 
     def _check_references(self, data: dict[str, Data], path: KeyPath) -> None:
         for place, name in find_references(data, path):
             if name not in self._named:
-                hint = nearest(name, self._named) if self._named else ""
+                hint = list_allowed(name, self._named) if self._named else ""
                 text = f"no step before is named {name!r} (as: {name}){hint}"
                 raise self._document.error_at(place, text)
 
@@ -225,7 +226,7 @@ class StepReader:
     def _say(self, given: dict[str, Data], path: KeyPath) -> str | None:
         said = given.get("say")
         if said is not None and not isinstance(said, str):
-            raise self._document.error_at((*path, "say"), "what is said is to be text")
+            raise self._document.error_at((*path, "say"), "the value of say is to be text")
         return said
 
     def _name(self, given: dict[str, Data], path: KeyPath, key: str) -> str | None:
@@ -347,7 +348,7 @@ def find(asked: str) -> Path:
         return path
     if path.suffix in _SUFFIXES or len(path.parts) > 1:
         raise ScenarioNotFound(f"there is no file {asked}")
-    raise ScenarioNotFound(f"there is no scenario {asked!r}{nearest(asked, names)}")
+    raise ScenarioNotFound(f"there is no scenario {asked!r}{list_allowed(asked, names)}")
 
 
 def read(asked: str) -> Scenario:

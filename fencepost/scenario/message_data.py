@@ -2,31 +2,26 @@
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
 
 from fencepost.control.message_json import SHORT, batch_summary
-from fencepost.protocol.apis import APIS, BY_KEY, Api
+from fencepost.protocol.apis import Api
 from fencepost.protocol.codec.schema import RECORD_KINDS, FieldSchema, StructSchema, message_schema
+from fencepost.protocol.lookup import UnknownName, find_api
 from fencepost.scenario.actions.context import InvalidAction
 from fencepost.scenario.document import Data
 
 
-def find_api(asked: str) -> Api:
-    """An API by its key or its name, however that is written.
+def named_api(text: str) -> Api:
+    """An API by its key or its name in any spelling.
 
-    :raises CannotAct: When there is none.
+    :raises InvalidAction: When there is none.
     """
-    if asked.isascii() and asked.isdigit() and int(asked) in BY_KEY:
-        return BY_KEY[int(asked)]
-    by_name = {api.title.casefold(): api for api in APIS}
-    plain = "".join(letter for letter in asked.casefold() if letter not in "_- ")
-    if plain in by_name:
-        return by_name[plain]
-    near = get_close_matches(plain, by_name, n=1)
-    hint = f"; did you mean {by_name[near[0]].title}?" if near else ""
-    raise InvalidAction(f"there is no API {asked!r}{hint}")
+    try:
+        return find_api(text)
+    except UnknownName as error:
+        raise InvalidAction(f"there is no API {text!r}{error.hint}") from None
 
 
 def to_request(api: Api, version: int, data: Mapping[str, object]) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
-from fencepost.scenario.actions import Action
+from fencepost.scenario.actions.context import Action
 from fencepost.scenario.compare import Mismatch
 from fencepost.scenario.document import Data, Document, KeyPath, Place
 from fencepost.verbs.answers.journal import ExchangeState

@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from fencepost.scenario.actions.bodies import ActionBody
+from fencepost.scenario.actions.base import ActionBody
 from fencepost.scenario.actions.context import ControlClient, InvalidAction, ScenarioClients
-from fencepost.scenario.actions.executor import ActionExecutor
+from fencepost.scenario.actions.executor import execute
 from fencepost.scenario.assertions import ExpectationChecker, StepResult, call_verb
 from fencepost.scenario.cluster_requirements import check_requirements
 from fencepost.scenario.compare import Mismatch
@@ -80,15 +80,15 @@ async def play(scenario: Scenario, control: str, listener: Listener) -> Scenario
 async def _play(
     scenario: Scenario, remote: AsyncRemote, verbs: AsyncVerbs, listener: Listener
 ) -> tuple[StepOutcome, ...]:
-    witness = EventRecorder(verbs)
+    recorder = EventRecorder(verbs)
     try:
         if needs_events(scenario.steps):
-            await witness.start()
+            await recorder.start()
         else:
             await verbs.reset()
-        return await _play_steps(scenario, remote, verbs, listener, witness)
+        return await _play_steps(scenario, remote, verbs, listener, recorder)
     finally:
-        await witness.close()
+        await recorder.close()
 
 
 async def _play_steps(
@@ -96,15 +96,15 @@ async def _play_steps(
     remote: AsyncRemote,
     verbs: AsyncVerbs,
     listener: Listener,
-    witness: EventRecorder,
+    recorder: EventRecorder,
 ) -> tuple[StepOutcome, ...]:
     for topic in scenario.topics:
         await call_verb(remote, "create_topic", topic.model_dump(exclude_unset=True))
-    truth = ControlClient(verbs)
-    addresses = await truth.addresses()
+    control = ControlClient(verbs)
+    addresses = await control.addresses()
     bootstrap = ",".join(f"{host}:{port}" for host, port in addresses.values())
-    acting = ActionExecutor(ScenarioClients(truth, bootstrap, addresses))
-    player = _Player(remote, verbs, acting, witness)
+    clients = ScenarioClients(control, bootstrap, addresses)
+    player = _Player(remote, verbs, clients, recorder)
     outcomes: list[StepOutcome] = []
     try:
         for number, step in enumerate(scenario.steps, start=1):
@@ -123,12 +123,16 @@ class _Player:
     """Plays the steps of one scenario."""
 
     def __init__(
-        self, remote: AsyncRemote, verbs: AsyncVerbs, acting: ActionExecutor, witness: EventRecorder
+        self,
+        remote: AsyncRemote,
+        verbs: AsyncVerbs,
+        clients: ScenarioClients,
+        recorder: EventRecorder,
     ) -> None:
         self._remote = remote
         self._verbs = verbs
-        self._executor = acting
-        self._recorder = witness
+        self._clients = clients
+        self._recorder = recorder
         self._answers: dict[str, Data] = {}
         self._marks: dict[str, int] = {}
         self._background: dict[str, asyncio.Task[Data]] = {}
@@ -140,7 +144,7 @@ class _Player:
         for task in self._background.values():
             task.cancel()
         await asyncio.gather(*self._background.values(), return_exceptions=True)
-        await self._executor.close()
+        await self._clients.close()
 
     async def step(self, step: Step) -> StepOutcome:
         """One step, as often as it says."""
@@ -190,7 +194,7 @@ class _Player:
         is_pending = pending is not None and not self._background[pending].done()
         return await self._checker.mismatches(expected, came, is_pending=is_pending)
 
-    # -- what is done ---------------------------------------------------------------------------
+    # -- verbs and actions ----------------------------------------------------------------------
 
     async def _perform(self, step: Step) -> StepResult:
         match step.do:
@@ -211,29 +215,29 @@ class _Player:
         return came
 
     async def _call_verb(self, do: VerbCall, within_ms: int) -> StepResult:
-        given = resolve(do.arguments, self._answers)
-        assert isinstance(given, dict)
+        arguments = resolve(do.arguments, self._answers)
+        assert isinstance(arguments, dict)
         if do.verb.shape is Shape.STREAM:
-            since = given.get("since")
+            since = arguments.get("since")
             assert since is None or isinstance(since, int)
             return StepResult(answer=await self._recorder.events_since(since, within_ms / 1000))
         try:
-            return StepResult(answer=await call_verb(self._remote, do.verb.name, given))
+            return StepResult(answer=await call_verb(self._remote, do.verb.name, arguments))
         except Refused as refused:
             return StepResult(refused=refused)
 
     async def _call_action(self, do: ActionCall, background: str | None) -> Data:
         body = self._body(do, background)
-        answer = await self._executor.execute(do.action, body)
+        answer = await execute(self._clients, do.action, body)
         plain: Data = answer.model_dump(mode="json")
         return plain
 
     def _body(self, do: ActionCall, background: str | None) -> ActionBody:
-        given = resolve(do.arguments, self._answers)
-        assert isinstance(given, dict)
-        if background is not None and "member" not in do.action.takes.model_fields:
-            given = {"client": background, **given}
-        return do.action.takes.model_validate(given)
+        arguments = resolve(do.arguments, self._answers)
+        assert isinstance(arguments, dict)
+        if background is not None and "member" not in do.action.request_model.model_fields:
+            arguments = {"client": background, **arguments}
+        return do.action.request_model.model_validate(arguments)
 
     # -- the background -------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from fencepost.scenario.document import Data, Document, KeyPath, ScenarioFileError, nearest
+from fencepost.scenario.document import Data, Document, KeyPath, ScenarioFileError, list_allowed
 from fencepost.scenario.value_syntax import parse_reference
 from fencepost.verbs.models import problem
 
@@ -34,7 +34,7 @@ def check_keys(
     for name in data:
         if name not in names:
             raise document.error_at_key(
-                (*path, name), f"there is no {name!r}{nearest(name, names)}"
+                (*path, name), f"there is no {name!r}{list_allowed(name, names)}"
             )
 
 

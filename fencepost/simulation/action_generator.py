@@ -288,7 +288,7 @@ def _release(dice: ActionGenerator, verb: ActionKind) -> Action:
     held = [
         (key[1], broker_id)
         for broker_id, broker in dice.world.cluster.brokers.items()
-        for key in broker.holds
+        for key in broker.replica_manager.holds
     ]
     if not held:
         return Action(ActionKind.ADVANCE, amount=1)

@@ -14,12 +14,13 @@ metadata say is there is looked up as it is written: see `TierContents`.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.network.links import CONTROLLER, Deliver, Link
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.node.persistence import MakePersistence
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.storage.tier.object_store import (
@@ -29,10 +30,6 @@ from fencepost.storage.tier.object_store import (
     ReadCallback,
     TierError,
 )
-
-if TYPE_CHECKING:
-    from fencepost.broker.data_dir.directory import DataDir
-
 
 RequestSender: TypeAlias = Callable[[Broker, Api, int, object, Peer], object]
 """Takes a client's request to a broker: by API, version, message, and whose it is. What comes back
@@ -49,8 +46,8 @@ def send_directly(broker: Broker, api: Api, version: int, request: object, peer:
 class RunEnvironment:
     """What a run is given besides its seed."""
 
-    data_dir: "DataDir | None" = None
-    """Where the cluster is kept; None is in memory."""
+    make_persistence: MakePersistence | None = None
+    """Makes the place where the cluster's metadata and logs are; None is memory."""
     send: RequestSender = send_directly
     """What carries clients' requests."""
     observe: Callable[[Cluster], None] | None = None

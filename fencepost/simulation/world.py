@@ -66,7 +66,7 @@ class World:
             _options(setup, stage),
             self.clock,
             self.network.send,
-            data_dir=stage.data_dir,
+            make_persistence=stage.make_persistence,
             make_objects=lambda _scheduler: self.object_store,
         )
         if stage.observe is not None:

@@ -14,7 +14,7 @@ MARKER: Final = "fencepost"
 
 
 class InvalidOptions(Exception):
-    """What was asked makes no sense. The text is one line, for whoever wrote the test."""
+    """The options contradict each other. The text is one line, for the author of the test."""
 
 
 def _read_topic(given: object) -> object:

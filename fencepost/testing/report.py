@@ -51,7 +51,7 @@ def take_baseline(server: Server) -> ReportBaseline:
 
 
 def fresh_baseline(server: Server) -> ReportBaseline:
-    """A cluster that nobody has asked anything yet."""
+    """A cluster that has had no request yet."""
     return ReportBaseline(server=server, log_position=server.serving.log_size(), last_exchange=0)
 
 

@@ -51,7 +51,7 @@ class ServerPool:
         return server
 
     def dedicated(self, wanted: ClusterOptions) -> Server:
-        """A cluster that is nobody else's and never reset.
+        """A cluster that no other test uses, and that is never reset.
 
         :raises CannotServe: When it does not come up.
         :raises VerbError: When a topic can't be created.

@@ -173,7 +173,7 @@ class AdvanceBody(Body):
 
 
 class TierBody(Body):
-    """What is done about a partition's remote tier (KIP-405).
+    """An action on a partition's remote tier (KIP-405).
 
     The leader does it, whatever the tier's own intervals say. What it does with the tier meets
     tier faults; ``forget`` and ``lose`` do not.
@@ -185,7 +185,7 @@ class TierBody(Body):
     has, whatever local retention says. ``expire``: retention in the tier runs now. ``forget``:
     the leader forgets what it knows of the tier, as if it were newly elected, and answers -1 for
     the offsets of its end until its task has run again. ``lose``: the tier loses all that it has
-    of the partition, and nobody is told."""
+    of the partition, and no broker learns of it."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"action": "upload"}, {"action": "delete-local"}]}
@@ -309,7 +309,8 @@ class TraceFilter(Body):
     broker: int | None = None
     """The broker that was asked."""
     source: Literal["clients", "brokers", "all"] | None = None
-    """Who asked: clients, or the followers of this cluster. Left out: whoever has the client id;
+    """Who asked: clients, or the followers of this cluster. Left out: any source with the client
+    id;
     clients where none is given."""
     error: str | None = None
     """Kafka's name of an error that occurs in the answer, or its code."""

@@ -186,7 +186,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
                 "delete-local": "Have all replicas let go of closed segments that the tier has.",
                 "expire": "Have retention in the tier run now.",
                 "forget": "Have the leader forget what it knows of the tier, as if just elected.",
-                "lose": "Have the tier lose all that it has of a partition, and tell nobody.",
+                "lose": "Have the tier lose all that it has of a partition, in silence.",
             }
         ),
         summary=(

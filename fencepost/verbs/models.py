@@ -4,7 +4,7 @@ What each field of the models means: the docstrings below the fields become thei
 
 OpenAPI and the helps of commands show them. Pydantic itself reads them whenever the models are
 imported, each from its own part of the source, and that takes a fifth of the time that a command
-has. So they are read when somebody asks for them.
+has. So they are read when the first schema is made.
 """
 
 import ast

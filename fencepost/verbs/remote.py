@@ -126,13 +126,13 @@ class Remote:
         return line.call_stream(verb, answers, path, given)
 
     def close(self) -> None:
-        """Close the connections that nobody uses now; the next request opens another."""
+        """Close the connections that are idle; the next request opens another."""
         while self._idle:
             self._idle.pop().close()
 
     @contextmanager
     def _idle_connection(self) -> Iterator["ControlConnection"]:
-        """A line that nobody else uses."""
+        """A connection that no other thread uses."""
         try:
             line = self._idle.pop()
         except IndexError:

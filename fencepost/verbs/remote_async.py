@@ -87,7 +87,7 @@ class AsyncRemote:
             self._idle.pop().close()
 
     async def _run(self, ask: Callable[[ControlConnection], T]) -> T:
-        """Ask on a line that nobody uses now."""
+        """Ask on an idle connection."""
         line = (
             self._idle.pop()
             if self._idle

@@ -145,7 +145,7 @@ def start(wanted: ClusterBody | Sequence[str], log: Path, *, ready_s: float = RE
     The environment variables of ``serve`` do not reach it: it is as it is described here.
 
     :param wanted: What it is to be like, or options of ``fencepost serve``.
-    :param log: The file that it logs to, which is begun anew.
+    :param log: The file that it logs to, which is truncated first.
     :param ready_s: How long it may take.
     :raises CannotServe: When it ends instead, or takes longer.
     """

@@ -7,14 +7,16 @@ version sends, and tests what it gets.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from fencepost.broker.controller.topic_changes import NewTopic
-from fencepost.broker.core.context import Context, HangUp, Peer
-from fencepost.broker.core.outcomes import BlockingResponse, ThrottledResponse
+from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.outcomes import BlockingResponse, HangUp, ThrottledResponse
 from fencepost.broker.core.scheduler import ManualClock, advance
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.data_dir.directory import DataDir
+from fencepost.broker.data_dir.persistence import DataDirPersistence
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.network.links import Transport, deliver_now
 from fencepost.broker.node.broker import Broker
@@ -97,7 +99,11 @@ class Driver:
             seed=seed,
         )
         self.cluster = Cluster(
-            options, self.clock, carry, data_dir=data_dir, make_objects=make_objects
+            options,
+            self.clock,
+            carry,
+            make_persistence=None if data_dir is None else partial(DataDirPersistence, data_dir),
+            make_objects=make_objects,
         )
 
     def send(
@@ -171,11 +177,11 @@ class Driver:
         """The replicas that these brokers have now fetch nothing more."""
         for broker_id in broker_ids:
             for topic, index in self.broker(broker_id).replicas:
-                self.broker(broker_id).hold(topic, index, None)
+                self.broker(broker_id).replica_manager.hold(topic, index, None)
         self.cluster.scheduler.run_due()
 
     def release(self, *broker_ids: int) -> None:
         for broker_id in broker_ids:
-            for topic, index in list(self.broker(broker_id).holds):
-                self.broker(broker_id).release(topic, index)
+            for topic, index in list(self.broker(broker_id).replica_manager.holds):
+                self.broker(broker_id).replica_manager.release(topic, index)
         self.cluster.scheduler.run_due()

@@ -1,6 +1,6 @@
 """A foreign follower: a client that fetches ``t`` as if it were a broker's replica.
 
-The own follower of that broker is held, so that nobody else fetches under its id. Broker 1 leads,
+The own follower of that broker is held, so that it does not fetch under its id. Broker 1 leads,
 2 follows, 3 is who the foreign one claims to be; 4 has no replica.
 """
 
@@ -38,7 +38,7 @@ VERSIONS: Final = range(4, 19)
 LAG_MS: Final = 30_000
 CLAIMED: Final = 3
 UNASSIGNED: Final = 4
-NOBODY: Final = 99
+UNKNOWN_BROKER: Final = 99
 OK: Final = ErrorCode.NONE
 FENCED: Final = ErrorCode.FENCED_LEADER_EPOCH
 NEWER: Final = ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -1,4 +1,4 @@
-"""A cluster in files, without a process: it ends, and another goes on from what is there."""
+"""A cluster in files, without a process: it ends, and another goes on from its files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Lasting:
         self.driver: Driver = self.begin()
 
     def begin(self, brokers: int | None = None, topics: Sequence[NewTopic] = ()) -> Driver:
-        """Start on what is there."""
+        """Start from the files."""
         brokers = self.brokers if brokers is None else brokers
         data_dir = open_data_dir(self.files, DIR, brokers=brokers, sync=self.sync)
         self.driver = Driver(
@@ -62,8 +62,9 @@ class Lasting:
 
     @property
     def persistence(self) -> DataDirPersistence:
-        assert self.driver.cluster.persistence is not None
-        return self.driver.cluster.persistence
+        persistence = self.driver.cluster.persistence
+        assert isinstance(persistence, DataDirPersistence)
+        return persistence
 
     def log_dir(self, broker_id: int) -> LogDir:
         return self.persistence.log_dirs[broker_id]

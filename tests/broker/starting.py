@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.network.links import OnResponse
 from fencepost.broker.node.operator_actions import elect, hold, release, roll, step
 from fencepost.broker.replication.follower.steps import FollowerState
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.replication.follower.test_follower import content
 from tests.broker.tiering.tier import Tier
+from tests.harness.replicas import content
 
 FEATURE: Final = "follower.fetch.last.tiered.offset.enable"
 MOVED: Final = ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
@@ -83,7 +83,7 @@ class Start(Tier):
 
     @property
     def state(self) -> FollowerState:
-        follower = self.broker(2).follower("t", 0)
+        follower = self.broker(2).replica_manager.follower("t", 0)
         assert follower is not None
         return follower.state
 

@@ -199,7 +199,7 @@ def fetch(
     version: int = 12,
     current_leader_epoch: int = -1,
 ) -> PartitionData:
-    """What is there, without waiting for more."""
+    """The records that are available, without waiting for more."""
     if broker_id is None:
         broker_id = driver.leader(topic, index).broker_id
     asked = replace(from_offset(offset, index), current_leader_epoch=current_leader_epoch)

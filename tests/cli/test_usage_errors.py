@@ -7,7 +7,7 @@ import re
 import pytest
 
 from fencepost.cli import main
-from fencepost.cli.usage_errors import MAX_LISTED, nearest, suggestion
+from fencepost.protocol.lookup import MAX_LISTED, nearest, suggestion
 from tests.cli.shell import Shell, Stub
 
 ONE_ACTION = (

@@ -138,7 +138,7 @@ def stands(new_folder: Callable[[str], Path]) -> Iterator[Callable[[str], Stand]
 def _start_workers(stack: ExitStack, bootstrap: str, folder: Path) -> dict[str, Dialogue]:
     commands: dict[str, Sequence[str]] = {
         "confluent": [sys.executable, str(WORKER), bootstrap],
-        "java": java.command(str(java.HOME / "WorkerStory.java"), bootstrap),
+        "java": java.story_command("WorkerStory", bootstrap),
         "go": [str(golang.build_program("worker")), bootstrap],
     }
     workers = {

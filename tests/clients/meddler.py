@@ -35,7 +35,13 @@ HOST: Final = "127.0.0.1"
 Message: TypeAlias = Any
 """Of any API."""
 _OTHER: Final = Api(
-    key=-1, name="other", min_version=0, max_version=0, first_flexible=0, advertised_min=0
+    key=-1,
+    name="other",
+    min_version=0,
+    max_version=0,
+    first_flexible=0,
+    advertised_min=0,
+    releases="",
 )
 """One that fencepost does not serve, and no fault is about."""
 

@@ -111,7 +111,7 @@ class Stage:
         """
         arguments = [bootstrap or self.cluster.bootstrap, TOPIC, kind, policy]
         if kind == "java":
-            command = java.command(str(java.HOME / "ReaderStory.java"), *arguments)
+            command = java.story_command("ReaderStory", *arguments)
         elif kind == "go":
             command = [str(golang.build_program("reader")), *arguments]
         else:

@@ -55,7 +55,7 @@ def worker(
 
 def _command(client: str, bootstrap: str) -> Sequence[str]:
     if client == "java":
-        return java.command(str(java.HOME / "ConditionalStory.java"), bootstrap)
+        return java.story_command("ConditionalStory", bootstrap)
     if client == "go":
         return [str(golang.build_program("conditional")), bootstrap]
     return [sys.executable, str(Path(conditional.__file__)), client, bootstrap]

@@ -23,7 +23,7 @@ def test_the_java_consumer_is_told_where_the_logs_part(fresh: Stage) -> None:
     fresh.play("truncation-before")
     group = unique("shipping")
     arguments = [fresh.cluster.bootstrap, TOPIC, group, "20"]
-    program = java.command(str(java.HOME / "TruncationStory.java"), *arguments)
+    program = java.story_command("TruncationStory", *arguments)
     with Dialogue(program, fresh.folder / "truncation.log") as consumers:
         before = prints("truncation-before")
         assert consumers.hear_until(before[-1]) == before

@@ -8,6 +8,8 @@ from typing import NoReturn
 
 import pytest
 
+from tests.harness.in_process import starts_a_process
+
 
 def under_ci() -> bool:
     """Whether nothing may be skipped."""
@@ -24,4 +26,7 @@ def unavailable(reason: str) -> NoReturn:
 def tool(name: str) -> str:
     """The path of a program, such as ``kcat``."""
     path = shutil.which(name)
-    return path if path is not None else unavailable(f"{name} is not installed")
+    if path is None:
+        unavailable(f"{name} is not installed")
+    starts_a_process()
+    return path

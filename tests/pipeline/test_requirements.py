@@ -140,7 +140,7 @@ def test_the_jars_are_fetched_once(home: Path, program: Callable[[str, str], Pat
     assert [each.name for each in connector.fetch()] == ["first.jar", wanted]
     program("mvn", MAVEN % (SPARK_VERSION, "second"))
     assert [each.name for each in connector.fetch()] == ["first.jar", wanted]
-    assert [each.name for each in connector.fetch(anew=True)] == ["second.jar", wanted]
+    assert [each.name for each in connector.fetch(force=True)] == ["second.jar", wanted]
     assert connector.jars() == connector.fetch()
     assert [each.name for each in home.parent.iterdir()] == ["jars"]
 
@@ -161,7 +161,7 @@ def test_a_folder_of_other_files_is_not_replaced(
     for name in names:
         (home / name).touch()
     with pytest.raises(CannotRunError, match=f"{home} holds other files, such as {told}, and"):
-        connector.fetch(anew=True)
+        connector.fetch(force=True)
     assert sorted(each.name for each in home.iterdir()) == sorted(names)
 
 

@@ -59,20 +59,20 @@ def title(case: tuple[Api, int, Side]) -> str:
     return f"{api.title}-v{version}-{side}"
 
 
-def contents(shape: StructSchema) -> st.SearchStrategy[Content]:
-    """Any content that a message of this shape may have."""
+def contents(schema: StructSchema) -> st.SearchStrategy[Content]:
+    """Any content that a message of this schema may have."""
     return st.fixed_dictionaries(
         {
             f.name: _field(f, theirs)
-            for theirs, f in zip(fields(shape.kio_class), shape.fields, strict=True)
+            for theirs, f in zip(fields(schema.kio_class), schema.fields, strict=True)
         }
     )
 
 
-def smallest(shape: StructSchema) -> Content:
+def smallest(schema: StructSchema) -> Content:
     """A content with one element in every array, all else being as by default."""
     content: Content = {}
-    for f in shape.fields:
+    for f in schema.fields:
         value = smallest(f.struct) if f.struct is not None else _ZEROS.get(f.kind, 0)
         if f.array:
             value = (value,)
@@ -93,22 +93,22 @@ def _field(f: FieldSchema, theirs: Field[Value]) -> st.SearchStrategy[Value]:
     return value
 
 
-def ours(shape: StructSchema, content: Content) -> Value:
+def ours(schema: StructSchema, content: Content) -> Value:
     """The content as fencepost's class."""
     values = {}
-    for f in shape.fields:
+    for f in schema.fields:
         value = content[f.name]
         if f.kind == "batches" and value is not None:
             # Two buffers on the way out are one on the wire.
             value = tuple(part for part in (value[:7], value[7:]) if part)
         values[f.name] = _nested(f, value, ours)
-    return shape.cls(**values)
+    return schema.cls(**values)
 
 
-def kios(shape: StructSchema, content: Content) -> Value:
+def kios(schema: StructSchema, content: Content) -> Value:
     """The content as kio's class for this version."""
     values = {}
-    for theirs, f in zip(fields(shape.kio_class), shape.fields, strict=True):
+    for theirs, f in zip(fields(schema.kio_class), schema.fields, strict=True):
         value = _nested(f, content[f.name], kios)
         kio_type = theirs.metadata.get("kafka_type", "")
         if f.array and value is not None:
@@ -116,7 +116,7 @@ def kios(shape: StructSchema, content: Content) -> Value:
         elif not f.array:
             value = _as_kio(kio_type, value)
         values[theirs.name] = value
-    return shape.kio_class(**values)
+    return schema.kio_class(**values)
 
 
 def _nested(f: FieldSchema, value: Value, build: Value) -> Value:
@@ -137,10 +137,10 @@ def _as_kio(kio_type: str, value: Value) -> Value:
     return KioErrorCode(value) if kio_type == "error_code" else value
 
 
-def content_of(shape: StructSchema, message: Value) -> Content:
+def content_of(schema: StructSchema, message: Value) -> Content:
     """A message's content, whichever of fencepost's classes of this struct it is."""
     found = {}
-    for f in shape.fields:
+    for f in schema.fields:
         value = getattr(message, f.name)
         if f.kind == "batches" and value is not None:
             value = b"".join(value)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import resolve_name
+from pkgutil import iter_modules, resolve_name
 
 import pytest
 from kio.schema.index import schema_name_map
 from kio.static.constants import EntityType
 
+from fencepost.broker import handlers
 from fencepost.protocol.apis import APIS, BY_KEY, BY_NAME, Api
 
 
@@ -58,3 +59,11 @@ def test_every_api_has_a_handler(api: Api) -> None:
     handler = import_module(f"fencepost.broker.handlers.{api.name}")
     assert callable(handler.handle)
     assert callable(handler.refuse)
+
+
+def test_every_handler_is_of_an_api_in_the_table() -> None:
+    modules = {each.name for each in iter_modules(handlers.__path__)}
+    handling = {
+        name for name in modules if hasattr(import_module(f"{handlers.__name__}.{name}"), "handle")
+    }
+    assert handling == set(BY_NAME)

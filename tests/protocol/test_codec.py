@@ -51,9 +51,9 @@ def decode(api: Api, version: int, side: Side, frame: bytes, offset: int = 0) ->
     return read(api, version, frame, offset)
 
 
-def kio_bytes(shape: StructSchema, content: Content) -> bytes:
+def kio_bytes(schema: StructSchema, content: Content) -> bytes:
     out = BytesIO()
-    entity_writer(shape.kio_class)(out, kios(shape, content))
+    entity_writer(schema.kio_class)(out, kios(schema, content))
     return out.getvalue()
 
 
@@ -62,20 +62,20 @@ def test_what_is_written_and_read_is_what_kio_writes_and_reads(
     case: tuple[Api, int, Side],
 ) -> None:
     api, version, side = case
-    shape = message_schema(api.name, side, version)
+    schema = message_schema(api.name, side, version)
 
     @settings(
         max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck)
     )
-    @given(contents(shape))
+    @given(contents(schema))
     def agree(content: Content) -> None:
-        theirs = kio_bytes(shape, content)
-        frame, offset = encode(api, version, side, ours(shape, content))
+        theirs = kio_bytes(schema, content)
+        frame, offset = encode(api, version, side, ours(schema, content))
         assert frame[offset:] == theirs
-        entity, size = entity_reader(shape.kio_class)(theirs, 0)
-        assert (entity, size) == (kios(shape, content), len(theirs))
+        entity, size = entity_reader(schema.kio_class)(theirs, 0)
+        assert (entity, size) == (kios(schema, content), len(theirs))
         for read in (decode(api, version, side, theirs), decode(api, version, side, frame, offset)):
-            assert content_of(shape, read) == content
+            assert content_of(schema, read) == content
 
     agree()
 
@@ -83,11 +83,11 @@ def test_what_is_written_and_read_is_what_kio_writes_and_reads(
 @pytest.mark.parametrize("case", EVERY, ids=title)
 def test_what_a_version_lacks_reads_as_its_default(case: tuple[Api, int, Side]) -> None:
     api, version, side = case
-    shape = message_schema(api.name, side, version)
-    frame, offset = encode(api, version, side, shape.cls())
+    schema = message_schema(api.name, side, version)
+    frame, offset = encode(api, version, side, schema.cls())
     read = decode(api, version, side, frame, offset)
-    known = {f.name for f in shape.fields}
-    for field in fields(shape.cls):
+    known = {f.name for f in schema.fields}
+    for field in fields(schema.cls):
         if field.name not in known:
             assert getattr(read, field.name) == field.default
 
@@ -108,14 +108,14 @@ def test_no_bytes_do_more_to_a_reader_than_be_malformed(api: Api, side: Side) ->
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
 def test_a_request_that_is_cut_short_is_malformed(api: Api) -> None:
-    shape = message_schema(api.name, "request", api.max_version)
+    schema = message_schema(api.name, "request", api.max_version)
 
     @settings(
         max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck)
     )
-    @given(contents(shape), st.data())
+    @given(contents(schema), st.data())
     def refuse(content: Content, data: st.DataObject) -> None:
-        whole = kio_bytes(shape, content)
+        whole = kio_bytes(schema, content)
         end = data.draw(st.integers(0, len(whole) - 1))
         with pytest.raises(codec.MalformedMessage):
             decode(api, api.max_version, "request", whole[:end])
@@ -186,8 +186,8 @@ def test_batches_of_a_fetch_response_leave_as_the_very_buffers() -> None:
 
 def test_the_header_of_an_api_versions_answer_has_no_tags() -> None:
     api = BY_NAME["api_versions"]
-    shape = message_schema("api_versions", "response", 3)
-    (head,) = codec.encode_response(api, 3, CORRELATION_ID, shape.cls())
+    schema = message_schema("api_versions", "response", 3)
+    (head,) = codec.encode_response(api, 3, CORRELATION_ID, schema.cls())
     assert bytes(head[4:8]) == struct.pack(">i", CORRELATION_ID)
     assert bytes(head[8:10]) == b"\0\0", "the error code comes at once"
 

@@ -19,14 +19,14 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_they_are_as_the_generator_writes_them() -> None:
-    generator = [sys.executable, "tools/generate_messages.py", "--check"]
+    generator = [sys.executable, "-m", "tools.generate_messages", "--check"]
     done = subprocess.run(generator, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "messages are as generated\n"), done.stderr
 
 
 if TYPE_CHECKING:
-    # Messages are not frozen at run time, which would make them dear; the type checker sees to it
-    # that nobody changes one. Were it to let this pass, it would call the ignore unused.
+    # Messages are not frozen at run time, because that is slow; the type checker refuses changes.
+    # If it let this pass, it would call the ignore unused.
     FetchPartition().fetch_offset = 1  # type: ignore[misc]  # see above
 
 
@@ -35,10 +35,10 @@ def test_every_field_of_every_version_has_a_default_that_cannot_change(
     case: tuple[Api, int, Side],
 ) -> None:
     api, version, side = case
-    shapes = [message_schema(api.name, side, version)]
-    while shapes:
-        shape = shapes.pop()
-        shapes += [f.struct for f in shape.fields if f.struct is not None]
-        for field in fields(shape.cls):
+    schemas = [message_schema(api.name, side, version)]
+    while schemas:
+        schema = schemas.pop()
+        schemas += [f.struct for f in schema.fields if f.struct is not None]
+        for field in fields(schema.cls):
             assert field.default is not MISSING
             hash(field.default)

@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from fencepost.broker.configs.fencepost_configs import ListOffsetsGate
+from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.controller import elections
 from fencepost.broker.controller.controller import Controller
+from fencepost.broker.coordinator.replica_log import ReplicaLog
 from fencepost.broker.core.outcomes import ThrottledResponse
 from fencepost.broker.faults.interceptor import Interception
 from fencepost.broker.groups import offsets
 from fencepost.broker.handlers import fetch, list_offsets, offset_for_leader_epoch
 from fencepost.broker.metadata import features
 from fencepost.broker.node import operator_actions
-from fencepost.broker.node.coordination import ReplicaLog
 from fencepost.broker.produce import append
 from fencepost.broker.replication import partition_checks
 from fencepost.broker.replication.follower import offset_recovery, start_offset
+from fencepost.broker.replication.follower.start_offset import AuxiliaryState
 from fencepost.broker.replication.isr import IsrManager
 from fencepost.broker.replication.replica import Replica
-from fencepost.broker.tiering.auxiliary_state import AuxiliaryState
 from fencepost.cli import main
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.expected_offsets import UNSPECIFIED
@@ -35,10 +35,10 @@ from fencepost.storage.log.producer_state import ProducerStateManager
 from fencepost.storage.log.segmented_log import SegmentedLog
 
 if TYPE_CHECKING:
-    from fencepost.broker.core.context import Context
     from fencepost.broker.fetch.fetch_sessions import Key
     from fencepost.broker.groups.classic_group import ClassicGroup
     from fencepost.broker.groups.offsets import Commit
+    from fencepost.broker.handlers.context import Context
     from fencepost.broker.metadata.image import PartitionImage
     from fencepost.broker.node.broker import Broker
     from fencepost.broker.node.cluster import Cluster
@@ -69,7 +69,7 @@ class Mutant:
 
 
 def _set(target: object, name: str, value: object) -> None:
-    """Put something in the place of what is there."""
+    """Replace an attribute."""
     assert hasattr(target, name), f"{target} has no {name}"
     setattr(target, name, value)
 
@@ -342,7 +342,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         apply=_compared_with_what_is_replicated,
     ),
     "kip-27-unmodified-client": Mutant(
-        does="Nobody looks at headers.",
+        does="No broker looks at headers.",
         noticed="The same client once more, with the same header.",
         apply=_no_header_is_looked_at,
     ),
@@ -372,7 +372,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         apply=_offline_brokers_may_join,
     ),
     "kip-232-stale-metadata": Mutant(
-        does="Nobody looks at the epoch that a client knows.",
+        does="No broker looks at the epoch that a client knows.",
         noticed="It is told that it is behind.",
         apply=_no_epoch_is_checked,
     ),
@@ -382,7 +382,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         apply=_followers_forget_producers,
     ),
     "broker-restart": Mutant(
-        does="A broker that is stopped tells nobody, and nobody leads in its place.",
+        does="A broker that is stopped does not say so, and no other leads in its place.",
         noticed="Broker 1 is stopped in order. Broker 2 leads before it is down.",
         apply=_stop_without_a_word,
     ),
@@ -447,7 +447,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         apply=_only_the_last_epoch_is_built,
     ),
     "kip-1023-metadata-version": Mutant(
-        does="Nobody looks at the level of metadata.version.",
+        does="No broker looks at the level of metadata.version.",
         noticed="The new follower does as if there were no KIP-1023.",
         apply=_features_do_not_matter,
     ),
@@ -458,7 +458,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     ),
     "kip-405-below-log-start": Mutant(
         does="A follower below the log start goes on at the log end.",
-        noticed="It starts anew at offset 12.",
+        noticed="It starts again at offset 12.",
         apply=_below_the_log_start_is_the_end,
     ),
     "kip-405-moved-to-tier": Mutant(

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from fencepost.scenario.actions import ACTIONS
-from fencepost.scenario.actions.context import ControlClient, ScenarioClients
-from fencepost.scenario.actions.executor import ActionExecutor
-from fencepost.verbs.methods import AsyncVerbs
-from fencepost.verbs.remote_async import AsyncRemote
+from fencepost.scenario import actions
+from fencepost.scenario.actions.executor import ACTIONS, defined_actions
 from tests.scenario.scenarios import fails, passes
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-async def test_every_action_can_be_carried_out(url: str) -> None:
-    acting = ActionExecutor(
-        ScenarioClients(ControlClient(AsyncVerbs(AsyncRemote(url))), "127.0.0.1:1", {})
+
+def test_a_module_with_actions_is_all_that_a_new_action_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wait.py").write_text(
+        "from fencepost.scenario.actions.base import ActionAnswer, ActionBody\n"
+        "from fencepost.scenario.actions.context import Action\n"
+        "async def wait(clients, context, body): return None\n"
+        "ACTIONS = (Action('wait', None, ActionBody, ActionAnswer, 'Wait.', wait),)\n"
     )
-    assert acting.names() == ACTIONS.keys()
+    monkeypatch.setattr(actions, "__path__", [*actions.__path__, str(tmp_path)])
+    assert {each.name for each in defined_actions()} == {*ACTIONS, "wait"}
 
 
 async def test_records_with_all_they_have(url: str) -> None:

@@ -143,7 +143,7 @@ def test_mistakes_around_the_steps(text: str, told: str) -> None:
             "list_offsets: {topic: orders, at: last}",
             "f:3:39: at: input should be one of latest, earliest,",
         ),
-        ("{say: 3}", "f:3:11: what is said is to be text"),
+        ("{say: 3}", "f:3:11: the value of say is to be text"),
         ("{say: x, repeat: 0}", "f:3:22: repeat is to be a number from 1 to"),
         ("{say: x, within_ms: soon}", "f:3:25: within_ms is to be a number"),
         ("{say: x, as: a b}", "f:3:18: as is to be a name"),

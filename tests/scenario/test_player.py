@@ -1,4 +1,4 @@
-"""Scenarios played on a cluster: what each step kind does, and what is told when one fails."""
+"""Scenarios played on a cluster: what each step kind does, and the report of one that fails."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ LONGEST_LINE: Final = 110
 
 
 class Silent:
-    """Nobody reads along."""
+    """A listener that prints nothing."""
 
     def begins(self, scenario: Scenario) -> None: ...
 
@@ -104,7 +104,7 @@ def told_last(outcome: ScenarioOutcome) -> str:
 
 
 def told(outcome: ScenarioOutcome) -> str:
-    """For whoever has to find out."""
+    """The failure as text."""
     from fencepost.scenario.formatting import describe_failure
 
     return "\n".join(describe_failure(outcome)) or outcome.scenario.name

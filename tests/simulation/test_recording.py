@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
@@ -13,6 +14,7 @@ import pytest
 
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.broker.data_dir.directory import open_data_dir
+from fencepost.broker.data_dir.persistence import DataDirPersistence
 from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
 from fencepost.cli import main
 from fencepost.protocol.records import iter_headers
@@ -98,9 +100,9 @@ def test_a_cluster_goes_on_from_the_data(left: Recorded, tmp_path: Path) -> None
     cluster = Cluster(
         ClusterOptions(addresses=addresses, configs=configs),
         ManualClock(_LATER_MS),
-        data_dir=data_dir,
+        make_persistence=partial(DataDirPersistence, data_dir),
     )
-    assert cluster.persistence is not None
+    assert isinstance(cluster.persistence, DataDirPersistence)
     assert cluster.persistence.recovery_report is not None
     assert cluster.persistence.recovery_report.clean
     partitions = cluster.controller.image.topics[TOPIC].partitions

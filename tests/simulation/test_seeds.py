@@ -52,11 +52,13 @@ def test_a_seed_does_the_same_however_python_hashes() -> None:
     assert traces == {f"trace {run_seed(3, STEPS).trace:08x}"}
 
 
+@pytest.mark.unmeasured
 def test_seeds_come_to_all_that_may_happen() -> None:
     done = {action.kind for seed in range(40) for action in run_seed(seed, 300).schedule.actions}
     assert done == set(ActionKind) - {ActionKind.COMMIT}  # which recorded runs alone do
 
 
+@pytest.mark.unmeasured
 def test_some_seeds_lose_records_and_most_do_not() -> None:
     tainted = sum(run_seed(seed, STEPS).tainted > 0 for seed in range(40))
     assert 1 <= tainted <= 20

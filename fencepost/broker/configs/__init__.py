@@ -1,14 +1,14 @@
-"""Kafka's broker and topic configs: what there is, what it means here, and what holds where.
+"""Kafka's broker and topic configs: what there is, what it means here, and which value holds.
 
-=================  ===============================================================================
-`tables`           every config of Apache Kafka 4.3.1 as data
-`definitions`      types, values, validation
-`topic`, `broker`  the two tables, and what makes a set of configs right
-`own`              fencepost's own configs
-`layers`           where a broker's configs come from, and which of them holds
-`resolve`          what the broker reads: its settings, and each topic's
-`alter`            the operations of IncrementalAlterConfigs
-`change`           whether a resource's configs may become what a request makes of them
-`describe`         what DescribeConfigs answers
-=================  ===============================================================================
+=======================  ===============================================================
+`config_table`           every config of Apache Kafka 4.3.1 and of fencepost, as data
+`config_def`             types, values, validation of one config
+`topic_configs`          topic configs, and whether a topic may have a set of them
+`broker_configs`         the same for broker configs, static and dynamic
+`tiered_validation`      what tiered storage requires of a topic's configs
+`config_layers`          where a broker's configs come from, and which of them holds
+`effective_configs`      the values that the broker reads: its own, and each topic's
+`operations`             the operations of IncrementalAlterConfigs
+`config_entries`         the answers of DescribeConfigs
+=======================  ===============================================================
 """

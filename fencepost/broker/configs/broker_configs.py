@@ -5,10 +5,8 @@ dynamic ones of the whole cluster (the default), static ones from the start, and
 """
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Final
 
-from fencepost.broker.configs import fencepost_configs, tables
 from fencepost.broker.configs.config_def import (
     ConfigError,
     InvalidConfig,
@@ -17,40 +15,25 @@ from fencepost.broker.configs.config_def import (
     parse,
     require_effect,
 )
-from fencepost.broker.configs.topic_configs import BROKER_SYNONYMS
+from fencepost.broker.configs.config_table import config_tables
+from fencepost.broker.configs.topic_configs import broker_synonyms
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import config_name_hint
 
 _LISTENER_PREFIX: Final = "listener.name."
-_MINUTE_MS: Final = 60_000
-_HOUR_MS: Final = 60 * _MINUTE_MS
-_CHAINS: Final[tuple[Mapping[str, int], ...]] = (
-    {"log.retention.ms": 1, "log.retention.minutes": _MINUTE_MS, "log.retention.hours": _HOUR_MS},
-    {"log.roll.ms": 1, "log.roll.hours": _HOUR_MS},
-    {"log.roll.jitter.ms": 1, "log.roll.jitter.hours": _HOUR_MS},
-    {"log.flush.interval.ms": 1, "log.flush.scheduler.interval.ms": 1},
-)
-"""Configs that say the same in other units: the first that is set holds. Milliseconds a unit."""
-CHAINS: Final[Mapping[str, Mapping[str, int]]] = {name: c for c in _CHAINS for name in c}
-"""The chain that a config belongs to, by every name in it."""
 
 
-@cache
 def broker_configs() -> Table:
     """Every broker config, by name."""
-    from fencepost.broker.configs.tables import (
-        coordinators,
-        groups,
-        kraft,
-        log,
-        remote,
-        replication,
-        security,
-        server,
-    )
+    return config_tables().broker
 
-    kafka = (coordinators, groups, kraft, log, remote, replication, security, server)
-    return tables.read(*(module.TABLE for module in kafka), fencepost_configs.BROKER)
+
+def unit_synonyms() -> Mapping[str, Mapping[str, int]]:
+    """Broker configs that say the same in other units (``log.retention.*``), by each of the names.
+
+    Milliseconds a unit by name; the first that has a text holds.
+    """
+    return config_tables().unit_synonyms
 
 
 def validate_static_configs(
@@ -58,7 +41,7 @@ def validate_static_configs(
 ) -> ConfigError | None:
     """Whether brokers may start with these configs (``--config KEY=VALUE``); None when they may.
 
-    The message is one line for whoever started them. ``on_disk`` says whether they keep logs in
+    The message is one line for a person. ``on_disk`` says whether they keep logs in
     files.
     """
     unknown = unknown_broker_config(configs)
@@ -70,7 +53,7 @@ def validate_dynamic_configs(
 ) -> ConfigError | None:
     """Whether these may be all the dynamic configs of a broker, or (not ``per_broker``) of all.
 
-    What Kafka refuses is INVALID_REQUEST in its words; what fencepost alone refuses is
+    A set that Kafka refuses is INVALID_REQUEST in its words; one that fencepost alone refuses is
     INVALID_CONFIG.
     """
     unknown = unknown_broker_config(configs)
@@ -101,7 +84,7 @@ def unknown_broker_config(names: Iterable[str]) -> ConfigError | None:
             if name.startswith(_LISTENER_PREFIX):
                 hint = "; a broker has one listener, and its configs take no prefix"
             else:
-                hint = config_name_hint(name, table, BROKER_SYNONYMS, "broker")
+                hint = config_name_hint(name, table, broker_synonyms(), "broker")
             message = f"Unknown config name: {name}{hint}"
             return ConfigError(code=ErrorCode.INVALID_CONFIG, message=message)
     return None
@@ -127,7 +110,7 @@ def _validate_values(
 
 def _require_time(name: str, value: object) -> None:
     """Bounds that Kafka's table leaves out and its broker checks apart."""
-    if name.startswith("log.retention.") and value == 0 and name in CHAINS:
+    if name.startswith("log.retention.") and value == 0 and name in unit_synonyms():
         raise InvalidConfig(
             "requirement failed: log.retention.ms must be unlimited (-1) or, "
             "greater than or equal to 1"

@@ -1,16 +1,12 @@
-"""Why a config of Kafka's has no effect here: the reasons that refusals give, by key.
+"""What a config is: its type, its default, the values it takes, and whether it acts here.
 
-A row of a table that says ``inert:threads`` or ``fixed:ids`` names its reason by the key. A config
-begins to act when its row says ``acts`` and `settings` or `resolve` hands it to whoever heeds it.
-
-What a config is: its type, its default, the values it takes, and whether it acts here.
-
-Texts are read as Apache Kafka 4.3.1 reads them, and one that does not do is refused in its words,
+Texts are read as Apache Kafka 4.3.1 reads them. A text that it refuses is refused in its words,
 because clients and tools look for them.
 
 fencepost's own addition is `ConfigDef.effect`. Every config that is accepted has its effect. One
-that is Kafka's but has none here is refused, unless it is set to what holds anyway: its default,
-which many clients and tools send.
+that is Kafka's but has none here is refused, unless it is set to the value that holds anyway: its
+default, which many clients and tools send. A config begins to act when its row in the data file
+says ``acts`` and a class of attributes declares it (see `effective_configs`).
 """
 
 from collections.abc import Mapping
@@ -18,60 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeAlias
 
-from fencepost.broker.configs.fencepost_configs import release_of
 from fencepost.protocol.errors import ErrorCode
-
-REASONS: Final[Mapping[str, str]] = {
-    # fixed: fencepost's own options decide.
-    "directories": "--data-dir says where logs are kept, and without it they are in memory",
-    "ids": "broker ids run from 1, and --brokers says how many there are",
-    "listeners": "--host, --port and --advertise decide where brokers listen",
-    "roles": "the controller is part of the process",
-    # inert: nothing here would heed it.
-    "acl": "there is no authorization",
-    "buffers": "socket buffers are left to the operating system",
-    "cleaner": "compaction keeps its key map in ordinary memory",
-    "consumer_groups": "groups of the consumer protocol, KIP-848, are not served",
-    "controller": "the controller hears of its brokers without heartbeats",
-    "delay": "background work starts with the broker",
-    "deletion": "what is deleted goes at once",
-    "failures": "the controller hears of a failed log at once",
-    "flush": "nothing is ever forced to disk without --data-dir",
-    "followers": "followers fetch at once and without sockets",
-    "index": "there are no index files without --data-dir",
-    "in_memory": "logs are kept in memory without --data-dir",
-    "inter_broker": "brokers reach each other within the process",
-    "jitter": "segments are closed exactly when segment.ms says",
-    "jmx": "metrics are served by /metrics of the control port",
-    "linger": "coordinators write at once",
-    "loading": "coordinators keep their records as they are in memory",
-    "one_directory": "a broker has one log directory, or none",
-    "overrides": "max.connections.per.ip holds for every address",
-    "plugins": "Java classes cannot be loaded",
-    "protocols": "ApiVersions says which group protocols are served",
-    "preallocation": "logs are kept in memory, or in files that grow with what is written",
-    "purgatory": "a waiting request is dropped as soon as it is answered",
-    "queues": "requests are taken up in turn, and socket.request.max.bytes bounds each",
-    "quorum": "the controller is part of the process and keeps no metadata log",
-    "quotas": "nothing is throttled by rate; the control API's faults can throttle a client",
-    "rebalance": "leadership moves only when it must or is told to",
-    "sasl": "SASL is not served",
-    "share_groups": "share groups, KIP-932, are not served",
-    "shutdown": "the control API says how a broker goes: stop or kill",
-    "streams_groups": "streams groups, KIP-1071, are not served",
-    "subscriptions": "clients are never asked for metrics",
-    "threads": "one event loop does the work, there are no thread pools",
-    "tier": "indexes from the tier are kept while there is room for them",
-    "tier_metadata": "the metadata of tiered segments lie in the tier, beside them",
-    "tier_retries": "what fails in the tier is done again at the next run of the task",
-    "tier_storage": "--remote says where the tier is",
-    "tls": "TLS is not served",
-    "tokens": "delegation tokens are not served",
-    "transactions": "transactions are not served",
-    "unclean": "a partition without a leader elects one as soon as it may",
-    "unstable": "ApiVersions says which versions are served",
-}
-
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 """A parsed config: lists are tuples; None is a config without a value."""
@@ -106,7 +49,7 @@ class Effect(IntEnum):
 
     ACTS = 0
     INERT = 1
-    """Nothing: only what holds anyway is accepted."""
+    """Nothing: only the value that holds anyway is accepted."""
     FIXED = 2
     """Nothing: fencepost gives it its value itself, from its own options."""
     ON_DISK = 3
@@ -158,9 +101,11 @@ class ConfigDef:
     """DescribeConfigs shows it only where it is set, as Kafka's internal configs."""
     effect: Effect = Effect.ACTS
     reason: str = ""
-    """Key of `effects.REASONS`, where it has no effect."""
+    """Why it has no effect, where it has none."""
     also: str | None = None
-    """A second text that an inert config takes, because it says how things are here."""
+    """A second text that an inert config takes, because it is as true here as the default."""
+    synonym: str | None = None
+    """The broker config that a config of a topic or a group takes its default from."""
 
     @property
     def sensitive(self) -> bool:
@@ -173,6 +118,13 @@ Table: TypeAlias = Mapping[str, ConfigDef]
 
 _INTEGERS: Final = {ConfigType.SHORT: 15, ConfigType.INT: 31, ConfigType.LONG: 63}
 _DECIMAL: Final = frozenset("0123456789.eE+-")
+_RELEASES: Final = (
+    *("0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.0", "0.10.1", "0.10.2", "0.11.0"),
+    *("1.0", "1.1", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8"),
+    *("3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9"),
+    *("4.0", "4.1", "4.2", "4.3"),
+)
+_WITH_EPOCHS: Final = frozenset(_RELEASES[_RELEASES.index("0.11.0") :])
 
 
 def parse(config: ConfigDef, text: str) -> Value:
@@ -199,15 +151,16 @@ def require_effect(config: ConfigDef, text: str, value: Value, *, on_disk: bool 
     """
     if config.effect is Effect.ACTS or (config.effect is Effect.ON_DISK and on_disk):
         return
-    reason = REASONS[config.reason]
     if config.effect is Effect.FIXED:
-        raise InvalidConfig(f"Configuration {config.name} cannot be set in fencepost: {reason}")
+        raise InvalidConfig(
+            f"Configuration {config.name} cannot be set in fencepost: {config.reason}"
+        )
     if value == default_value(config) or (config.also is not None and text.strip() == config.also):
         return
     shown = "[hidden]" if config.sensitive else to_text(value)
     raise InvalidConfig(
         f"Invalid value {shown} for configuration {config.name}: it has no effect in fencepost "
-        f"({reason}); leave it {_as_it_is(config)}"
+        f"({config.reason}); leave it {_as_it_is(config)}"
     )
 
 
@@ -375,3 +328,20 @@ def _java_double(value: float) -> str:
             mantissa, _, exponent = short.partition("e")
             break
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+
+
+def release_of(text: str) -> str | None:
+    """The release that a version of Kafka belongs to (``0.10.2`` for ``0.10.2.1`` or
+    ``0.10.2-IV0``), None where it belongs to none.
+    """
+    numbers, dash, level = text.partition("-IV")
+    parts = numbers.split(".")
+    if not all(part.isascii() and part.isdigit() for part in (*parts, level if dash else "0")):
+        return None
+    release = ".".join(parts[: 3 if parts[0] == "0" else 2])
+    return release if release in _RELEASES else None
+
+
+def has_leader_epochs(version: str) -> bool:
+    """Whether batches of a message format carry leader epochs: since 0.11."""
+    return release_of(version) in _WITH_EPOCHS

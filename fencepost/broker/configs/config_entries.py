@@ -1,12 +1,10 @@
 """What DescribeConfigs answers for each kind of resource: entries with value, source and synonyms.
 
-Entries stand in the order of their names. What is secret has no value, wherever it stands.
+Entries are in the order of their names. A sensitive config has no value, in its synonyms neither.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from functools import cache
 
-from fencepost.broker.configs import tables
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.config_def import (
     ConfigDef,
@@ -19,7 +17,8 @@ from fencepost.broker.configs.config_def import (
     to_text,
 )
 from fencepost.broker.configs.config_layers import ConfigLayers, ConfigSource, ConfigSynonym
-from fencepost.broker.configs.topic_configs import BROKER_SYNONYMS, topic_configs
+from fencepost.broker.configs.config_table import config_tables
+from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsSynonym,
@@ -28,23 +27,16 @@ from fencepost.protocol.messages.describe_configs import (
 Entries = Iterator[DescribeConfigsResourceResult]
 ROOT_LOGGER = "root"
 ROOT_LEVEL = "INFO"
-_GROUP_SYNONYM_PREFIX = "group."
 
 
-@cache
 def group_configs() -> Table:
     """Every group config, by name."""
-    from fencepost.broker.configs.tables.resources import GROUP
-
-    return tables.read(GROUP)
+    return config_tables().group
 
 
-@cache
 def client_metrics_configs() -> Table:
     """Every config of a client metrics subscription, by name."""
-    from fencepost.broker.configs.tables.resources import CLIENT_METRICS
-
-    return tables.read(CLIENT_METRICS)
+    return config_tables().client_metrics
 
 
 def topic_entries(
@@ -56,8 +48,7 @@ def topic_entries(
         if config.hidden and name not in configs:
             continue
         if keys is None or name in keys:
-            synonym = BROKER_SYNONYMS.get(name)
-            found = [] if synonym is None else list(broker.synonyms(synonym))
+            found = list(broker.synonyms(config.synonym)) if config.synonym else []
             if name in configs:
                 text = to_text(values[name]) or ""
                 found.insert(0, ConfigSynonym(name, text, ConfigSource.DYNAMIC_TOPIC_CONFIG))
@@ -86,17 +77,15 @@ def cluster_default_entries(broker: ConfigLayers, keys: Collection[str] | None) 
 
 def group_entries(broker: ConfigLayers, keys: Collection[str] | None) -> Entries:
     """The configs of any group: the defaults, which broker configs give."""
-    brokers = broker_configs()
     for name, config in group_configs().items():
         if keys is None or name in keys:
-            synonym = _GROUP_SYNONYM_PREFIX + name
-            if synonym in brokers:
-                yield _entry(
-                    config, broker.value(synonym), broker.synonyms(synonym), read_only=False
-                )
+            if config.synonym:
+                value, found = broker.value(config.synonym), broker.synonyms(config.synonym)
             else:
-                found = ConfigSynonym(name, config.default or "", ConfigSource.DEFAULT_CONFIG)
-                yield _entry(config, default_value(config), [found], read_only=False)
+                value = default_value(config)
+                text = config.default or ""
+                found = (ConfigSynonym(name, text, ConfigSource.DEFAULT_CONFIG),)
+            yield _entry(config, value, found, read_only=False)
 
 
 def client_metrics_entries(keys: Collection[str] | None) -> Entries:

@@ -1,67 +1,19 @@
-"""Parsed configs, read as what they are.
-
-Where a broker's configs come from: the layers, the value that holds, and all its synonyms.
+"""Where a broker's configs come from: the layers, the value that holds, and all its synonyms.
 
 Of a broker config's texts the first wins: the dynamic one of this broker, the dynamic one for the
 whole cluster, the static one from the start, Kafka's default. A topic config that a topic does not
 have takes the value of its broker synonym.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from fencepost.broker.configs.broker_configs import CHAINS, broker_configs
+from fencepost.broker.configs.broker_configs import broker_configs, unit_synonyms
 from fencepost.broker.configs.config_def import Value, default_value, parse
-from fencepost.broker.configs.topic_configs import BROKER_SYNONYMS, topic_configs, topic_defaults
-
-
-class TypedConfigs:
-    """Typed access to parsed configs by name; a name of another type is a bug."""
-
-    def __init__(self, value_of: Callable[[str], Value]) -> None:
-        self._value_of = value_of
-
-    def flag(self, name: str) -> bool:
-        """A BOOLEAN."""
-        value = self._value_of(name)
-        assert isinstance(value, bool), name
-        return value
-
-    def number(self, name: str) -> int:
-        """A SHORT, INT or LONG that has a value."""
-        value = self._value_of(name)
-        assert isinstance(value, int), name
-        return value
-
-    def optional_number(self, name: str) -> int | None:
-        """A SHORT, INT or LONG that may have no value."""
-        return None if self._value_of(name) is None else self.number(name)
-
-    def ratio(self, name: str) -> float:
-        """A DOUBLE."""
-        value = self._value_of(name)
-        assert isinstance(value, float), name
-        return value
-
-    def text(self, name: str) -> str:
-        """A STRING that has a value."""
-        value = self._value_of(name)
-        assert isinstance(value, str), name
-        return value
-
-    def optional_text(self, name: str) -> str | None:
-        """A STRING that may have none."""
-        return None if self._value_of(name) is None else self.text(name)
-
-    def entries(self, name: str) -> tuple[str, ...]:
-        """A LIST."""
-        value = self._value_of(name)
-        assert isinstance(value, tuple), name
-        return value
-
+from fencepost.broker.configs.topic_configs import broker_synonyms, topic_configs, topic_defaults
 
 NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -111,7 +63,7 @@ class ConfigLayers:
         )
 
     def value(self, name: str) -> Value:
-        """The value of a broker config by itself: chains such as log.retention.* are not followed.
+        """The value of a broker config by itself: its synonyms in other units are not looked at.
 
         :raises KeyError: When there is no such config.
         """
@@ -143,19 +95,19 @@ class ConfigLayers:
         return {**self.topic_defaults, **own}
 
     def synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
-        """Where a broker config's value comes from, its chain followed, the one that holds first.
+        """The texts of a broker config and of its synonyms in other units; the first holds.
 
-        As at a real broker, a chain is listed from the config itself on, and not at all where only
-        its later members have a text: the value is then theirs, and the list is empty.
+        As at a real broker the list begins with the config itself. It is empty where only synonyms
+        have a text, although the value is then theirs.
         """
-        chain = tuple(CHAINS.get(name, (name,)))
-        found = [setting for member in chain for setting in self._settings_of(member)]
-        for place, setting in enumerate(found):
-            if setting.name == name:
+        names = tuple(unit_synonyms().get(name, (name,)))
+        found = [synonym for each in names for synonym in self._texts_of(each)]
+        for place, synonym in enumerate(found):
+            if synonym.name == name:
                 return tuple(found[place:])
         return ()
 
-    def _settings_of(self, name: str) -> Iterator[ConfigSynonym]:
+    def _texts_of(self, name: str) -> Iterator[ConfigSynonym]:
         for layer, source in self._layers:
             if name in layer:
                 yield ConfigSynonym(name, layer[name], source)
@@ -164,18 +116,18 @@ class ConfigLayers:
             yield ConfigSynonym(name, config.default, ConfigSource.DEFAULT_CONFIG)
 
     def _topic_default(self, topic_config: str, value: Value) -> Value:
-        name = BROKER_SYNONYMS.get(topic_config)
+        name = broker_synonyms().get(topic_config)
         if name is None:
             return value
-        for member, factor in CHAINS.get(name, {name: 1}).items():
-            found = self.value(member)
+        for synonym, factor in unit_synonyms().get(name, {name: 1}).items():
+            found = self.value(synonym)
             if found is not None:
-                return _in_ms(member, found, factor)
+                return _in_ms(synonym, found, factor)
         return value
 
 
-def _in_ms(member: str, value: Value, factor: int) -> Value:
-    """A chain's member in the unit of its first; every negative retention is -1, as in Kafka."""
-    if member not in CHAINS or not isinstance(value, int):
+def _in_ms(name: str, value: Value, factor: int) -> Value:
+    """A value in the unit of its first synonym; every negative retention is -1, as in Kafka."""
+    if name not in unit_synonyms() or not isinstance(value, int):
         return value
     return -1 if value < 0 else value * factor

@@ -1,7 +1,7 @@
-"""What a request makes of a resource's dynamic configs: the operations of IncrementalAlterConfigs.
+"""The operations of IncrementalAlterConfigs on a resource's dynamic configs.
 
-Everything is decided before anything changes: an answer is either the configs that the resource has
-afterwards, or one error.
+All operations are checked before any config changes: the result is either the configs that the
+resource has afterwards, or one error.
 """
 
 from collections import Counter
@@ -51,7 +51,7 @@ def apply_operations(
     """The configs after some operations, still to be validated.
 
     APPEND and SUBTRACT begin at the default where a list is not set; they add what is not yet there
-    and remove what is. ``not_a_list`` is what a resource says to them elsewhere, with places for
+    and remove what is. ``not_a_list`` is the error message for any other config, with places for
     ``{op}``, ``{lower}`` (the same in lower case) and ``{name}``. An operation that Kafka does not
     know is INVALID_REQUEST.
     """

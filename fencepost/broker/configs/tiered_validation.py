@@ -1,16 +1,15 @@
 """Which configs a tiered topic may have (KIP-405, KIP-950): the rules of Apache Kafka 4.3.1.
 
-:raises InvalidConfig: (all of them) In Kafka's words, where configs do not go together.
+Each function raises `InvalidConfig`, in Kafka's words, where configs contradict each other.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from fencepost.broker.configs.config_def import InvalidConfig, Value
-from fencepost.broker.configs.fencepost_configs import has_leader_epochs
+from fencepost.broker.configs.config_def import InvalidConfig, Value, has_leader_epochs
+from fencepost.storage.log.config import INHERITED
 
 _UNLIMITED: Final = -1
-_INHERITED: Final = -2
 _DISABLED: Final = (
     "Tiered Storage functionality is disabled in the broker. "
     "Topic cannot be configured with remote log storage."
@@ -37,7 +36,7 @@ _PAIRS: Final = (
 
 
 def validate_remote_storage(values: Mapping[str, Value], *, tiered: bool) -> None:
-    """See whether a topic with these configs may be tiered.
+    """Require that a topic with these configs may be tiered.
 
     :param values: All of its configs.
     :param tiered: Whether the broker serves tiered storage.
@@ -60,19 +59,19 @@ def validate_remote_storage(values: Mapping[str, Value], *, tiered: bool) -> Non
         validate_local_retention(local, values[local], total, values[total])
     if values["remote.log.copy.disable"]:
         for total, local in _PAIRS:
-            if values[local] not in (_INHERITED, values[total]):
+            if values[local] not in (INHERITED, values[total]):
                 raise InvalidConfig(_COPY_DISABLED.format(local=local, total=total))
 
 
 def validate_local_retention(local: str, kept: Value, total: str, limit: Value) -> None:
-    """See that no more is kept here than in all.
+    """Require that local retention is at most the retention of the whole log.
 
     :param local: Name of the config whose value is ``kept``.
     :param total: Name of the config whose value is ``limit``.
     """
     assert isinstance(kept, int)
     assert isinstance(limit, int)
-    if limit == _UNLIMITED or kept == _INHERITED:
+    if limit == _UNLIMITED or kept == INHERITED:
         return
     invalid = f"Invalid value {kept} for configuration {local}: "
     if kept == _UNLIMITED:
@@ -82,6 +81,6 @@ def validate_local_retention(local: str, kept: Value, total: str, limit: Value) 
 
 
 def validate_remote_storage_disable(values: Mapping[str, Value]) -> None:
-    """See whether a topic that was tiered may be so no longer: with all that is in the tier."""
+    """Require that remote data are deleted where tiering is switched off."""
     if not values["remote.log.delete.on.disable"]:
         raise InvalidConfig(_DISABLED_WITHOUT_DELETE)

@@ -1,13 +1,12 @@
 """Topic configs: the table, the broker configs that hold their defaults, and validation.
 
-CreateTopics, AlterConfigs and IncrementalAlterConfigs all ask `validate_topic_configs`.
+CreateTopics, AlterConfigs and IncrementalAlterConfigs all call `validate_topic_configs`.
 """
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final
 
-from fencepost.broker.configs import fencepost_configs, tables, tiered_validation
+from fencepost.broker.configs import tiered_validation
 from fencepost.broker.configs.config_def import (
     ConfigError,
     InvalidConfig,
@@ -17,49 +16,20 @@ from fencepost.broker.configs.config_def import (
     parse,
     require_effect,
 )
+from fencepost.broker.configs.config_table import config_tables
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import config_name_hint
 
-BROKER_SYNONYMS: Final[Mapping[str, str]] = {
-    "cleanup.policy": "log.cleanup.policy",
-    "compression.gzip.level": "compression.gzip.level",
-    "compression.lz4.level": "compression.lz4.level",
-    "compression.type": "compression.type",
-    "compression.zstd.level": "compression.zstd.level",
-    "delete.retention.ms": "log.cleaner.delete.retention.ms",
-    "file.delete.delay.ms": "log.segment.delete.delay.ms",
-    "flush.messages": "log.flush.interval.messages",
-    "flush.ms": "log.flush.interval.ms",
-    "index.interval.bytes": "log.index.interval.bytes",
-    "local.retention.bytes": "log.local.retention.bytes",
-    "local.retention.ms": "log.local.retention.ms",
-    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
-    "max.message.bytes": "message.max.bytes",
-    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
-    "message.timestamp.type": "log.message.timestamp.type",
-    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
-    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
-    "min.insync.replicas": "min.insync.replicas",
-    "preallocate": "log.preallocate",
-    "retention.bytes": "log.retention.bytes",
-    "retention.ms": "log.retention.ms",
-    "segment.bytes": "log.segment.bytes",
-    "segment.index.bytes": "log.index.size.max.bytes",
-    "segment.jitter.ms": "log.roll.jitter.ms",
-    "segment.ms": "log.roll.ms",
-    "unclean.leader.election.enable": "unclean.leader.election.enable",
-    **fencepost_configs.SYNONYMS,
-}
-"""The broker config that a topic config takes its default from, by topic config."""
+
+def topic_configs() -> Table:
+    """Every topic config, by name."""
+    return config_tables().topic
 
 
 @cache
-def topic_configs() -> Table:
-    """Every topic config, by name."""
-    from fencepost.broker.configs.tables import topic
-
-    return tables.read(topic.TABLE, fencepost_configs.TOPIC)
+def broker_synonyms() -> Mapping[str, str]:
+    """The broker config that a topic config takes its default from, by topic config."""
+    return {name: config.synonym for name, config in topic_configs().items() if config.synonym}
 
 
 @cache
@@ -78,8 +48,8 @@ def validate_topic_configs(
 ) -> ConfigError | None:
     """Whether a topic may have these configs, all of them together; None when it may.
 
-    ``defaults`` are the values of the configs that are not among them (`resolve.BrokerConfigs`
-    knows the broker's); Kafka's own where left out. ``tiered`` says whether the broker serves
+    ``defaults`` are the values of the configs that are not among them; Kafka's own where left out
+    (`ConfigLayers.topic_defaults` has the broker's). ``tiered`` says whether the broker serves
     tiered storage, ``on_disk`` whether it keeps logs in files; ``before`` are the configs that the
     topic has so far. The error is always INVALID_CONFIG, in Kafka's words where the rule is
     Kafka's.
@@ -98,7 +68,7 @@ def _unknown(configs: Mapping[str, str | None]) -> str | None:
     table = topic_configs()
     for name in configs:
         if name not in table:
-            others = {broker: topic for topic, broker in BROKER_SYNONYMS.items()}
+            others = {broker: topic for topic, broker in broker_synonyms().items()}
             hint = config_name_hint(name, table, others, "topic")
             return f"Unknown topic config name: {name}{hint}"
     return None

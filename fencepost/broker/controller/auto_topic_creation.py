@@ -1,15 +1,29 @@
 """Topics that a broker has the controller create, as its configs say."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from fencepost.broker.configs.effective_configs import BrokerConfigs
+from fencepost.broker.controller.controller import Controller
 from fencepost.broker.controller.topic_changes import NewTopic
-from fencepost.broker.metadata.image import INTERNAL_TOPICS
-
-if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
+from fencepost.broker.metadata.image import INTERNAL_TOPICS, ClusterImage
 
 
-def auto_create_topic(broker: "Broker", name: str) -> None:
+class ControllerClient(Protocol):
+    """What the creation of a topic needs of a broker."""
+
+    view: ClusterImage
+    configs: BrokerConfigs
+
+    @property
+    def controller(self) -> Controller:
+        """The controller.
+
+        :raises ControllerUnreachable: When this broker is cut off from it.
+        """
+        ...
+
+
+def auto_create_topic(broker: ControllerClient, name: str) -> None:
     """Create a topic because a client asked for it.
 
     :raises ControllerError: When it can't be.
@@ -27,7 +41,7 @@ def auto_create_topic(broker: "Broker", name: str) -> None:
     )
 
 
-def create_internal_topic(broker: "Broker", name: str) -> None:
+def create_internal_topic(broker: ControllerClient, name: str) -> None:
     """Create ``__consumer_offsets`` if it is not there.
 
     Its replication factor is no larger than the number of brokers: one broker has to do.

@@ -41,7 +41,7 @@ from fencepost.broker.configs.operations import (
 )
 from fencepost.broker.configs.tiered_validation import validate_local_retention
 from fencepost.broker.configs.topic_configs import (
-    BROKER_SYNONYMS,
+    broker_synonyms,
     topic_configs,
     validate_topic_configs,
 )
@@ -61,7 +61,7 @@ def local_retention_error(
     table = broker_configs()
     for unit in ("bytes", "ms"):
         total, local = f"retention.{unit}", f"local.retention.{unit}"
-        names = BROKER_SYNONYMS[total], BROKER_SYNONYMS[local]
+        names = broker_synonyms()[total], broker_synonyms()[local]
         if not configs.keys() & names:
             continue
         limit, kept = (

@@ -1,45 +1,22 @@
-"""What a coordinator has decided, before anything has changed.
+"""The queue of records that are appended but not committed yet.
 
-The log of a shard: what a shard needs of its partition's leader replica, and its commits.
+Kafka's ``DeferredEventQueue``: an operation completes when the high watermark passes its records.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from fencepost.broker.core.scheduler import Scheduler, Timer
-from fencepost.broker.groups.records import CoordinatorRecord
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import Record
 
-R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorResult(Generic[R]):
-    """A response, and the records that must be committed before it is given."""
-
-    response: R
-    records: tuple[CoordinatorRecord, ...] = ()
-
-
-CLIENT_ERRORS: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""What a client of the coordinator is told where its log says this."""
+RecordT = TypeVar("RecordT")
 
 
 class PartitionLog(Protocol):
-    """The leader replica of the shard's partition, as far as a shard needs it."""
+    """A shard's partition: Kafka's ``PartitionWriter`` and ``CoordinatorLoader``."""
 
     @property
     def high_watermark(self) -> int:
@@ -47,14 +24,14 @@ class PartitionLog(Protocol):
         ...
 
     def append(self, batch: bytearray) -> int | ErrorCode:
-        """Append one batch as acks=all does; the offset of its last record (inclusive), or why not.
+        """Append one batch as acks=all does; the offset of its last record, or an error.
 
-        The batch is the log's from here on.
+        The log owns the batch from then on.
         """
         ...
 
     def read_all(self) -> Iterable[Record]:
-        """Every record from the log's start to its end, committed or not, in their order.
+        """Every record from the log's start to its end, committed or not, in offset order.
 
         Control batches are left out.
         """
@@ -66,15 +43,15 @@ class PartitionLog(Protocol):
 
 
 @dataclass(slots=True)
-class _Pending:
+class _PendingCommit(Generic[RecordT]):
     offset: int
     """Of the last record, inclusive."""
-    records: Sequence[CoordinatorRecord]
+    records: Sequence[RecordT]
     done: Callable[[ErrorCode], None] | None
     timer: Timer | None = None
 
-    def finish(self, error: ErrorCode) -> None:
-        """Tell whoever waits, once."""
+    def complete(self, error: ErrorCode) -> None:
+        """Call back, once."""
         done, self.done = self.done, None
         if self.timer is not None:
             self.timer.cancel()
@@ -83,8 +60,8 @@ class _Pending:
             done(error)
 
 
-class CommitQueue:
-    """Records that are appended and applied but not committed, and who waits for them."""
+class CommitQueue(Generic[RecordT]):
+    """Records that are appended and replayed but not committed, in offset order."""
 
     def __init__(
         self,
@@ -92,50 +69,52 @@ class CommitQueue:
         scheduler: Scheduler,
         *,
         timeout_ms: int,
-        on_commit: Callable[[CoordinatorRecord], None],
+        on_commit: Callable[[RecordT], None],
     ) -> None:
+        """:param on_commit: Called with each record when the high watermark has passed it."""
         self._log = log
         self._scheduler = scheduler
         self._timeout_ms = timeout_ms
         self._on_commit = on_commit
-        self._pending: deque[_Pending] = deque()
+        self._pending: deque[_PendingCommit[RecordT]] = deque()
         self._closed = False
 
     def add(
         self,
         offset: int,
-        records: Sequence[CoordinatorRecord],
+        records: Sequence[RecordT],
         done: Callable[[ErrorCode], None] | None,
     ) -> None:
-        """Records up to ``offset`` are in the log: ``done`` is told when they are committed.
+        """Add records that are in the log up to ``offset``; call ``done`` when it is committed.
 
-        After the timeout it is told COORDINATOR_NOT_AVAILABLE instead; the records stay.
+        After the timeout ``done`` is called with COORDINATOR_NOT_AVAILABLE instead. The records
+        stay in the queue and may still be committed.
         """
-        pending = _Pending(offset, records, done)
+        pending = _PendingCommit(offset, records, done)
         self._pending.append(pending)
         self._log.when_committed(offset, lambda: self._commit(offset))
         if pending.done is not None:
             pending.timer = self._scheduler.at(
                 self._scheduler.now_ms() + self._timeout_ms,
-                lambda: pending.finish(ErrorCode.COORDINATOR_NOT_AVAILABLE),
+                lambda: pending.complete(ErrorCode.COORDINATOR_NOT_AVAILABLE),
             )
 
     def after_all(self, done: Callable[[ErrorCode], None]) -> None:
-        """Tell when all that is applied by now is committed; at once, where nothing waits."""
+        """Call ``done`` when all records added so far are committed; at once, if they are."""
         if self._pending:
             self.add(self._pending[-1].offset, (), done)
         else:
             done(ErrorCode.NONE)
 
     def close(self) -> None:
-        """This broker does not lead the partition any more."""
+        """End every operation with NOT_COORDINATOR: this broker lost the leadership."""
         self._closed = True
         while self._pending:
-            self._pending.popleft().finish(ErrorCode.NOT_COORDINATOR)
+            self._pending.popleft().complete(ErrorCode.NOT_COORDINATOR)
 
     def _commit(self, offset: int) -> None:
         while not self._closed and self._pending and self._pending[0].offset <= offset:
             pending = self._pending.popleft()
             for record in pending.records:
                 self._on_commit(record)
-            pending.finish(ErrorCode.NONE)
+            pending.complete(ErrorCode.NONE)

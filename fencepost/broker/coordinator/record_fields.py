@@ -1,4 +1,4 @@
-"""Fields of coordinator records: plain, or compact with tagged fields (KIP-482)."""
+"""Fields of the keys and values of coordinators' records: plain, or compact with tags (KIP-482)."""
 
 import struct
 
@@ -8,11 +8,11 @@ _INT64 = struct.Struct(">q")
 
 
 class MalformedRecord(ValueError):
-    """Bytes that are no such record, or a record that its format cannot hold."""
+    """Bytes that cannot be read as a record, or a record that its format cannot hold."""
 
 
 class FieldWriter:
-    """Fields one after the other."""
+    """Writes fields one after the other."""
 
     __slots__ = ("_flexible", "_out")
 
@@ -21,7 +21,7 @@ class FieldWriter:
         self._out = bytearray()
 
     def to_bytes(self) -> bytes:
-        """All that was written."""
+        """The bytes written so far."""
         return bytes(self._out)
 
     def int16(self, number: int) -> None:
@@ -39,7 +39,7 @@ class FieldWriter:
     def string(self, text: str) -> None:
         """A string.
 
-        :raises Malformed: When it is longer than the 32767 bytes that a plain one can be.
+        :raises MalformedRecord: When it is plain and longer than 32767 bytes.
         """
         data = text.encode()
         if self._flexible:
@@ -53,7 +53,7 @@ class FieldWriter:
     def nullable_string(self, text: str | None) -> None:
         """A string, or null, in a plain version.
 
-        :raises Malformed: When it is too long.
+        :raises MalformedRecord: When it is too long.
         """
         if text is None:
             self.int16(-1)
@@ -81,9 +81,9 @@ class FieldWriter:
 
 
 class FieldReader:
-    """Fields one after the other.
+    """Reads fields one after the other.
 
-    Each method raises ``struct.error`` or ``Malformed`` when the bytes end before the field does.
+    Each method raises ``MalformedRecord`` when the bytes end before the field does.
     """
 
     __slots__ = ("_at", "_data", "_flexible")
@@ -109,20 +109,25 @@ class FieldReader:
         """A string that is not null."""
         text = self.nullable_string()
         if text is None:
-            raise MalformedRecord("a null where there is none")
+            raise MalformedRecord("a null string in a field that cannot be null")
         return text
 
     def nullable_string(self) -> str | None:
         """A string, or null."""
         size = self._uvarint() - 1 if self._flexible else self.int16()
-        return None if size < 0 else self._read(size).decode()
+        if size < 0:
+            return None
+        try:
+            return self._read(size).decode()
+        except UnicodeDecodeError as error:
+            raise MalformedRecord(str(error)) from error
 
     def blob(self) -> bytes:
         """Bytes behind their length."""
         return self._read(self.array_size())
 
     def array_size(self) -> int:
-        """How many elements follow."""
+        """The number of elements that follow."""
         return self._uvarint() - 1 if self._flexible else self.int32()
 
     def tags(self) -> dict[int, bytes]:

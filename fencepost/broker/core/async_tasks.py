@@ -1,8 +1,8 @@
-"""Work that asks the tier one thing after another, written top down.
+"""Work on the object store that consists of several operations, written as a generator.
 
-It is a generator: it yields what it asks (`put`, `get`, ... with ``yield from``) and goes on where
-it was with the answer. A `AsyncTask` runs one, and can stop it between two answers: what an
-operation of the store answers afterwards changes nothing.
+The generator yields each operation (`put`, `get`, ... with ``yield from``) and continues with its
+result. An `AsyncTask` runs a generator, and can stop it between two operations: the result of an
+operation that is under way is ignored then.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -15,35 +15,35 @@ from fencepost.storage.tier.object_store import ObjectStore, TierError
 T = TypeVar("T")
 OnAnswer: TypeAlias = Callable[[object], None]
 StartOperation: TypeAlias = Callable[[OnAnswer], None]
-"""Begins an operation of the store, and has its answer called later."""
+"""Starts an operation of the store, which calls back with its result later."""
 AsyncSteps: TypeAlias = Generator[StartOperation, object, T]
 
 OnDone: TypeAlias = Callable[[TierError | None], None]
-"""Told that something is done, or why it is not."""
+"""Called when work is done, with the error if it failed."""
 
 _MAX_PARALLEL_READS: Final = 32
-"""Objects that are asked for at the same time."""
+"""Objects that are read at the same time."""
 
 
 class AsyncTask(Generic[T]):
-    """Steps that are being taken.
+    """A generator that is run.
 
-    :param done: Told what came of them: their value, or the error that ended them. Not called
-        when the job is stopped.
+    :param done: Called with the generator's value, or with the error that ended it. Not called when
+        the task is stopped.
     """
 
     def __init__(self, steps: AsyncSteps[T], done: Callable[[T | TierError], None]) -> None:
         self._steps: AsyncSteps[T] | None = steps
         self._done = done
         self._running = False
-        """Whether a step is being taken."""
+        """Whether the generator is running now."""
 
     def start(self) -> None:
-        """Take the first step; where nothing is asked, all of them."""
+        """Run the generator up to its first operation."""
         self._resume(None)
 
     def stop(self) -> None:
-        """Take no further step; harmless where the last has been taken."""
+        """Run no further; harmless where the generator has ended."""
         steps, self._steps = self._steps, None
         if steps is not None and not self._running:
             steps.close()

@@ -1,29 +1,17 @@
-"""What a handler is given besides the request, and what it may give back."""
+"""What a handler receives with each request."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from fencepost.broker.core.waits import Wait
 from fencepost.broker.metadata.image import BrokerImage
 
-if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
-
-R = TypeVar("R")
-
-
-class HangUp:
-    """The answer that closes the connection: acks=0 that failed has no other sign."""
-
-
-HANG_UP: Final = HangUp()
-Answer: TypeAlias = R | Wait[R] | None
-"""A response, one to come, or none at all (acks=0)."""
+N_co = TypeVar("N_co", covariant=True)
+N_contra = TypeVar("N_contra", contravariant=True)
 
 
 @dataclass(slots=True, kw_only=True)
 class Peer:
-    """The other side of a connection, or a broker of this cluster that asks another."""
+    """The client of a connection, or a broker of this cluster that sends a request to another."""
 
     connection_id: str
     host: str
@@ -31,7 +19,7 @@ class Peer:
     """From ApiVersions v3+ (KIP-511), as its version."""
     software_version: str = "unknown"
     listener_host: str = ""
-    """The local address that the peer reached."""
+    """The local address of the connection."""
     is_broker: bool = False
     """Whether it is a broker of this cluster."""
 
@@ -52,31 +40,37 @@ class PartitionRefusal(NamedTuple):
         return self.topic in (None, topic) and self.partition in (None, index)
 
 
-class Context(NamedTuple):
-    """One request's surroundings. Handlers see this broker's view and replicas, and no other's."""
+class Context(NamedTuple, Generic[N_co]):
+    """The context of one request: the broker that serves it, the client, the version and the time.
 
-    broker: "Broker"
+    Each room types ``broker`` as the Protocol of what it needs of a broker.
+    """
+
+    broker: N_co
     version: int
-    """Of the API that is being answered."""
+    """The version of the API."""
     client_id: str | None
     peer: Peer
     now_ms: int
-    """Milliseconds since 1970-01-01 UTC, when the request was taken up."""
+    """When the broker began to handle the request: milliseconds since 1970-01-01 UTC."""
     refusal: PartitionRefusal | None = None
     """Partitions that Produce and Fetch refuse."""
 
     def host_of(self, broker: BrokerImage) -> str:
-        """Where this client reaches a broker: as advertised, or where it reached this one."""
+        """The host under which this client reaches a broker.
+
+        It is the advertised host, or the address of this connection where none is advertised.
+        """
         return broker.host or self.peer.listener_host
 
 
-class Handler(Protocol):
+class Handler(Protocol[N_contra]):
     """A module of ``fencepost.broker.handlers``: one API."""
 
-    def handle(self, ctx: Context, request: object) -> object:
-        """Answer a request: a response, a wait, or None for no response."""
+    def handle(self, ctx: Context[N_contra], request: object) -> object:
+        """Handle a request: return a response, a `Wait`, or None for no response."""
         ...
 
     def refuse(self, request: object, error_code: int) -> object:
-        """Answer a request with one error code, in every place where this API has one."""
+        """Make a response with one error code in every place where this API has one."""
         ...

@@ -1,10 +1,10 @@
-"""How the controller says no."""
+"""The errors of the controller and of a data directory."""
 
 from fencepost.protocol.errors import ErrorCode
 
 
 class ControllerError(Exception):
-    """A request that the controller refuses, by Kafka's code and words."""
+    """A request that the controller refuses, with Kafka's error code and message."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -13,7 +13,7 @@ class ControllerError(Exception):
 
 
 class ControllerUnreachable(ControllerError):
-    """The broker that was asked is cut off from the controller."""
+    """The broker that handles the request is cut off from the controller."""
 
     def __init__(self, broker_id: int) -> None:
         super().__init__(
@@ -22,4 +22,4 @@ class ControllerUnreachable(ControllerError):
 
 
 class DataDirUnusable(Exception):
-    """A data directory can't be used. The text is one line, for whoever named it."""
+    """A data directory can't be used. The text is one line, for the user."""

@@ -1,8 +1,9 @@
-"""What happened in the cluster, for whoever listens: every change of state, in order.
+"""The events of a cluster: every change of state, in order.
 
-Elections, ISRs, topics and the registration of brokers are told from images: `image_changes`
-compares one with the next. What no image shows, such as a follower that is held or a log that is
-truncated, is told by whoever does it. Nothing is made while nobody listens.
+Events about elections, ISRs, topics and the registration of brokers are derived from the images:
+`image_changes` compares each image with the one before. What no image shows, such as a follower
+that is held or a log that is truncated, is emitted by the code that does it. No event is made while
+there is no listener.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -50,7 +51,7 @@ class Kind(StrEnum):
     """[alone: whether no other replica was sure to have what it lost]"""
     REPLICA_FAILED = "replica_failed"
     """A replica's log can't be read or written any more: it is offline until its broker is started
-    anew. [error]"""
+    again. [error]"""
     STORAGE_FAILED = "storage_failed"
     """A file beside the logs, such as a checkpoint, can't be read or written; it is tried again.
     [error]"""
@@ -108,7 +109,7 @@ class Kind(StrEnum):
 
 
 TRACE_FILE_ONLY: Final = frozenset((Kind.TRACE_STARTED, Kind.TOPIC_KNOWN, Kind.TRACE_ENDED))
-"""What no listener is told of: they frame the files of a trace."""
+"""Events that no listener receives: they begin and end the files of a trace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +130,9 @@ Listener = Callable[[Event], None]
 
 
 class Events:
-    """Where changes are told, and who listens.
+    """The listeners of a cluster's events.
 
-    A listener is called in the midst of the change: it notes the event and does nothing else.
+    A listener is called during the change: it records the event and does nothing else.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -147,7 +148,7 @@ class Events:
         broker: int | None = None,
         **details: object,
     ) -> None:
-        """Tell of a change, as of now."""
+        """Emit an event with the present time."""
         if not self.listeners:
             return
         self._notify(
@@ -164,7 +165,7 @@ class Events:
     def emit_changes(
         self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]
     ) -> None:
-        """Tell what is different in a new image.
+        """Emit the events of a new image.
 
         :param changed: Names of topics that are new, gone or different in it.
         """
@@ -247,7 +248,7 @@ def _created(topic: TopicImage, time_ms: int) -> Event:
 
 
 def topic_details(topic: TopicImage) -> Mapping[str, object]:
-    """What is told of a topic that is new."""
+    """The details of the event of a new topic."""
     return {
         "topic_id": str(topic.topic_id),
         "partitions": len(topic.partitions),

@@ -1,23 +1,35 @@
-"""Answers that hold a connection up.
+"""The outcomes of a request: a response, one that is due later, none, or a closed connection.
 
-A real broker takes up one request of a connection at a time. Here those behind one that waits are
-taken up too, which nobody can tell, until a fault makes an answer late on purpose: then nothing may
-overtake it.
+A real broker handles one request of a connection at a time. fencepost also handles the requests
+behind one that waits, which no client can observe. A `BlockingResponse` is the exception: a fault
+delays it on purpose, and no later response of its connection may overtake it.
 
-Answers that are there or still to come, put together into other answers.
+`map_response` and `gather_responses` make responses from others that may be due later.
 """
 
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from fencepost.broker.core.waits import Wait
 
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class HangUp:
+    """The outcome that closes the connection: with acks=0 a failed append has no other sign."""
+
+
+HANG_UP: Final = HangUp()
+Answer: TypeAlias = R | Wait[R] | None
+"""A response, one that is due later, or none at all (acks=0)."""
+
 
 class BlockingResponse(Wait[object]):
-    """An answer to come that holds up all that its client asked behind it.
+    """A response that is due later and blocks the requests behind it on its connection.
 
-    It is a response, None (acks=0), HANG_UP, or `ThrottledResponse`.
+    Its result is a response, None (acks=0), HANG_UP, or `ThrottledResponse`.
 
     :param pending: The blocking responses that are not complete, with the broker of each. This one
         is in it until it is complete or cancelled.
@@ -34,7 +46,7 @@ class BlockingResponse(Wait[object]):
         pending[self] = broker_id
 
     def complete_from(self, answer: object, convert: Callable[[object], object]) -> None:
-        """Be completed by ``convert`` of an answer, when that is there."""
+        """Complete with ``convert(answer)``, now or when the answer is complete."""
         if not isinstance(answer, Wait):
             self.complete(convert(answer))
         elif self.done:
@@ -44,7 +56,7 @@ class BlockingResponse(Wait[object]):
             answer.then(lambda response: self.complete(convert(response)))
 
     def cancel(self) -> None:
-        """Nobody waits any more; what it waited for is not waited for either."""
+        """Cancel this response and the one that it waits for."""
         super().cancel()
         if self.inner is not None:
             self.inner.cancel()
@@ -56,12 +68,12 @@ class BlockingResponse(Wait[object]):
 
 @dataclass(frozen=True, slots=True)
 class ThrottledResponse:
-    """An answer that goes out at once, while its connection is held up longer."""
+    """A response that is sent now, while its connection stays blocked."""
 
     response: object
-    """None is acks=0's."""
+    """None with acks=0."""
     until: BlockingResponse
-    """Completed when the connection goes on."""
+    """Complete when the connection is no longer blocked."""
 
 
 Delivery: TypeAlias = ThrottledResponse
@@ -69,19 +81,15 @@ Delivery: TypeAlias = ThrottledResponse
 the places that must handle it; all that they have in common is the `response`."""
 
 
-T = TypeVar("T")
-R = TypeVar("R")
-
-
 def map_response(answer: T | Wait[T], convert: Callable[[T], R]) -> R | Wait[R]:
-    """What ``convert`` makes of an answer, when it is there."""
+    """``convert`` of a response, as soon as that is complete."""
     return gather_responses([answer], lambda answers: convert(answers[0]))
 
 
 def gather_responses(
     answers: Sequence[T | Wait[T]], convert: Callable[[list[T]], R]
 ) -> R | Wait[R]:
-    """What ``convert`` makes of all answers, in their order, when the last one is there."""
+    """``convert`` of all responses, in their order, as soon as the last one is complete."""
     known: dict[int, T] = {}
     whole: Wait[R] = Wait()
 

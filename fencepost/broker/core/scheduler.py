@@ -1,7 +1,7 @@
-"""When things happen: what is due now, and what at which time.
+"""Callbacks and timers: what is due now, and what is due at which time.
 
-The core never waits. It asks for a callback in this turn (``soon``) or at a time (``at``), and
-whoever drives it runs what is due: the asyncio edge with one loop timer, a test by moving the
+The core never waits. It schedules a callback for this turn (``soon``) or for a time (``at``), and
+its driver runs what is due: the server with one timer of its event loop, a test by moving the
 clock, the simulation in the order of its seed.
 """
 
@@ -54,7 +54,7 @@ class Timer:
         self.callback = callback
 
     def move_to(self, deadline_ms: int) -> None:
-        """Run at another time instead; a timer that was cancelled or has run is set anew."""
+        """Run at another time instead; a timer that was cancelled or has run is set again."""
         unqueued = self.deadline_ms is None or deadline_ms < self.queued_ms
         self.deadline_ms = deadline_ms
         if unqueued:
@@ -150,7 +150,7 @@ class Scheduler:
 
 
 def _ignore_wake() -> None:
-    """Nobody drives by callback: the driver asks ``next_deadline_ms``."""
+    """Do nothing: the driver uses ``next_deadline_ms``."""
 
 
 def advance(scheduler: Scheduler, clock: ManualClock, by_ms: int) -> None:

@@ -1,7 +1,7 @@
-"""Answers that are not due yet: acks=all, long polls, joins.
+"""Responses that are due later: acks=all, long polls, joins.
 
-A handler returns a ``Wait`` instead of a response. Whoever holds the answer completes it, a watched
-thing that changes lets it be tried again, and a deadline ends it. Nothing here knows an event loop.
+A handler returns a ``Wait`` instead of a response. It is completed by a call, by an attempt that
+succeeds after a watched list was notified, or by its deadline. It is independent of event loops.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Wait(Generic[T]):
-    """A response to come. It is completed once; later completions are ignored."""
+    """A response that is due later. It is completed once; later completions are ignored."""
 
     __slots__ = ("_callback", "_lists", "_timer", "_try", "done", "result")
 
@@ -33,7 +33,7 @@ class Wait(Generic[T]):
             self._callback = callback
 
     def complete(self, result: T | None) -> None:
-        """Answer. None means that no response is sent (acks=0)."""
+        """Complete it. None means that no response is sent (acks=0)."""
         if self.done:
             return
         self.done = True
@@ -43,13 +43,13 @@ class Wait(Generic[T]):
             self._callback(result)
 
     def cancel(self) -> None:
-        """Nobody waits any more (the connection is gone): forget it without an answer."""
+        """Drop it without a response: the connection is closed."""
         self._callback = None
         self.done = True
         self._release()
 
     def expire_at(self, scheduler: Scheduler, deadline_ms: int, expire: Callable[[], T]) -> None:
-        """Answer with ``expire()`` at ``deadline_ms`` unless it was answered before."""
+        """Complete it with ``expire()`` at ``deadline_ms``."""
         self._timer = scheduler.at(deadline_ms, lambda: self.complete(expire()))
 
     def watch(self, lists: Iterable["WatchList"], attempt: Callable[[], T | None]) -> None:
@@ -60,7 +60,7 @@ class Wait(Generic[T]):
             watchers.waits[self] = None
 
     def retry(self) -> None:
-        """Try to answer now."""
+        """Try to complete it now."""
         if self.done or self._try is None:
             return
         result = self._try()
@@ -78,15 +78,15 @@ class Wait(Generic[T]):
 
 
 class Watcher(Protocol):
-    """A wait for whatever response, as far as a watch list knows it."""
+    """What a watch list needs of a `Wait`."""
 
     def retry(self) -> None:
-        """Try to answer now."""
+        """Try to complete it now."""
         ...
 
 
 class WatchList:
-    """Something that waits watch: a partition's high watermark, its log end."""
+    """The waits that depend on one value: a partition's high watermark, or its log end."""
 
     __slots__ = ("waits",)
 
@@ -94,7 +94,7 @@ class WatchList:
         self.waits: dict[Watcher, None] = {}
 
     def notify(self) -> None:
-        """It changed: let every wait try again, in the order in which they came."""
+        """The value has changed: let every wait try again, in the order in which they came."""
         if self.waits:
             for wait in tuple(self.waits):
                 wait.retry()

@@ -37,7 +37,7 @@ class RecoveryReport:
     """What a data directory held when it was opened."""
 
     adopted: bool
-    """Whether a real Kafka wrote it, and nobody has used it since."""
+    """Whether a real Kafka wrote it, and fencepost has not used it since."""
     clean: bool
     """Whether every broker had ended in order."""
     torn_bytes: int
@@ -71,7 +71,7 @@ class DataDir:
 
     @property
     def is_adopted(self) -> bool:
-        """Whether a real Kafka wrote it, and nobody has used it since."""
+        """Whether a real Kafka wrote it, and fencepost has not used it since."""
         return self.controller_state is None and self.kafka_broker_id is not None
 
     @property
@@ -126,7 +126,7 @@ class DataDir:
         return acting, tuple(dropped)
 
     def create_metadata_log(self, known: ControllerState) -> MetadataLog:
-        """Write the registry anew, and keep it open for what changes.
+        """Write a new metadata log, and keep it open for the changes.
 
         :raises DataDirUnusable: When that fails.
         """
@@ -171,7 +171,7 @@ class DataDir:
         self._cluster_id = cluster_id
 
     def load(self, brokers: int) -> None:
-        """See what is there.
+        """Read the directory.
 
         :param brokers: How many brokers are to have their logs in it, from 1 on.
         :raises DataDirUnusable: When they can't.
@@ -241,7 +241,7 @@ def open_data_dir(fs: FileSystem, path: PurePath, *, brokers: int, sync: bool) -
 def adopt_kafka_log_dir(
     log_dir: LogDir, broker_id: int, cluster_id: str, unique: Callable[[], UUID]
 ) -> tuple[ControllerState, tuple[str, ...]]:
-    """What is known of a cluster of which there is one broker's log directory, a real Kafka's.
+    """The state of a cluster that is adopted from the log directory of one real Kafka broker.
 
     Its broker has all replicas. A topic has as many partitions as the highest that is there says.
 

@@ -54,8 +54,8 @@ class LogDir:
 
     :ivar clean: Whether the broker had ended in order when it last began.
     :ivar recoveries: What opening logs took, by their names, of those that were not just opened.
-    :ivar problems: What could not be read or written besides logs, a line each, until somebody
-        is told (`complain_to`).
+    :ivar problems: What could not be read or written besides logs, a line each, until
+        `report_problems_to` is called.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class LogDir:
         self._ends_cleanly = True
         """Whether every log could be closed so far."""
         self._stored: dict[Key, PurePath] = {}
-        """Every log that is here, whoever has it."""
+        """Every log of the directory, open or not."""
         self._open: dict[Key, FileLog] = {}
         """The logs that replicas have."""
         self._closed: dict[Key, FileLog] = {}
@@ -117,13 +117,13 @@ class LogDir:
         return len(self._stored)
 
     def report_problems_to(self, complain: Callable[[str], None]) -> None:
-        """Tell what goes wrong from now on, besides with logs, to somebody."""
+        """Report what can't be read or written besides logs to a callback from now on."""
         self._report_problem = self._checkpoints.report_problem = complain
 
     # -- a process's beginning and end ----------------------------------------------------------
 
     def on_broker_start(self) -> None:
-        """Find what is there, and take the mark of an orderly end away: the end is to come."""
+        """List the logs, and delete the mark of a clean shutdown."""
         fs, directory = self._fs, self.directory
         self._open.clear()
         self._closed.clear()
@@ -254,7 +254,7 @@ class LogDir:
         for (topic, index), path in list(self._stored.items()):
             try:
                 topic_id = self._topic_id(path)
-            except OSError as error:  # whoever takes it will find that it fails
+            except OSError as error:  # a replica that opens it will fail
                 self._report_problem(str(error))
                 continue
             if topic_id is not None and topic_id not in image.names:
@@ -266,12 +266,12 @@ class LogDir:
             self.delete_unused_log(topic, index)
 
     def rename_strays(self, known: Mapping[UUID, str], deleted: Container[UUID]) -> list[str]:
-        """Lose the logs of topics that were deleted, and put those aside that nobody knows.
+        """Lose the logs of topics that were deleted, and rename the unknown ones.
 
         As at a real broker they stay, under a name that ends in ``-stray``.
 
         :param known: The topics that there are, their names by their ids.
-        :returns: The names of those that nobody knows.
+        :returns: The names of the unknown ones.
         """
         strays = []
         for key, path in list(self._stored.items()):

@@ -2,7 +2,7 @@
 
 Each line is a CRC-32 (eight hexadecimal digits), a space, and a JSON array: the records of one
 image (`fencepost.broker.data_dir.metadata_records`), so that what changed together is there
-together or not at all. At a start the file is written anew as short as can be; from then on only
+together or not at all. At a start the file is rewritten as short as can be; from then on only
 changes are appended. A process that ends in the midst of a line leaves a torn one at the end, which
 is cut: it was never acted upon. A bad line before a good one is damage, and nothing to guess about.
 """
@@ -59,7 +59,7 @@ class MetadataLog:
         self._append(list(changed_records(before, after, changed)))
 
     def append_producer_ids(self, next_producer_id: int) -> None:
-        """Keep which producer id nobody has had, before anybody gets one that is lower."""
+        """Append the next unused producer id, before a lower one is given to a client."""
         self._append([["producer_ids", next_producer_id]])
 
     def write_pending(self) -> None:
@@ -126,7 +126,7 @@ def load(fs: FileSystem, path: PurePath) -> tuple[ControllerState, int] | None:
 
 
 def rewrite(fs: FileSystem, path: PurePath, known: ControllerState, *, sync: bool) -> MetadataLog:
-    """Write a file anew, with what is known, and open it to append to.
+    """Rewrite the file with the present state, and open it to append to.
 
     :raises OSError: When that fails.
     """

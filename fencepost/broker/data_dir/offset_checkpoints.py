@@ -1,7 +1,7 @@
 """The offset checkpoints of a log directory: one number for each log, in Kafka's format.
 
 A file is written only when it would say something new. What is in it was read when the broker
-began; until it is written again it stays behind what is known here.
+began; until it is written again it is older than the values here.
 """
 
 from collections.abc import Callable

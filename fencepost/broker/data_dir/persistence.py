@@ -1,6 +1,6 @@
-"""What a broker with files writes beside its logs, as often as Kafka does.
+"""A cluster that is kept in a data directory: how it is restored, and what is written when.
 
-A cluster that lasts: what it begins with, and what it keeps, in a data directory.
+A broker writes its checkpoints as often as Kafka does.
 """
 
 import random
@@ -32,7 +32,7 @@ _NEVER_MS: Final = 1 << 62
 
 
 class CheckpointTimers:
-    """The timers of one broker; each is set anew by the configs of then."""
+    """The timers of one broker; each interval is read from the configs when the timer is set."""
 
     def __init__(self, broker: "Broker", log_dir: LogDir, data_dir: DataDir) -> None:
         self._broker = broker
@@ -92,7 +92,7 @@ _INTERNAL: Final = {"cleanup.policy": "compact"}
 
 
 class DataDirPersistence:
-    """What a cluster has to do with its data directory.
+    """The data directory of a running cluster: see `fencepost.broker.node.persistence`.
 
     :ivar log_dirs: By broker id.
     :ivar found: What there was when it began; None before that.
@@ -113,6 +113,26 @@ class DataDirPersistence:
         self._dropped_configs: tuple[str, ...] = ()
         self._shared = ProcessLimits()
 
+    @property
+    def starts(self) -> int:
+        """How many processes of the cluster have been started before; 0 for a new cluster."""
+        state = self.data_dir.controller_state
+        return 0 if state is None else state.starts
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the cluster; empty for a new one."""
+        return self.data_dir.cluster_id
+
+    @property
+    def syncs(self) -> bool:
+        """Whether each append is synced to disk."""
+        return self.data_dir.sync
+
+    def set_cluster_id(self, cluster_id: str) -> None:
+        """Set the cluster's id, which log directories have to have as well."""
+        self.data_dir.set_cluster_id(cluster_id)
+
     def log_dir(self, broker_id: int) -> LogDir:
         """A broker's log directory, made if it is missing.
 
@@ -128,13 +148,13 @@ class DataDirPersistence:
         return made
 
     def start_checkpoints(self, broker: "Broker") -> None:
-        """Write a broker's checkpoints from now on."""
+        """Start the timers that write a broker's checkpoints."""
         CheckpointTimers(broker, self.log_dirs[broker.broker_id], self.data_dir).start()
 
     def restored_image(self, fresh: ClusterImage) -> ClusterImage:
-        """The cluster as it was: the brokers of now, and the topics and configs of then.
+        """The image to start with: the brokers of ``fresh``, the topics and configs on disk.
 
-        :param fresh: As it would begin for the first time.
+        :param fresh: The image of a new cluster.
         """
         clean = True
         for log_dir in self.log_dirs.values():
@@ -203,12 +223,12 @@ class DataDirPersistence:
     def append_changes(
         self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]
     ) -> None:
-        """Keep what is different in a new image, before anybody acts on it."""
+        """Append what is different in a new image, before any broker applies it."""
         if self._metadata_log is not None:
             self._metadata_log.append_changes(before, after, changed)
 
     def close(self, brokers: Iterable["Broker"]) -> None:
-        """End in order: close every log, write every checkpoint, and let others have the place."""
+        """Stop the brokers, write every checkpoint, and release the directory."""
         for broker in brokers:
             if broker.running:
                 broker.stop(crash=False)

@@ -1,6 +1,6 @@
 """What a cluster begins with when it has been before: the same, in leader epochs of its own.
 
-Every partition begins in an epoch that was never one of its, whoever leads it: what a client or a
+Every partition begins in an epoch that it never had, whichever broker leads it: what a client or a
 log has of an earlier process is told from what comes now (KIP-101, KIP-320). Who led goes on
 leading, so that not even a record is lost that only the leader had.
 """
@@ -27,7 +27,7 @@ def restart_partition(
 
     :param rules: As all brokers are online.
     :param newest: Where a log knows of a later epoch than ``before``, the controller's knowledge
-        did not outlive the machine: then whoever has it leads, alone.
+        did not outlive the machine: then the broker with that log leads, alone.
     """
     latest = max(newest.values(), default=-1)
     if latest > before.leader_epoch:

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
-from fencepost.broker.core.context import HANG_UP, Context, HangUp
-from fencepost.broker.core.outcomes import BlockingResponse, ThrottledResponse
+from fencepost.broker.core.outcomes import HANG_UP, BlockingResponse, HangUp, ThrottledResponse
 from fencepost.broker.core.scheduler import Scheduler, Timer
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.faults.leader_epoch_history import LeaderEpochHistory
@@ -18,6 +17,8 @@ from fencepost.protocol.apis import Api
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from fencepost.broker.handlers.context import Context
 
     Message: TypeAlias = DataclassInstance
     """A request or response of any API, or a struct in one."""
@@ -28,7 +29,7 @@ else:
 class Handle(Protocol):
     """A broker's handlers, as they are without faults."""
 
-    def __call__(self, api: Api, ctx: Context, request: object, /) -> object:
+    def __call__(self, api: Api, ctx: "Context", request: object, /) -> object:
         """Handle a request of an API."""
         ...
 
@@ -76,7 +77,7 @@ class Interception:
 
     selectors: Selectors
     api: Api
-    ctx: Context
+    ctx: "Context"
     request: object
     handle: Handle
     pending: PendingOutcomes
@@ -84,7 +85,7 @@ class Interception:
     try_hit: Callable[[], bool]
     """Decides whether the request is hit, where only the response tells; counts the hit."""
 
-    def carry_out(self, request: object = None, ctx: Context | None = None) -> object:
+    def carry_out(self, request: object = None, ctx: "Context | None" = None) -> object:
         """Handle the request, or another one in its place."""
         return self.handle(self.api, ctx or self.ctx, self.request if request is None else request)
 

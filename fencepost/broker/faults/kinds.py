@@ -147,7 +147,7 @@ class Disconnect(Action):
 
     def intercept(self, hit: "Interception") -> object:
         """Hang up, before or after."""
-        from fencepost.broker.core.context import HANG_UP
+        from fencepost.broker.core.outcomes import HANG_UP
 
         if self.when is DisconnectWhen.BEFORE:
             return HANG_UP

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, TypeAlias, cast
 from uuid import UUID
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.faults.request_fields import (
     KeyFields,
     TopicFields,
@@ -15,6 +14,7 @@ from fencepost.broker.faults.request_fields import (
     transactional_id_fields,
 )
 from fencepost.broker.faults.selectors import Selectors
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:

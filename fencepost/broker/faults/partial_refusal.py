@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
-from fencepost.broker.core.context import HANG_UP, Context, PartitionRefusal
+from fencepost.broker.core.context import PartitionRefusal
+from fencepost.broker.core.outcomes import HANG_UP
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.faults.interceptor import Interception
 from fencepost.broker.faults.matching import (
@@ -28,6 +29,7 @@ from fencepost.broker.faults.request_fields import (
 )
 from fencepost.broker.faults.selectors import Selectors
 from fencepost.broker.handlers import handler_of
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.elect_leaders import (
     ElectLeadersRequest,

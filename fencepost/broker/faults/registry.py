@@ -4,7 +4,6 @@ import random
 from itertools import count
 from typing import TYPE_CHECKING
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.core.scheduler import Scheduler
@@ -16,6 +15,7 @@ from fencepost.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from fencepost.broker.faults.matching import Matcher
+    from fencepost.broker.handlers.context import Context
 
 
 class Fault:
@@ -117,7 +117,7 @@ class FaultRegistry:
 
     # -- hits -----------------------------------------------------------------------------------
 
-    def intercept(self, api: Api, ctx: Context, request: object, handle: Handle) -> object:
+    def intercept(self, api: Api, ctx: "Context", request: object, handle: Handle) -> object:
         """Answer a request as the first fault that hits it says, else as the handlers do.
 
         :param handle: The broker's handlers.
@@ -138,7 +138,7 @@ class FaultRegistry:
             )
         )
 
-    def _find(self, ctx: Context, api: Api, request: object) -> Fault | None:
+    def _find(self, ctx: "Context", api: Api, request: object) -> Fault | None:
         """The first fault that hits a request; the hit counts now unless the response decides."""
         for fault in self.active:
             if fault.rule.api.key != api.key or not fault.matches(ctx, request):
@@ -147,7 +147,7 @@ class FaultRegistry:
                 return fault
         return None
 
-    def _try_hit(self, fault: Fault, ctx: Context) -> bool:
+    def _try_hit(self, fault: Fault, ctx: "Context") -> bool:
         """Whether a fault hits a request that matches; a hit is counted."""
         rule = fault.rule
         if fault not in self.active:

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Final, cast
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.faults.interceptor import Interception
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import PartitionImage, TopicImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.metadata import (

@@ -1,6 +1,6 @@
-"""Who fetches: a consumer, or another broker's replica, and what a replica has to do with it.
+"""The sources of a Fetch: the client that sent it, and the tier for records that are not local.
 
-The part of a Fetch that is in the tier.
+The client is a consumer or the replica of another broker.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
+    from fencepost.broker.tiering.remote_reader import RemoteReader
     from fencepost.protocol.messages.fetch import FetchRequest
 
 
@@ -61,7 +61,7 @@ class FetchSource(NamedTuple):
         return None
 
     def is_stale(self, view: ClusterImage) -> bool:
-        """Whether its broker has registered anew since, as far as this view knows (KIP-903)."""
+        """Whether its broker has registered again since, as far as this view knows (KIP-903)."""
         if self.broker_epoch == NO_EPOCH:
             return False
         known = view.brokers.get(self.replica_id)
@@ -86,7 +86,7 @@ class RemoteFetch(NamedTuple):
     min_one_batch: bool
 
     def read(
-        self, broker: "Broker", then: Callable[[tuple[Buffer, ...] | ErrorCode], None]
+        self, reader: "RemoteReader", then: Callable[[tuple[Buffer, ...] | ErrorCode], None]
     ) -> None:
         """Read it; `then` is told now or later: see `RemoteReader.read`.
 
@@ -95,7 +95,7 @@ class RemoteFetch(NamedTuple):
         if not self.max_bytes:
             then(())
             return
-        broker.remote_log_manager.reader.read(
+        reader.read(
             self.replica,
             self.offset,
             max_bytes=self.max_bytes,

@@ -11,8 +11,7 @@ offsets go back anyway, and the KIP leaves the gate open.
 
 from typing import Final
 
-from fencepost.broker.configs.fencepost_configs import ListOffsetsGate
-from fencepost.broker.node.broker import Broker
+from fencepost.broker.configs.effective_configs import BrokerConfigs, ListOffsetsGate
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
 
@@ -20,11 +19,11 @@ FIRST_WITH_OWN_ERROR: Final = 5
 """The ListOffsets version from which clients know OFFSET_NOT_AVAILABLE."""
 
 
-def effective_gate(broker: Broker, replica: Replica) -> ListOffsetsGate:
+def effective_gate(configs: BrokerConfigs, replica: Replica) -> ListOffsetsGate:
     """What the gate holds back from clients of this leader now; off while it is open."""
     if replica.gate_is_open:
         return ListOffsetsGate.OFF
-    return broker.configs.topic(replica.topic).list_offsets_gate
+    return configs.topic(replica.topic).list_offsets_gate
 
 
 def gate_error(version: int) -> ErrorCode:

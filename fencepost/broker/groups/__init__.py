@@ -1,23 +1,20 @@
-"""The group coordinator: classic consumer groups and committed offsets, without any I/O.
+"""Classic consumer groups and committed offsets, on the shared parts of ``broker.coordinator``.
 
-================== ===============================================================================
-``state``          the state machine of a group: prose, enum, transition table
-``group``          one group: its members, their votes, what they wait for
-``rebalance``      the transitions and their timers
-``joins``          JoinGroup
-``membership``     SyncGroup, Heartbeat, LeaveGroup
-``offsets``        OffsetCommit, OffsetFetch, OffsetDelete, and expiry, as decisions
-``directory``      ListGroups, DescribeGroups, DeleteGroups
-``records``        the formats of ``__consumer_offsets``
-``durable``        what the log remembers: changed by applying records and by nothing else
-``shard``          one partition of ``__consumer_offsets``: decide, append, apply, answer
-``requests``       each API on a shard
-``partition_log``  what a shard needs of its partition, and who waits for its commits
-``coordinator``    one broker's shards
-================== ===============================================================================
+======================== =========================================================================
+``group_config``         the configs of group coordination
+``records``              the formats of ``__consumer_offsets``, and the state that they replay to
+``classic_group_state``  the states of a group and their transitions
+``classic_group_member`` one member
+``classic_group``        one group: members, protocol, generation
+``rebalance``            the steps of a rebalance, and their timers
+``classic_membership``   JoinGroup, SyncGroup, Heartbeat, LeaveGroup on one group
+``offsets``              decisions of OffsetCommit, OffsetFetch and OffsetDelete; expiry
+``group_coordinator``    the shards: groups of one partition of ``__consumer_offsets``
+``requests``             each API on a shard
+======================== =========================================================================
 
-Two kinds of state, never mixed. What must outlive a change of leader (offsets, and a group's
-members, generation and assignment once its leader has assigned) is durable: a decision yields
-records, the records are appended and then applied. What members do just now (joining, syncing,
-being silent) is not: it is forgotten with the shard, and members come back by themselves.
+There are two kinds of state, which never mix. Offsets, and a group's members, generation and
+assignment once its leader has assigned, are durable: a decision yields records, which are appended
+and then replayed. The progress of a rebalance (joins, syncs, sessions) is only in memory: it is
+lost with the shard, and the members join again.
 """

@@ -1,15 +1,17 @@
-"""One classic group: who is in it, what each member wants, and what each waits for."""
+"""One classic group: its members, its protocol and its state."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from fencepost.broker.core.scheduler import Timer
-from fencepost.broker.core.waits import Wait
+from fencepost.broker.groups.classic_group_member import (
+    ClassicGroupMember,
+    MalformedSubscription,
+    subscribed_topics,
+)
 from fencepost.broker.groups.classic_group_state import ClassicGroupState, is_valid_transition
-from fencepost.broker.groups.consumer_protocol import MalformedSubscription, subscribed_topics
-from fencepost.broker.groups.records import StoredGroup, StoredMember
+from fencepost.broker.groups.records import StoredGroup
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.join_group import JoinGroupResponse
 from fencepost.protocol.messages.sync_group import SyncGroupResponse
@@ -18,91 +20,8 @@ CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 """The protocol type whose metadata the coordinator can read."""
 
 
-class MemberProtocol(NamedTuple):
-    """A protocol (an assignor, for consumers) that a member offers, and its metadata for it."""
-
-    name: str
-    metadata: bytes
-
-
-@dataclass(slots=True, kw_only=True)
-class ClassicGroupMember:
-    """A member, and the requests of its that are parked."""
-
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    protocol_type: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocols: tuple[MemberProtocol, ...]
-    """In the order of its preference."""
-    assignment: bytes = b""
-    is_new: bool = False
-    """Whether it has not been told its generation yet: silence is then not forgiven for waiting."""
-    joining: Wait[JoinGroupResponse] | None = None
-    syncing: Wait[SyncGroupResponse] | None = None
-    session: Timer | None = None
-
-    @property
-    def is_static(self) -> bool:
-        """Whether it has an instance id (KIP-345)."""
-        return self.group_instance_id is not None
-
-    @property
-    def awaits_response(self) -> bool:
-        """Whether it waits for the coordinator itself, and so cannot be expected to heartbeat."""
-        return not self.is_new and (self.joining is not None or self.syncing is not None)
-
-    def metadata(self, protocol: str) -> bytes:
-        """Its metadata for a protocol that it offers."""
-        return next(offer.metadata for offer in self.protocols if offer.name == protocol)
-
-    def supports(self, protocol: str) -> bool:
-        """Whether it offers a protocol."""
-        return any(offer.name == protocol for offer in self.protocols)
-
-    def park_join(self, answer: Wait[JoinGroupResponse]) -> None:
-        """Let a JoinGroup wait. An older one ends: its client has given up on it, but what comes
-        behind it on its connection cannot be answered before it is.
-        """
-        self.answer_join(
-            JoinGroupResponse(
-                error_code=ErrorCode.REBALANCE_IN_PROGRESS,
-                member_id=self.member_id,
-                protocol_name=None,
-            )
-        )
-        self.joining = answer
-
-    def park_sync(self, answer: Wait[SyncGroupResponse]) -> None:
-        """Let a SyncGroup wait; an older one ends."""
-        self.answer_sync(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
-        self.syncing = answer
-
-    def answer_join(self, response: JoinGroupResponse) -> None:
-        """Answer its parked JoinGroup, if there is one."""
-        parked, self.joining = self.joining, None
-        if parked is not None:
-            parked.complete(response)
-
-    def answer_sync(self, response: SyncGroupResponse) -> bool:
-        """Answer its parked SyncGroup; says whether there was one."""
-        parked, self.syncing = self.syncing, None
-        if parked is not None:
-            parked.complete(response)
-        return parked is not None
-
-    def end_session(self) -> None:
-        """Expect no heartbeat of it any more."""
-        if self.session is not None:
-            self.session.cancel()
-            self.session = None
-
-
 class ClassicGroup:
-    """A group as it is now. What of it outlives this broker's lead is in its records."""
+    """A group in memory. Its last generation is in its record as well, and survives a failover."""
 
     __slots__ = (
         "generation",
@@ -134,21 +53,21 @@ class ClassicGroup:
         self.protocol: str | None = None
         self.leader_id: str | None = None
         self.members: dict[str, ClassicGroupMember] = {}
-        """By member id, in the order in which they came."""
+        """By member id, in the order in which they joined."""
         self.static_members: dict[str, str] = {}
         """Member ids by instance id."""
         self.pending_joins: dict[str, Timer] = {}
-        """Member ids that were given out and have not been used yet (KIP-394), until when."""
+        """The timers of member ids that were assigned but have not joined yet (KIP-394)."""
         self.pending_syncs: set[str] = set()
         """Members of this generation that have not sent SyncGroup."""
         self.subscribed: frozenset[str] | None = None
-        """Topics that some member consumes, None where that cannot be known."""
+        """Topics that some member subscribes to, None if the subscriptions cannot be read."""
         self.new_member_added = False
-        """Whether somebody joined since the initial delay was last extended."""
+        """Whether a member joined since the initial delay was last extended."""
         self.join_timer: Timer | None = None
         self.sync_timer: Timer | None = None
         self.rebalance_reason = ""
-        """Why the last rebalance began, in words (KIP-800)."""
+        """Why the last rebalance began, as text (KIP-800)."""
 
     @classmethod
     def restore(cls, group_id: str, stored: StoredGroup) -> "ClassicGroup":
@@ -159,14 +78,14 @@ class ClassicGroup:
         group.protocol = stored.protocol
         group.leader_id = stored.leader
         for member in stored.members:
-            group.add_member(_restored_member(member, stored))
+            group.add_member(ClassicGroupMember.restore(member, stored))
         if stored.members:
             group.state = ClassicGroupState.STABLE
         group.subscribed = group.compute_subscribed()
         return group
 
     def to_stored(self, assignments: Mapping[str, bytes]) -> StoredGroup:
-        """This generation as its record holds it, with these assignments by member id."""
+        """This generation in its record, with these assignments by member id."""
         protocol = self.protocol
         return StoredGroup(
             protocol_type=self.protocol_type or "",
@@ -175,16 +94,7 @@ class ClassicGroup:
             leader=self.leader_id,
             state_timestamp_ms=self.state_timestamp_ms,
             members=tuple(
-                StoredMember(
-                    member_id=member.member_id,
-                    group_instance_id=member.group_instance_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    rebalance_timeout_ms=member.rebalance_timeout_ms,
-                    session_timeout_ms=member.session_timeout_ms,
-                    subscription=b"" if protocol is None else member.metadata(protocol),
-                    assignment=assignments.get(member.member_id, b""),
-                )
+                member.to_stored(protocol, assignments.get(member.member_id, b""))
                 for member in self.members.values()
             ),
         )
@@ -192,9 +102,9 @@ class ClassicGroup:
     # -- the state -------------------------------------------------------------------------------
 
     def transition_to(self, state: ClassicGroupState, now_ms: int) -> None:
-        """Come into another state.
+        """Enter another state.
 
-        :raises ValueError: When none leads there from this one.
+        :raises ValueError: When the transition is not valid.
         """
         if not is_valid_transition(self.state, state):
             raise ValueError(f"group {self.group_id!r} cannot go from {self.state} to {state}")
@@ -203,7 +113,7 @@ class ClassicGroup:
         self.state_timestamp_ms = now_ms
 
     def next_generation(self, now_ms: int) -> None:
-        """Begin a generation with the members that there are, or an empty one."""
+        """Begin a generation with the present members, which may be none."""
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
         self.subscribed = self.compute_subscribed()
@@ -215,7 +125,7 @@ class ClassicGroup:
     # -- the members -----------------------------------------------------------------------------
 
     def add_member(self, member: ClassicGroupMember) -> None:
-        """Take a member in; the first one leads the group and settles its protocol type."""
+        """Add a member; the first one becomes the leader and sets the protocol type."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if member.group_instance_id is not None:
@@ -226,9 +136,9 @@ class ClassicGroup:
         self.remove_pending(member.member_id)
 
     def remove_member(self, member_id: str) -> None:
-        """Drop a member, or an id that was given out; another member leads if it was the leader.
+        """Remove a member or a pending member id; elect another leader if it was the leader.
 
-        What the member has parked is answered UNKNOWN_MEMBER_ID, so that it joins as somebody new.
+        Its parked requests are answered UNKNOWN_MEMBER_ID, so that it joins as a new member.
         """
         member = self.members.pop(member_id, None)
         if member is not None:
@@ -245,10 +155,10 @@ class ClassicGroup:
         self.pending_syncs.discard(member_id)
 
     def replace_static_member(self, instance_id: str, new_member_id: str) -> ClassicGroupMember:
-        """Give a static member's place to the one that has come with its instance id (KIP-345).
+        """Replace a static member by a new one with its instance id (KIP-345).
 
-        What the old one has parked is answered FENCED_INSTANCE_ID. Its protocols, timeouts and
-        assignment stay.
+        The old member's parked requests are answered FENCED_INSTANCE_ID. The new one inherits its
+        protocols, timeouts and assignment.
         """
         old = self.members[self.static_members[instance_id]]
         old.end_session()
@@ -284,13 +194,13 @@ class ClassicGroup:
         return new
 
     def remove_pending(self, member_id: str) -> None:
-        """An id that was given out is in use now, or will not be."""
+        """Stop waiting for a member id that was assigned: it has joined, or expired."""
         timer = self.pending_joins.pop(member_id, None)
         if timer is not None:
             timer.cancel()
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """NONE for a member, FENCED_INSTANCE_ID where another has its instance id by now."""
+        """NONE for a member, FENCED_INSTANCE_ID if another member has its instance id."""
         if instance_id is not None:
             current = self.static_members.get(instance_id)
             if current is None:
@@ -301,19 +211,19 @@ class ClassicGroup:
 
     @property
     def all_joined(self) -> bool:
-        """Whether nobody is left to be waited for in PREPARING_REBALANCE."""
+        """Whether every member, pending ones included, has joined in PREPARING_REBALANCE."""
         return not self.pending_joins and all(
             member.joining is not None for member in self.members.values()
         )
 
     @property
     def waiting_count(self) -> int:
-        """How many members' JoinGroup requests are parked."""
+        """The number of parked JoinGroup requests."""
         return sum(member.joining is not None for member in self.members.values())
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that any member asks for."""
+        """The largest among the members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
@@ -322,7 +232,7 @@ class ClassicGroup:
         return {member.member_id: member.assignment for member in self.members.values()}
 
     def ensure_joined_leader(self) -> bool:
-        """Have somebody lead who has joined; False where nobody has, or nobody is left."""
+        """Make a member that has joined the leader; False if there is none."""
         leader = self.members.get(self.leader_id or "")
         if leader is not None and leader.joining is None:
             leader = next((one for one in self.members.values() if one.joining is not None), None)
@@ -333,7 +243,7 @@ class ClassicGroup:
     # -- the protocol ----------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: Sequence[str]) -> bool:
-        """Whether somebody with these protocols can join: every member must share one of them."""
+        """Whether a member with these protocols can join: all members must share one of them."""
         if self.state is ClassicGroupState.EMPTY:
             return bool(protocol_type and protocols)
         return protocol_type == self.protocol_type and any(
@@ -343,7 +253,7 @@ class ClassicGroup:
     def select_protocol(self) -> str:
         """The protocol that most members prefer among those that all support.
 
-        :raises ValueError: When there is none; members are only let in where there is.
+        :raises ValueError: When there is none; `supports` prevents that.
         """
         members = self.members.values()
         shared = {
@@ -362,11 +272,11 @@ class ClassicGroup:
 
     @property
     def uses_consumer_protocol(self) -> bool:
-        """Whether its members are consumers, whose subscriptions can be read."""
+        """Whether the members are consumers, whose subscriptions can be read."""
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def compute_subscribed(self) -> frozenset[str] | None:
-        """The topics that its members subscribe to; None where they are no readable consumers."""
+        """The topics that the members subscribe to; None if the subscriptions cannot be read."""
         if not self.uses_consumer_protocol:
             return None
         if not self.members:
@@ -383,19 +293,5 @@ class ClassicGroup:
         return frozenset().union(*topics)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether some member consumes a topic; any topic, where that cannot be known."""
+        """Whether some member subscribes to a topic; any topic, if subscriptions are unreadable."""
         return self.uses_consumer_protocol if self.subscribed is None else topic in self.subscribed
-
-
-def _restored_member(member: StoredMember, stored: StoredGroup) -> ClassicGroupMember:
-    return ClassicGroupMember(
-        member_id=member.member_id,
-        group_instance_id=member.group_instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        protocol_type=stored.protocol_type,
-        rebalance_timeout_ms=member.rebalance_timeout_ms,
-        session_timeout_ms=member.session_timeout_ms,
-        protocols=(MemberProtocol(stored.protocol or "", member.subscription),),
-        assignment=member.assignment,
-    )

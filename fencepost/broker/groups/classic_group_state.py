@@ -1,32 +1,32 @@
-"""The states of a classic group, and how it moves between them.
+"""The states of a classic group and the transitions between them.
 
-A group is EMPTY until a member joins, and again when the last one is gone; a group that only
-commits offsets (a "simple" one) is EMPTY all its life. A member that joins, leaves, falls silent,
-or comes back with another subscription begins a rebalance:
+A group is EMPTY until a member joins, and again when the last one has left; a group that only
+commits offsets (a "simple" group) is always EMPTY. A member that joins, leaves, misses its session
+timeout, or rejoins with another subscription begins a rebalance:
 
 PREPARING_REBALANCE
-    Every member has to join (again). JoinGroup requests are parked until all have, or until the
-    largest rebalance timeout among the members has passed; members that did not come are dropped,
-    static ones excepted (KIP-345). A group that was EMPTY waits
-    ``group.initial.rebalance.delay.ms`` instead, and once more for as long as members keep coming,
-    at most the rebalance timeout (KIP-134). Heartbeats are told REBALANCE_IN_PROGRESS; offsets of
-    the old generation can still be committed.
+    Every member has to join (again). JoinGroup requests are parked until all have joined, or until
+    the largest rebalance timeout among the members has passed; dynamic members that did not join
+    are removed, static ones stay (KIP-345). A group that was EMPTY waits
+    ``group.initial.rebalance.delay.ms`` instead, and again while new members join, at most the
+    rebalance timeout (KIP-134). Heartbeats are answered REBALANCE_IN_PROGRESS; offsets of the old
+    generation can still be committed.
 COMPLETING_REBALANCE
-    A new generation: the protocol has been voted for and the joins answered, and the leader was
-    given the others' subscriptions. SyncGroup requests are parked until the leader's brings the
+    A new generation: the protocol is selected and the JoinGroup requests are answered; the leader
+    has the others' subscriptions. SyncGroup requests are parked until the leader's brings the
     assignment and its record is committed. Members that have not synced within the rebalance
-    timeout are dropped and the rebalance begins anew. Offsets cannot be committed.
+    timeout are removed, and another rebalance begins. Offsets cannot be committed.
 STABLE
-    Each member has its assignment. Heartbeats keep it. A follower that joins with what it had is
-    answered from memory; the leader's join is always a rebalance, because only the leader can see
-    that a topic has changed. A static member that comes back as somebody new takes its old place
-    without a rebalance if the vote stays the same.
+    Each member has its assignment, and keeps it by heartbeats. A follower that joins with unchanged
+    protocols is answered with the present generation; the leader's join always begins a rebalance,
+    because only the leader sees that a topic has changed. A static member that returns without a
+    member id replaces its old self without a rebalance if the selected protocol stays the same.
 DEAD
-    This broker does not lead the group's partition any more. Requests that were parked are answered
+    This broker does not lead the group's partition any more. Parked requests are answered
     NOT_COORDINATOR, and the group object is dropped.
 
-From the log a group comes back as STABLE, or EMPTY where it has no members: the states between
-leave no records.
+A group that is loaded from the log is STABLE, or EMPTY if it has no members: the states between
+write no records.
 """
 
 from collections.abc import Mapping
@@ -53,9 +53,9 @@ VALID_PREVIOUS_STATES: Final[Mapping[ClassicGroupState, frozenset[ClassicGroupSt
     ClassicGroupState.STABLE: frozenset({ClassicGroupState.COMPLETING_REBALANCE}),
     ClassicGroupState.DEAD: frozenset(ClassicGroupState),
 }
-"""Which states each can follow upon."""
+"""The states that each state can follow."""
 
 
 def is_valid_transition(before: ClassicGroupState, after: ClassicGroupState) -> bool:
-    """Whether a group may move from one state to the other."""
+    """Whether a group may go from one state to the other."""
     return before in VALID_PREVIOUS_STATES[after]

@@ -1,13 +1,11 @@
-"""JoinGroup: who may join, and what that sets off.
-
-SyncGroup, Heartbeat and LeaveGroup.
-"""
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of one classic group."""
 
 from dataclasses import dataclass
 
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import rebalance
-from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupMember, MemberProtocol
+from fencepost.broker.groups.classic_group import ClassicGroup
+from fencepost.broker.groups.classic_group_member import ClassicGroupMember, MemberProtocol
 from fencepost.broker.groups.classic_group_state import ClassicGroupState
 from fencepost.broker.groups.group_config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from fencepost.broker.groups.rebalance import RebalanceContext
@@ -21,17 +19,17 @@ from fencepost.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinAttempt:
-    """A JoinGroup request, what its version means for the answer, and who waits for that."""
+    """A JoinGroup request, the rules of its version, and its response to come."""
 
     request: JoinGroupRequest
     rebalance_timeout_ms: int
     client_id: str
     client_host: str
-    """As Kafka shows it: ``/`` and the address."""
+    """In Kafka's form: ``/`` and the address."""
     member_id_required: bool
-    """v4+: a new member is given its id first and joins with it (KIP-394)."""
+    """v4+: a new member gets its id first and joins with it (KIP-394)."""
     can_skip_assignment: bool
-    """v9+: a leader that came back can be told that nothing is to be assigned (KIP-814)."""
+    """v9+: the response can ask a returning static leader to skip the assignment (KIP-814)."""
     answer: Wait[JoinGroupResponse]
 
     @property
@@ -43,21 +41,21 @@ class JoinAttempt:
 
     @property
     def reason(self) -> str:
-        """Why the client says that it joins (KIP-800)."""
+        """The client's reason for joining (KIP-800)."""
         return self.request.reason or "not provided"
 
     def refuse(self, error: ErrorCode, member_id: str = "") -> None:
-        """Answer an error."""
+        """Answer with an error."""
         self.answer.complete(join_error(error, member_id))
 
 
 def join_error(error: int, member_id: str = "") -> JoinGroupResponse:
-    """A JoinGroup that failed."""
+    """The response to a JoinGroup that failed."""
     return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=None)
 
 
 def join(host: RebalanceContext, group: ClassicGroup, joining: JoinAttempt) -> None:
-    """Let a member in, make it wait for the others, or say why not."""
+    """Let a member join, which parks the request, or answer an error."""
     member_id = joining.request.member_id
     if not _is_below_max_size(host, group, member_id):
         group.remove_member(member_id)
@@ -79,10 +77,10 @@ def join(host: RebalanceContext, group: ClassicGroup, joining: JoinAttempt) -> N
 
 
 def _is_below_max_size(host: RebalanceContext, group: ClassicGroup, member_id: str) -> bool:
-    """Whether ``group.max.size`` allows for this member.
+    """Whether ``group.max.size`` allows this member.
 
-    While a rebalance is prepared, who waits already counts, not who was in the last generation: of
-    a group that has become too large the last to come are left out.
+    In PREPARING_REBALANCE the parked members count, not those of the last generation: of a group
+    that has become too large the last members to join are refused.
     """
     member = group.members.get(member_id)
     if group.state is ClassicGroupState.PREPARING_REBALANCE:
@@ -110,7 +108,7 @@ def _join_new(host: RebalanceContext, group: ClassicGroup, joining: JoinAttempt)
 
 
 def _join_pending(host: RebalanceContext, group: ClassicGroup, joining: JoinAttempt) -> None:
-    """A member comes back with the id that it was given; such an id is no static member's."""
+    """A member joins with the id that was assigned to it, which a static member never has."""
     if joining.request.group_instance_id is not None:
         joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
     else:
@@ -134,8 +132,8 @@ def _add(host: RebalanceContext, group: ClassicGroup, member_id: str, joining: J
     if _is_in_initial_delay(group):
         group.new_member_added = True
     group.add_member(member)
-    # It cannot heartbeat while it waits for its first answer, so its session is not counted yet;
-    # but one that has disconnected and come back under another id must not stay for ever.
+    # It cannot heartbeat while it waits for its first response, so it gets a longer time; but a
+    # member that has disconnected and joined under another id must be removed at last.
     rebalance.expect_heartbeat(host, group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalance.rebalance_or_complete(
         host, group, f"adding new member {member_id}; client reason: {joining.reason}"
@@ -152,12 +150,12 @@ def _is_in_initial_delay(group: ClassicGroup) -> bool:
 def _rejoin(
     host: RebalanceContext, group: ClassicGroup, member: ClassicGroupMember, joining: JoinAttempt
 ) -> None:
-    """A member joins again: a rebalance, unless there is nothing new for anybody."""
+    """A member joins again: a rebalance, unless nothing changes."""
     unchanged = member.protocols == joining.protocols
     leads = member.member_id == group.leader_id
     completing = group.state is ClassicGroupState.COMPLETING_REBALANCE
     if unchanged and (completing or (group.state is ClassicGroupState.STABLE and not leads)):
-        # Either the answer was lost, or a follower asks what generation it is in.
+        # Either the response was lost, or a follower asks for its generation.
         joining.answer.complete(rebalance.join_response(group, member.member_id))
         return
     _update(member, joining)
@@ -182,15 +180,15 @@ def _replace_static(
     member_id: str,
     joining: JoinAttempt,
 ) -> None:
-    """A static member has restarted: it takes its old place under a new member id (KIP-345)."""
+    """A static member has restarted: it gets a new member id for its old place (KIP-345)."""
     leader_before = group.leader_id
     old = group.members[group.static_members[instance_id]]
     member = group.replace_static_member(instance_id, member_id)
     rebalance.expect_heartbeat(host, group, member)
     _update(member, joining)
-    reason = f"static member {instance_id} joins anew; client reason: {joining.reason}"
+    reason = f"static member {instance_id} joins again; client reason: {joining.reason}"
     if group.state is ClassicGroupState.COMPLETING_REBALANCE:
-        # The leader may be assigning to the old member id at this moment.
+        # The leader may be computing an assignment with the old member id.
         rebalance.prepare_rebalance(host, group, reason)
     elif group.state is not ClassicGroupState.STABLE:
         rebalance.complete_if_all_joined(host, group)
@@ -208,7 +206,7 @@ def _store_replacement(
     leader_before: str,
     joining: JoinAttempt,
 ) -> None:
-    """Nothing changes but the member id: store that, and answer the generation as it is."""
+    """Only the member id changes: store it, and answer with the present generation."""
     record = GroupRecord(group_id=group.group_id, value=group.to_stored(group.assignments))
 
     def stored(error: ErrorCode) -> None:
@@ -220,7 +218,7 @@ def _store_replacement(
         if joining.can_skip_assignment:
             answer = rebalance.join_response(group, member.member_id, skip_assignment=leads)
         else:
-            # An old client that leads would assign: it is kept from it by naming the old leader.
+            # An older client that is the leader would assign; naming the old leader prevents it.
             answer = JoinGroupResponse(
                 generation_id=group.generation,
                 protocol_type=group.protocol_type,
@@ -236,7 +234,7 @@ def _store_replacement(
 def _restore_replaced(
     host: RebalanceContext, group: ClassicGroup, member: ClassicGroupMember, old: ClassicGroupMember
 ) -> None:
-    """The new member id could not be stored, so the old one is still the one that counts."""
+    """The new member id could not be stored: the old one is valid again."""
     if member.group_instance_id is None or group.members.get(member.member_id) is not member:
         return
     answer, member.joining = member.joining, None
@@ -254,7 +252,7 @@ def sync(
     request: SyncGroupRequest,
     answer: Wait[SyncGroupResponse],
 ) -> None:
-    """Tell a member its assignment, or let it wait until the leader has assigned."""
+    """Answer with the member's assignment, or park the request until the leader has assigned."""
     error = _check_sync(group, request)
     if error is ErrorCode.NONE and group.state is ClassicGroupState.PREPARING_REBALANCE:
         error = ErrorCode.REBALANCE_IN_PROGRESS
@@ -290,12 +288,12 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:
 
 
 def _differ(claimed: str | None, actual: str | None) -> bool:
-    """Whether both are known and not the same; before v5 clients do not say (KIP-559)."""
+    """Whether both are set and not equal; before v5 clients do not send them (KIP-559)."""
     return claimed is not None and actual is not None and claimed != actual
 
 
 def heartbeat(host: RebalanceContext, group: ClassicGroup, request: HeartbeatRequest) -> ErrorCode:
-    """A member is alive. REBALANCE_IN_PROGRESS asks it to join again."""
+    """Restart a member's session. REBALANCE_IN_PROGRESS asks it to join again."""
     error = group.check_member(request.member_id, request.group_instance_id)
     if error is not ErrorCode.NONE:
         return error
@@ -310,7 +308,7 @@ def heartbeat(host: RebalanceContext, group: ClassicGroup, request: HeartbeatReq
 def leave(
     host: RebalanceContext, group: ClassicGroup, members: tuple[MemberIdentity, ...]
 ) -> tuple[MemberResponse, ...]:
-    """Drop members; a static one can be named by its instance id alone, as admins do (KIP-345)."""
+    """Remove members; an admin names a static one by its instance id alone (KIP-345)."""
     responses = tuple(leave_response(member, _leave_one(group, member)) for member in members)
     gone = [one for one in responses if one.error_code == ErrorCode.NONE]
     if gone and group.state is not ClassicGroupState.EMPTY:
@@ -320,7 +318,7 @@ def leave(
 
 
 def leave_response(member: MemberIdentity, error: ErrorCode) -> MemberResponse:
-    """What LeaveGroup answers for one member."""
+    """LeaveGroup's response for one member."""
     return MemberResponse(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,

@@ -1,6 +1,6 @@
 """Committed offsets: decisions on commits and deletions, look-ups, and expiry.
 
-Nothing here changes anything. What a decision's records do is done by applying them.
+These functions only decide. The state changes when the shard replays the records.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,15 +8,20 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker.coordinator.commit_queue import CoordinatorResult
+from fencepost.broker.coordinator.shard import CoordinatorResult
 from fencepost.broker.groups.classic_group import ClassicGroup
 from fencepost.broker.groups.classic_group_state import ClassicGroupState
 from fencepost.broker.groups.group_config import GroupConfig
-from fencepost.broker.groups.records import CommittedOffset, OffsetRecord, ReplayedState
+from fencepost.broker.groups.records import (
+    CommittedOffset,
+    GroupResult,
+    OffsetRecord,
+    ReplayedState,
+)
 from fencepost.protocol.errors import ErrorCode
 
 NO_RETENTION: Final = -1
-"""As OffsetCommit's retention time: the broker's applies."""
+"""OffsetCommit's retention time where the broker's retention applies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +52,7 @@ class Commit:
 
 
 def check_commit(group: ClassicGroup | None, commit: Commit) -> ErrorCode:
-    """Whether this client may commit for the group now."""
+    """Whether this client may commit for the group."""
     if group is None:
         return ErrorCode.NONE if commit.generation < 0 else commit.missing_group_error
     if commit.generation < 0 and group.state is ClassicGroupState.EMPTY:
@@ -64,8 +69,8 @@ def check_commit(group: ClassicGroup | None, commit: Commit) -> ErrorCode:
 
 def decide_commit(
     commit: Commit, config: GroupConfig, now_ms: int
-) -> CoordinatorResult[tuple[ErrorCode, ...]]:
-    """Commit what can be; the response is one error code for each partition, in their order."""
+) -> GroupResult[tuple[ErrorCode, ...]]:
+    """Commit; the response is one error code for each partition, in the request's order."""
     codes = []
     records = []
     for partition in commit.partitions:
@@ -100,14 +105,14 @@ def _committed(
 
 
 def _utf16_units(text: str) -> int:
-    """The length that Java counts, and compares with ``offset.metadata.max.bytes``."""
+    """The length that Java compares with ``offset.metadata.max.bytes``."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
 def find_offset(
     state: ReplayedState, group_id: str, topic: str, topic_id: UUID | None, partition: int
 ) -> CommittedOffset | None:
-    """What a group has committed for a partition, unless it was for another topic of that name."""
+    """A group's committed offset; None if it belongs to a deleted topic of the same name."""
     committed = state.offset(group_id, topic, partition)
     if committed is None or committed.topic_id is None or topic_id is None:
         return committed
@@ -115,7 +120,7 @@ def find_offset(
 
 
 def check_delete(group: ClassicGroup) -> ErrorCode:
-    """Offsets of a group with members can go if it is known what these consume (KIP-496)."""
+    """Offsets of a group with members can be deleted if its subscriptions are known (KIP-496)."""
     if group.state is ClassicGroupState.EMPTY or group.uses_consumer_protocol:
         return ErrorCode.NONE
     return ErrorCode.NON_EMPTY_GROUP
@@ -123,7 +128,7 @@ def check_delete(group: ClassicGroup) -> ErrorCode:
 
 def decide_delete(
     state: ReplayedState, group: ClassicGroup, partitions: Mapping[str, tuple[int, ...]]
-) -> CoordinatorResult[dict[str, ErrorCode]]:
+) -> GroupResult[dict[str, ErrorCode]]:
     """Delete offsets of these partitions by topic; the response is an error code for each topic."""
     codes = {
         topic: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
@@ -142,19 +147,19 @@ def decide_delete(
 
 
 def tombstone(group_id: str, topic: str, partition: int) -> OffsetRecord:
-    """The record that takes a committed offset back."""
+    """The record that deletes a committed offset."""
     return OffsetRecord(group_id=group_id, topic=topic, partition=partition, value=None)
 
 
 def tombstones_of_group(state: ReplayedState, group_id: str) -> Iterator[OffsetRecord]:
-    """Tombstones of everything that a group has committed."""
+    """Tombstones of all committed offsets of a group."""
     for topic, partitions in state.offsets.get(group_id, {}).items():
         for partition in partitions:
             yield tombstone(group_id, topic, partition)
 
 
 def tombstones_of_topics(state: ReplayedState, topics: frozenset[str]) -> Iterator[OffsetRecord]:
-    """Tombstones of everything that was committed for topics, which do not exist any more."""
+    """Tombstones of all committed offsets of deleted topics."""
     for group_id, committed in state.offsets.items():
         for topic in topics & committed.keys():
             for partition in committed[topic]:
@@ -164,11 +169,11 @@ def tombstones_of_topics(state: ReplayedState, topics: frozenset[str]) -> Iterat
 def tombstones_of_expired(
     state: ReplayedState, group: ClassicGroup, config: GroupConfig, now_ms: int
 ) -> tuple[OffsetRecord, ...]:
-    """Tombstones of what a group has kept beyond its retention (KIP-211).
+    """Tombstones of a group's expired offsets (KIP-211).
 
-    The time counts from when the group became empty; for a simple group, and for topics that a
-    group of consumers is no longer subscribed to, from each commit. Nothing that is consumed
-    expires.
+    The retention starts when the group becomes empty; for a simple group, and for topics that a
+    group of consumers is no longer subscribed to, at each commit. Offsets of subscribed topics do
+    not expire.
     """
     committed = state.offsets.get(group.group_id, {})
     return tuple(
@@ -192,7 +197,7 @@ def _is_expired(
 
 
 def _retained_since(group: ClassicGroup, offset: CommittedOffset) -> int | None:
-    """From when on the retention of an offset counts; None where it does not expire now."""
+    """When the retention of an offset started; None if it cannot expire now."""
     if group.protocol_type is None:
         return offset.commit_timestamp_ms
     if group.state is ClassicGroupState.EMPTY:

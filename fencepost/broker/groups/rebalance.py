@@ -1,7 +1,6 @@
-"""The transitions of a classic group, and the timers that bring them about.
+"""The rebalance of a classic group: its transitions and the timers that cause them.
 
-Each function moves one group a step further. The shard that the group lives in lends its clock, its
-configs and its log.
+Each function moves one group one step, with the clock, the configs and the log of its shard.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +9,8 @@ from typing import Protocol
 from uuid import UUID
 
 from fencepost.broker.core.scheduler import Scheduler, Timer
-from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupMember
+from fencepost.broker.groups.classic_group import ClassicGroup
+from fencepost.broker.groups.classic_group_member import ClassicGroupMember
 from fencepost.broker.groups.classic_group_state import ClassicGroupState
 from fencepost.broker.groups.group_config import GroupConfig
 from fencepost.broker.groups.records import CoordinatorRecord, GroupRecord
@@ -20,7 +20,7 @@ from fencepost.protocol.messages.sync_group import SyncGroupResponse
 
 
 class RebalanceContext(Protocol):
-    """What a group's transitions need of their surroundings."""
+    """What a rebalance needs of the group's shard."""
 
     config: GroupConfig
     scheduler: Scheduler
@@ -29,12 +29,15 @@ class RebalanceContext(Protocol):
     def write(
         self, records: Sequence[CoordinatorRecord], done: Callable[[ErrorCode], None]
     ) -> None:
-        """Append and apply; ``done`` is told NONE once they are committed, or why they are not."""
+        """Append and replay records.
+
+        :param done: Called with NONE once they are committed, or with the error.
+        """
         ...
 
 
 def new_member_id(host: RebalanceContext, prefix: str) -> str:
-    """A member id that nobody had before."""
+    """A new member id."""
     return f"{prefix}-{UUID(int=host.rng.getrandbits(128), version=4)}"
 
 
@@ -42,7 +45,7 @@ def new_member_id(host: RebalanceContext, prefix: str) -> str:
 
 
 def rebalance_or_complete(host: RebalanceContext, group: ClassicGroup, reason: str) -> None:
-    """Begin a rebalance, or end the one under way if nobody else is to be waited for."""
+    """Begin a rebalance, or complete the one under way if all members have joined."""
     if group.state is ClassicGroupState.PREPARING_REBALANCE:
         complete_if_all_joined(host, group)
     else:
@@ -73,7 +76,7 @@ def prepare_rebalance(host: RebalanceContext, group: ClassicGroup, reason: str) 
 
 
 def complete_if_all_joined(host: RebalanceContext, group: ClassicGroup) -> None:
-    """End the preparation when everybody has joined; the initial delay is always waited out."""
+    """Complete the join phase if all members have joined and there is no initial delay."""
     waiting = group.state is ClassicGroupState.PREPARING_REBALANCE
     if waiting and group.previous_state is not ClassicGroupState.EMPTY and group.all_joined:
         complete_join(host, group)
@@ -82,7 +85,7 @@ def complete_if_all_joined(host: RebalanceContext, group: ClassicGroup) -> None:
 def _extend_initial(
     host: RebalanceContext, group: ClassicGroup, delay_ms: int, remaining_ms: int
 ) -> None:
-    """The initial delay is over: wait again if somebody has come meanwhile (KIP-134)."""
+    """The initial delay is over: wait again if a member joined during it (KIP-134)."""
     if not group.new_member_added or remaining_ms == 0:
         complete_join(host, group)
         return
@@ -93,7 +96,7 @@ def _extend_initial(
 
 
 def complete_join(host: RebalanceContext, group: ClassicGroup) -> None:
-    """End the preparation: drop who did not come, and begin the next generation."""
+    """Complete the join phase: remove members that did not join, begin the next generation."""
     _cancel(group.join_timer)
     missing = [
         member
@@ -103,13 +106,13 @@ def complete_join(host: RebalanceContext, group: ClassicGroup) -> None:
     for member in missing:
         group.remove_member(member.member_id)
     if not group.ensure_joined_leader() and group.members:
-        # Only static members are left and none has come: their sessions decide.
+        # Only static members are left and none has joined: wait for their session timeouts.
         _complete_after(host, group, group.rebalance_timeout_ms, lambda: complete_join(host, group))
         return
     group.next_generation(host.scheduler.now_ms())
     if group.state is ClassicGroupState.EMPTY:
         record = GroupRecord(group_id=group.group_id, value=group.to_stored({}))
-        # Should the append fail, the last generation comes back after a failover, and times out.
+        # If the append fails, a failover restores the last generation, whose members time out.
         host.write([record], lambda _: None)
         return
     for member in list(group.members.values()):
@@ -125,7 +128,7 @@ def complete_join(host: RebalanceContext, group: ClassicGroup) -> None:
 def join_response(
     group: ClassicGroup, member_id: str, *, skip_assignment: bool = False
 ) -> JoinGroupResponse:
-    """The answer to a JoinGroup: the leader is told everybody's subscription."""
+    """The response to a JoinGroup: the leader's has the subscriptions of all members."""
     members: tuple[JoinGroupResponseMember, ...] = ()
     if member_id == group.leader_id and group.protocol is not None:
         members = tuple(
@@ -153,12 +156,12 @@ def join_response(
 def store_assignment(
     host: RebalanceContext, group: ClassicGroup, assignments: Mapping[str, bytes]
 ) -> None:
-    """The leader has assigned: store it, and once it is committed tell every member its part."""
+    """Store the leader's assignment; once it is committed, answer the parked SyncGroups."""
     generation = group.generation
     record = GroupRecord(group_id=group.group_id, value=group.to_stored(assignments))
 
     def stored(error: ErrorCode) -> None:
-        # A rebalance may have begun while the record was on its way to the followers.
+        # A rebalance may have begun while the record was replicated.
         if (
             group.state is not ClassicGroupState.COMPLETING_REBALANCE
             or generation != group.generation
@@ -177,7 +180,7 @@ def store_assignment(
 
 
 def sync_response(group: ClassicGroup, member: ClassicGroupMember) -> SyncGroupResponse:
-    """The answer to a SyncGroup."""
+    """The response to a SyncGroup."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type,
         protocol_name=group.protocol,
@@ -186,14 +189,14 @@ def sync_response(group: ClassicGroup, member: ClassicGroupMember) -> SyncGroupR
 
 
 def on_synced(group: ClassicGroup, member_id: str) -> None:
-    """A member has sent its SyncGroup; once all have, none is overdue any more."""
+    """A member has sent its SyncGroup; after the last one the sync timer stops."""
     group.pending_syncs.discard(member_id)
     if not group.pending_syncs:
         _cancel(group.sync_timer)
 
 
 def _propagate(host: RebalanceContext, group: ClassicGroup, error: ErrorCode) -> None:
-    """Answer every parked SyncGroup; from here on the members heartbeat."""
+    """Answer every parked SyncGroup, and expect heartbeats from these members."""
     for member in list(group.members.values()):
         response = (
             sync_response(group, member)
@@ -205,9 +208,9 @@ def _propagate(host: RebalanceContext, group: ClassicGroup, error: ErrorCode) ->
 
 
 def _expire_syncs(host: RebalanceContext, group: ClassicGroup) -> None:
-    """The time for SyncGroup is over: who has not sent one is dropped.
+    """Remove the members that have not sent SyncGroup within the rebalance timeout.
 
-    The timer stops when all have, and when the next rebalance begins.
+    The timer stops when all have sent it, and when the next rebalance begins.
     """
     late = sorted(group.pending_syncs)
     for member_id in late:
@@ -224,7 +227,7 @@ def expect_heartbeat(
     member: ClassicGroupMember,
     within_ms: int | None = None,
 ) -> None:
-    """Drop a member unless it is heard of within its session timeout, or within another time."""
+    """Restart a member's session timer, with its session timeout or with another time."""
     timeout_ms = member.session_timeout_ms if within_ms is None else within_ms
     member.session = _reset_timer(
         member.session, host, timeout_ms, lambda: _expire_session(host, group, member)
@@ -234,7 +237,7 @@ def expect_heartbeat(
 def expect_join(
     host: RebalanceContext, group: ClassicGroup, member_id: str, within_ms: int
 ) -> None:
-    """Forget an id that was given out unless it joins in time (KIP-394)."""
+    """Drop an assigned member id unless the member joins in time (KIP-394)."""
 
     def expire() -> None:
         group.remove_pending(member_id)
@@ -252,7 +255,7 @@ def _expire_session(
 
 
 def remove_member(host: RebalanceContext, group: ClassicGroup, member_id: str, reason: str) -> None:
-    """Drop a member, and rebalance without it."""
+    """Remove a member, and rebalance without it."""
     group.remove_member(member_id)
     if group.state in {ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE}:
         prepare_rebalance(host, group, reason)
@@ -260,11 +263,11 @@ def remove_member(host: RebalanceContext, group: ClassicGroup, member_id: str, r
         complete_join(host, group)
 
 
-# -- the end -------------------------------------------------------------------------------------
+# -- unload --------------------------------------------------------------------------------------
 
 
 def unload(group: ClassicGroup, now_ms: int) -> None:
-    """This broker does not coordinate the group any more: answer what is parked."""
+    """End a group that this broker does not coordinate any more: answer its parked requests."""
     group.transition_to(ClassicGroupState.DEAD, now_ms)
     _cancel(group.join_timer)
     _cancel(group.sync_timer)
@@ -291,7 +294,7 @@ def _complete_after(
 def _reset_timer(
     timer: Timer | None, host: RebalanceContext, delay_ms: int, callback: Callable[[], None]
 ) -> Timer:
-    """The timer, set anew: one of each kind runs for a group or a member."""
+    """The timer with a new deadline: a group or a member has one timer of each kind."""
     deadline_ms = host.scheduler.now_ms() + max(delay_ms, 0)
     if timer is None or timer.deadline_ms is None:
         return host.scheduler.at(deadline_ms, callback)

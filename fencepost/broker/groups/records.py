@@ -1,36 +1,23 @@
-"""The records of ``__consumer_offsets``, in Kafka's own formats.
+"""The records of ``__consumer_offsets`` in Kafka's formats, and the state that they replay to.
 
 =====  ===================  ================  =====================================================
-key    record               value versions    written here
+key    record               value versions    versions written
 =====  ===================  ================  =====================================================
-0, 1   OffsetCommit         0 to 4            key 1; value 3, 1 with an expiry of its own, 4 on wish
+0, 1   OffsetCommit         0 to 4            key 1; value 3, 1 with an expiry, 4 if configured
 2      GroupMetadata        0 to 4            value 3
 =====  ===================  ================  =====================================================
 
-A null value deletes. Versions up to 3 are plain, 4 is compact with tagged fields (KIP-915). Keys
-of other types belong to groups of other kinds and are skipped.
-
-What a partition of ``__consumer_offsets`` remembers, as far as its records have been applied.
+A null value is a tombstone. Versions up to 3 are plain, 4 is compact with tagged fields (KIP-915).
+Keys of other types belong to groups of other types and are skipped.
 """
 
-import struct
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
 from fencepost.broker.coordinator.record_fields import FieldReader, FieldWriter, MalformedRecord
-
-__all__ = [
-    "CommittedOffset",
-    "CoordinatorRecord",
-    "GroupRecord",
-    "MalformedRecord",
-    "OffsetRecord",
-    "StoredGroup",
-    "StoredMember",
-    "decode",
-    "encode",
-]
+from fencepost.broker.coordinator.shard import CoordinatorRecordSerde, CoordinatorResult
 
 GROUP_VALUE_VERSION: Final = 3
 _EXPIRING_OFFSET_VERSION: Final = 1
@@ -38,24 +25,26 @@ _FIRST_FLEXIBLE: Final = 4
 _LONGEST_PLAIN_STRING: Final = 32767
 _TOPIC_ID_TAG: Final = 0
 
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedOffset:
-    """A committed offset: the next one to be consumed, and what its consumer said along with it."""
+    """A committed offset: the next offset to consume, with the consumer's metadata."""
 
     offset: int
     leader_epoch: int = -1
-    """Of the last consumed record, -1 where the consumer did not say (KIP-320)."""
+    """Of the last consumed record, -1 if the consumer did not send it (KIP-320)."""
     metadata: str = ""
     commit_timestamp_ms: int
     expire_timestamp_ms: int = -1
-    """From OffsetCommit v2-v4 with a retention time; -1 where the broker's retention applies."""
+    """From OffsetCommit v2-v4 with a retention time; -1 if the broker's retention applies."""
     topic_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMember:
-    """A member as its group's record holds it."""
+    """A member in its group's record."""
 
     member_id: str
     group_instance_id: str | None
@@ -64,27 +53,27 @@ class StoredMember:
     rebalance_timeout_ms: int
     session_timeout_ms: int
     subscription: bytes
-    """Its metadata for the protocol that the group has chosen."""
+    """Its metadata for the group's protocol."""
     assignment: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGroup:
-    """A generation of a group as its record holds it."""
+    """A generation of a group in its record."""
 
     protocol_type: str = ""
-    """Empty where members never joined."""
+    """Empty if no member ever joined."""
     generation: int = 0
     protocol: str | None = None
     leader: str | None = None
     state_timestamp_ms: int = -1
-    """When the group came into its state, -1 where that is unknown."""
+    """When the group entered its state, -1 if unknown."""
     members: tuple[StoredMember, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRecord:
-    """A group's committed offset of one partition; no value takes it back."""
+    """A group's committed offset of one partition; without a value, its deletion."""
 
     group_id: str
     topic: str
@@ -94,20 +83,29 @@ class OffsetRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRecord:
-    """A group's generation; no value deletes the group."""
+    """A group's generation; without a value, the group's deletion."""
 
     group_id: str
     value: StoredGroup | None
 
 
 CoordinatorRecord: TypeAlias = OffsetRecord | GroupRecord
+GroupResult: TypeAlias = CoordinatorResult[_T, CoordinatorRecord]
+"""A decision on groups or offsets."""
+
+
+def record_serde(offset_version: int) -> CoordinatorRecordSerde[CoordinatorRecord]:
+    """The formats of these records, with committed offsets in a version."""
+    return CoordinatorRecordSerde(
+        encode=partial(encode, offset_version=offset_version), decode=decode
+    )
 
 
 def encode(record: CoordinatorRecord, offset_version: int = 3) -> tuple[bytes, bytes | None]:
     """Key and value of a record.
 
     :param offset_version: Of committed offsets: 3, or 4 with the topic's id.
-    :raises Malformed: When a name is too long for its field.
+    :raises MalformedRecord: When a name is too long for its field.
     """
     key = FieldWriter(flexible=False)
     if isinstance(record, GroupRecord):
@@ -124,25 +122,19 @@ def encode(record: CoordinatorRecord, offset_version: int = 3) -> tuple[bytes, b
 
 
 def decode(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
-    """Read a record; None where its key is of a type that belongs to other kinds of groups.
+    """Read a record; None for a key that belongs to groups of another type.
 
-    :raises Malformed: When the bytes are cut short, or the value is of a version not known here.
+    :raises MalformedRecord: When the bytes end early, or the value's version is unknown.
     """
-    try:
-        return _decode(FieldReader(key), value)
-    except (struct.error, UnicodeDecodeError) as error:
-        raise MalformedRecord(str(error)) from error
-
-
-def _decode(key: FieldReader, value: bytes | None) -> CoordinatorRecord | None:
-    version = key.int16()
+    fields = FieldReader(key)
+    version = fields.int16()
     if version in {0, 1}:
-        group_id, topic, partition = key.string(), key.string(), key.int32()
+        group_id, topic, partition = fields.string(), fields.string(), fields.int32()
         stored = None if value is None else _decode_offset(value)
         return OffsetRecord(group_id=group_id, topic=topic, partition=partition, value=stored)
     if version == 2:
         group = None if value is None else _decode_group(value)
-        return GroupRecord(group_id=key.string(), value=group)
+        return GroupRecord(group_id=fields.string(), value=group)
     return None
 
 
@@ -252,23 +244,23 @@ GroupOffsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
 """Committed offsets by topic and partition."""
 
 SIMPLE_GROUP: Final = StoredGroup()
-"""A group that exists by its committed offsets alone."""
+"""A group that exists only by its committed offsets."""
 
 
 @dataclass(slots=True)
 class ReplayedState:
-    """Groups and offsets. ``apply`` is the only thing that changes them.
+    """Groups and offsets. Only ``replay`` changes them.
 
-    A shard keeps two: one up to the log's end, from which it decides, and one up to the high
-    watermark, which is what others may see.
+    A shard has two: one up to the log's end, from which it decides, and one up to the high
+    watermark, which other requests read.
     """
 
     groups: dict[str, StoredGroup] = field(default_factory=dict)
     offsets: dict[str, GroupOffsets] = field(default_factory=dict)
-    """By group; no group or topic here is without offsets."""
+    """By group; groups and topics without offsets are left out."""
 
     def replay(self, record: CoordinatorRecord) -> None:
-        """Take a record over, in the order of the log."""
+        """Apply a record, in offset order."""
         match record:
             case GroupRecord(value=None):
                 self.groups.pop(record.group_id, None)
@@ -282,7 +274,7 @@ class ReplayedState:
                 topics.setdefault(record.topic, {})[record.partition] = committed
 
     def offset(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
-        """What a group has committed for a partition, None where nothing."""
+        """A group's committed offset of a partition, or None."""
         return self.offsets.get(group_id, {}).get(topic, {}).get(partition)
 
     def _remove_offset(self, record: OffsetRecord) -> None:

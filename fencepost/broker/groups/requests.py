@@ -1,21 +1,22 @@
-"""Groups as others see them: ListGroups, DescribeGroups, DeleteGroups.
+"""Each API on the shard of its group: find the group, decide, commit the result.
 
-Requests on the groups of one shard: find the group, let it decide, carry that out.
+DescribeGroups, ListGroups and DeleteGroups are whole here; the others' decisions are in
+``classic_membership`` and ``offsets``.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from fencepost.broker.coordinator.commit_queue import CoordinatorResult
+from fencepost.broker.coordinator.shard import CoordinatorResult
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import classic_membership, offsets, rebalance
-from fencepost.broker.groups import classic_membership as groups_classic_membership
-from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupMember
+from fencepost.broker.groups.classic_group import ClassicGroup
+from fencepost.broker.groups.classic_group_member import ClassicGroupMember
 from fencepost.broker.groups.classic_group_state import ClassicGroupState
 from fencepost.broker.groups.classic_membership import JoinAttempt
 from fencepost.broker.groups.group_coordinator import GroupCoordinatorShard
 from fencepost.broker.groups.offsets import Commit, tombstones_of_group
-from fencepost.broker.groups.records import GroupRecord, ReplayedState, StoredGroup
+from fencepost.broker.groups.records import GroupRecord, GroupResult, ReplayedState, StoredGroup
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
@@ -27,7 +28,7 @@ CLASSIC_TYPE: Final = "classic"
 
 
 def listed_group(group: ClassicGroup) -> ListedGroup:
-    """A group's line in ListGroups."""
+    """A group in ListGroups."""
     return ListedGroup(
         group_id=group.group_id,
         protocol_type=group.protocol_type or "",
@@ -37,7 +38,7 @@ def listed_group(group: ClassicGroup) -> ListedGroup:
 
 
 def described_group(group: ClassicGroup) -> DescribedGroup:
-    """A group in DescribeGroups; protocol and metadata are those of a STABLE group alone."""
+    """A group in DescribeGroups; only a STABLE group has a protocol and metadata."""
     protocol = group.protocol if group.state is ClassicGroupState.STABLE else None
     return DescribedGroup(
         group_id=group.group_id,
@@ -60,7 +61,7 @@ def _described_member(member: ClassicGroupMember, protocol: str | None) -> Descr
 
 
 def dead_group(group_id: str) -> DescribedGroup:
-    """A group that does not exist. Before v6 a client sees only that it is Dead (KIP-1043)."""
+    """A group that does not exist, as v6 answers (KIP-1043)."""
     return DescribedGroup(
         error_code=ErrorCode.GROUP_ID_NOT_FOUND,
         error_message=f"Group {group_id} not found.",
@@ -71,8 +72,8 @@ def dead_group(group_id: str) -> DescribedGroup:
 
 def decide_group_deletion(
     state: ReplayedState, group: ClassicGroup | None
-) -> CoordinatorResult[ErrorCode]:
-    """Delete a group with all that it has committed, if nobody is in it."""
+) -> GroupResult[ErrorCode]:
+    """Delete a group and its committed offsets, if it has no members."""
     if group is None:
         return CoordinatorResult(response=ErrorCode.GROUP_ID_NOT_FOUND)
     if group.state is not ClassicGroupState.EMPTY:
@@ -88,18 +89,18 @@ def decide_group_deletion(
 
 Codes: TypeAlias = tuple[ErrorCode, ...]
 Deleted: TypeAlias = tuple[ErrorCode, dict[str, ErrorCode]]
-"""Of OffsetDelete: the group's error, and each topic's."""
+"""Of OffsetDelete: the group's error, and the error of each topic."""
 
 
 class OffsetsView(NamedTuple):
-    """Of OffsetFetch: where to look offsets up, unless there is an error."""
+    """Of OffsetFetch: the state to look offsets up in, or an error."""
 
     state: ReplayedState
     error: ErrorCode = ErrorCode.NONE
 
 
 def join(shard: GroupCoordinatorShard, joining: JoinAttempt) -> None:
-    """JoinGroup: answered when the group's next generation is known."""
+    """JoinGroup: answered when the group has its next generation."""
     group_id, member_id = joining.request.group_id, joining.request.member_id
     group = shard.find(group_id)
     if group is not None:
@@ -112,7 +113,7 @@ def join(shard: GroupCoordinatorShard, joining: JoinAttempt) -> None:
 
 
 def _join_new_group(shard: GroupCoordinatorShard, joining: JoinAttempt) -> None:
-    """A group exists from the first attempt to join it, and its record says so."""
+    """The first attempt to join creates a group, and writes its record."""
     now_ms = shard.scheduler.now_ms()
     group = ClassicGroup(joining.request.group_id, state_timestamp_ms=now_ms)
 
@@ -130,12 +131,12 @@ def _join_new_group(shard: GroupCoordinatorShard, joining: JoinAttempt) -> None:
 def sync(
     shard: GroupCoordinatorShard, request: SyncGroupRequest, answer: Wait[SyncGroupResponse]
 ) -> None:
-    """SyncGroup: answered when the leader has assigned."""
+    """SyncGroup: answered when the leader's assignment is committed."""
     group = shard.find(request.group_id)
     if group is None:
         answer.complete(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     else:
-        groups_classic_membership.sync(shard, group, request, answer)
+        classic_membership.sync(shard, group, request, answer)
 
 
 def heartbeat(
@@ -145,30 +146,29 @@ def heartbeat(
     group = shard.find(request.group_id)
     error = ErrorCode.UNKNOWN_MEMBER_ID
     if group is not None:
-        error = groups_classic_membership.heartbeat(shard, group, request)
+        error = classic_membership.heartbeat(shard, group, request)
     return shard.commit_result(CoordinatorResult(response=error), lambda failure, _: failure)
 
 
 def leave(
     shard: GroupCoordinatorShard, group_id: str, members: tuple[MemberIdentity, ...]
 ) -> LeaveGroupResponse | Wait[LeaveGroupResponse]:
-    """LeaveGroup, as v3 and later answer."""
+    """LeaveGroup, in the form of v3 and later."""
     group = shard.find(group_id)
     if group is not None:
-        left = groups_classic_membership.leave(shard, group, members)
+        responses = classic_membership.leave(shard, group, members)
     else:
-        left = tuple(
-            groups_classic_membership.leave_response(one, ErrorCode.UNKNOWN_MEMBER_ID)
-            for one in members
+        responses = tuple(
+            classic_membership.leave_response(one, ErrorCode.UNKNOWN_MEMBER_ID) for one in members
         )
     return shard.commit_result(
-        CoordinatorResult(response=LeaveGroupResponse(members=left)),
+        CoordinatorResult(response=LeaveGroupResponse(members=responses)),
         lambda error, _: LeaveGroupResponse(error_code=error),
     )
 
 
 def commit(shard: GroupCoordinatorShard, commit: Commit) -> Codes | Wait[Codes]:
-    """OffsetCommit: an error code for each partition, in their order."""
+    """OffsetCommit: an error code for each partition, in the request's order."""
     group = shard.find(commit.group_id)
     error = offsets.check_commit(group, commit)
     if error is not ErrorCode.NONE:
@@ -180,8 +180,8 @@ def commit(shard: GroupCoordinatorShard, commit: Commit) -> Codes | Wait[Codes]:
         ClassicGroupState.PREPARING_REBALANCE,
     }:
         rebalance.expect_heartbeat(shard, group, group.members[commit.member_id])
-    decision = offsets.decide_commit(commit, shard.config, shard.scheduler.now_ms())
-    return shard.commit_result(decision, _all)
+    result = offsets.decide_commit(commit, shard.config, shard.scheduler.now_ms())
+    return shard.commit_result(result, _all)
 
 
 def _all(error: ErrorCode, codes: Codes) -> Codes:
@@ -189,10 +189,10 @@ def _all(error: ErrorCode, codes: Codes) -> Codes:
 
 
 def read_offsets(shard: GroupCoordinatorShard, *, stable: bool) -> OffsetsView | Wait[OffsetsView]:
-    """What OffsetFetch looks offsets up in.
+    """The state that OffsetFetch looks offsets up in.
 
-    :param stable: Everything that has been committed to by now, once it is replicated (KIP-447);
-        otherwise what is.
+    :param stable: Wait until every commit so far is replicated (KIP-447); otherwise the replicated
+        commits alone.
     """
     if not stable:
         return OffsetsView(shard.committed)
@@ -210,9 +210,11 @@ def delete_offsets(
     error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else offsets.check_delete(group)
     if group is None or error is not ErrorCode.NONE:
         return shard.commit_result(CoordinatorResult(response=(error, {})), _failed)
-    decided = offsets.decide_delete(shard.latest, group, partitions)
-    whole = CoordinatorResult(response=(ErrorCode.NONE, decided.response), records=decided.records)
-    return shard.commit_result(whole, _failed)
+    deletion = offsets.decide_delete(shard.latest, group, partitions)
+    result = CoordinatorResult(
+        response=(ErrorCode.NONE, deletion.response), records=deletion.records
+    )
+    return shard.commit_result(result, _failed)
 
 
 def _failed(error: ErrorCode, _deleted: Deleted) -> Deleted:
@@ -225,18 +227,18 @@ def list_groups(shard: GroupCoordinatorShard) -> list[ListedGroup]:
 
 
 def describe(shard: GroupCoordinatorShard, group_id: str) -> DescribedGroup:
-    """DescribeGroups, as v6 answers."""
+    """DescribeGroups, in the form of v6."""
     group = shard.find_visible(group_id)
     return dead_group(group_id) if group is None else described_group(group)
 
 
 def delete_groups(shard: GroupCoordinatorShard, group_ids: Sequence[str]) -> Codes | Wait[Codes]:
-    """DeleteGroups: an error code for each group, in their order."""
-    decisions = [
+    """DeleteGroups: an error code for each group, in the request's order."""
+    deletions = [
         decide_group_deletion(shard.latest, shard.find(group_id)) for group_id in group_ids
     ]
-    whole = CoordinatorResult(
-        response=tuple(one.response for one in decisions),
-        records=tuple(record for one in decisions for record in one.records),
+    result = CoordinatorResult(
+        response=tuple(one.response for one in deletions),
+        records=tuple(record for one in deletions for record in one.records),
     )
-    return shard.commit_result(whole, _all)
+    return shard.commit_result(result, _all)

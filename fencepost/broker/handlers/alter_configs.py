@@ -9,7 +9,7 @@ Versions: 1 is 0, 2 is 1 in the compact encoding.
 
 from fencepost.broker.configs.operations import AlterConfigOp
 from fencepost.broker.controller.config_changes import Alteration, ConfigChanges
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.alter_configs import (
     AlterConfigsRequest,

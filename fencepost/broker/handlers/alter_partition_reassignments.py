@@ -14,7 +14,7 @@ Versions: v1 can forbid that the number of replicas changes, and says whether it
 """
 
 from fencepost.broker.controller.partition_admin import PartitionAdmin, PartitionError, Reassignment
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

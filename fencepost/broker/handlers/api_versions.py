@@ -15,9 +15,8 @@ and features in the answer; v4 features may start at version 0.
 import re
 from typing import Final
 
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import BrokerNode, Context
 from fencepost.broker.metadata.features import SUPPORTED
-from fencepost.broker.node.broker import Broker
 from fencepost.protocol.apis import APIS, BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import (
@@ -66,7 +65,7 @@ def refuse(_request: ApiVersionsRequest, error_code: int) -> ApiVersionsResponse
     return ApiVersionsResponse(error_code=error_code, api_keys=keys)
 
 
-def refuse_version(broker: Broker) -> ApiVersionsResponse:
+def refuse_version(broker: BrokerNode) -> ApiVersionsResponse:
     """The answer, in version 0, to a version of this API that the broker does not serve."""
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(_own(broker.max_version(_OWN)),)
@@ -77,7 +76,7 @@ def _own(max_version: int) -> ApiVersion:
     return ApiVersion(api_key=_OWN.key, min_version=_OWN.min_version, max_version=max_version)
 
 
-def _served(broker: Broker) -> tuple[ApiVersion, ...]:
+def _served(broker: BrokerNode) -> tuple[ApiVersion, ...]:
     return tuple(
         ApiVersion(
             api_key=api.key,

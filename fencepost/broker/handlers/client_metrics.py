@@ -1,8 +1,8 @@
-"""What a broker remembers of the clients that ask where to push their metrics (KIP-714).
+"""The client instances of a broker that use telemetry (KIP-714).
 
-Nothing is subscribed to. Clients are bounded in how often they ask and push all the same, and a
-push under another subscription than the one that was answered is refused, so that a client's
-telemetry behaves here as it does at a real broker without subscriptions.
+There are no subscriptions. Requests are throttled and the subscription id of a push is checked all
+the same, so that telemetry clients behave as they do at an Apache Kafka broker without
+subscriptions.
 """
 
 from typing import Final
@@ -14,44 +14,47 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.push_telemetry import PushTelemetryRequest
 
 PUSH_INTERVAL_MS: Final = 300_000
-"""Kafka's default; a subscription could ask for another."""
+"""Kafka's default; a subscription could set another."""
 ACCEPTED_COMPRESSION: Final[tuple[int, ...]] = (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)
-"""In the order in which clients should prefer them."""
+"""In the order of preference."""
 _MAX_INSTANCES: Final = 16_384
-"""Client instances that a broker keeps; those unused for longest make room."""
-_AT_ONCE: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-"""A client that was refused so has to ask for its subscription again."""
+"""Client instances that a broker keeps; the least recently used is evicted."""
+_RETRIABLE_AT_ONCE: Final = (
+    ErrorCode.UNKNOWN_SUBSCRIPTION_ID,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+)
+"""After these errors a client has to request its subscription again."""
 
 
 class ClientMetricsInstance:
-    """One client, by the instance id that it goes by."""
+    """One client instance."""
 
-    __slots__ = ("_asked_ms", "_error", "_pushed_ms", "_terminating", "subscription_id")
+    __slots__ = ("_error", "_pushed_ms", "_subscription_ms", "_terminating", "subscription_id")
 
     def __init__(self, instance_id: UUID) -> None:
         checksum = crc32c(instance_id.bytes)
         self.subscription_id = checksum - (1 << 32) if checksum >> 31 else checksum
-        """The same for a client whenever it asks: nothing that it stands for ever changes."""
-        self._asked_ms: int | None = None
+        """Constant for a client instance, because subscriptions never change."""
+        self._subscription_ms: int | None = None
         self._pushed_ms: int | None = None
         self._error = ErrorCode.NONE
         self._terminating = False
 
     def may_get_subscription(self, now_ms: int) -> bool:
-        """Whether to answer a request for the subscription, which is then noted."""
-        times = [t for t in (self._asked_ms, self._pushed_ms) if t is not None]
+        """Whether to answer a request for the subscription; the request is recorded if so."""
+        times = [t for t in (self._subscription_ms, self._pushed_ms) if t is not None]
         early = bool(times) and now_ms - max(times) < PUSH_INTERVAL_MS
-        if early and self._error not in _AT_ONCE:
+        if early and self._error not in _RETRIABLE_AT_ONCE:
             return False
         if not early:
-            self._asked_ms = now_ms
+            self._subscription_ms = now_ms
         self._error = ErrorCode.NONE
         return True
 
     def record_push(
         self, request: PushTelemetryRequest, *, now_ms: int, max_bytes: int
     ) -> ErrorCode:
-        """Note a push, and say what is wrong with it."""
+        """Record a push; returns its error."""
         if self._terminating:
             return ErrorCode.INVALID_REQUEST
         self._error = self._check_push(request, now_ms, max_bytes)
@@ -73,22 +76,22 @@ class ClientMetricsInstance:
         return ErrorCode.NONE
 
     def _in_time(self, now_ms: int) -> bool:
-        """The first push behind an answered request is, and then one in each interval."""
+        """Whether it is the first push after a subscription request, or the interval has passed."""
         if self._pushed_ms is None:
             return True
-        if self._asked_ms is not None and self._asked_ms > self._pushed_ms:
+        if self._subscription_ms is not None and self._subscription_ms > self._pushed_ms:
             return True
         return now_ms - self._pushed_ms >= PUSH_INTERVAL_MS
 
 
 class ClientMetricsManager:
-    """The client instances that one broker knows, those unused for longest first."""
+    """The client instances of one broker, the least recently used first."""
 
     def __init__(self) -> None:
         self._instances: dict[UUID, ClientMetricsInstance] = {}
 
     def instance(self, instance_id: UUID) -> ClientMetricsInstance:
-        """A client by its instance id; one that is not known is new."""
+        """A client instance by its id; created if unknown."""
         instance = self._instances.pop(instance_id, None) or ClientMetricsInstance(instance_id)
         self._instances[instance_id] = instance
         if len(self._instances) > _MAX_INSTANCES:
@@ -96,5 +99,5 @@ class ClientMetricsManager:
         return instance
 
     def clear(self) -> None:
-        """Forget all."""
+        """Drop all client instances."""
         self._instances.clear()

@@ -12,8 +12,8 @@ Missing: quotas.
 
 from collections import Counter
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import TopicImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_partitions import (

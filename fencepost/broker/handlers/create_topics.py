@@ -21,8 +21,8 @@ from typing import Final
 from fencepost.broker.configs.config_entries import topic_entries
 from fencepost.broker.configs.topic_configs import validate_topic_configs
 from fencepost.broker.controller.topic_changes import NewTopic
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import TopicImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import (

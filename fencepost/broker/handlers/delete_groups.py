@@ -1,15 +1,16 @@
 """DeleteGroups (42), versions 0 to 2: delete groups that have no members, with their offsets.
 
-NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND. A group that is named twice is deleted and answered once.
+Errors: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND. A group that the request names twice is deleted once,
+and has one result.
 
-Versions: 1 and 2 are 0, 2 in the compact encoding.
+Versions: 1 and 2 equal 0; 2 is compact.
 """
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import gather_responses, map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.group_coordinator import GroupCoordinatorShard
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -30,17 +31,17 @@ def handle(
             refused[name] = shard
         else:
             by_shard.setdefault(shard, []).append(name)
-    parts = [_delete(shard, of_shard) for shard, of_shard in by_shard.items()]
+    deletions = [_delete(shard, of_shard) for shard, of_shard in by_shard.items()]
 
     def respond(deleted: list[dict[str, ErrorCode]]) -> DeleteGroupsResponse:
-        codes = {name: code for part in (refused, *deleted) for name, code in part.items()}
+        codes = {name: code for results in (refused, *deleted) for name, code in results.items()}
         return DeleteGroupsResponse(
             results=tuple(
                 DeletableGroupResult(group_id=name, error_code=codes[name]) for name in names
             )
         )
 
-    return gather_responses(parts, respond)
+    return gather_responses(deletions, respond)
 
 
 def refuse(request: DeleteGroupsRequest, error_code: int) -> DeleteGroupsResponse:

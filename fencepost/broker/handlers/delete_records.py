@@ -13,8 +13,9 @@ Versions: v1 is throttled after the answer; v2 compact types.
 from dataclasses import dataclass
 from typing import Final
 
-from fencepost.broker.core.context import Answer, Context
+from fencepost.broker.core.outcomes import Answer
 from fencepost.broker.core.waits import Wait
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode

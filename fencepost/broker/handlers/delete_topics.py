@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import ClusterImage, TopicImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.delete_topics import (

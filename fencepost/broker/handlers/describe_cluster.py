@@ -7,7 +7,7 @@ UNSUPPORTED_ENDPOINT_TYPE; v2 fenced brokers on request (KIP-1073).
 
 from typing import Final
 
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.security import authorizer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_cluster import (

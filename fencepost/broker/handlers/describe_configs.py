@@ -17,7 +17,7 @@ from fencepost.broker.configs import config_entries
 from fencepost.broker.configs.config_def import ConfigError
 from fencepost.broker.controller.config_changes import ResourceType, parse_node_id
 from fencepost.broker.controller.topic_changes import topic_name_problem
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -1,16 +1,16 @@
 """DescribeGroups (15), versions 0 to 6: state and members of groups.
 
-Protocol and member metadata are told of a STABLE group alone. A group that does not exist is Dead.
+Only a STABLE group has a protocol and member metadata. A group that does not exist is Dead.
 
 Versions: 3 authorized operations on request (KIP-430); 4 instance ids (KIP-345); 6 a group that
-does not exist is GROUP_ID_NOT_FOUND with a message, before it was no error (KIP-1043).
+does not exist is GROUP_ID_NOT_FOUND with a message, before that no error (KIP-1043).
 """
 
 from dataclasses import replace
 from typing import Final
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.groups import requests
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.security import authorizer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_groups import (
@@ -24,11 +24,10 @@ _FIRST_WITH_NOT_FOUND: Final = 6
 
 def handle(ctx: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     groups = (_describe(ctx, group_id) for group_id in request.groups)
-    asked = request.include_authorized_operations
     return DescribeGroupsResponse(
         groups=tuple(
             replace(group, authorized_operations=authorizer.GROUP)
-            if asked and group.error_code == ErrorCode.NONE
+            if request.include_authorized_operations and group.error_code == ErrorCode.NONE
             else group
             for group in groups
         )

@@ -13,7 +13,7 @@ never is.
 from collections.abc import Iterator
 from typing import Final
 
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,

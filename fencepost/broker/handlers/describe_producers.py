@@ -9,7 +9,7 @@ Missing: transactions, so no coordinator epoch (-1) and no start of a transactio
 from typing import Final
 
 from fencepost.broker.controller.topic_changes import topic_name_problem
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_producers import (

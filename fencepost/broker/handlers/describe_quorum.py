@@ -12,7 +12,7 @@ listener to name.
 
 from typing import Final
 
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,

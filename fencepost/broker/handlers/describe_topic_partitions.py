@@ -13,14 +13,12 @@ leader replicas are an empty list where there are none: clients cannot do with n
 from dataclasses import dataclass, field
 
 from fencepost.broker.controller.topic_changes import topic_name_problem
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import BrokerNode, Context
 from fencepost.broker.metadata.image import TopicImage
 from fencepost.broker.metadata.topic_lookup import (
-    client_leader_epoch,
     offline_replicas,
     online_brokers,
 )
-from fencepost.broker.node.broker import Broker
 from fencepost.broker.security import authorizer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_topic_partitions import (
@@ -70,7 +68,7 @@ def refuse(
 class _Page:
     """The topics of one answer, until it is full."""
 
-    broker: Broker
+    broker: BrokerNode
     left: int
     """Partitions that there is room for."""
     topics: list[DescribeTopicPartitionsResponseTopic] = field(default_factory=list)
@@ -117,13 +115,13 @@ def _topic(
 
 
 def _partition(
-    broker: Broker, topic: TopicImage, index: int
+    broker: BrokerNode, topic: TopicImage, index: int
 ) -> DescribeTopicPartitionsResponsePartition:
     partition = topic.partitions[index]
     return DescribeTopicPartitionsResponsePartition(
         partition_index=index,
         leader_id=partition.leader,
-        leader_epoch=client_leader_epoch(broker.configs, topic.name, partition.leader_epoch),
+        leader_epoch=broker.configs.client_leader_epoch(topic.name, partition.leader_epoch),
         replica_nodes=partition.replicas,
         isr_nodes=partition.isr,
         eligible_leader_replicas=partition.elr,

@@ -18,7 +18,7 @@ from typing import Final
 
 from fencepost.broker.controller.elections import ElectionType
 from fencepost.broker.controller.partition_admin import PartitionAdmin, PartitionError
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.elect_leaders import (

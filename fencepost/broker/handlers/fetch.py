@@ -30,7 +30,8 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker.core.context import Answer, Context, PartitionRefusal
+from fencepost.broker.core.context import PartitionRefusal
+from fencepost.broker.core.outcomes import Answer
 from fencepost.broker.core.waits import Wait, WatchList
 from fencepost.broker.fetch.fetch_sessions import CachedPartition, FetchPlan, Key, move_to_end
 from fencepost.broker.fetch.fetch_source import (
@@ -40,7 +41,8 @@ from fencepost.broker.fetch.fetch_source import (
     fetch_source_of,
 )
 from fencepost.broker.fetch.replica_selector import preferred_read_replica
-from fencepost.broker.metadata.topic_lookup import client_leader_epoch, resolve_name
+from fencepost.broker.handlers.context import Context
+from fencepost.broker.metadata.topic_lookup import resolve_name
 from fencepost.broker.replication.partition_checks import find_replica
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.byte_utils import Buffer
@@ -120,8 +122,9 @@ def _wait_for_tier(ctx: Context, reading: "_Reading") -> Wait[FetchResponse]:
 
     patience_ms = ctx.broker.configs.remote_fetch_max_wait_ms
     wait.expire_at(ctx.broker.scheduler, ctx.now_ms + patience_ms, reading.respond)
+    reader = ctx.broker.remote_log_manager.reader
     for key, part in reading.tiered.items():
-        part.read(ctx.broker, partial(take, key))
+        part.read(reader, partial(take, key))
     return wait
 
 
@@ -249,7 +252,7 @@ class _Reading:
         known = self.ctx.broker.view.partition(topic, index)
         if code not in _HINTED or self.ctx.version < 16 or known is None:
             return _error(index, code)
-        epoch = client_leader_epoch(self.ctx.broker.configs, topic, known.leader_epoch)
+        epoch = self.ctx.broker.configs.client_leader_epoch(topic, known.leader_epoch)
         leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=epoch)
         return _error(index, code, leader=leader)
 

@@ -1,14 +1,14 @@
-"""FindCoordinator (10), versions 0 to 6: which broker coordinates a group.
+"""FindCoordinator (10), versions 0 to 6: the broker that coordinates a group.
 
-It is the leader of the group's partition of ``__consumer_offsets``, which is created when somebody
-asks for the first time. COORDINATOR_NOT_AVAILABLE while there is no leader; clients ask again.
+It is the leader of the group's partition of ``__consumer_offsets``. The first request creates the
+topic. COORDINATOR_NOT_AVAILABLE while there is no leader; clients retry.
 
-Coordinators of transactions and of share groups are not served: INVALID_REQUEST, which is what
-Apache Kafka answers for share groups where these are switched off, and no client repeats it. An
-unknown key type is INVALID_REQUEST as well.
+Transactions and share groups have no coordinator: INVALID_REQUEST, which Apache Kafka answers for
+share groups where they are disabled, and which clients do not retry. An unknown key type is
+INVALID_REQUEST as well.
 
-Versions: 1 the key type, and an error message, which says NONE on success; 4 many keys (KIP-699),
-and no message but for an unknown key type; 6 share groups (KIP-932).
+Versions: 1 the key type, and an error message, which is NONE on success; 4 several keys (KIP-699),
+and a message only for an unknown key type; 6 share groups (KIP-932).
 
 Missing: the transaction coordinator.
 """
@@ -16,9 +16,10 @@ Missing: the transaction coordinator.
 from typing import Final
 
 from fencepost.broker.controller.auto_topic_creation import create_internal_topic
-from fencepost.broker.core.context import Context
+from fencepost.broker.coordinator.partitioner import partition_for
 from fencepost.broker.core.errors import ControllerError
-from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC, partition_of
+from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import BrokerImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.find_coordinator import (
@@ -31,7 +32,7 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
 _FIRST_WITH_MANY_KEYS: Final = 4
-_NOBODY: Final = -1
+_NO_NODE: Final = -1
 _MESSAGES: Final = {
     ErrorCode.NONE: "NONE",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
@@ -48,40 +49,40 @@ def handle(ctx: Context, request: FindCoordinatorRequest) -> FindCoordinatorResp
                 _coordinator(ctx, key, request.key_type) for key in request.coordinator_keys
             )
         )
-    found = _coordinator(ctx, request.key, request.key_type)
+    coordinator = _coordinator(ctx, request.key, request.key_type)
     return FindCoordinatorResponse(
-        error_code=found.error_code,
-        error_message=_MESSAGES[ErrorCode(found.error_code)],
-        node_id=found.node_id,
-        host=found.host,
-        port=found.port,
+        error_code=coordinator.error_code,
+        error_message=_MESSAGES[ErrorCode(coordinator.error_code)],
+        node_id=coordinator.node_id,
+        host=coordinator.host,
+        port=coordinator.port,
     )
 
 
 def refuse(request: FindCoordinatorRequest, error_code: int) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
         error_code=error_code,
-        node_id=_NOBODY,
-        port=_NOBODY,
-        coordinators=tuple(_nobody(key, error_code) for key in request.coordinator_keys),
+        node_id=_NO_NODE,
+        port=_NO_NODE,
+        coordinators=tuple(_no_coordinator(key, error_code) for key in request.coordinator_keys),
     )
 
 
 def _coordinator(ctx: Context, key: str, key_type: int) -> Coordinator:
     if key_type in {TRANSACTION, SHARE}:
-        return _nobody(key, ErrorCode.INVALID_REQUEST)
+        return _no_coordinator(key, ErrorCode.INVALID_REQUEST)
     if key_type != GROUP:
-        return _nobody(key, ErrorCode.INVALID_REQUEST, _MESSAGES[ErrorCode.INVALID_REQUEST])
+        return _no_coordinator(key, ErrorCode.INVALID_REQUEST, _MESSAGES[ErrorCode.INVALID_REQUEST])
     broker = _leader(ctx, key)
     if broker is None:
-        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(
         key=key, node_id=broker.broker_id, host=ctx.host_of(broker), port=broker.port
     )
 
 
 def _leader(ctx: Context, group_id: str) -> BrokerImage | None:
-    """The broker that leads the group's partition, None where there is none (yet)."""
+    """The broker that leads the group's partition, None while there is none."""
     if OFFSETS_TOPIC not in ctx.broker.view.topics:
         try:
             create_internal_topic(ctx.broker, OFFSETS_TOPIC)
@@ -91,11 +92,11 @@ def _leader(ctx: Context, group_id: str) -> BrokerImage | None:
     topic = view.topics.get(OFFSETS_TOPIC)
     if topic is None:
         return None
-    partition = topic.partitions[partition_of(group_id, len(topic.partitions))]
+    partition = topic.partitions[partition_for(group_id, len(topic.partitions))]
     return view.brokers.get(partition.leader)
 
 
-def _nobody(key: str, error_code: int, message: str = "") -> Coordinator:
+def _no_coordinator(key: str, error_code: int, message: str = "") -> Coordinator:
     return Coordinator(
-        key=key, node_id=_NOBODY, port=_NOBODY, error_code=error_code, error_message=message
+        key=key, node_id=_NO_NODE, port=_NO_NODE, error_code=error_code, error_message=message
     )

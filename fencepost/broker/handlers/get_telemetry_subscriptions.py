@@ -1,15 +1,14 @@
-"""GetTelemetrySubscriptions (71), version 0: which metrics a client is to push (KIP-714).
+"""GetTelemetrySubscriptions (71), version 0: the metrics that a client should push (KIP-714).
 
-There are no subscriptions: the list of metrics is empty, and a client of good manners pushes
-nothing. A client without an instance id is given one. Asking again before the push interval has
-passed is THROTTLING_QUOTA_EXCEEDED, unless a push was just refused for its subscription or its
-compression.
+There are no subscriptions: the list of metrics is empty, and clients push nothing. A client without
+an instance id gets one. A second request within the push interval is THROTTLING_QUOTA_EXCEEDED,
+unless the last push was refused for its subscription id or its compression.
 """
 
 from uuid import UUID
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.handlers.client_metrics import ACCEPTED_COMPRESSION, PUSH_INTERVAL_MS
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
@@ -20,7 +19,7 @@ from fencepost.protocol.messages.get_telemetry_subscriptions import (
 def handle(
     ctx: Context, request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
-    """The empty subscription, and the instance id to push under."""
+    """Answer with the empty subscription and the instance id."""
     instance_id = request.client_instance_id
     if instance_id is None:
         instance_id = UUID(int=ctx.broker.rng.getrandbits(128), version=4)
@@ -40,5 +39,5 @@ def handle(
 def refuse(
     _request: GetTelemetrySubscriptionsRequest, error_code: int
 ) -> GetTelemetrySubscriptionsResponse:
-    """The error alone."""
+    """Answer with an error."""
     return GetTelemetrySubscriptionsResponse(error_code=error_code)

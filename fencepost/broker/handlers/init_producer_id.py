@@ -17,7 +17,7 @@ the client looking for it.
 
 from typing import Final
 
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.init_producer_id import (
     InitProducerIdRequest,

@@ -1,23 +1,23 @@
-"""JoinGroup (11), versions 0 to 9: take part in a group's next generation.
+"""JoinGroup (11), versions 0 to 9: join a group's next generation.
 
-The answer waits until everybody has joined, or had the time to. Who stays away for good is dropped
-after its session timeout, as is a member whose client has disconnected meanwhile. See
-``fencepost.broker.groups.classic_group_state`` for the whole of it.
+The response waits until all members have joined, or until the rebalance timeout. A member whose
+client disconnects is removed after its session timeout. The states of a group are described in
+``fencepost.broker.groups.classic_group_state``.
 
-Versions: 1 a rebalance timeout of its own (before: the session timeout); 4 a new member is told its
-id first, MEMBER_ID_REQUIRED (KIP-394); 5 static members (KIP-345); 7 protocol type in the answer,
-and a protocol name that can be null (KIP-559); 8 the client's reason (KIP-800); 9 a leader that
-comes back may be told to skip the assignment (KIP-814).
+Versions: 1 a rebalance timeout (before: the session timeout); 4 a new member gets its id first,
+MEMBER_ID_REQUIRED (KIP-394); 5 static members (KIP-345); 7 protocol type in the response, and a
+nullable protocol name (KIP-559); 8 the client's reason (KIP-800); 9 the response can ask a
+returning static leader to skip the assignment (KIP-814).
 """
 
 from dataclasses import replace
 from typing import Final
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.classic_membership import JoinAttempt, join_error
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -45,13 +45,15 @@ def _join(ctx: Context, request: JoinGroupRequest) -> JoinGroupResponse | Wait[J
     shard = ctx.broker.coordinator.shard_for(request.group_id)
     if isinstance(shard, ErrorCode):
         return join_error(shard)
-    has_own = ctx.version >= _FIRST_WITH_REBALANCE_TIMEOUT
+    has_rebalance_timeout = ctx.version >= _FIRST_WITH_REBALANCE_TIMEOUT
     answer: Wait[JoinGroupResponse] = Wait()
     requests.join(
         shard,
         JoinAttempt(
             request=request,
-            rebalance_timeout_ms=request.rebalance_timeout_ms if has_own else timeout_ms,
+            rebalance_timeout_ms=(
+                request.rebalance_timeout_ms if has_rebalance_timeout else timeout_ms
+            ),
             client_id=ctx.client_id or "",
             client_host=f"/{ctx.peer.host}",
             member_id_required=ctx.version >= _FIRST_WITH_KNOWN_MEMBER_ID,

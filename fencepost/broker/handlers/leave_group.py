@@ -1,17 +1,17 @@
-"""LeaveGroup (13), versions 0 to 5: members go, or are sent away.
+"""LeaveGroup (13), versions 0 to 5: remove members from a group.
 
-A static member stays in its group when its client stops; an admin sends it away by its instance id.
+A static member stays in its group when its client stops; an admin removes it by its instance id.
 
-Versions: 3 many members, each with an error of its own, and static ones (KIP-345); 5 reasons
-(KIP-800). Before 3 the one member's error is the answer's.
+Versions: 3 several members, each with its own error, and static ones (KIP-345); 5 reasons
+(KIP-800). Before 3 the response has the one member's error.
 """
 
 from typing import Final
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -25,9 +25,7 @@ _FIRST_WITH_MANY_MEMBERS: Final = 3
 def handle(
     ctx: Context, request: LeaveGroupRequest
 ) -> LeaveGroupResponse | Wait[LeaveGroupResponse]:
-    if not request.group_id:
-        return refuse(request, ErrorCode.INVALID_GROUP_ID)
-    shard = ctx.broker.coordinator.shard_for(request.group_id)
+    shard = ctx.broker.coordinator.shard_for_named_group(request.group_id)
     if isinstance(shard, ErrorCode):
         return refuse(request, shard)
     if ctx.version >= _FIRST_WITH_MANY_MEMBERS:
@@ -37,7 +35,7 @@ def handle(
 
 
 def _of_one(left: LeaveGroupResponse) -> LeaveGroupResponse:
-    """The answer before v3: the one member's error, if the group has none."""
+    """The response before v3: the group's error, or else the one member's."""
     codes = (left.error_code, *(member.error_code for member in left.members))
     return LeaveGroupResponse(error_code=next(filter(None, codes), ErrorCode.NONE))
 

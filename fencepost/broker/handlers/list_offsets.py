@@ -29,10 +29,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from fencepost.broker.configs.fencepost_configs import ListOffsetsGate
-from fencepost.broker.core.context import Answer, Context
+from fencepost.broker.configs.effective_configs import ListOffsetsGate
+from fencepost.broker.core.outcomes import Answer
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.fetch.list_offsets_gate import effective_gate, gate_error
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import NO_EPOCH, find_leader, find_replica
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
@@ -205,7 +206,7 @@ def _look_up(
     if isinstance(replica, ErrorCode):
         return _error(index, replica)
     is_client = request.replica_id == CONSUMER
-    gate = effective_gate(ctx.broker, replica) if is_client else ListOffsetsGate.OFF
+    gate = effective_gate(ctx.broker.configs, replica) if is_client else ListOffsetsGate.OFF
     if gate is ListOffsetsGate.KIP or (gate is ListOffsetsGate.KAFKA and target == LATEST):
         return _error(index, gate_error(ctx.version))
     lookup = _Lookup(

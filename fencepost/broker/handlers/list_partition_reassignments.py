@@ -8,7 +8,7 @@ view.
 from collections.abc import Iterable, Iterator
 
 from fencepost.broker.controller.reassignment import is_in_progress
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

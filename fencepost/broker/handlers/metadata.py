@@ -20,8 +20,8 @@ from uuid import UUID
 
 from fencepost.broker.controller.auto_topic_creation import auto_create_topic
 from fencepost.broker.controller.topic_changes import topic_name_problem
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import TopicImage
 from fencepost.broker.metadata.topic_lookup import offline_replicas, online_brokers
 from fencepost.broker.replication.partition_checks import NO_EPOCH

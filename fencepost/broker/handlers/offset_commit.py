@@ -1,11 +1,11 @@
-"""OffsetCommit (8), versions 2 to 10: how far a group has come.
+"""OffsetCommit (8), versions 2 to 10: commit a group's offsets.
 
-With a generation of -1 anybody may commit for a group that has no members; such a group exists from
-its first commit on. Otherwise it takes a member of the present generation, and no rebalance that
-has come as far as assigning. The metadata is limited by ``offset.metadata.max.bytes``. A commit
-keeps the member's session alive.
+With generation -1 any client may commit for a group that has no members; the first commit creates
+such a group. Otherwise only members of the present generation may commit, and not in
+COMPLETING_REBALANCE. The metadata is limited by ``offset.metadata.max.bytes``. A commit restarts
+the member's session.
 
-Versions: 2-4 a retention time of its own; 5 none (KIP-211); 6 the leader epoch of the last consumed
+Versions: 2-4 a retention time; 5 none (KIP-211); 6 the leader epoch of the last consumed
 record (KIP-320); 7 static members (KIP-345); 9 GROUP_ID_NOT_FOUND where older versions see
 ILLEGAL_GENERATION (KIP-848); 10 topic ids.
 """
@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.offsets import Commit, PartitionCommit
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.topic_lookup import resolve_name
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_commit import (
@@ -35,7 +35,7 @@ _FIRST_WITH_TOPIC_IDS: Final = 10
 
 
 class _TopicKey(NamedTuple):
-    """A topic as the request names it."""
+    """A topic, as identified by the request."""
 
     name: str
     topic_id: UUID | None
@@ -52,7 +52,7 @@ def handle(
 ) -> OffsetCommitResponse | Wait[OffsetCommitResponse]:
     refused: list[_Result] = []
     keys: list[_TopicKey] = []
-    wanted: list[PartitionCommit] = []
+    accepted: list[PartitionCommit] = []
     for topic in request.topics:
         key = _TopicKey(topic.name, topic.topic_id)
         name = resolve_name(
@@ -60,18 +60,18 @@ def handle(
         )
         for commit in _commits(ctx, name, topic):
             if isinstance(commit, PartitionCommit):
-                wanted.append(commit)
+                accepted.append(commit)
                 keys.append(key)
             else:
                 refused.append(_Result(key, *commit))
-    if not wanted:
+    if not accepted:
         return _response(refused)
 
     def respond(codes: tuple[ErrorCode, ...]) -> OffsetCommitResponse:
-        answered = zip(keys, wanted, codes, strict=True)
-        return _response([*refused, *(_Result(k, c.partition, code) for k, c, code in answered)])
+        committed = zip(keys, accepted, codes, strict=True)
+        return _response([*refused, *(_Result(k, c.partition, code) for k, c, code in committed)])
 
-    return _commit(ctx, request, tuple(wanted), respond)
+    return _commit(ctx, request, tuple(accepted), respond)
 
 
 def refuse(request: OffsetCommitRequest, error_code: int) -> OffsetCommitResponse:
@@ -85,7 +85,7 @@ def refuse(request: OffsetCommitRequest, error_code: int) -> OffsetCommitRespons
 def _commits(
     ctx: Context, name: str | ErrorCode, topic: OffsetCommitRequestTopic
 ) -> Iterable[PartitionCommit | tuple[int, ErrorCode]]:
-    """Each partition as it is to be committed, or its index and why it cannot be."""
+    """Each partition's commit, or its index and an error."""
     for partition in topic.partitions:
         index = partition.partition_index
         if isinstance(name, ErrorCode):
@@ -128,7 +128,7 @@ def _commit(
 
 
 def _response(results: Iterable[_Result]) -> OffsetCommitResponse:
-    """One entry a topic; what was refused comes first."""
+    """One entry for each topic; refused partitions come first."""
     topics: defaultdict[_TopicKey, list[OffsetCommitResponsePartition]] = defaultdict(list)
     for topic, partition, error_code in results:
         topics[topic].append(

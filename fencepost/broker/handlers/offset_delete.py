@@ -1,16 +1,17 @@
-"""OffsetDelete (47), version 0: take committed offsets back (KIP-496).
+"""OffsetDelete (47), version 0: delete committed offsets (KIP-496).
 
-Of a group of consumers, only for topics that no member is subscribed to, GROUP_SUBSCRIBED_TO_TOPIC
-otherwise; of a group of others, only while it has no members, NON_EMPTY_GROUP.
+Offsets of a consumer group can be deleted for topics that no member is subscribed to, otherwise
+GROUP_SUBSCRIBED_TO_TOPIC; those of another group only while it has no members, otherwise
+NON_EMPTY_GROUP.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -23,12 +24,10 @@ from fencepost.protocol.messages.offset_delete import (
 def handle(
     ctx: Context, request: OffsetDeleteRequest
 ) -> OffsetDeleteResponse | Wait[OffsetDeleteResponse]:
-    if not request.group_id:
-        return refuse(request, ErrorCode.INVALID_GROUP_ID)
-    shard = ctx.broker.coordinator.shard_for(request.group_id)
+    shard = ctx.broker.coordinator.shard_for_named_group(request.group_id)
     if isinstance(shard, ErrorCode):
         return refuse(request, shard)
-    wanted: defaultdict[str, tuple[int, ...]] = defaultdict(tuple)
+    existing: defaultdict[str, tuple[int, ...]] = defaultdict(tuple)
     unknown: list[tuple[str, int, ErrorCode]] = []
     for topic in request.topics:
         for partition in topic.partitions:
@@ -36,16 +35,16 @@ def handle(
             if ctx.broker.view.partition(topic.name, index) is None:
                 unknown.append((topic.name, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             else:
-                wanted[topic.name] += (index,)
+                existing[topic.name] += (index,)
 
     def respond(deleted: requests.Deleted) -> OffsetDeleteResponse:
         error, codes = deleted
         if error is not ErrorCode.NONE:
             return refuse(request, error)
-        known = [(name, index, code) for name, code in codes.items() for index in wanted[name]]
+        known = [(name, index, code) for name, code in codes.items() for index in existing[name]]
         return OffsetDeleteResponse(topics=_topics([*unknown, *known]))
 
-    return map_response(requests.delete_offsets(shard, request.group_id, wanted), respond)
+    return map_response(requests.delete_offsets(shard, request.group_id, existing), respond)
 
 
 def refuse(_request: OffsetDeleteRequest, error_code: int) -> OffsetDeleteResponse:

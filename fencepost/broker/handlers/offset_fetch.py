@@ -1,24 +1,24 @@
-"""OffsetFetch (9), versions 1 to 10: how far groups have come.
+"""OffsetFetch (9), versions 1 to 10: the committed offsets of groups.
 
-A partition that nothing was committed for is -1 without an error, and so is every partition of a
-group that nobody has used: clients take any other answer for a failure. Partitions need not exist.
+A partition without a committed offset is -1 without an error, and so is every partition of an
+unknown group: clients treat any other response as a failure. Partitions need not exist.
 
 Versions: 2 all partitions, and an error for the group; 5 leader epochs (KIP-320); 7 stable offsets:
-the answer waits until what was committed is replicated (KIP-447); 8 many groups (KIP-709); 9 member
-id and epoch, which say nothing about a classic group (KIP-848); 10 topic ids.
+the response waits until all commits are replicated (KIP-447); 8 several groups (KIP-709); 9 member
+id and epoch, which are ignored for classic groups (KIP-848); 10 topic ids.
 
-Missing: UNSTABLE_OFFSET_COMMIT, which takes transactions.
+Missing: UNSTABLE_OFFSET_COMMIT, which needs transactions.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.outcomes import gather_responses, map_response
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.offsets import find_offset
 from fencepost.broker.groups.records import CommittedOffset, ReplayedState
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.broker.metadata.topic_lookup import resolve_name
 from fencepost.protocol.errors import ErrorCode
@@ -38,7 +38,7 @@ from fencepost.protocol.messages.offset_fetch import (
 _FIRST_WITH_GROUP_ERROR: Final = 2
 _FIRST_WITH_MANY_GROUPS: Final = 8
 _FIRST_WITH_TOPIC_IDS: Final = 10
-_NOTHING: Final = -1
+_NO_OFFSET: Final = -1
 
 
 def handle(
@@ -50,7 +50,7 @@ def handle(
             lambda groups: OffsetFetchResponse(groups=tuple(groups)),
         )
     group = _fetch(ctx, _one_group(request), stable=request.require_stable)
-    return map_response(group, lambda found: _single(ctx.version, request, found))
+    return map_response(group, lambda fetched: _single(ctx.version, request, fetched))
 
 
 def refuse(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
@@ -65,7 +65,7 @@ def refuse(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
 
 
 def _one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    """The one group of a request before v8, as later versions name it."""
+    """The one group of a request before v8, in the form of later versions."""
     topics = None
     if request.topics is not None:
         topics = tuple(
@@ -78,7 +78,7 @@ def _one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 def _single(
     version: int, request: OffsetFetchRequest, group: OffsetFetchResponseGroup
 ) -> OffsetFetchResponse:
-    """The one group of an answer before v8; before v2 its error is each partition's."""
+    """The response for the one group before v8; before v2 partitions have the group's error."""
     if group.error_code and version < _FIRST_WITH_GROUP_ERROR:
         return OffsetFetchResponse(topics=_refused_topics(request.topics or (), group.error_code))
     return OffsetFetchResponse(
@@ -110,7 +110,7 @@ def _refused_topics(
             name=topic.name,
             partitions=tuple(
                 OffsetFetchResponsePartition(
-                    partition_index=index, committed_offset=_NOTHING, error_code=error_code
+                    partition_index=index, committed_offset=_NO_OFFSET, error_code=error_code
                 )
                 for index in topic.partition_indexes
             ),
@@ -129,13 +129,13 @@ def _fetch(
 
     def respond(read: requests.OffsetsView) -> OffsetFetchResponseGroup:
         if read.error is not ErrorCode.NONE:
-            # Consumers before 3.9 do not know what to do with any other error here.
+            # Consumers before 3.9 do not handle any other error here.
             return OffsetFetchResponseGroup(
                 group_id=group.group_id, error_code=ErrorCode.NOT_COORDINATOR
             )
         view, state = ctx.broker.view, read.state
         if group.topics is None:
-            topics = _everything(view, state, group.group_id, by_id=by_id)
+            topics = _all_topics(view, state, group.group_id, by_id=by_id)
         else:
             topics = tuple(
                 _topic(view, state, group.group_id, topic, by_id=by_id) for topic in group.topics
@@ -157,8 +157,8 @@ def _topic(
     if isinstance(name, ErrorCode):
         partitions = tuple(_partition(i, None, name) for i in topic.partition_indexes)
     else:
-        known = view.topics.get(name)
-        topic_id = None if known is None else known.topic_id
+        topic_image = view.topics.get(name)
+        topic_id = None if topic_image is None else topic_image.topic_id
         partitions = tuple(
             _partition(index, find_offset(state, group_id, name, topic_id, index))
             for index in topic.partition_indexes
@@ -168,19 +168,19 @@ def _topic(
     )
 
 
-def _everything(
+def _all_topics(
     view: ClusterImage, state: ReplayedState, group_id: str, *, by_id: bool
 ) -> tuple[OffsetFetchResponseTopics, ...]:
-    """All that the group has committed; by id, of topics that still exist."""
+    """All committed offsets of the group; by id, only of topics that still exist."""
     topics = []
     for name, committed in state.offsets.get(group_id, {}).items():
-        known = view.topics.get(name)
-        if by_id and known is None:
+        topic_image = view.topics.get(name)
+        if by_id and topic_image is None:
             continue
         topics.append(
             OffsetFetchResponseTopics(
                 name=name,
-                topic_id=None if known is None else known.topic_id,
+                topic_id=None if topic_image is None else topic_image.topic_id,
                 partitions=tuple(_partition(index, one) for index, one in committed.items()),
             )
         )
@@ -192,7 +192,7 @@ def _partition(
 ) -> OffsetFetchResponsePartitions:
     if committed is None:
         return OffsetFetchResponsePartitions(
-            partition_index=index, committed_offset=_NOTHING, error_code=error
+            partition_index=index, committed_offset=_NO_OFFSET, error_code=error
         )
     return OffsetFetchResponsePartitions(
         partition_index=index,

@@ -7,7 +7,7 @@ error, and so is every epoch of a topic in the old message format.
 Versions: v2 current leader epoch and throttle time; v3 replica id; v4 compact types.
 """
 
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_for_leader_epoch import (

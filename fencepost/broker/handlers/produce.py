@@ -19,8 +19,10 @@ from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker.core.context import HANG_UP, Answer, Context, HangUp, PartitionRefusal
+from fencepost.broker.core.context import PartitionRefusal
+from fencepost.broker.core.outcomes import HANG_UP, Answer, HangUp
 from fencepost.broker.core.waits import Wait
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.produce.append import (
     ALL,
     PartitionOutcome,

@@ -1,6 +1,6 @@
-"""SyncGroup (14), versions 0 to 5: a member fetches its assignment, the leader brings them all.
+"""SyncGroup (14), versions 0 to 5: a member fetches its assignment, the leader sends all of them.
 
-The answer waits for the leader, and for its assignment to be stored.
+The response waits until the leader's assignment is committed.
 
 Versions: 3 static members (KIP-345); 5 protocol type and name are mandatory and must be the
 group's, INCONSISTENT_GROUP_PROTOCOL otherwise (KIP-559).
@@ -8,9 +8,9 @@ group's, INCONSISTENT_GROUP_PROTOCOL otherwise (KIP-559).
 
 from typing import Final
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
+from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -21,9 +21,7 @@ def handle(ctx: Context, request: SyncGroupRequest) -> SyncGroupResponse | Wait[
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
     if ctx.version >= _FIRST_WITH_PROTOCOL and not names_protocol:
         return refuse(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    if not request.group_id:
-        return refuse(request, ErrorCode.INVALID_GROUP_ID)
-    shard = ctx.broker.coordinator.shard_for(request.group_id)
+    shard = ctx.broker.coordinator.shard_for_named_group(request.group_id)
     if isinstance(shard, ErrorCode):
         return refuse(request, shard)
     answer: Wait[SyncGroupResponse] = Wait()

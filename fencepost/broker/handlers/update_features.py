@@ -12,7 +12,7 @@ validation alone; v2 has no results of single features. The results are those of
 NONE for a message; a refusal has none.
 """
 
-from fencepost.broker.core.context import Context
+from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.features import FeatureUpdate, UpgradeType, update_error
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.update_features import (

@@ -54,13 +54,13 @@ _LIST_OFFSETS: Final = "list_offsets"
 _LAST_WITHOUT: Final = 10
 """The last version of ListOffsets without KIP-1023."""
 _CHANGED: Final = frozenset({7, 8, 11, 13, 14, 15, 16, 17, 23, 30})
-"""The levels that changed the metadata: whoever goes below one of them may lose some."""
+"""The levels that changed the metadata: a downgrade below one of them may lose some."""
 SUPPORTED: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {METADATA_VERSION: (min(MetadataVersion), max(MetadataVersion))}
 )
 """Lowest and highest level of each feature, both inclusive."""
 NEWEST: Final[Levels] = MappingProxyType({name: high for name, (_, high) in SUPPORTED.items()})
-"""The levels that a cluster starts with where nobody says otherwise."""
+"""The levels that a cluster starts with by default."""
 
 
 class UpgradeType(IntEnum):

@@ -48,13 +48,13 @@ class PartitionImage:
     elr: tuple[int, ...] = ()
     """Out of sync, and yet with every committed record: eligible leaders (KIP-966)."""
     last_known_elr: tuple[int, ...] = ()
-    """Who led last, while nobody leads (KIP-966): as in Kafka one broker, or none."""
+    """The last leader, while there is none (KIP-966): as in Kafka one broker, or none."""
     adding: tuple[int, ...] = ()
     """Replicas that a reassignment brings (KIP-455); they are among ``replicas``."""
     removing: tuple[int, ...] = ()
     """Replicas that go when the reassignment is complete; until then among ``replicas``."""
     failed: tuple[int, ...] = ()
-    """Replicas whose broker is up but can't use their log; until it is registered anew."""
+    """Replicas whose broker is up but can't use their log; until it registers again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

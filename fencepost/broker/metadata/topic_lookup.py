@@ -1,39 +1,31 @@
-"""How requests name topics, by name in older versions, by id in newer ones (KIP-516), and what
-answers tell of their partitions.
-"""
+"""Lookups in the metadata image: a topic by its id (KIP-516), online brokers, offline replicas."""
 
-from typing import Final
 from uuid import UUID
 
-from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.metadata.image import ClusterImage, PartitionImage
 from fencepost.protocol.errors import ErrorCode
-
-_NO_EPOCH: Final = -1
 
 
 def resolve_name(
     view: ClusterImage, name: str, topic_id: UUID | None, *, by_id: bool
 ) -> str | ErrorCode:
-    """The topic's name, or the error to answer for an id that nobody has."""
+    """The topic's name, or UNKNOWN_TOPIC_ID where no topic has the id.
+
+    :param by_id: Whether this version of the API identifies topics by id.
+    """
     if not by_id:
         return name
     found = view.names.get(topic_id) if topic_id is not None else None
     return ErrorCode.UNKNOWN_TOPIC_ID if found is None else found
 
 
-def client_leader_epoch(configs: BrokerConfigs, topic: str, epoch: int) -> int:
-    """A leader epoch as clients are told: -1 in the old message format (KIP-320)."""
-    return epoch if configs.log_config(topic).keeps_leader_epochs else _NO_EPOCH
-
-
 def online_brokers(view: ClusterImage) -> frozenset[int]:
-    """The brokers that the controller believes in: registered, and not fenced."""
+    """The brokers that are registered and not fenced."""
     return frozenset(b.broker_id for b in view.brokers.values() if not b.fenced)
 
 
 def offline_replicas(partition: PartitionImage, online: frozenset[int]) -> tuple[int, ...]:
-    """The replicas that are on other brokers than those that are online, or whose log failed."""
+    """The replicas whose broker is not online, or whose log has failed."""
     replicas, failed = partition.replicas, partition.failed
     if not failed and online.issuperset(replicas):
         return ()

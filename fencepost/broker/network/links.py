@@ -1,25 +1,22 @@
-"""How brokers reach each other and the controller: messages on links, and nothing else.
+"""The network of a cluster: messages on links between the brokers and the controller.
 
-Whatever crosses from one node to another is carried as a message: requests and their answers, new
-views, proposals for an ISR, the doorbell. Served or simulated, it is the same network. In service a
-message arrives in the same turn; the simulation keeps it until its seed lets it go.
+Nodes exchange messages and nothing else: requests and responses, new images, proposals for an ISR,
+notifications of followers. The network is the same in a served cluster, where a message arrives in
+the same turn, and in the simulation, which keeps it until its seed delivers it.
 
-Whether a message arrives is decided when it would: a link that was cut meanwhile loses it, and so
+Whether a message arrives is decided at delivery: a link that was cut meanwhile loses it, and so
 does a node that went down, even if it is up again. Messages of one link never overtake each other.
 """
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from fencepost.broker.core.context import HANG_UP, Context, HangUp, Peer
-from fencepost.broker.core.outcomes import Delivery
+from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.outcomes import HANG_UP, Delivery, HangUp
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.core.waits import Wait
 from fencepost.protocol.apis import Api
-
-if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
 
 T = TypeVar("T")
 REQUEST_TIMEOUT_MS: Final = 30_000
@@ -36,6 +33,30 @@ class Link(NamedTuple):
     target: int
 
 
+class Endpoint(Protocol):
+    """What the network needs of a broker."""
+
+    broker_id: int
+    scheduler: Scheduler
+
+    @property
+    def host(self) -> str:
+        """The host of its registration."""
+        ...
+
+    def max_version(self, api: Api) -> int:
+        """The highest version of an API that it serves (inclusive)."""
+        ...
+
+    def wake_follower(self, topic: str, index: int) -> None:
+        """Wake the follower of a partition: its leader has records for it."""
+        ...
+
+    def handle(self, api: Api, ctx: Context[Any], request: object) -> object:
+        """Handle a request: see `fencepost.broker.core.outcomes`."""
+        ...
+
+
 Deliver = Callable[[], None]
 Transport = Callable[[Link, Deliver], None]
 """Takes a message and delivers it, at once or later, in order of its link."""
@@ -43,7 +64,7 @@ Transport = Callable[[Link, Deliver], None]
 
 OnResponse = Callable[[object | None], None]
 """Takes the answer to a request; None where there is none."""
-ObserveRequest = Callable[[Api, Context, object], OnResponse]
+ObserveRequest = Callable[[Api, Context[Any], object], OnResponse]
 """Sees a request as a broker takes it up, and gives what is to see its answer."""
 
 
@@ -52,8 +73,8 @@ def deliver_now(_link: Link, deliver: Deliver) -> None:
     deliver()
 
 
-def _observe_nothing(_api: Api, _ctx: Context, _message: object) -> OnResponse:
-    """Nobody looks on."""
+def _observe_nothing(_api: Api, _ctx: Context[Any], _message: object) -> OnResponse:
+    """Do nothing."""
     return _ignore_response
 
 
@@ -68,7 +89,7 @@ class Network:
         self._transport = carry
         self.observe: ObserveRequest = _observe_nothing
         """Called with each request between brokers that arrives."""
-        self._brokers: dict[int, Broker] = {}
+        self._brokers: dict[int, Endpoint] = {}
         self._peers: dict[int, tuple[Peer, str]] = {}
         """How each broker appears to the others as a client, and its client id."""
         self._cuts: set[frozenset[int]] = set()
@@ -78,7 +99,7 @@ class Network:
 
     # -- nodes and links ------------------------------------------------------------------------
 
-    def attach(self, broker: "Broker") -> None:
+    def attach(self, broker: Endpoint) -> None:
         """Connect a broker to all others and to the controller."""
         broker_id = broker.broker_id
         self._brokers[broker_id] = broker
@@ -163,7 +184,7 @@ class Network:
 
     def request(
         self,
-        source: "Broker",
+        source_id: int,
         target_id: int,
         api: Api,
         version: int,
@@ -177,7 +198,7 @@ class Network:
         :param answered: Called with the response, in this turn or a later one.
         :param lost: Called when the request or its answer got lost.
         """
-        source_id, target = source.broker_id, self._brokers.get(target_id)
+        target = self._brokers.get(target_id)
         if target is None:
             lost()
             return
@@ -188,7 +209,7 @@ class Network:
                     saw(None)
                     self.send(target_id, source_id, lost, lost=lost, teller=source_id)
                     return
-                response = response.response  # of no client: nobody rests
+                response = response.response  # no client is throttled
             saw(response)
             if response is not None:
                 self.send(
@@ -248,7 +269,7 @@ def _peer(name: str, host: str) -> Peer:
 def _reply_when_done(
     answer: Wait[object], scheduler: Scheduler, reply: Callable[[object], None]
 ) -> None:
-    """Reply when the answer is there, or when whoever asked has no more patience."""
+    """Reply when the response is complete, or when the request times out."""
 
     def give_up() -> None:
         answer.cancel()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs, static_configs
 from fencepost.broker.controller.controller import Controller
@@ -18,6 +18,7 @@ from fencepost.broker.faults.remote_storage import FaultyObjectStore, RemoteFaul
 from fencepost.broker.metadata.image import BrokerImage, ClusterImage
 from fencepost.broker.network.links import CONTROLLER, Network, Transport, deliver_now
 from fencepost.broker.node.broker import Broker
+from fencepost.broker.node.persistence import MakePersistence
 from fencepost.broker.produce.producer_id_manager import ProducerIdManager
 from fencepost.broker.replication.log_maintenance import LogMaintenance
 from fencepost.broker.replication.replica_storage import MemoryReplicaStorage, ReplicaStorage
@@ -25,10 +26,6 @@ from fencepost.broker.tiering.remote_storage_metrics import CountedObjectStore, 
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.memory import MemoryLog
 from fencepost.storage.tier.object_store import MemoryObjectStore, ObjectStore
-
-if TYPE_CHECKING:
-    from fencepost.broker.data_dir.directory import DataDir
-    from fencepost.broker.data_dir.persistence import DataDirPersistence
 
 MakeObjectStore: TypeAlias = Callable[[Scheduler], ObjectStore]
 """Makes a remote tier that tells its outcomes where the scheduler runs."""
@@ -74,7 +71,7 @@ class ClusterOptions:
 
 
 class Cluster:
-    """Brokers 1 to N. It is driven by calls; whoever drives it runs its scheduler."""
+    """Brokers 1 to N. It is driven by calls: its driver runs the scheduler."""
 
     def __init__(
         self,
@@ -82,24 +79,31 @@ class Cluster:
         clock: Clock,
         carry: Transport = deliver_now,
         *,
-        data_dir: "DataDir | None" = None,
+        make_persistence: MakePersistence | None = None,
         make_objects: MakeObjectStore | None = None,
     ) -> None:
         """Start it.
 
-        :param carry: What carries messages between the nodes: at once in service.
-        :param data_dir: Where it is kept, and goes on if it has been before; None is in memory.
-        :param make_objects: Makes the remote tier, if the configs have any; None is one in memory.
-        :raises DataDirUnusable: When it can't be kept there.
+        :param carry: Delivers the messages between the nodes: in the same turn when served.
+        :param make_persistence: Makes the place where its metadata and logs are; None is memory.
+        :param make_objects: Makes the remote tier, if the configs enable it; None is memory.
+        :raises DataDirUnusable: When the data directory can't be used.
         """
         self.options = options
         self.scheduler = Scheduler(clock)
         self.events = Events(self.scheduler)
-        self.rng = _seeded_random(options.seed, data_dir)
+        self.rng = random.Random(options.seed)
         self.faults = FaultRegistry(self.scheduler, self.events, options.seed)
         self.network = Network(carry)
-        self.persistence = self._make_persistence(data_dir)
-        """What keeps it in its data directory, where it has one."""
+        self.persistence = (
+            None
+            if make_persistence is None
+            else make_persistence(self.scheduler, self.events, self.rng)
+        )
+        """Its data directory; None where it is in memory."""
+        if self.persistence is not None and self.persistence.starts:
+            # Another sequence in each process, or a topic would get the id of an earlier one.
+            self.rng.seed(f"{options.seed} after {self.persistence.starts}")
         self._configs = self._make_configs(CONTROLLER, {**DEFAULTS, **options.configs})
         self.tier_faults = RemoteFaultRegistry(self.scheduler, self.events)
         self.remote_storage_metrics = RemoteStorageMetrics()
@@ -107,14 +111,14 @@ class Cluster:
         """The remote tier itself, before which no faults stand; None where there is none."""
         self.controller = Controller(
             brokers=_broker_images(options),
-            cluster_id=_cluster_id(self.rng, data_dir),
+            cluster_id=self._cluster_id(),
             rng=self.rng,
             settings=self._configs.topic,
             publish=self._publish,
             downgrades_unsafely=options.conformance is Conformance.KIP,
         )
-        if data_dir is not None:
-            data_dir.set_cluster_id(self.controller.image.cluster_id)
+        if self.persistence is not None:
+            self.persistence.set_cluster_id(self.controller.image.cluster_id)
         self._published = self.controller.image
         self._undelivered: dict[int, frozenset[str]] = {}
         """Topics that changed in views that did not reach a broker, by broker."""
@@ -141,7 +145,7 @@ class Cluster:
         self.tier_faults.reset()
         self.controller.reset()
         for broker in self.brokers.values():
-            broker.holds.clear()
+            broker.replica_manager.holds.clear()
             broker.fetch_sessions.clear()
             broker.client_metrics.clear()
         for periodic in self._log_maintenance:  # what runs when is not to depend on what was before
@@ -158,14 +162,17 @@ class Cluster:
         """Send a broker the newest image: for one that did not hear of all before."""
         self._send_changes(broker_id, self.controller.image, frozenset())
 
-    def _make_persistence(self, data_dir: "DataDir | None") -> "DataDirPersistence | None":
-        if data_dir is None:
-            return None
-        from fencepost.broker.data_dir.persistence import (
-            DataDirPersistence,  # a start in memory is quicker
-        )
+    def _cluster_id(self) -> str:
+        """The id on disk, or a new one: 22 characters of URL-safe base64, as Kafka's tools make it.
 
-        return DataDirPersistence(data_dir, self.scheduler, self.events, self.rng)
+        It does not begin with a dash.
+        """
+        if self.persistence is not None and self.persistence.cluster_id:
+            return self.persistence.cluster_id
+        while True:
+            text = urlsafe_b64encode(self.rng.randbytes(16)).decode().rstrip("=")
+            if not text.startswith("-"):
+                return text
 
     def _start(self) -> None:
         for topic in self.options.topics:
@@ -205,7 +212,7 @@ class Cluster:
     def _make_configs(self, node: int, static: Mapping[str, str]) -> BrokerConfigs:
         apache = self.options.conformance is Conformance.APACHE
         template = LogConfig(require_zero_base_offset=apache, validate_records=apache)
-        if self.persistence is not None and self.persistence.data_dir.sync:
+        if self.persistence is not None and self.persistence.syncs:
             template = replace(template, flush_messages=1)
         gate = {"list.offsets.gate": "kafka"} if apache else {}
         return BrokerConfigs(node, {**gate, **static}, log_template=template, apache=apache)
@@ -241,8 +248,8 @@ class Cluster:
             events=self.events,
             faults=self.faults,
             objects=self._instrumented(self.objects),
-            ceilings=options.api_max,
-            guarded=not apache,
+            version_limits=options.api_max,
+            limits_by_features=not apache,
             offset_value_version=4 if apache else 3,
         )
         self.network.attach(broker)
@@ -289,29 +296,3 @@ def _rack(options: ClusterOptions, broker_id: int) -> str | None:
     if options.racks:
         return options.racks[(broker_id - 1) % len(options.racks)]
     return options.configs.get("broker.rack")
-
-
-def _seeded_random(seed: int, data_dir: "DataDir | None") -> random.Random:
-    """What a seed comes to; not the same again in a process that goes on where one has ended.
-
-    Else a topic would get the id that another one had.
-    """
-    starts = (
-        0
-        if data_dir is None or data_dir.controller_state is None
-        else data_dir.controller_state.starts
-    )
-    return random.Random(f"{seed} after {starts}" if starts else seed)
-
-
-def _cluster_id(rng: random.Random, data_dir: "DataDir | None") -> str:
-    """22 characters of URL-safe base64, as Kafka's tools make them; never beginning with a dash.
-
-    A cluster that has been before has the one that it had.
-    """
-    if data_dir is not None and data_dir.cluster_id:
-        return data_dir.cluster_id
-    while True:
-        text = urlsafe_b64encode(rng.randbytes(16)).decode().rstrip("=")
-        if not text.startswith("-"):
-            return text

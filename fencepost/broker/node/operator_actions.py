@@ -42,7 +42,7 @@ def kill(cluster: Cluster, broker_id: int, fence: Fence = Fence.NOW) -> None:
 
 
 def start(cluster: Cluster, broker_id: int) -> None:
-    """Start a broker that is down: it registers anew, and its replicas catch up."""
+    """Start a broker that is down: it registers again, and its replicas catch up."""
     broker = _broker(cluster, broker_id)
     if broker.running:
         raise ControllerError(ErrorCode.INVALID_REQUEST, f"broker {broker_id} runs already")
@@ -98,7 +98,7 @@ def isolate(
 
 
 def rejoin(cluster: Cluster, broker_id: int) -> None:
-    """Mend every link of a broker; it registers anew where the controller had given it up."""
+    """Mend every link of a broker; it registers again where the controller had fenced it."""
     broker = _broker(cluster, broker_id)
     others = cluster.network.unreachable_nodes(broker_id)
     for other in others:
@@ -113,8 +113,8 @@ def rejoin(cluster: Cluster, broker_id: int) -> None:
 def restore(cluster: Cluster) -> None:
     """Every broker up, every link whole, no replica held."""
     for broker_id, broker in cluster.brokers.items():
-        for topic, index in list(broker.holds):
-            broker.release(topic, index)
+        for topic, index in list(broker.replica_manager.holds):
+            broker.replica_manager.release(topic, index)
         rejoin(cluster, broker_id)
     for broker_id, broker in cluster.brokers.items():
         if not broker.running:
@@ -128,13 +128,13 @@ def _reconnect(cluster: Cluster, broker: Broker, others: Collection[int]) -> Non
             cluster.send_image(broker_id)
         else:
             cluster.controller.unfence(broker_id)
-        broker.report_failures()
+        broker.replica_manager.report_failures()
         for replica in broker.replicas.values():
             broker.isr_manager.resend_lost_proposal(replica)
     for other in others:
         if other != CONTROLLER:
-            broker.wake_followers_of(other)
-            cluster.brokers[other].wake_followers_of(broker_id)
+            broker.replica_manager.wake_followers_of(other)
+            cluster.brokers[other].replica_manager.wake_followers_of(broker_id)
 
 
 def _fence(cluster: Cluster, broker_id: int, fence: Fence) -> None:
@@ -206,7 +206,7 @@ def hold(
             f"and cannot be held at {at}",
         )
     leader = _leader_with_in_isr(cluster, topic, index, broker_id) if leave_isr else None
-    broker.hold(topic, index, at)
+    broker.replica_manager.hold(topic, index, at)
     cluster.events.emit(Kind.REPLICA_HELD, topic=topic, partition=index, broker=broker_id, at=at)
     cluster.scheduler.run_due()
     if leader is not None:
@@ -217,7 +217,7 @@ def hold(
 def release(cluster: Cluster, topic: str, index: int, broker_id: int) -> None:
     """Let a replica fetch on; nothing changes where it was not held."""
     broker = _assigned(cluster, topic, index, broker_id)
-    if broker.release(topic, index):
+    if broker.replica_manager.release(topic, index):
         cluster.events.emit(Kind.REPLICA_RELEASED, topic=topic, partition=index, broker=broker_id)
     cluster.scheduler.run_due()
 
@@ -246,7 +246,7 @@ def wipe(cluster: Cluster, topic: str, index: int, broker_id: int) -> None:
     if broker.running and broker.view is not cluster.controller.image:
         raise ControllerUnreachable(broker_id)
     partition = cluster.controller.partition(topic, index)
-    broker.wipe(topic, index)
+    broker.replica_manager.wipe(topic, index)
     cluster.events.emit(
         Kind.REPLICA_WIPED,
         topic=topic,
@@ -326,8 +326,8 @@ def _leader_with_in_isr(cluster: Cluster, topic: str, index: int, broker_id: int
     if leader is None or replica is None or not replica.is_leader or leader.broker_id == broker_id:
         raise ControllerError(
             ErrorCode.INVALID_REQUEST,
-            f"broker {broker_id} leads {topic}-{index}, or nobody does who could drop it from "
-            "the ISR: elect another leader first",
+            f"broker {broker_id} leads {topic}-{index}, or the partition has no leader that "
+            "could drop it from the ISR: elect another leader first",
         )
     return leader
 
@@ -347,7 +347,7 @@ def _assigned(cluster: Cluster, topic: str, index: int, broker_id: int) -> Broke
 
 def _follower(cluster: Cluster, topic: str, index: int, broker_id: int) -> Follower:
     broker = _assigned(cluster, topic, index, broker_id)
-    follower = broker.follower(topic, index)
+    follower = broker.replica_manager.follower(topic, index)
     if follower is None:
         problem = "leads" if broker.running else "is not running, and has no replica that fetches"
         raise ControllerError(

@@ -96,7 +96,7 @@ def _deleted_segments(broker: Broker, replica: Replica) -> DeletedSegments:
 def lose(cluster: Cluster, topic: str, index: int, then: Callable[[int | TierError], None]) -> None:
     """Let the tier lose all objects that it has of a partition; no fault is met.
 
-    Nobody is told: the leader serves on with what it knows, until its task looks again.
+    The leader is not informed: it serves with what it knows until its task runs again.
 
     :param then: Told how many there were.
     """

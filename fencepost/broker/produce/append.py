@@ -1,20 +1,24 @@
-"""A produce request on its way: each partition with its leader, and what comes of it.
+"""The appends of a produce request: each partition with its leader, and its outcome.
 
 Each partition is appended to by itself; or the request is taken apart first, and all of them are
-appended to, or none (`broker.conditional`). What is made for each request is a `struct`, not frozen
+appended to, or none (`expected_offsets`). What is made for each request is a `struct`, not frozen
 at run time: that would double what it takes to make one.
 """
 
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
-from fencepost.broker.core.context import Context
-from fencepost.broker.metadata.topic_lookup import client_leader_epoch, resolve_name
+from fencepost.broker.configs.effective_configs import BrokerConfigs
+from fencepost.broker.core import context
+from fencepost.broker.core.events import Events
+from fencepost.broker.metadata.topic_lookup import resolve_name
+from fencepost.broker.replication.node import ReplicaHolder
 from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages import struct
 from fencepost.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -22,12 +26,22 @@ from fencepost.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
 )
-from fencepost.protocol.structs import struct
 from fencepost.storage.log.append_result import AppendRejected, AppendResult
 
 ALL: Final = -1
 _FIRST_WITH_ZSTD: Final = 7
 _FIRST_WITH_IDS: Final = 13
+
+
+class ProduceNode(ReplicaHolder, Protocol):
+    """What an append needs of the leader's broker."""
+
+    broker_id: int
+    configs: BrokerConfigs
+    events: Events
+
+
+Context: TypeAlias = context.Context[ProduceNode]
 
 
 @struct(frozen=True, slots=True, kw_only=False)
@@ -80,14 +94,14 @@ class AppendTarget:
     replica: Replica
 
     def append(self, ctx: Context, acks: int) -> PartitionOutcome:
-        """Append to this partition, whatever comes of the others."""
+        """Append to this partition, independently of the others."""
         result = self.replica.append(
             self.records, now_ms=ctx.now_ms, allow_zstd=allows_zstd(ctx.version)
         )
         return self.outcome(result, acks)
 
     def outcome(self, result: AppendResult | AppendRejected, acks: int) -> PartitionOutcome:
-        """What comes of it when it was appended, or refused."""
+        """The outcome of an append."""
         return _outcome(self.topic, self.topic_id, self.index, self.replica, result, acks)
 
 
@@ -98,7 +112,7 @@ TargetOrOutcome: TypeAlias = AppendTarget | PartitionOutcome
 def append_partition(
     ctx: Context, topic: str, topic_id: UUID | None, data: PartitionProduceData, acks: int
 ) -> PartitionOutcome:
-    """Append to one partition, whatever comes of the others: no `AppendTarget` is made for it."""
+    """Append to one partition, independently of the others, without an `AppendTarget`."""
     replica = _find_replica(ctx, topic, topic_id, data.index, acks)
     if isinstance(replica, PartitionOutcome):
         return replica
@@ -195,6 +209,6 @@ def _not_leader_response(
     known = ctx.broker.view.partition(topic, index)
     if code is not ErrorCode.NOT_LEADER_OR_FOLLOWER or known is None:
         return response
-    epoch = client_leader_epoch(ctx.broker.configs, topic, known.leader_epoch)
+    epoch = ctx.broker.configs.client_leader_epoch(topic, known.leader_epoch)
     leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=epoch)
     return replace(response, current_leader=leader)

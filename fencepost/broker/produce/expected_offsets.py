@@ -1,8 +1,6 @@
-"""What a produce request expects (KIP-27), noted before it is appended.
+"""The expected offsets of a produce request (KIP-27), which is appended whole or refused whole.
 
-Offsets are stamped into the very bytes that came: afterwards nobody could tell what they said.
-
-Conditional publish (KIP-27): a request is appended whole, or refused whole.
+The expected offsets are recorded before the append, which overwrites them in the same bytes.
 
 Every partition of the request is staged first: checked in full, with nothing appended. Where an
 expected offset does not match, in whatever partition, nothing is appended to any. Partitions that
@@ -13,13 +11,14 @@ an idempotent producer sends again, and is in the log already, is a success in a
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.events import Kind
 from fencepost.broker.produce.append import (
     AppendTarget,
+    Context,
     PartitionOutcome,
+    ProduceNode,
     TargetOrOutcome,
     allows_zstd,
 )
@@ -31,10 +30,6 @@ from fencepost.storage.log.append_result import AppendRejected
 from fencepost.storage.log.config import ExpectedOffsetsScope, ExpectedOffsetsSource
 from fencepost.storage.log.expected_offsets import matches_upcoming_offset
 from fencepost.storage.log.staging import StagedRecords, Staging
-
-if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
-
 
 IN_HEADERS: Final[tuple[int, ...]] = ()
 """Of a partition whose records state it in headers, which are not stamped."""
@@ -49,8 +44,8 @@ _BY_HEADER: Final = ExpectedOffsetsSource.HEADER
 """An enum's members take long to look up, for what every request waits for."""
 
 
-def extract_expected_offsets(broker: "Broker", request: ProduceRequest) -> ExpectedOffsets:
-    """What the batches of a request say, as long as nothing is appended."""
+def extract_expected_offsets(broker: ProduceNode, request: ProduceRequest) -> ExpectedOffsets:
+    """The expected offsets of a request, which has not been appended yet."""
     found: list[tuple[int, ...] | None] = []
     for topic in request.topic_data:
         source = _source(broker, topic)
@@ -65,7 +60,7 @@ def extract_expected_offsets(broker: "Broker", request: ProduceRequest) -> Expec
     return tuple(found)
 
 
-def _source(broker: "Broker", topic: TopicProduceData) -> ExpectedOffsetsSource | None:
+def _source(broker: ProduceNode, topic: TopicProduceData) -> ExpectedOffsetsSource | None:
     name: str | None = topic.name
     if topic.topic_id is not None:
         name = broker.view.names.get(topic.topic_id)
@@ -156,7 +151,7 @@ def _mismatches(checked: _StagedTarget) -> bool:
 
 
 def _emit_mismatches(ctx: Context, culprits: Sequence[_StagedTarget]) -> None:
-    """Tell whoever listens, of each partition the first record that does not match."""
+    """Emit an event for each partition, with the first record that does not match."""
     for target, result in culprits:
         assert isinstance(result, AppendRejected), "that is why it is one"
         assert result.mismatch is not None, "likewise"

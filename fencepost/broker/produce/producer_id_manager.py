@@ -28,7 +28,7 @@ class ProducerIdManager:
         self._is_requested = False
 
     def generate_producer_id(self) -> int | None:
-        """An id that nobody has had; None while there is none yet."""
+        """An unused id; None while there is none yet."""
         if not self._remaining:
             if not self._at_once:
                 self._request_block()

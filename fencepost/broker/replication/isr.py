@@ -11,15 +11,12 @@ the way at a time, and until its fate is known the high watermark waits for the 
 new one: the controller may have accepted already.
 """
 
-from typing import TYPE_CHECKING
-
 from fencepost.broker.controller.controller import IsrProposal
 from fencepost.broker.metadata.image import PartitionImage
-from fencepost.broker.replication.replica import UNKNOWN_OFFSET, Replica
+from fencepost.broker.replication.follower_progress import UNKNOWN_OFFSET
+from fencepost.broker.replication.node import LeaderNode
+from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
 
 ANY_BROKER_EPOCH = -1
 """The broker epoch of a follower that does not say which registration it is (before Fetch v15)."""
@@ -28,7 +25,7 @@ ANY_BROKER_EPOCH = -1
 class IsrManager:
     """One broker's proposals, for all replicas that it leads."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: LeaderNode) -> None:
         self._broker = broker
         self._outbox: dict[Replica, None] = {}
         """What is proposed in this turn goes to the controller together, at its end."""
@@ -52,9 +49,7 @@ class IsrManager:
             progress.log_end_offset = UNKNOWN_OFFSET
         if replica.pending_isr is not None:
             return
-        if progress.has_caught_up_with(replica) and self._is_online(
-            follower_id, progress.broker_epoch
-        ):
+        if replica.is_caught_up(progress) and self._is_online(follower_id, progress.broker_epoch):
             self._propose(replica, (*replica.isr, follower_id))
 
     def maybe_shrink_isrs(self) -> None:
@@ -145,7 +140,7 @@ class IsrManager:
         """Take what was decided; what was refused for good is not waited for any more.
 
         A refusal because the partition has changed keeps the proposal pending: the new view that
-        says how is on its way. One because this broker has registered anew says nothing of the
+        says how is on its way. One because this broker has registered again says nothing of the
         partition.
         """
         if not replica.is_leader or replica.leader_epoch != proposal.leader_epoch:
@@ -160,8 +155,8 @@ class IsrManager:
             replica.withdraw_proposal()
             ids = tuple(broker_id for broker_id, _ in proposal.isr)
             if self._proposal(replica, ids).isr != proposal.isr:
-                # Somebody has fetched in another registration meanwhile. Where nobody has, the
-                # same would be refused again, and `drop_laggards` comes back to it.
+                # A follower has fetched in another registration meanwhile. Otherwise the same
+                # would be refused again, and `maybe_shrink_isrs` repeats it later.
                 replica.reevaluate_followers(tuple(replica.followers))
         elif answer is ErrorCode.STALE_BROKER_EPOCH:
             replica.proposal_lost = True  # it is to be repeated in the present registration

@@ -1,23 +1,28 @@
-"""What a broker does to its logs on its own: retention, compaction, forgetting silent producers."""
+"""The periodic work on a broker's logs: retention, compaction, expiry of idle producers."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fencepost.broker.core.scheduler import Timer
+from fencepost.broker.replication.isr import IsrManager
+from fencepost.broker.replication.node import ReplicaNode
 
-if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
+
+class MaintainedNode(ReplicaNode, Protocol):
+    """What the maintenance of logs needs of a broker."""
+
+    isr_manager: IsrManager
 
 
 class LogMaintenance:
-    """The periodic work of one broker; timers are set anew each time, by the configs of then."""
+    """The periodic work of one broker; each interval is read from the configs when it starts."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: MaintainedNode) -> None:
         self._broker = broker
         self._timers: dict[Callable[[], None], Timer] = {}
 
     def start(self) -> None:
-        """Set the first timers; anew where it has been started before."""
+        """Set the first timers, or set them again."""
         self._after(self._broker.configs.log_retention_check_interval_ms, self._delete_expired)
         self._after(self._broker.configs.log_cleaner_backoff_ms, self._compact)
         self._after(self._broker.configs.replica_lag_time_max_ms // 2, self._shrink_isrs)

@@ -4,7 +4,7 @@ Known topic, known partition, replica here and its log in order, leader epoch (K
 Written once; a handler gets the replica or the error code to answer.
 """
 
-from fencepost.broker.node.broker import Broker
+from fencepost.broker.replication.node import ReplicaHolder
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
 
@@ -12,7 +12,7 @@ NO_EPOCH = -1
 
 
 def find_leader(
-    broker: Broker, topic: str, index: int, current_leader_epoch: int = NO_EPOCH
+    broker: ReplicaHolder, topic: str, index: int, current_leader_epoch: int = NO_EPOCH
 ) -> Replica | ErrorCode:
     """The replica on this broker, if it leads the partition in the epoch that the client knows.
 
@@ -25,7 +25,7 @@ def find_leader(
 
 
 def find_replica(
-    broker: Broker, topic: str, index: int, current_leader_epoch: int = NO_EPOCH
+    broker: ReplicaHolder, topic: str, index: int, current_leader_epoch: int = NO_EPOCH
 ) -> Replica | ErrorCode:
     """The replica on this broker, leader or follower, in the epoch that the client knows."""
     replica = broker.replicas.get((topic, index))

@@ -1,22 +1,21 @@
-"""One replica: a log on one broker, with what that broker knows of it.
+"""One replica: a log on one broker, with its role, ISR and high watermark.
 
-A replica follows until it is told to lead, and leads until it is told to follow:
+A replica is a follower at first; each image may change its role:
 
-    FOLLOWER --lead(epoch e)--> LEADER --follow(epoch e')--> FOLLOWER        e' > e
+    FOLLOWER --make_leader(e)--> LEADER --make_follower(e')--> FOLLOWER        e' > e
 
-A leader's high watermark is the lowest log end of the in-sync replicas, as far as they have told
-it by fetching (KIP-101); a follower's is what its leader last answered. Becoming leader records the
-log end as the new epoch's start at once, not at its first batch: OffsetsForLeaderEpoch of the epoch
-before must answer it, and KIP-207's gate stands on it.
+A leader's high watermark is the lowest log end of the in-sync replicas, which it knows from their
+fetches (KIP-101); a follower's is that of its leader's last response. A new leader records its log
+end as the start of the new epoch at once, not with its first batch: OffsetsForLeaderEpoch of the
+epoch before must return it, and the gate of KIP-207 depends on it.
 """
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from uuid import UUID
 
 from fencepost.broker.core.waits import WatchList
 from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
+from fencepost.broker.replication.follower_progress import UNKNOWN_OFFSET, FollowerProgress
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.files.file_system import StorageFailure
@@ -26,58 +25,12 @@ from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.producer_state import ProducerStateEntry
 from fencepost.storage.log.staging import StagedRecords, Staging
 
-UNKNOWN_OFFSET = -1
-
 NotifyFollower = Callable[[int, str, int], None]
-"""Tells a broker that a partition's leader has something new: broker id, topic, index."""
+"""Notifies the follower of a partition on a broker: broker id, topic, index."""
 MaybeExpandIsr = Callable[["Replica", int], None]
-"""Looks at whether a follower of this leader may join the ISR."""
+"""Proposes a follower for this leader's ISR if it may join."""
 MarkOffline = Callable[["Replica", StorageFailure], None]
 """Takes a replica offline whose log can't be used any more."""
-
-
-class Role(Enum):
-    """What a replica is to its partition."""
-
-    LEADER = "leader"
-    FOLLOWER = "follower"
-
-
-@dataclass(slots=True)
-class FollowerProgress:
-    """What a leader knows of one follower, from its fetches alone."""
-
-    log_end_offset: int = UNKNOWN_OFFSET
-    """Exclusive: the offset that it last fetched from."""
-    log_start_offset: int = UNKNOWN_OFFSET
-    high_watermark: int = UNKNOWN_OFFSET
-    """The one that it was last told."""
-    broker_epoch: int = -1
-    """The registration that it fetched in (KIP-903); -1 where it did not say."""
-    last_fetch_ms: int = -1
-    last_caught_up_ms: int = -1
-    """When it was last known to have had all that the leader had."""
-    _leader_end_at_last_fetch: int = UNKNOWN_OFFSET
-
-    def update_fetch_state(
-        self, *, at: int, log_start_offset: int, leader_end: int, now_ms: int
-    ) -> None:
-        """Take in a fetch from offset ``at``, when the leader's log ended at ``leader_end``."""
-        self.log_end_offset = at
-        self.log_start_offset = log_start_offset
-        if at >= leader_end:
-            self.last_caught_up_ms = now_ms
-        elif at >= self._leader_end_at_last_fetch:  # it has all that there was at the fetch before
-            self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
-        self._leader_end_at_last_fetch = leader_end
-        self.last_fetch_ms = now_ms
-
-    def has_caught_up_with(self, leader: "Replica") -> bool:
-        """Whether its log reaches the high watermark, and into the leader's epoch.
-
-        A follower that has not fetched since it was dropped from the ISR has an unknown log end.
-        """
-        return self.log_end_offset >= max(leader.high_watermark, leader.epoch_start_offset)
 
 
 class Replica:
@@ -93,6 +46,7 @@ class Replica:
         "followers",
         "high_watermark",
         "index",
+        "is_leader",
         "isr",
         "leader",
         "leader_epoch",
@@ -104,7 +58,6 @@ class Replica:
         "partition_epoch",
         "pending_isr",
         "proposal_lost",
-        "role",
         "topic",
         "topic_id",
         "watermark_watch",
@@ -118,9 +71,9 @@ class Replica:
         index: int,
         broker_id: int,
         log: Log,
-        ring: NotifyFollower,
-        consider: MaybeExpandIsr,
-        fail: MarkOffline | None = None,
+        notify_follower: NotifyFollower,
+        maybe_expand_isr: MaybeExpandIsr,
+        mark_offline: MarkOffline | None = None,
         high_watermark: int = 0,
     ) -> None:
         self.topic = topic
@@ -128,20 +81,21 @@ class Replica:
         self.index = index
         self.broker_id = broker_id
         self.log = log
-        self.notify_follower = ring
-        self.maybe_expand_isr = consider
-        self.mark_offline: MarkOffline = fail or _raise_failure
+        self.notify_follower = notify_follower
+        self.maybe_expand_isr = maybe_expand_isr
+        self.mark_offline: MarkOffline = mark_offline or _raise_failure
         self.failed = False
-        """Whether its log can't be used any more: then nobody asks it for anything."""
-        self.role = Role.FOLLOWER
+        """Whether its log has failed: then it is used no longer."""
+        self.is_leader = False
+        """Whether it leads its partition, as far as its broker knows."""
         self.leader = NO_LEADER
         self.leader_epoch = -1
         self.partition_epoch = -1
         self.assigned: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
-        """As the controller last said."""
+        """Of the last image."""
         self.pending_isr: tuple[int, ...] | None = None
-        """Leader only: what it has proposed, and does not know the fate of."""
+        """Leader only: the ISR that it has proposed, until it knows the outcome."""
         self.proposal_lost = False
         """Whether the proposal, or its answer, did not arrive."""
         self.min_insync_replicas = 1
@@ -158,11 +112,6 @@ class Replica:
         """Notified when records were appended or the replica changed its role."""
         self.watermark_watch = WatchList()
         """Notified when the high or the low watermark rose or the replica changed its role."""
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this replica leads its partition, as far as its broker knows."""
-        return self.role is Role.LEADER
 
     @property
     def last_stable_offset(self) -> int:
@@ -182,11 +131,11 @@ class Replica:
 
     def make_leader(self, image: PartitionImage, *, now_ms: int) -> None:
         """Lead in the image's epoch, or take over its changed ISR within the epoch."""
-        if self.role is Role.LEADER and self.leader_epoch == image.leader_epoch:
+        if self.is_leader and self.leader_epoch == image.leader_epoch:
             self._update_leader(image)
             return
         self._apply_image(image)
-        self.role = Role.LEADER
+        self.is_leader = True
         self.leader_epoch = image.leader_epoch
         if self.ends_after_gap:  # no follower would ever reach such an end
             self.truncate_to(self.log.batches_end_offset)
@@ -221,9 +170,9 @@ class Replica:
 
     def make_follower(self, image: PartitionImage) -> None:
         """Follow the image's leader in its epoch."""
-        changed = self.role is Role.LEADER or self.leader_epoch != image.leader_epoch
+        changed = self.is_leader or self.leader_epoch != image.leader_epoch
         self._apply_image(image)
-        self.role = Role.FOLLOWER
+        self.is_leader = False
         self.leader_epoch = image.leader_epoch
         self.epoch_start_offset = UNKNOWN_OFFSET
         self.followers = {}
@@ -231,8 +180,8 @@ class Replica:
             self._notify_watchers()
 
     def resign(self) -> None:
-        """The partition is gone or moved away: whoever waits on it must look again."""
-        self.role = Role.FOLLOWER
+        """The partition is deleted or moved away: let its waits try again."""
+        self.is_leader = False
         self.leader = NO_LEADER
         self.followers = {}
         self._notify_watchers()
@@ -403,6 +352,13 @@ class Replica:
         self.pending_isr = None
         self._maybe_increment_high_watermark()
 
+    def is_caught_up(self, follower: FollowerProgress) -> bool:
+        """Leader: whether a follower's log reaches the high watermark and this leader's epoch.
+
+        A follower that has not fetched since it was dropped from the ISR has an unknown log end.
+        """
+        return follower.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)
+
     def out_of_sync_followers(self, oldest_ms: int) -> set[int]:
         """Leader: followers of the ISR that lack records, and last had all before ``oldest_ms``."""
         end = self.log.log_end_offset
@@ -480,5 +436,5 @@ class Replica:
 
 
 def _raise_failure(_replica: Replica, failure: StorageFailure) -> None:
-    """Nobody takes replicas offline."""
+    """Raise the failure: there is no manager that takes the replica offline."""
     raise failure

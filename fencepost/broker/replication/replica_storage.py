@@ -26,7 +26,7 @@ class ReplicaStorage(Protocol):
     """Frees what is lost; the edge sets it, to have it done bit by bit."""
 
     def on_broker_start(self) -> None:
-        """The broker's process starts, and finds what is there."""
+        """The broker's process starts: list the logs."""
 
     def open_log(self, topic: TopicImage, index: int, config: LogConfig) -> tuple[Log, int]:
         """A replica's log and high watermark; a new log where there is none of this topic id.
@@ -148,4 +148,4 @@ def free_now(steps: Iterable[None]) -> None:
 
 
 def _free_by_reference(_steps: Iterator[None]) -> None:
-    """Nobody frees logs bit by bit: they go at once, with the last reference."""
+    """Do nothing: logs are freed with their last reference."""

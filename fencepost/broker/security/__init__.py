@@ -1,1 +1,1 @@
-"""Who a client is and what it may do: pure rules, without connections."""
+"""Rules of authorization, without connections and without the cluster's image."""

@@ -1,9 +1,9 @@
-"""What a client may do, as bit fields (KIP-430). Nobody is refused anything: all that there is."""
+"""The authorized operations of clients, as bit fields (KIP-430): without ACLs, all of them."""
 
 from typing import Final
 
 NOT_REQUESTED: Final = -(1 << 31)
-"""What an answer says where the request did not ask."""
+"""The field's value if the request does not ask for it."""
 
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = (1 << n for n in range(3, 9))
 _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (

@@ -1,26 +1,32 @@
-"""One client's connection: frames in, answers out in the order of their requests.
+"""The broker's side of one client connection: bytes go in, responses come out in request order.
 
-Requests are taken up as they come, so that one which waits (a long poll) does not hold up the
-work of those behind it; their answers wait for it. Reading pauses while too many wait, or while
-the client does not read what it is sent. Whatever a peer sends, at worst its own connection closes.
+A pure protocol object: it knows no socket and no event loop, and has the time from the clock it is
+given. `AsyncioConnection` moves its bytes.
+
+Requests are handled as they arrive, so a request that waits (a long poll) does not delay the work
+of later requests; only their responses wait for it. `Connection.wants_input` is false while too
+many requests wait, or while the client does not read its responses. Malformed input closes the
+connection it arrived on and affects nothing else.
 """
 
-import asyncio
-import contextlib
-import socket
-import struct
-import sys
 from collections import deque
-from typing import TYPE_CHECKING, Final, assert_never, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, assert_never, cast
 
-from fencepost.broker.core.context import HANG_UP, Context, HangUp, Peer
-from fencepost.broker.core.outcomes import BlockingResponse, Delivery, ThrottledResponse
+from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.outcomes import (
+    HANG_UP,
+    BlockingResponse,
+    Delivery,
+    HangUp,
+    ThrottledResponse,
+)
+from fencepost.broker.core.scheduler import Clock
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers import handler_of
+from fencepost.broker.node.broker import Broker
 from fencepost.broker.produce.expected_offsets import extract_expected_offsets
-from fencepost.broker.server import logs
-from fencepost.broker.server.journal import Exchange
-from fencepost.broker.server.response_cache import CACHED_API, Key
+from fencepost.broker.server.journal import Exchange, Journal
+from fencepost.broker.server.response_cache import CACHED_API, Key, ResponseCache
 from fencepost.protocol.apis import BY_KEY, BY_NAME, Api
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec import MalformedMessage, decode_request, encode_response
@@ -36,171 +42,212 @@ from fencepost.protocol.frames import (
 from fencepost.protocol.messages.produce import ProduceRequest
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
-
-    from fencepost.broker.server.listener import Listener
+    from fencepost.protocol.codec.drafts import Draft
 
 MAX_IN_FLIGHT: Final = 256
-"""Requests of one connection that may wait; a real broker takes up one at a time."""
+"""Requests of one connection that may wait; a real broker handles one at a time."""
 _SCRATCH: Final = memoryview(bytearray(256 << 10))
-"""Where all connections receive: a loop reads one at a time, and uses up what it read."""
+"""The receive buffer of all connections: each consumes its bytes before another one receives."""
 _API_VERSIONS: Final = BY_NAME["api_versions"]
 _PRODUCE: Final = BY_NAME["produce"]
-_RESET: Final = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
-"""SO_LINGER with no time at all: what is not sent is forgotten, and the peer sees a reset."""
 
 
-class Connection(asyncio.BufferedProtocol):
-    """The server's side of one TCP connection."""
+class CloseReason(NamedTuple):
+    """Why a connection closes, for the log."""
 
-    def __init__(self, listener: "Listener") -> None:
-        self._listener = listener
-        self._server = listener.server
-        self._broker = listener.broker
-        self._response_cache = listener.response_cache
-        self._assembler = FrameAssembler(_SCRATCH, self._broker.configs.socket_request_max_bytes)
+    reason: str
+    detail: str = ""
+
+
+class ConnectionOwner(Protocol):
+    """Moves the bytes of a connection and writes its log."""
+
+    def output_ready(self) -> None:
+        """A wait completed: there may be output, or room for requests; call `resume` soon."""
+        ...
+
+    def log_request(self, api: Api, version: int) -> None:
+        """Log a request; called if the connection was made with ``log_requests``."""
+        ...
+
+    def log_exception(self, event: str, **details: object) -> None:
+        """Log the exception that is being handled."""
+        ...
+
+
+class Connection:
+    """The state of one client connection.
+
+    Input is put into `buffer()` and handed over by `receive`. After each call, the owner sends what
+    `take_output` returns while there is `output`, closes the transport if `is_closing`, and reads
+    from it only while `wants_input`.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        peer: Peer,
+        owner: ConnectionOwner,
+        *,
+        clock: Clock,
+        journal: Journal,
+        response_cache: ResponseCache,
+        log_requests: bool = False,
+    ) -> None:
+        self.peer: Final = peer
+        self.client_id: str | None = None
+        """Of the last request."""
+        self.dialect: Draft | None = None
+        """The draft that the client speaks; with None all versions are Kafka's."""
+        self.last_active_ms = clock.now_ms()
+        """When bytes arrived last."""
+        self.output: list[Buffer] = []
+        """Encoded responses whose turn has come."""
+        self.is_closing = False
+        """Whether the connection closes once `output` is sent; it takes no further input."""
+        self.close_reason: CloseReason | None = None
+        """Why it closes by itself; None where its owner closed it."""
+        self._broker = broker
+        self._owner = owner
+        self._clock = clock
+        self._journal = journal
+        self._response_cache = response_cache
+        self._logs_requests = log_requests
+        assembler = FrameAssembler(_SCRATCH, broker.configs.socket_request_max_bytes)
+        self._received = assembler.received
+        self.buffer: Final = assembler.buffer
+        """Returns where to put the next bytes."""
         self._inbox: deque[bytearray] = deque()
+        """Frames that are not handled yet."""
         self._queue: deque[Exchange] = deque()
-        self._room = MAX_IN_FLIGHT
-        """Requests that may wait now; none while an answer holds up what is behind it."""
-        self._last: Exchange | None = None
-        """In its place the connection ends."""
-        self._out: list[Buffer] = []
-        self._transport: asyncio.Transport
-        self._writing_paused = False
-        self._reading_paused = False
-        self._closing = False
-        self._client_id: str | None = None
-        self.peer: Peer
-        self.last_active_ms = self._server.clock.now_ms()
+        """Requests whose response is not in `output` yet, in their order."""
+        self._max_in_flight = MAX_IN_FLIGHT
+        """Requests that may wait now; 0 while one response blocks those behind it."""
+        self._hung_up: Exchange | None = None
+        """The request in whose place the connection closes."""
+        self._is_output_paused = False
 
-    # -- asyncio's side -------------------------------------------------------------------------
+    # -- input and output -----------------------------------------------------------------------
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client connected."""
-        # uvloop's transports are not asyncio's by inheritance.
-        self._transport = cast(asyncio.Transport, transport)
-        address = transport.get_extra_info("peername") or ("unknown", 0)
-        local = transport.get_extra_info("sockname") or ("", 0)
-        self.peer = Peer(
-            connection_id=f"{local[0]}:{local[1]}-{address[0]}:{address[1]}",
-            host=str(address[0]),
-            listener_host=str(local[0]),
+    @property
+    def wants_input(self) -> bool:
+        """Whether the owner should read from the transport."""
+        return (
+            not self._inbox
+            and not self._is_output_paused
+            and len(self._queue) < self._max_in_flight
         )
-        if not self._listener.admit(self):
-            self._close("broker_down" if self._listener.is_down else "too_many_connections")
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
-        """The connection is gone: nobody waits for its answers any more."""
-        self._cancel_waits()
-        self._listener.on_closed(self)
-
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
-        """Where to receive the next bytes."""
-        return self._assembler.buffer()
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Bytes came: take up the requests that they complete."""
-        self.last_active_ms = self._server.clock.now_ms()
+    def receive(self, count: int) -> None:
+        """Handle the requests that `count` bytes, put into `buffer()`, complete."""
+        self.last_active_ms = self._clock.now_ms()
         try:
-            self._inbox += self._assembler.received(nbytes)
+            self._inbox += self._received(count)
         except InvalidFrame as error:
-            self._close("bad_frame", str(error))
+            self.close(CloseReason("bad_frame", str(error)))
             return
-        self._process_inbox()
+        self.resume()
 
-    def eof_received(self) -> bool:
-        """The client sends no more: close at once, as a real broker does."""
-        return False
+    def take_output(self) -> list[Buffer]:
+        """The responses that are ready, as chunks to send."""
+        output, self.output = self.output, []
+        return output
 
-    def pause_writing(self) -> None:
-        """The client does not read: take up no more of its requests."""
-        self._writing_paused = True
+    def pause_output(self) -> None:
+        """The client does not read: handle no further requests."""
+        self._is_output_paused = True
 
-    def resume_writing(self) -> None:
+    def resume_output(self) -> None:
         """The client reads again."""
-        self._writing_paused = False
-        self._process_inbox()
+        self._is_output_paused = False
+        self.resume()
+
+    def resume(self) -> None:
+        """Handle requests while there is room for their responses."""
+        inbox, queue = self._inbox, self._queue
+        while (
+            inbox
+            and len(queue) < self._max_in_flight
+            and not self._is_output_paused
+            and not self.is_closing
+        ):
+            self._start_request(inbox.popleft())
+        if self._hung_up is not None and not self.is_closing and queue[0] is self._hung_up:
+            self.close(CloseReason("hung_up"))
+
+    def close(self, reason: CloseReason | None = None) -> None:
+        """Close once `output` is sent; requests that wait get no response."""
+        if self.is_closing:
+            return
+        self.is_closing = True
+        self.close_reason = reason
+        self._inbox.clear()
+
+    def abandon(self) -> None:
+        """The transport is gone, or no response may be sent any more: cancel what waits."""
+        self.is_closing = True
+        for exchange in self._queue:
+            if exchange.wait is not None:
+                exchange.wait.cancel()
+            self._journal.abandon(exchange)
+        self._queue.clear()
+        self._inbox.clear()
+        self.output.clear()
 
     # -- requests -------------------------------------------------------------------------------
-
-    def _process_inbox(self) -> None:
-        """Take up requests while there is room for their answers; send what is ready."""
-        inbox = self._inbox
-        while inbox and not self._closing and self._has_room():
-            self._start_request(inbox.popleft())
-        self._flush()
-        if inbox or self._reading_paused or not self._has_room():
-            self._update_reading()
-
-    def _has_room(self) -> bool:
-        return not self._writing_paused and len(self._queue) < self._room
-
-    def _update_reading(self) -> None:
-        """Read from the socket only while requests are taken up."""
-        if self._closing:
-            return
-        if self._last is not None and self._queue[0] is self._last:
-            self._close("hung_up")
-            return
-        wanted = bool(self._inbox) or not self._has_room()
-        if wanted and not self._reading_paused:
-            self._reading_paused = True
-            self._transport.pause_reading()
-        elif not wanted and self._reading_paused:
-            self._reading_paused = False
-            self._transport.resume_reading()
 
     def _start_request(self, frame: bytearray) -> None:
         try:
             header = read_header(frame)
             api = BY_KEY.get(header.api_key)
-            self._client_id = header.client_id
+            self.client_id = header.client_id
             if api is None or not self._serves(api, header.version):
                 self._refuse_version(api, header, frame)
                 return
             offset = skip_tags(frame, header, api)
             key = None
-            if api is CACHED_API and not self._broker.faults.active:
+            if api is CACHED_API and not self.dialect and not self._broker.faults.active:
                 key = (header.version, self.peer.listener_host, bytes(frame[offset:]))
                 if self._respond_from_cache(key, api, header, frame, offset):
                     return
-            request = decode_request(api, header.version, frame, offset)
+            request = decode_request(api, header.version, frame, offset, self.dialect)
         except (InvalidFrame, MalformedMessage) as error:
-            self._close("bad_request", str(error))
+            self.close(CloseReason("bad_request", str(error)))
             return
-        self._answer(self._open(api, header.version, header, frame, offset), request, key)
+        self._handle(self._open(api, header.version, header, frame, offset), request, key)
 
     def _serves(self, api: Api, version: int) -> bool:
-        ceilings = self._broker.version_limits
-        if ceilings and version > ceilings.get(api.name, version):
+        limits = self._broker.version_limits
+        if limits and version > limits.get(api.name, version):
             return False
-        return api.serves(version)
+        return api.serves(version) or (
+            self.dialect is not None and self.dialect.serves(api, version)
+        )
 
     def _respond_from_cache(
         self, key: Key, api: Api, header: RequestHeader, frame: bytearray, offset: int
     ) -> bool:
-        """Answer from what is kept, if it is."""
-        found = self._response_cache.get(self._broker.view, key, header.correlation_id)
-        if found is None:
+        """Respond with the cached response, if there is one."""
+        cached = self._response_cache.get(self._broker.view, key, header.correlation_id)
+        if cached is None:
             return False
         exchange = self._open(api, header.version, header, frame, offset)
-        chunks, exchange.errors = found
+        chunks, exchange.errors = cached
         self._enqueue_response(exchange, chunks)
         return True
 
     def _refuse_version(self, api: Api | None, header: RequestHeader, frame: bytearray) -> None:
-        """ApiVersions is answered in version 0 whatever was asked; all else closes (KIP-511)."""
+        """Respond to any ApiVersions in version 0 (KIP-511); close on any other API."""
         if api is not _API_VERSIONS:
             name = f"API key {header.api_key}" if api is None else api.title
-            self._close("not_served", f"{name} v{header.version}")
+            self.close(CloseReason("not_served", f"{name} v{header.version}"))
             return
         exchange = self._open(api, 0, header, frame, header.body_offset)
         from fencepost.broker.handlers.api_versions import refuse_version
 
-        self._complete(exchange, refuse_version(self._broker))
+        self._respond(exchange, refuse_version(self._broker))
 
-    def _answer(self, exchange: Exchange, request: object, key: Key | None) -> None:
+    def _handle(self, exchange: Exchange, request: object, key: Key | None) -> None:
         ctx = Context(
             self._broker, exchange.version, exchange.client_id, self.peer, exchange.time_ms
         )
@@ -210,28 +257,28 @@ class Connection(asyncio.BufferedProtocol):
                 self._broker, cast(ProduceRequest, request)
             )
         try:
-            answer = self._broker.handle(api, ctx, request)
-        except Exception:  # noqa: BLE001  # a bug costs one answer, never the broker
-            self._log().exception("handler_failed", api=api.title, version=exchange.version)
-            answer = self._unknown_server_error(api, request)
-        if isinstance(answer, Wait):
-            exchange.wait = answer
-            if isinstance(answer, BlockingResponse):
-                self._room = 0
-                answer.then(lambda outcome: self._resume(exchange, outcome))
+            outcome = self._broker.handle(api, ctx, request)
+        except Exception:  # noqa: BLE001  # a bug costs one response, never the broker
+            self._owner.log_exception("handler_failed", api=api.title, version=exchange.version)
+            outcome = self._unknown_server_error(api, request)
+        if isinstance(outcome, Wait):
+            exchange.wait = outcome
+            if isinstance(outcome, BlockingResponse):
+                self._max_in_flight = 0
+                outcome.then(lambda result: self._unblock(exchange, result))
             else:
-                answer.then(lambda result: self._complete_later(exchange, result))
-        elif isinstance(answer, HangUp):
+                outcome.then(lambda response: self._respond_later(exchange, response))
+        elif isinstance(outcome, HangUp):
             self._hang_up(exchange)
         else:
-            self._complete(exchange, answer, key)
+            self._respond(exchange, outcome, key)
 
     def _unknown_server_error(self, api: Api, request: object) -> object:
-        """What a request is answered that met a bug; its connection ends if that fails as well."""
+        """The response after a handler failed; the connection closes if this fails as well."""
         try:
             return handler_of(api).refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
         except Exception:  # noqa: BLE001  # as above
-            self._log().exception("refusal_failed", api=api.title)
+            self._owner.log_exception("refusal_failed", api=api.title)
             return HANG_UP
 
     def _open(
@@ -247,130 +294,85 @@ class Connection(asyncio.BufferedProtocol):
             header.correlation_id,
             frame,
             offset,
+            self.dialect,
         )
-        self._server.journal.open(exchange)
+        self._journal.open(exchange)
         self._queue.append(exchange)
-        if logs.is_debug():
-            self._log().debug("request", api=api.title, version=version)
+        if self._logs_requests:
+            self._owner.log_request(api, version)
         return exchange
 
-    # -- answers --------------------------------------------------------------------------------
+    # -- responses ------------------------------------------------------------------------------
 
-    def _complete(self, exchange: Exchange, answer: object, key: Key | None = None) -> None:
-        """An answer is there; None is acks=0's: nothing is sent.
+    def _respond(self, exchange: Exchange, response: object, key: Key | None = None) -> None:
+        """Encode a response; None is that of acks=0, for which nothing is sent.
 
-        :param key: What it is to be kept under.
+        :param key: Where the response is cached; None if it is not.
         """
         chunks = None
-        if answer is not None:
+        if response is not None:
             try:
                 chunks = encode_response(
-                    exchange.api, exchange.version, exchange.correlation_id, answer
+                    exchange.api,
+                    exchange.version,
+                    exchange.correlation_id,
+                    response,
+                    exchange.dialect,
                 )
             except Exception:  # noqa: BLE001  # a bug costs one connection, never the broker
-                self._log().exception("answer_not_encodable", api=exchange.api.title)
-                self._close("answer_not_encodable")
+                self._owner.log_exception("answer_not_encodable", api=exchange.api.title)
+                self.close(CloseReason("answer_not_encodable"))
                 return
             if key is not None:
-                errors = error_code_finder(exchange.api, exchange.version)(answer)
+                errors = error_code_finder(exchange.api, exchange.version, exchange.dialect)(
+                    response
+                )
                 self._response_cache.put(self._broker.view, key, chunks, errors)
-        self._enqueue_response(exchange, chunks, answer)
+        self._enqueue_response(exchange, chunks, response)
 
     def _enqueue_response(
-        self, exchange: Exchange, chunks: list[Buffer] | None, answer: object = None
+        self, exchange: Exchange, chunks: list[Buffer] | None, response: object = None
     ) -> None:
-        """Put an encoded answer in its place, and make ready what has its turn."""
-        self._server.journal.close(exchange, chunks, answer, self._server.clock.now_ms())
+        """Move the responses whose turn has come to the output."""
+        self._journal.close(exchange, chunks, response, self._clock.now_ms())
         queue = self._queue
         while queue and queue[0].done:
-            self._out += queue.popleft().chunks or ()
+            self.output += queue.popleft().chunks or ()
 
-    def _complete_later(self, exchange: Exchange, answer: object) -> None:
-        if self._closing:
+    def _respond_later(self, exchange: Exchange, response: object) -> None:
+        """Respond after a wait."""
+        if self.is_closing:
             return
-        self._complete(exchange, answer)
-        self._server.flush_soon(self)
+        self._respond(exchange, response)
+        self._owner.output_ready()
 
-    def _resume(self, exchange: Exchange, outcome: object) -> None:
-        """An answer is there that held up those behind it."""
-        if self._closing:
+    def _unblock(self, exchange: Exchange, outcome: object) -> None:
+        """Respond after a wait that blocked the requests behind it."""
+        if self.is_closing:
             return
         if isinstance(outcome, HangUp):
             self._hang_up(exchange)
         elif isinstance(outcome, Delivery):
             self._deliver(exchange, outcome)
         else:
-            self._complete(exchange, outcome)
-            self._room = MAX_IN_FLIGHT
-        self._server.flush_soon(self)
+            self._respond(exchange, outcome)
+            self._max_in_flight = MAX_IN_FLIGHT
+        self._owner.output_ready()
 
     def _deliver(self, exchange: Exchange, delivery: Delivery) -> None:
         match delivery:
             case ThrottledResponse(response, until):
-                self._complete(exchange, response)
+                self._respond(exchange, response)
                 until.then(lambda _: self._unmute())
             case _:
                 assert_never(delivery)
 
     def _unmute(self) -> None:
-        """Take up again what was held up."""
-        self._room = MAX_IN_FLIGHT
-        self._server.flush_soon(self)
+        """The throttle time is over."""
+        self._max_in_flight = MAX_IN_FLIGHT
+        self._owner.output_ready()
 
     def _hang_up(self, exchange: Exchange) -> None:
-        """End the connection where an answer would stand; those before it are sent first."""
-        self._room = 0
-        self._last = exchange
-
-    def flush(self) -> None:
-        """Send what is ready, at the end of a turn, and go on with what waited for room."""
-        if not self._closing:
-            self._process_inbox()
-
-    def _flush(self) -> None:
-        if self._out and not self._closing:
-            out, self._out = self._out, []
-            self._transport.writelines(out)
-            self._server.stay_awake()
-
-    def _close(self, reason: str, detail: str = "") -> None:
-        """Send what is due and close."""
-        self._flush()
-        self._closing = True
-        self._inbox.clear()
-        self._log().info("connection_closed", reason=reason, detail=detail)
-        self._transport.close()
-
-    def close(self) -> None:
-        """The server goes down, or the client was idle for too long."""
-        if not self._closing:
-            self._flush()
-            self._closing = True
-            self._transport.close()
-
-    def abort(self) -> None:
-        """The broker dies: nothing more is answered, and the client sees a reset."""
-        self._cancel_waits()
-        sock: socket.socket | None = self._transport.get_extra_info("socket")
-        if sock is not None:
-            with contextlib.suppress(OSError):  # it may have been closed a moment ago
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        self._transport.abort()
-
-    def _cancel_waits(self) -> None:
-        """Nobody waits for its answers any more."""
-        self._closing = True
-        for exchange in self._queue:
-            if exchange.wait is not None:
-                exchange.wait.cancel()
-            self._server.journal.abandon(exchange)
-        self._queue.clear()
-        self._inbox.clear()
-        self._out.clear()
-
-    def _log(self) -> "FilteringBoundLogger":
-        return logs.logger(
-            broker=self._broker.broker_id,
-            connection=self.peer.connection_id,
-            client_id=self._client_id,
-        )
+        """Close in the place of this response; the responses before it are sent first."""
+        self._max_in_flight = 0
+        self._hung_up = exchange

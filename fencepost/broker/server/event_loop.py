@@ -1,20 +1,16 @@
-"""Drives the core's scheduler by an event loop: one loop timer, for the earliest deadline.
+"""What the event loop runs besides connections: due callbacks, busy polling, deferred freeing.
 
-With a manual clock there is no timer: no time passes until somebody advances the clock, and whoever
-does runs what is due on the way.
+`LoopDriver` drives the core's scheduler with one timer, for its earliest deadline. A manual clock
+has no timer: its time stands still until a caller advances it and runs what is due.
 
-Staying awake for a moment after a request.
+`BusyPoll` keeps the loop polling for a moment after each request. A client that sends one request
+after the other sends the next one within microseconds; on a virtual machine above all, sleeping and
+waking up in between costs more than the whole response.
 
-A client that asks one thing after the other has its next request here within microseconds. To fall
-asleep meanwhile and be woken costs more than the whole answer, on a virtual machine above all.
-So the loop keeps polling for as long as a round trip takes before it waits for the network.
-
-Memory that nobody needs any more, freed while nobody waits.
-
-Freeing a gigabyte takes a tenth of a second and more. A reset, or a topic that is deleted, hands
-over what it leaves behind, and it is freed in slices between which the loop serves its clients. A
-slice is short by our own count; glibc may still take some 20 ms in one of them to give a large heap
-back to the system.
+`DeferredFree` frees large memory in slices. Freeing a gigabyte takes a tenth of a second and more:
+a reset, or a deleted topic, hands its memory over, and the loop serves clients between the slices.
+A slice is short by our own measure; glibc may still take some 20 ms in one of them to return a
+large heap to the system.
 """
 
 import asyncio
@@ -39,7 +35,7 @@ class SystemClock:
 
 
 class LoopDriver:
-    """Runs what is due at the end of each turn of the loop, and at its time."""
+    """Runs due callbacks at the end of each turn of the loop, and at their deadlines."""
 
     def __init__(self, scheduler: Scheduler, loop: asyncio.AbstractEventLoop) -> None:
         self._scheduler = scheduler
@@ -82,29 +78,29 @@ class LoopDriver:
 
 
 POLL_NS: Final = 60_000
-"""How long after the last bytes that came; nanoseconds."""
+"""How long the loop polls after the last bytes, in nanoseconds."""
 
 
 class BusyPoll:
-    """Keeps a loop from waiting, by always having a callback in it for the next turn.
+    """Keeps a loop from waiting for the network, by scheduling a callback for the next turn.
 
-    :param meanwhile: What may as well be done then; it is quick. It waits for the second turn: a
-        loop may write what it was given at the end of the first.
+    :param on_idle: Short work for the idle turns. It is called from the second turn on: a loop may
+        write its output at the end of the first one.
     """
 
     __slots__ = ("_is_first_turn", "_is_polling", "_loop", "_on_idle", "_until_ns")
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, meanwhile: Callable[[], None] = lambda: None
+        self, loop: asyncio.AbstractEventLoop, on_idle: Callable[[], None] = lambda: None
     ) -> None:
         self._loop = loop
-        self._on_idle = meanwhile
+        self._on_idle = on_idle
         self._is_polling = False
         self._is_first_turn = False
         self._until_ns = 0
 
     def extend(self) -> None:
-        """Bytes came, or went: more may be close behind."""
+        """Poll on: bytes were received or sent, so more may arrive at once."""
         self._until_ns = time.monotonic_ns() + POLL_NS
         self._is_first_turn = True
         if not self._is_polling:
@@ -124,11 +120,11 @@ class BusyPoll:
 
 SLICE_S: Final = 0.0005
 PAUSE_S: Final = 0.001
-"""Between two slices the loop serves what has come meanwhile."""
+"""Between two slices, in which the loop serves its clients."""
 
 
 class DeferredFree:
-    """Takes the steps of what is handed to it, a slice of time in every few turns of the loop."""
+    """Runs the steps of its iterators, a slice of time in every few turns of the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -136,7 +132,7 @@ class DeferredFree:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, work: Iterator[None]) -> None:
-        """Take its steps later; each of them frees a little and is quick."""
+        """Run the steps of an iterator later; each of them frees a little memory and is short."""
         self._works.append(work)
         if self._timer is None:
             self._timer = self._loop.call_later(PAUSE_S, self._slice)

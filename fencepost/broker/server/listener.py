@@ -1,7 +1,7 @@
-"""One broker's port: who is connected, and what becomes of it while the broker is down.
+"""One broker's port and its connections.
 
-A broker that is down refuses connections, and yet its port stays ours: it is held by a socket that
-is bound and does not listen, so that no other process is given it meanwhile.
+A broker that is down refuses connections and keeps its port: a socket that is bound and does not
+listen holds it, so that no other process gets it.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from fencepost.broker.node.broker import Broker
-from fencepost.broker.server.connection import Connection
+from fencepost.broker.server.asyncio_connection import AsyncioConnection
 from fencepost.broker.server.response_cache import ResponseCache
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def bind(host: str, port: int, backlog: int) -> socket.socket:
 
 
 def _hold(host: str, port: int) -> socket.socket | None:
-    """A socket that keeps others from a port and refuses connections; None if they have it."""
+    """A socket that reserves a port and refuses connections; None if another process has it."""
     sock = socket.socket(_family(host), socket.SOCK_STREAM)
     try:
-        # Connections that linger from before do not hinder us, but nobody may bind beside us.
+        # Old connections in TIME_WAIT must not prevent the bind; other processes must not share it.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
@@ -54,9 +54,9 @@ def _hold(host: str, port: int) -> socket.socket | None:
 
 
 def _listen_again(held: socket.socket, host: str, port: int, backlog: int) -> None:
-    """Let a socket that held a port listen there.
+    """Let the socket that reserves a port listen.
 
-    :raises PortUnavailable: When another process has the port nevertheless; the socket is closed.
+    :raises PortUnavailable: When another process listens there as well; the socket is closed.
     """
     try:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -78,7 +78,7 @@ def _family(host: str) -> socket.AddressFamily:
 class Listener:
     """Accepts the connections of one broker.
 
-    :param sock: Listens already.
+    :param sock: A listening socket.
     """
 
     def __init__(self, server: "Server", broker: Broker, sock: socket.socket) -> None:
@@ -90,21 +90,21 @@ class Listener:
         self._sock = sock
         self._held: socket.socket | None = None
         self._asyncio_server: asyncio.Server | None = None
-        self._connections: set[Connection] = set()
+        self._connections: set[AsyncioConnection] = set()
         self._per_host: Counter[str] = Counter()
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to accept."""
+        """Begin to accept connections."""
         self._asyncio_server = await loop.create_server(
-            lambda: Connection(self),
+            lambda: AsyncioConnection(self),
             sock=self._sock,
             backlog=self.broker.configs.socket_listen_backlog_size,
         )
 
     def stop_listening(self, *, abruptly: bool) -> None:
-        """Refuse connections from now on and end those that there are; keep the port.
+        """Refuse new connections and close the present ones; keep the port.
 
-        :param abruptly: Reset the connections; else their ready answers are sent before the end.
+        :param abruptly: Reset the connections; else their ready responses are sent first.
         """
         if self.is_down:
             return
@@ -113,9 +113,9 @@ class Listener:
         self._held = _hold(*self._address())
 
     def listen(self) -> None:
-        """Listen again, on the same port; with `start`, what connects is accepted.
+        """Listen again, on the same port; `start` accepts the connections.
 
-        :raises PortUnavailable: When another process has the port by now.
+        :raises PortUnavailable: When another process took the port.
         """
         if not self.is_down:
             return
@@ -129,8 +129,8 @@ class Listener:
         self._sock = held
         self.is_down = False
 
-    def admit(self, connection: Connection) -> bool:
-        """Count a connection, if ``max.connections`` and ``max.connections.per.ip`` let it in."""
+    def admit(self, connection: AsyncioConnection) -> bool:
+        """Add a connection, unless ``max.connections`` or ``max.connections.per.ip`` is reached."""
         configs, host = self.broker.configs, connection.peer.host
         room = not self.is_down and len(self._connections) < configs.max_connections
         if not room or self._per_host[host] >= configs.max_connections_per_ip:
@@ -139,29 +139,29 @@ class Listener:
         self._per_host[host] += 1
         return True
 
-    def on_closed(self, connection: Connection) -> None:
-        """A connection is gone."""
+    def on_closed(self, connection: AsyncioConnection) -> None:
+        """Remove a connection that is gone."""
         if connection in self._connections:
             self._connections.discard(connection)
             self._per_host[connection.peer.host] -= 1
             self._per_host += Counter()  # drops hosts without connections
 
     def close_idle(self, now_ms: int) -> None:
-        """Close what has been silent for ``connections.max.idle.ms``."""
+        """Close connections that sent nothing for ``connections.max.idle.ms``."""
         limit = now_ms - self.broker.configs.connections_max_idle_ms
         for connection in tuple(self._connections):
             if connection.last_active_ms < limit:
                 connection.close()
 
     def stop(self) -> None:
-        """The server ends: give the port up and close all connections, ready answers sent."""
+        """Release the port and close all connections, after their ready responses are sent."""
         self._end(abruptly=False)
         if self._held is not None:
             self._held.close()
 
     @property
     def connections(self) -> int:
-        """How many there are now."""
+        """The number of open connections."""
         return len(self._connections)
 
     def _end(self, *, abruptly: bool) -> None:
@@ -177,6 +177,6 @@ class Listener:
                 connection.close()
 
     def _address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """The host and port to listen on."""
         address = self.server.cluster.options.addresses[self.broker.broker_id - 1]
         return address.host, address.port

@@ -1,10 +1,8 @@
 """Logs: structured, to stderr, pretty on a terminal and JSON elsewhere.
 
-structlog is imported on first use, after the listeners accept: start-up is a goal. Events are
-snake_case nouns with key-values; every line of a connection is bound to it and to its client id.
-Nothing is logged per request above debug.
-
-What goes wrong with files, in the log: the core tells it as events, and logs nothing.
+structlog is imported on first use, after the listeners accept: start-up time counts. Events are
+snake_case nouns with key-values; every line of a connection names it and its client id. Single
+requests are logged at debug level only. The core logs nothing: its storage failures are events.
 """
 
 import logging
@@ -25,13 +23,13 @@ _level = "info"
 
 
 def set_level(level: str) -> None:
-    """Choose what is logged, one of ``LEVELS``; before the first line is."""
+    """Set the level, one of ``LEVELS``; before the first line is logged."""
     global _level  # noqa: PLW0603  # one process, one log
     _level = level
 
 
 def is_debug() -> bool:
-    """Whether lines about single requests are wanted; ask before making one."""
+    """Whether single requests are logged."""
     return _level == "debug"
 
 
@@ -41,7 +39,7 @@ def logger(**bound: object) -> "Logger":
 
 
 class _Stderr(TextIOBase):
-    """Whatever is standard error when a line is written."""
+    """Standard error at the time a line is written."""
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)
@@ -62,7 +60,7 @@ def _configured() -> "Logger":
         processors.append(structlog.dev.ConsoleRenderer())
     else:
         processors += [
-            # Without the locals: a frame's would be a megabyte.
+            # Without local variables: a request frame may have a megabyte.
             structlog.processors.ExceptionRenderer(
                 structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
             ),
@@ -84,8 +82,8 @@ _FAILURES: Final = frozenset({Kind.REPLICA_FAILED, Kind.STORAGE_FAILED})
 
 
 def log_storage_failure(event: Event) -> None:
-    """Log an event that says that something failed."""
+    """Log an event if it is a failure of storage."""
     if event.kind in _FAILURES:
         where = {"topic": event.topic, "partition": event.partition, "broker": event.broker}
-        said = {name: value for name, value in where.items() if value is not None}
-        logger().error(event.kind.value, **said, **event.details)
+        place = {name: value for name, value in where.items() if value is not None}
+        logger().error(event.kind.value, **place, **event.details)

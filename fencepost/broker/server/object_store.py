@@ -1,9 +1,9 @@
-"""The tier's objects in memory, in a folder or in S3, by obstore.
+"""An `ObjectStore` of the remote tier in memory, in a folder or in S3, by obstore.
 
-obstore's calls block, so a few threads make them; what comes of them is told in the turns of the
-loop, where all of the core runs. With a manual clock nothing happens beside the turns: then each
-call is made at once and its outcome told in the next callback, so that ``advance`` has done all
-that was due when it answers. So it is in memory, too, where nothing blocks.
+obstore's calls block, so a small pool of threads makes them; callbacks run in the turns of the
+event loop, as all of the core. With a manual clock each call is made at once and its callback
+scheduled, so that ``advance`` returns after all that was due. The store in memory, which does not
+block, works the same way.
 """
 
 import asyncio
@@ -29,22 +29,22 @@ T = TypeVar("T")
 
 THREADS: Final = 4
 PART_BYTES: Final = 5 << 20
-"""What is sent at a time, and the least that S3 takes of an object in parts."""
+"""The size of a part: S3's minimum for multipart uploads."""
 PARTS_AT_ONCE: Final = 2
 LISTED_AT_ONCE: Final = 1000
 
 Post = Callable[[Callable[[], None]], object]
-"""Runs a callback where the core runs, later; called from any thread."""
+"""Schedules a callback in the core's thread; called from any thread."""
 
 
 class _Closing(Exception):
-    """Objects on their way are given up."""
+    """The store closes: uploads are aborted."""
 
 
 class ObstoreObjectStore:
     """An `ObjectStore` over one of obstore's stores.
 
-    :param executor: Whose threads make the calls; None is the caller's own.
+    :param executor: Makes the calls; None makes them in the caller's thread.
     """
 
     def __init__(
@@ -54,37 +54,34 @@ class ObstoreObjectStore:
         self._post = post
         self._executor = executor
         self.is_closing = False
-        """Whether nobody is told anything any more."""
+        """Whether callbacks are dropped."""
 
     def put(self, key: str, buffers: Iterable[Buffer], done: DoneCallback) -> None:
-        """Write an object whole or not at all; its bytes are taken as they are sent."""
+        """Write an object atomically; its buffers are read as they are sent."""
         self._run(key, partial(self._put, key, iter(buffers)), done)
 
     def get(self, key: str, start: int, end: int | None, done: ReadCallback) -> None:
-        """Read from `start` to before `end`, as far as there is something."""
+        """Read the bytes from `start` to `end` (exclusive), as far as the object has them."""
         self._run(key, partial(_get, self._store, key, start, end), done)
 
     def delete(self, keys: Sequence[str], done: DoneCallback) -> None:
-        """Delete objects; those that are not there are no error."""
+        """Delete objects; missing objects are no error."""
         self._run(keys[0] if keys else "", partial(_delete, self._store, keys), done)
 
     def list(self, prefix: str, done: ListCallback) -> None:
-        """The keys that begin with `prefix`, which ends with a slash, in order."""
+        """List the keys with a `prefix`, which ends with a slash, sorted."""
         self._run(prefix, partial(_list, self._store, prefix), done)
 
     def close(self) -> None:
-        """Wait for the calls under way; objects that are being sent are given up.
-
-        Nobody is told anything any more.
-        """
+        """Abort uploads, wait for the running calls, and drop all callbacks."""
         self.is_closing = True
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
 
     def _run(self, key: str, call: Callable[[], T], done: Callable[[T | TierError], None]) -> None:
-        """Make a call, and tell what came of it later.
+        """Make a call, and pass its outcome to a callback later.
 
-        :param key: What it is about, for its error.
+        :param key: The key or prefix for its error.
         """
 
         def work() -> None:
@@ -99,10 +96,10 @@ class ObstoreObjectStore:
         if not self.is_closing:
             done(outcome)
 
-    # What the threads do.
+    # In the threads.
 
     def _put(self, key: str, buffers: Iterator[Buffer]) -> None:
-        """Small objects in one request, others part after part."""
+        """Send a small object in one request, others in parts."""
         head = bytearray()
         for buffer in buffers:
             head += buffer
@@ -130,7 +127,7 @@ def _get(store: "ObjectStoreMethods", key: str, start: int, end: int | None) -> 
         return store.get_range(key, start=start, end=end).to_bytes()
     except FileNotFoundError:
         raise
-    except Exception:  # every store has other words for a range behind the end
+    except Exception:  # each store has its own error for a range beyond the end
         if start < store.head(key)["size"]:
             raise
         return b""
@@ -139,7 +136,7 @@ def _get(store: "ObjectStoreMethods", key: str, start: int, end: int | None) -> 
 def _delete(store: "ObjectStoreMethods", keys: Sequence[str]) -> None:
     try:
         store.delete(keys)
-    except FileNotFoundError:  # one is gone; others may not have been looked at
+    except FileNotFoundError:  # one is missing; the others may not be deleted
         for key in keys:
             with suppress(FileNotFoundError):
                 store.delete(key)
@@ -152,9 +149,9 @@ def _list(store: "ObjectStoreMethods", prefix: str) -> list[str]:
 
 @contextmanager
 def open_objects(url: str, *, at_once: bool) -> Iterator[MakeObjectStore]:
-    """What makes the tier of a URL, within a running loop; it is closed at the end.
+    """Open the store of a URL within a running loop; the end of the context closes it.
 
-    :param at_once: Whether nothing is to happen beside the turns of the loop.
+    :param at_once: Whether calls are made in the loop's thread instead of a pool.
     :raises RemoteUnavailable: When it can't be used.
     """
     store = open_remote(url, os.environ)
@@ -189,6 +186,6 @@ def _outcome(key: str, call: Callable[[], T]) -> T | TierError:
         return TierError(key, first_line(error), missing=True)
     except (BaseError, OSError, ValueError, _Closing) as error:
         return TierError(key, first_line(error))
-    except Exception as error:  # noqa: BLE001  # a bug must not leave whoever asked without answer
+    except Exception as error:  # noqa: BLE001  # after a bug the callback must run as well
         logs.logger().exception("tier_call_failed")
         return TierError(key, first_line(error))

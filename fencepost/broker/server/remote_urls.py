@@ -1,12 +1,12 @@
-"""Where the tier of ``--remote`` lies: what a URL names, and whether it can be used.
+"""The URLs of ``--remote``: their validation, and the stores that they name.
 
-    memory:                   in this process, and gone with it
-    file:///FOLDER            a folder, made where it is not there
-    s3://BUCKET[/PREFIX]      a bucket, which has to be there
+    memory:                   in this process
+    file:///FOLDER            a folder, created if it does not exist
+    s3://BUCKET[/PREFIX]      an existing bucket
 
-What S3 needs besides comes from the environment, as AWS names it (``AWS_ENDPOINT``,
-``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, ...), or from the URL's query, under the same names without
-``AWS_`` and in lower case, which counts more. A query may hold a secret: no message repeats it.
+Further settings of S3 come from the environment in the names of AWS (``AWS_ENDPOINT``,
+``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, ...), or from the URL's query, which takes precedence, in the
+same names without ``AWS_`` and in lower case. A query may contain a secret: no message repeats it.
 """
 
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ _CONNECT_TIMEOUT: Final = "3s"
 
 
 class RemoteUnavailable(OSError):
-    """A tier that can't be used; the message is one readable line."""
+    """A remote tier can't be used; the message is one readable line."""
 
 
 def remote_problem(url: str) -> str | None:
-    """What is wrong with the text of a URL, None where nothing is."""
+    """Why the text of a URL is invalid; None if it is valid."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -49,16 +49,16 @@ def remote_problem(url: str) -> str | None:
 
 
 def is_in_memory(url: str) -> bool:
-    """Whether the tier of a URL is in this process."""
+    """Whether the store of a URL is in this process."""
     return urlsplit(url).scheme == MEMORY
 
 
 def open_remote(url: str, environment: Mapping[str, str]) -> "ObjectStoreMethods":
-    """The tier that a URL names, if it answers.
+    """Open the store that a URL names, and check that it can be used.
 
-    :param url: One in which `remote_problem` finds none.
-    :raises RemoteUnavailable: When a folder can't be written to, or a bucket is not there or
-        refuses.
+    :param url: A valid one, see `remote_problem`.
+    :raises RemoteUnavailable: When a folder can't be written to, or a bucket does not exist or
+        refuses access.
     """
     parts = urlsplit(url)
     if parts.scheme == MEMORY:
@@ -71,7 +71,7 @@ def open_remote(url: str, environment: Mapping[str, str]) -> "ObjectStoreMethods
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of obstore says, without the many lines of how it came about."""
+    """The message of an error of obstore, without its lines about causes."""
     text = str(error).strip()
     return text.splitlines()[0].rstrip(" :") if text else type(error).__name__
 
@@ -106,7 +106,7 @@ def _open_bucket(parts: SplitResult, environment: Mapping[str, str]) -> "ObjectS
             client_options=_client_options(config, environment),
             retry_config=_retry_config(),
         )
-        # One request, which needs the bucket and the right to look into it.
+        # One request, which needs the bucket and the permission to list it.
         next(iter(store.list(chunk_size=1)), None)
     except (BaseError, OSError, ValueError) as error:
         why = "there is no such bucket" if "NoSuchBucket" in str(error) else first_line(error)
@@ -115,7 +115,7 @@ def _open_bucket(parts: SplitResult, environment: Mapping[str, str]) -> "ObjectS
 
 
 def _client_options(config: Mapping[str, str], environment: Mapping[str, str]) -> "ClientConfig":
-    """Without TLS only where the endpoint itself says so."""
+    """Timeouts, and plain HTTP only if the URL of the endpoint says so."""
     endpoints = [config.get(key, "") for key in _ENDPOINTS]
     if not any(endpoints):
         endpoints = [
@@ -128,7 +128,7 @@ def _client_options(config: Mapping[str, str], environment: Mapping[str, str]) -
 
 
 def _retry_config() -> "RetryConfig":
-    """Patience for a hiccup, and no more: whoever asked decides what to do then."""
+    """Few retries, for short outages: the caller decides about later ones."""
     from datetime import timedelta
 
     return {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_FOR_S)}

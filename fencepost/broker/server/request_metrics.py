@@ -1,6 +1,6 @@
-"""What is counted while the cluster serves: plain numbers, read when somebody asks for metrics.
+"""Counters of requests and events, read when the metrics are requested.
 
-They only rise, for as long as the process lives: a reset of the cluster leaves them alone.
+They only rise while the process lives; a reset of the cluster does not change them.
 """
 
 from bisect import bisect_left
@@ -16,7 +16,7 @@ BOUNDS_US: Final = (
     *(50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000),
     *(1_000_000, 2_500_000, 5_000_000, 10_000_000, 30_000_000),
 )
-"""The buckets of elapsed times: microseconds, inclusive. Slower ones have a bucket of their own."""
+"""Upper bounds of the buckets of elapsed times, in microseconds; one more is for the rest."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,31 +24,31 @@ class ApiMetrics:
     """The requests of one API to one broker."""
 
     broker_id: int
-    """Who was asked."""
+    """The broker that handled the requests."""
     api: Api
     bytes_in: int = 0
-    """Of requests, their size not counted."""
+    """Of requests, without their size fields."""
     bytes_out: int = 0
-    """Of answers, their size included."""
+    """Of responses, with their size fields."""
     elapsed_us: int = 0
-    """Of all that were answered."""
+    """The sum of all answered requests."""
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS_US) + 1))
-    """How many were answered, in each bucket."""
+    """Answered requests by bucket."""
     unanswered: int = 0
     errors: Counter[int] = field(default_factory=Counter)
-    """Error codes in answers, each as often as it was there."""
+    """How often each error code was in a response."""
 
     @property
     def requests(self) -> int:
-        """How many are over."""
+        """The number of requests that are done."""
         return sum(self.buckets) + self.unanswered
 
     def count(
         self, elapsed_us: int | None, bytes_in: int, bytes_out: int, errors: tuple[int, ...]
     ) -> None:
-        """Count one that is over.
+        """Count a request that is done.
 
-        :param elapsed_us: None where it was not answered.
+        :param elapsed_us: None for an abandoned request.
         """
         self.bytes_in += bytes_in
         self.bytes_out += bytes_out
@@ -73,27 +73,26 @@ class RequestMetrics:
         return iter(tuple(self._by_api.values()))
 
     def of(self, broker_id: int, api: Api) -> ApiMetrics:
-        """Where an API's requests to a broker are counted."""
-        figures = self._by_api.get((broker_id, api.key))
-        if figures is None:
-            figures = self._by_api[broker_id, api.key] = ApiMetrics(broker_id=broker_id, api=api)
-        return figures
+        """The metrics of one API and broker."""
+        metrics = self._by_api.get((broker_id, api.key))
+        if metrics is None:
+            metrics = self._by_api[broker_id, api.key] = ApiMetrics(broker_id=broker_id, api=api)
+        return metrics
 
 
 class EventMetrics:
-    """Counts changes of the cluster as they are told."""
+    """Counts the cluster's events."""
 
     __slots__ = ("events", "fault_hits", "isr", "publishes_refused")
 
     def __init__(self) -> None:
         self.events: Counter[Kind] = Counter()
         self.isr: Counter[str] = Counter()
-        """By whether it grew, shrank, or just has other members: ``expand``, ``shrink``, ``swap``.
-        """
+        """By kind of change: ``expand``, ``shrink``, or ``swap`` (other members, same number)."""
         self.fault_hits: Counter[tuple[str, str]] = Counter()
         """By API and action."""
         self.publishes_refused: Counter[str] = Counter()
-        """For an expected offset, by topic."""
+        """Produce requests refused for their expected offsets, by topic."""
 
     def record(self, event: Event) -> None:
         """Count an event."""

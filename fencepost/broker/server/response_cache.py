@@ -1,7 +1,7 @@
-"""Answers that repeat, kept encoded: Metadata, as long as the broker's view stays the same.
+"""A cache of encoded Metadata responses, valid while the broker's view is the same.
 
-Clients ask for it again and again, in the same words; ten thousand partitions take tens of
-milliseconds to describe.
+Clients repeat the same Metadata request; with ten thousand partitions the response takes tens of
+milliseconds to encode.
 """
 
 import struct
@@ -16,14 +16,14 @@ CACHED_API: Final = BY_NAME["metadata"]
 _CORRELATION_ID_AT: Final = 4
 
 Key = tuple[int, str, bytes]
-"""What an answer depends on, besides the view: the version, the address that the client reached,
-the request's body."""
+"""All that a response depends on besides the view: the version, the address that the client
+reached, the request's body."""
 Errors = tuple[int, ...]
-"""The error codes in an answer."""
+"""The error codes in a response."""
 
 
 class ResponseCache:
-    """One broker's encoded answers of its present view."""
+    """One broker's encoded responses, for its present view."""
 
     __slots__ = ("_cached", "_view")
 
@@ -34,19 +34,19 @@ class ResponseCache:
     def get(
         self, view: ClusterImage, key: Key, correlation_id: int
     ) -> tuple[list[Buffer], Errors] | None:
-        """The whole frame of an answer that still holds, and the errors in it."""
+        """The frame of a cached response, and the errors in it."""
         if view is not self._view:
             self._view = view
             self._cached.clear()
-        kept = self._cached.get(key)
-        if kept is None:
+        cached = self._cached.get(key)
+        if cached is None:
             return None
-        frame = bytearray(kept[0])
+        frame = bytearray(cached[0])
         struct.pack_into(">i", frame, _CORRELATION_ID_AT, correlation_id)
-        return [frame], kept[1]
+        return [frame], cached[1]
 
     def put(self, view: ClusterImage, key: Key, chunks: list[Buffer], errors: Errors) -> None:
-        """Keep an answer, unless answering changed the view (a topic was created)."""
+        """Add a response, unless its request changed the view (created a topic)."""
         if view is self._view:
             if len(self._cached) >= MAX_CACHED:
                 self._cached.clear()

@@ -1,9 +1,8 @@
-"""Standard input as a lifeline: it ends with whoever holds its other end, however that one ends.
+"""Runs a cluster in this process until a signal, or the end of standard input, stops it.
 
-A line ``reset`` on it is a reset, answered on standard output. Whoever starts a cluster for
-tests has both ends at hand, and need not wait until the control API is imported.
-
-Run a cluster in this process until it is told to stop.
+With ``--stop-with-stdin`` standard input is a lifeline: the server stops when the process at its
+other end closes it or dies. A line ``reset`` on it resets the cluster, and a line on standard
+output confirms it, so that a test harness need not wait until the control API is imported.
 """
 
 import asyncio
@@ -41,7 +40,7 @@ from fencepost.broker.server.server import Server
 from fencepost.broker.server.trace_file import MakeDescribe, TraceFile
 
 if TYPE_CHECKING:
-    from fencepost.broker.data_dir.directory import DataDir
+    from fencepost.broker.node.persistence import MakePersistence
 
 
 RESET: Final = b"reset"
@@ -52,13 +51,13 @@ _CHUNK: Final = 65536
 def follow_stdin(
     reset: Callable[[], Coroutine[None, None, None]], stop: Callable[[], None]
 ) -> None:
-    """Do in the running loop what standard input says; other lines than those above are dropped.
+    """Execute the commands on standard input in the running loop; other lines are ignored.
 
-    A thread waits for it, because a loop can wait for pipes only, and not for files or
-    ``/dev/null``. It is a daemon: nobody waits for it in turn.
+    A daemon thread reads it, because an event loop can wait for pipes, but not for files or
+    ``/dev/null``.
 
-    :param reset: Carries out a reset and answers it. When it is refused, the server stops: nobody
-        would know what state it is in.
+    :param reset: Resets the cluster and confirms it. When the reset is refused, the server stops,
+        because its state would be unknown to the harness.
     :param stop: Called when standard input ends.
     """
     loop = asyncio.get_running_loop()
@@ -77,13 +76,13 @@ def follow_stdin(
 
 
 def _lines() -> Iterator[bytes]:
-    """The lines of standard input, whole ones, as they come."""
-    if sys.stdin is None:  # it was closed, and its number may be another file's now
+    """The complete lines of standard input, as they arrive."""
+    if sys.stdin is None:  # it was closed, and its descriptor may be another file's now
         return
-    rest = b""
+    partial_line = b""
     with suppress(OSError):
         while chunk := os.read(_STDIN, _CHUNK):
-            *lines, rest = (rest + chunk).split(b"\n")
+            *lines, partial_line = (partial_line + chunk).split(b"\n")
             yield from lines
 
 
@@ -95,55 +94,54 @@ ControlPlane: TypeAlias = Callable[[Server, socket.socket, asyncio.Event], Await
 
 
 class ClockMode(StrEnum):
-    """Whose time holds in a cluster."""
+    """The clock of a cluster."""
 
     REAL = "real"
-    """The wall clock's."""
+    """The wall clock."""
     MANUAL = "manual"
-    """Begins at the wall clock's and stands still until somebody advances it."""
+    """Starts at the wall clock's time and stands still until a caller advances it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """What ``fencepost serve`` was told, checked."""
+    """The validated options of ``fencepost serve``."""
 
     brokers: int = 1
     host: str = "127.0.0.1"
     port: int = 9092
     """Broker i listens on port + i - 1; 0 picks free ones."""
     advertise: str | None = None
-    """The host that clients are told; None is ``host``, or what they reached if that is any."""
+    """The advertised host; None is ``host``, or with a wildcard the address a client reached."""
     control_port: int = 9644
     data_dir: Path | None = None
-    """Where the cluster is kept, absolute; None: in memory."""
+    """The data directory, absolute; None keeps the cluster in memory."""
     fsync: bool = False
-    """Whether every append is forced to disk before it is answered."""
+    """Whether every append is synced to disk before its response."""
     remote: str | None = None
-    """The URL of the remote tier, one in which `remote_problem` finds none; None: what the configs
-    say."""
+    """The URL of the remote tier, valid by `remote_problem`; None leaves it to the configs."""
     topics: tuple[NewTopic, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
     racks: tuple[str, ...] = ()
-    """The rack of each broker by its id, going round where there are fewer."""
+    """The racks of the brokers in the order of their ids, repeated where there are fewer."""
     api_max: Mapping[str, int] = field(default_factory=dict)
-    """The highest versions that are served, by API name, where not the highest there are; below
-    the lowest there is where an API is not served."""
+    """Lower limits of the highest version, by API name; below the lowest version the API is not
+    served."""
     trace: Path | None = None
-    """Where every request with its answer, and every event, is written to."""
+    """The directory of the trace; None writes none."""
     trace_files: int | None = None
-    """How many files of it are kept, the newest; None: all."""
+    """How many of its newest files are kept; None keeps all."""
     clock: ClockMode = ClockMode.REAL
     conformance: Conformance = Conformance.KIP
     seed: int = 0
     log_level: str = "info"
     """One of ``logs.LEVELS``."""
     stop_with_stdin: bool = False
-    """Whether the end of standard input is as good as SIGTERM, and a line ``reset`` is a reset."""
+    """Whether the end of standard input stops the server, and a line ``reset`` resets it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """What ``serve`` says once every listener accepts."""
+    """The addresses that ``serve`` prints once every listener accepts."""
 
     bootstrap: str
     control: str
@@ -151,10 +149,10 @@ class Ready:
 
 
 def tune_garbage_collection() -> None:
-    """Let the garbage collector look at less, and less often.
+    """Let the garbage collector scan less, and less often.
 
-    What start-up made lives as long as the process, and hardly anything else is in a cycle: to look
-    for some after every 700 objects would only hold up requests.
+    The objects of start-up live as long as the process, and few others are in cycles: scans after
+    every 700 allocations would only delay requests.
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
@@ -166,13 +164,13 @@ def run(
     on_ready: Callable[[Ready], None],
     make_describe: MakeDescribe,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, or as the options say.
+    """Serve until SIGTERM or SIGINT, or until standard input ends if the options say so.
 
     :param on_ready: Called once every port accepts.
-    :param make_describe: Gives what makes the lines of a trace.
+    :param make_describe: Makes the formatter of a trace's lines.
     :raises PortUnavailable: When a port can't be listened on.
-    :raises TraceUnavailable: When a trace can't be written where it is wanted.
-    :raises DataDirUnusable: When the cluster can't be kept where it is wanted.
+    :raises TraceUnavailable: When the directory of the trace can't be written to.
+    :raises DataDirUnusable: When the data directory can't be used.
     :raises RemoteUnavailable: When the remote tier can't be used.
     :raises ControllerError: When a topic of the options can't be created.
     """
@@ -194,7 +192,7 @@ def _trace_file(
 
 
 def _event_loops() -> ModuleType:
-    """Use uvloop where there is one: there is none for Windows."""
+    """Choose uvloop, or asyncio on Windows, where there is no uvloop."""
     try:
         return import_module("uvloop")
     except ModuleNotFoundError:
@@ -212,10 +210,10 @@ async def _serve_with_tier(
 
 
 def _open_objects(options: ServeOptions) -> AbstractContextManager[MakeObjectStore | None]:
-    """The tier of ``--remote``; without that the cluster makes its own, if it is to have one."""
+    """The object store of ``--remote``; without it the cluster makes its own if it needs one."""
     if options.remote is None:
         return nullcontext()
-    # Few have one, and everybody waits for the start.
+    # A late import: start-up time counts, and few clusters have one.
     from fencepost.broker.server.object_store import open_objects
 
     at_once = options.clock is ClockMode.MANUAL or is_in_memory(options.remote)
@@ -245,13 +243,13 @@ async def _serve(
         ready = partial(on_ready, _ready(options, server, control_socket))
         ready()
         if cluster.persistence is not None:
-            from fencepost.broker.server import recovery_report
+            from fencepost.broker.server.persistence import log_recovery
 
-            recovery_report.log_recovery(cluster.persistence)
+            log_recovery(cluster)
         if options.stop_with_stdin:
             follow_stdin(partial(_reset, server, ready), stop.set)
         plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
-        plane.add_done_callback(lambda _: stop.set())  # if it fails, that is said at once
+        plane.add_done_callback(lambda _: stop.set())  # if it fails, the server stops
         await stop.wait()
         logs.logger().info("stopping")
         await server.stop()
@@ -262,7 +260,7 @@ async def _serve(
 def _syncing(cluster: Cluster) -> AbstractContextManager[None]:
     if cluster.persistence is None:
         return nullcontext()
-    from fencepost.broker.server.io_thread import sync_on_thread
+    from fencepost.broker.server.persistence import sync_on_thread
 
     return sync_on_thread(cluster)
 
@@ -310,20 +308,25 @@ def _make_cluster(
         seed=options.seed,
     )
     return Cluster(
-        cluster_options, clock, data_dir=_open_data_dir(options), make_objects=make_objects
+        cluster_options,
+        clock,
+        make_persistence=_open_data_dir(options),
+        make_objects=make_objects,
     )
 
 
-def _open_data_dir(options: ServeOptions) -> "DataDir | None":
+def _open_data_dir(options: ServeOptions) -> "MakePersistence | None":
     if options.data_dir is None:
         return None
-    # Few want one, and everybody waits for the start.
+    # A late import: start-up time counts, and few clusters have one.
     from fencepost.broker.data_dir.directory import open_data_dir
+    from fencepost.broker.data_dir.persistence import DataDirPersistence
     from fencepost.storage.files.file_system import RealFileSystem
 
-    return open_data_dir(
+    data_dir = open_data_dir(
         RealFileSystem(), options.data_dir, brokers=options.brokers, sync=options.fsync
     )
+    return partial(DataDirPersistence, data_dir)
 
 
 def _ready(options: ServeOptions, server: Server, control_socket: socket.socket) -> Ready:
@@ -337,7 +340,7 @@ def _ready(options: ServeOptions, server: Server, control_socket: socket.socket)
 
 
 def _advertised(options: ServeOptions) -> str:
-    """What clients are told; empty, the address they reached, where all are listened on."""
+    """The advertised host; empty for the address a client reached, with a wildcard host."""
     if options.advertise is not None:
         return options.advertise
     return "" if options.host in WILDCARDS else options.host

@@ -1,7 +1,7 @@
-"""A served cluster: listeners, the loop's driver, the journal, and an orderly end.
+"""A served cluster: its listeners, the driver of the event loop, the journal, and shutdown.
 
-What a test does to a whole broker passes through here, because it is more than the core's affair: a
-broker that is down has a port that refuses.
+Operations on whole brokers (stop, kill, start) are here and not in the core alone, because they
+also close and open ports.
 """
 
 import asyncio
@@ -16,8 +16,7 @@ from fencepost.broker.core.scheduler import Clock, ManualClock, advance
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.server import logs
-from fencepost.broker.server import logs as server_logs
-from fencepost.broker.server.connection import Connection
+from fencepost.broker.server.asyncio_connection import AsyncioConnection
 from fencepost.broker.server.event_loop import BusyPoll, DeferredFree, LoopDriver
 from fencepost.broker.server.journal import Journal
 from fencepost.broker.server.listener import Listener, PortUnavailable
@@ -30,7 +29,7 @@ IDLE_CHECK_S = 1.0
 class Server:
     """A cluster on its ports.
 
-    :param sockets: Listening ones, by broker id from 1.
+    :param sockets: Listening sockets in the order of broker ids.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock, sockets: list[socket.socket]) -> None:
@@ -39,17 +38,17 @@ class Server:
         self.journal = Journal()
         self.event_metrics = EventMetrics()
         cluster.network.observe = self.journal.observe
-        cluster.events.listeners += (self.event_metrics.record, server_logs.log_storage_failure)
+        cluster.events.listeners += (self.event_metrics.record, logs.log_storage_failure)
         self._sockets = sockets
         self._listeners: dict[int, Listener] = {}
-        self._flushes: dict[Connection, None] = {}
+        self._flushes: dict[AsyncioConnection, None] = {}
         self.stay_awake: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop
         self._driver: LoopDriver
         self._deferred_free: DeferredFree
         self._idle_check: asyncio.TimerHandle | None = None
         self._ports = asyncio.Lock()
-        """Held while a port opens, which may take some turns of the loop."""
+        """Held while a port opens, which takes some turns of the loop."""
 
     async def start(self) -> None:
         """Accept connections on every port."""
@@ -63,16 +62,16 @@ class Server:
             listener = Listener(self, broker, sock)
             self._listeners[broker.broker_id] = listener
             await listener.start(self._loop)
-        if not isinstance(self.clock, ManualClock):  # its time is not the one that clients live in
+        if not isinstance(self.clock, ManualClock):  # a manual clock does not measure idle clients
             self._check_idle()
 
     async def reset(self) -> None:
-        """Take the cluster back to how it started; every broker runs, connections stay.
+        """Restore the cluster's initial state; every broker runs, connections stay open.
 
-        It is quick however much there was: what the cluster held is freed later, bit by bit.
+        Its time does not depend on the amount of data, which is freed later in slices.
 
         :raises ControllerError: BROKER_NOT_AVAILABLE when another process has the port of a broker
-            that is down; then nothing is changed.
+            that is down; the cluster is unchanged then.
         """
         async with self._ports:
             with self._opening(self._listeners.values()) as opened:
@@ -84,7 +83,7 @@ class Server:
     # -- brokers --------------------------------------------------------------------------------
 
     async def stop_broker(self, broker_id: int) -> None:
-        """Shut a broker down in order: it hands its leaderships over, answers what it can, closes.
+        """Shut a broker down: it hands its leaderships over, sends ready responses and closes.
 
         :raises ControllerError: When there is no such broker, or it does not run.
         """
@@ -93,18 +92,18 @@ class Server:
             self._listeners[broker_id].stop_listening(abruptly=False)
 
     async def kill_broker(self, broker_id: int, fence: Fence) -> None:
-        """End a broker at once: its connections are reset, nothing more is answered.
+        """Kill a broker: its connections are reset, and it sends nothing more.
 
         :raises ControllerError: When there is no such broker, or it does not run.
         """
         async with self._ports:
             listener = self._listeners.get(broker_id)
-            if listener is not None:  # first, so that what its end brings about is not answered
+            if listener is not None:  # first, so that effects of the kill are not sent
                 listener.stop_listening(abruptly=True)
             operator_actions.kill(self.cluster, broker_id, fence)
 
     async def start_broker(self, broker_id: int) -> None:
-        """Start a broker that is down, on its port; it has caught up with its leaders.
+        """Start a broker that is down, on its port, with its replicas caught up.
 
         :raises ControllerError: When there is no such broker, or it runs; BROKER_NOT_AVAILABLE when
             another process has its port, and it stays down.
@@ -117,7 +116,7 @@ class Server:
 
     @contextmanager
     def _opening(self, listeners: Iterable[Listener]) -> Iterator[list[Listener]]:
-        """Let those that are down listen again; where that or what follows fails, they do not.
+        """Let the listeners that are down listen; if that or the body fails, they stay down.
 
         :raises ControllerError: BROKER_NOT_AVAILABLE when another process has a port.
         """
@@ -141,14 +140,14 @@ class Server:
             await listener.start(self._loop)
 
     def advance(self, by_ms: int) -> None:
-        """Let time pass on a manual clock; all that is due meanwhile happens in order.
+        """Advance a manual clock, and run all callbacks that become due, in order.
 
         :raises ControllerError: INVALID_REQUEST when the clock is the real one.
         """
         if not isinstance(self.clock, ManualClock):
             raise ControllerError(
                 ErrorCode.INVALID_REQUEST,
-                "the clock is the real one, which nobody can advance; start the cluster with "
+                "the clock is the real one, which can't be advanced; start the cluster with "
                 "--clock manual",
             )
         end_ms = self.clock.now_ms() + by_ms
@@ -161,15 +160,15 @@ class Server:
 
     # -- the loop -------------------------------------------------------------------------------
 
-    def flush_soon(self, connection: Connection) -> None:
-        """Send a connection's answers at the end of this turn, all in one write."""
+    def flush_soon(self, connection: AsyncioConnection) -> None:
+        """Send a connection's ready responses at the end of this turn, in one write."""
         if not self._flushes:
             self._loop.call_soon(self._flush)
         self._flushes[connection] = None
 
     @property
     def connections(self) -> dict[int, int]:
-        """How many connections each broker has."""
+        """The number of connections by broker."""
         return {broker_id: each.connections for broker_id, each in self._listeners.items()}
 
     async def stop(self) -> None:
@@ -180,7 +179,7 @@ class Server:
         self._deferred_free.stop()
         for listener in self._listeners.values():
             listener.stop()
-        await asyncio.sleep(0)  # lets the transports send what they hold and close
+        await asyncio.sleep(0)  # lets the transports send their buffers and close
 
     def _flush(self) -> None:
         flushes, self._flushes = self._flushes, {}

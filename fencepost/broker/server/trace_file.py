@@ -1,14 +1,11 @@
-"""The files of a trace: ``NAME-0001.jsonl`` and so on, each of some size.
+"""``serve --trace DIR``: every request with its response, and every event, as lines in files.
 
-What a trace tells besides requests and changes: how the cluster was when it began.
+The files are ``NAME-0001.jsonl`` and so on. A trace begins with the state of the cluster, from
+which the later events can be followed.
 
-Without that nobody could tell what a change is one from.
-
-``serve --trace DIR``: every request with its answer, and every event, as lines in files.
-
-A thread of its own describes and writes them, so that the loop only hands them over. It may fall
-behind for a while; then the loop waits for it, because nothing is to be lost. Lines are in the file
-as soon as there is nothing more to write, and all of them when the process has ended in order.
+A thread formats and writes the lines, so that the event loop only queues them. The loop waits when
+the thread is too far behind, because no line may be lost. Lines are flushed whenever the queue is
+empty, and all of them are in the files when the process ends regularly.
 """
 
 import os
@@ -34,15 +31,15 @@ if TYPE_CHECKING:
 
 
 MAX_FILE_BYTES: Final = 64 << 20
-"""A file ends with the line that takes it there."""
+"""A file ends with the line that reaches this size."""
 
 
 class RotatingFile:
-    """Files that are written one after the other.
+    """A series of files: each is followed by the next one when it is full.
 
-    :param name: Of all of them.
-    :param keep: How many of them are kept, the newest; None: all.
-    :raises OSError: (as every method) When a file can't be made or written.
+    :param name: The prefix of their names.
+    :param keep: How many of the newest files are kept; None keeps all.
+    :raises OSError: (as every method) When a file can't be created or written.
     """
 
     def __init__(self, directory: Path, name: str, *, keep: int | None = None) -> None:
@@ -51,12 +48,12 @@ class RotatingFile:
         self._keep = keep
         self._paths: list[Path] = []
         self._written = 0
-        """Bytes in the present file."""
+        """Bytes in the current file."""
         directory.mkdir(parents=True, exist_ok=True)
         self._file = self._next_file()
 
     def write(self, line: bytes) -> None:
-        """Add a line, which is given without its end."""
+        """Write a line and its line end."""
         self._file.write(line + b"\n")
         self._written += len(line) + 1
         if self._written >= MAX_FILE_BYTES:
@@ -64,11 +61,11 @@ class RotatingFile:
             self._file = self._next_file()
 
     def flush(self) -> None:
-        """Let others read what was written so far."""
+        """Make the lines so far visible to readers."""
         self._file.flush()
 
     def close(self) -> None:
-        """Write all that is left."""
+        """Write the buffered lines and close the current file."""
         self._file.close()
 
     def _next_file(self) -> BinaryIO:
@@ -82,7 +79,7 @@ class RotatingFile:
 
 
 def initial_events(cluster: Cluster) -> Iterator[Event]:
-    """The configs, and every topic."""
+    """The events that describe the cluster as it is: its configs, and every topic."""
     image, now_ms = cluster.controller.image, cluster.scheduler.now_ms()
     details = {
         "brokers": list(image.brokers),
@@ -105,7 +102,7 @@ def initial_events(cluster: Cluster) -> Iterator[Event]:
 
 
 def with_details(cluster: Cluster, event: Event) -> Event:
-    """An event with all that there is to say: of a new topic its configs, and who leads."""
+    """Add the configs and leaders of a new topic to its event; other events are unchanged."""
     image = cluster.controller.image
     topic = image.topics.get(event.topic or "")
     if event.kind is not Kind.TOPIC_CREATED or topic is None:
@@ -123,7 +120,7 @@ def _all_details(image: ClusterImage, topic: TopicImage) -> Mapping[str, object]
 
 
 def _without_secrets(configs: Mapping[str, str]) -> dict[str, str]:
-    """What is no secret."""
+    """The configs that are not sensitive."""
     known = broker_configs()
     return {
         name: text
@@ -133,51 +130,50 @@ def _without_secrets(configs: Mapping[str, str]) -> dict[str, str]:
 
 
 MAX_BEHIND: Final = 4096
-"""Lines that the thread may be behind."""
+"""How many lines the thread may be behind."""
 _POLL_INTERVAL_S: Final = 0.05
 _SWITCH_INTERVAL_S: Final = 0.0005
-"""While the thread describes something, the loop would wait for Python's 5 ms to serve a client."""
+"""With Python's 5 ms, the loop would wait so long for a thread that formats a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceEvent:
-    """An event among the requests."""
+    """An event and its place among the requests."""
 
     event: Event
     newest: int
-    """Number of the last request that was taken up before."""
+    """The number of the newest request before it."""
 
 
 Item: TypeAlias = AnyExchange | TraceEvent
 Describe: TypeAlias = Callable[[Item], bytes]
-"""Makes a line of what happened, without its end."""
+"""Formats a line, without its end."""
 MakeDescribe: TypeAlias = Callable[[], Describe]
-"""Called in the thread when there is something to describe."""
+"""Called once in the thread, before the first line."""
 
 
 def subscribe(cluster: "Cluster", journal: "Journal", add: Callable[[Item], None]) -> None:
-    """Hand over what there is, and what happens from now on."""
-    # MOVED  # few write a trace
+    """Add the cluster's state, and then every exchange and event."""
 
-    def happened(event: Event) -> None:
+    def add_event(event: Event) -> None:
         add(TraceEvent(with_details(cluster, event), journal.newest))
 
     for event in initial_events(cluster):
-        happened(event)
+        add_event(event)
     journal.listeners.append(add)
-    cluster.events.listeners.append(happened)
+    cluster.events.listeners.append(add_event)
 
 
 class TraceUnavailable(OSError):
-    """A directory that can't be written to; the message is one readable line."""
+    """A directory can't be written to; the message is one readable line."""
 
 
 class TraceFile:
-    """The files of one run.
+    """The trace of one run.
 
-    :param make_describe: Gives what makes lines.
-    :param keep: How many of them are kept, the newest; None: all.
-    :raises TraceUnavailable: When the first can't be made.
+    :param make_describe: Makes the formatter of lines.
+    :param keep: How many of the newest files are kept; None keeps all.
+    :raises TraceUnavailable: When the first file can't be created.
     """
 
     def __init__(
@@ -193,8 +189,8 @@ class TraceFile:
             reason = "not a directory" if is_file else (error.strerror or str(error)).lower()
             raise TraceUnavailable(f"can't write to {directory}: {reason}") from error
         self._items: SimpleQueue[Item | None] = SimpleQueue()
-        # Each is changed by one thread alone.
-        self._taken = 0
+        # Each counter is changed by one thread alone.
+        self._added = 0
         self._done = 0
         self._room = threading.Event()
         self._has_failed = False
@@ -203,15 +199,15 @@ class TraceFile:
         self._thread = threading.Thread(target=self._run, name="trace", daemon=True)
 
     def subscribe(self, server: "Server") -> None:
-        """Write down what there is, and what happens from now on."""
+        """Write the cluster's state, and then every exchange and event."""
         self._server = server
         subscribe(server.cluster, server.journal, self.add)
 
     def add(self, item: Item) -> None:
-        """Hand something over; it waits while the thread is too far behind."""
-        self._taken += 1
+        """Queue a line; blocks while the thread is too far behind."""
+        self._added += 1
         self._items.put(item)
-        if self._taken - self._done > MAX_BEHIND:
+        if self._added - self._done > MAX_BEHIND:
             self._wait_for_room()
 
     def __enter__(self) -> Self:
@@ -220,7 +216,7 @@ class TraceFile:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Write all that is left, and that there is no more, unless something is missing."""
+        """Write the rest of the queue; if no line is missing, the last line says so."""
         self._items.put(None)
         self._thread.join()
         server = self._server
@@ -229,11 +225,11 @@ class TraceFile:
             self._write(TraceEvent(ended, server.journal.newest))
         try:
             self._files.close()
-        except OSError as error:  # also of a disk that failed before: it has a few bytes left
+        except OSError as error:  # also after an earlier failure: a few bytes are buffered
             self._fail(error)
 
     def _wait_for_room(self) -> None:
-        while self._taken - self._done > MAX_BEHIND // 2:
+        while self._added - self._done > MAX_BEHIND // 2:
             self._room.clear()
             self._room.wait(_POLL_INTERVAL_S)
 
@@ -244,7 +240,7 @@ class TraceFile:
             if not self._has_failed:
                 self._write(item)
             self._done += 1
-            if self._taken - self._done <= MAX_BEHIND // 2:
+            if self._added - self._done <= MAX_BEHIND // 2:
                 self._room.set()
 
     def _write(self, item: Item) -> None:
@@ -252,7 +248,7 @@ class TraceFile:
             if self._describe is None:
                 self._describe = self._make_describe()
             line = self._describe(item)
-        except Exception:  # noqa: BLE001  # a bug costs one line, never those behind it
+        except Exception:  # noqa: BLE001  # a bug costs one line, never the later ones
             self._lacks_lines = True
             logs.logger(part="trace").exception("line_failed")
             return

@@ -11,12 +11,12 @@ record in this epoch tells the whole lineage; segments of a truncated branch are
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fencepost.broker.core.async_tasks import AsyncSteps, get
+from fencepost.broker.replication.follower.start_offset import AuxiliaryState
 from fencepost.broker.tiering.metadata_listing import list_metadata
 from fencepost.protocol.records import iter_headers
-from fencepost.storage.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
+from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.producer_state import ProducerStateEntry, ProducerStateManager
 from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
 from fencepost.storage.tier.object_store import (
@@ -28,24 +28,6 @@ from fencepost.storage.tier.object_store import (
 )
 from fencepost.storage.tier.segment_metadata import RemoteSegment, TopicIdPartition
 from fencepost.storage.tier.segment_objects import CORRUPT, read_epochs, read_producers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuxiliaryState:
-    """The auxiliary state of a log that goes on at an offset.
-
-    :ivar epochs: The leader epochs of the records before it, oldest first.
-    :ivar producers: The producers behind them.
-    """
-
-    epochs: tuple[EpochEntry, ...]
-    producers: tuple[ProducerStateEntry, ...]
-
-    def since(self, log_start_offset: int) -> tuple[EpochEntry, ...]:
-        """The leader epochs of the records from the log start on."""
-        cache = LeaderEpochCache(self.epochs)
-        cache.truncate_from_start(log_start_offset)
-        return cache.entries()
 
 
 def build_auxiliary_state(
@@ -89,7 +71,7 @@ def _producers(
             return found
         if start < offset <= end + 1:
             holder = segment
-    if holder is None:  # the tier begins here, and so does what is known
+    if holder is None:  # the tier begins here
         return found
     found = yield from _producers(store, ranges, holder.start_offset)
     data = yield from get(store, object_key(holder, ObjectKind.LOG))

@@ -31,22 +31,22 @@ def list_metadata(
     partition: TopicIdPartition,
     segments: RemoteSegments,
     *,
-    anew: bool = False,
+    reread: bool = False,
     corrupt: Callable[[str, CorruptMetadata], None] | None = None,
 ) -> AsyncSteps[frozenset[str]]:
-    """Bring what is known of a partition's segments up to date.
+    """Update the metadata of a partition's segments from the tier.
 
-    :param segments: What is known so far.
-    :param anew: Whether metadata that are known to tell of a finished copy are read again.
+    :param segments: The metadata so far; updated.
+    :param reread: Whether metadata of finished copies are read again.
     :param corrupt: Told of metadata that can't be read, by key: their segments count for nothing.
     :returns: The keys of objects that have no metadata beside them. Where they have none the next
-        time either, nobody will ever write any.
+        time either, none will ever be written.
     :raises TierError: When the tier does not tell; what was known stays.
     """
     keys = yield from list_keys(store, partition_prefix(partition))
     metadata, others = _split_keys(keys)
     wanted = [
-        key for segment_id, key in metadata.items() if anew or not _is_final(segments, segment_id)
+        key for segment_id, key in metadata.items() if reread or not _is_final(segments, segment_id)
     ]
     found = yield from get_each(store, wanted)
     with_records = {segment_id for segment_id, key in others if key.endswith(ObjectKind.LOG)}

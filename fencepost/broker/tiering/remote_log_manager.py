@@ -29,10 +29,9 @@ from fencepost.storage.tier.object_store import MemoryObjectStore, ObjectStore, 
 from fencepost.storage.tier.segment_metadata import RemoteSegment, TopicIdPartition
 
 if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
-    from fencepost.broker.tiering.auxiliary_state import AuxiliaryState
+    from fencepost.broker.replication.follower.start_offset import AuxiliaryState
     from fencepost.broker.tiering.remote_reader import RemoteReader
-    from fencepost.broker.tiering.tiered_replica import TieredReplica
+    from fencepost.broker.tiering.tiered_replica import TieredReplica, TierNode
 
 # What does the work is imported when there is some: most clusters have no tier, and start quicker.
 
@@ -62,7 +61,7 @@ class RemoteLogManager:
         ``remote.log.storage.system.enable`` is false: then it does nothing.
     """
 
-    def __init__(self, broker: "Broker", objects: ObjectStore | None) -> None:
+    def __init__(self, broker: "TierNode", objects: ObjectStore | None) -> None:
         self.objects = objects
         self._broker = broker
         self._tiered: dict[tuple[str, int], TieredReplica] = {}
@@ -71,7 +70,7 @@ class RemoteLogManager:
         self._known: set[TopicIdPartition] = set()
         """Those that there may be something of in the tier, and were replicas of here."""
 
-    # What the broker tells it.
+    # -- the broker's replicas -------------------------------------------------------------------
 
     def on_leadership_change(self, replica: Replica) -> None:
         """A replica leads or follows, in a new epoch or on, or its configs have changed."""
@@ -126,13 +125,13 @@ class RemoteLogManager:
         self._purges.clear()
 
     def start(self, image: ClusterImage) -> None:
-        """The broker's process starts: topics may have been deleted when nobody was there."""
+        """The broker's process starts: topics may have been deleted while it was down."""
         gone = [each for each in self._known if each.topic_id not in image.names]
         self._known.difference_update(gone)
         for partition in sorted(gone, key=str):
             self._purge(partition)
 
-    # What is known.
+    # -- state ----------------------------------------------------------------------------------
 
     @cached_property
     def reader(self) -> "RemoteReader":
@@ -209,7 +208,7 @@ class RemoteLogManager:
     ) -> "AsyncTask[AuxiliaryState]":
         """What a follower needs to know of the records before `offset`, from the tier.
 
-        The tier is asked anew: the follower must find there what its leader has just told of.
+        The tier is read again: the leader may have just copied what the follower needs.
 
         :param epoch: The leader epoch of the record before `offset`.
         :param then: Called later, unless the job that this returns is stopped.
@@ -224,7 +223,7 @@ class RemoteLogManager:
         job.start()
         return job
 
-    # What verbs make it do.
+    # -- operations of the control API -----------------------------------------------------------
 
     def run_task(self, replica: Replica, then: OnDone) -> None:
         """Run a replica's task once, now or when what is being done is done."""
@@ -263,8 +262,8 @@ class RemoteLogManager:
         timer = tiered.timer
         due_ms = None if timer is None else timer.deadline_ms
         tiered.stop()
-        anew = self._tiered[replica.topic, replica.index] = self._new_tiered_replica(replica, None)
-        self._run_at(anew, self._next_ms() if due_ms is None else due_ms)
+        fresh = self._tiered[replica.topic, replica.index] = self._new_tiered_replica(replica, None)
+        self._run_at(fresh, self._next_ms() if due_ms is None else due_ms)
         self._broker.events.emit(
             Kind.TIER_FORGOTTEN,
             topic=replica.topic,
@@ -273,7 +272,7 @@ class RemoteLogManager:
         )
         then(None)
 
-    # The task's turns.
+    # -- the task's runs ------------------------------------------------------------------------
 
     def _new_tiered_replica(
         self, replica: Replica, before: "TieredReplica | None"
@@ -307,7 +306,7 @@ class RemoteLogManager:
         tiered = self._find(replica)
         return tiered if tiered is not None and tiered.is_leader else None
 
-    # What is to go.
+    # -- deletion -------------------------------------------------------------------------------
 
     def _disable(self, tiered: "TieredReplica") -> None:
         """Tiering was switched off (KIP-950): the log begins with what is here."""

@@ -1,10 +1,10 @@
-"""What is to go from the tier, why, and how.
+"""The deletion of segments from the tier: which, why and how.
 
 Retention is of the whole log: retention.bytes counts what is in the tier and what is only in the
 log, and retention.ms each segment's largest timestamp. What it takes are the oldest segments of the
-leader's lineage. Others go because nobody can ask for them any more: they lie before the log
-start, or all their epochs are older than the leader's oldest. And there is what is left of copies
-and deletions that were not finished.
+leader's lineage. Others are deleted because they are no longer referenced: they lie before the log
+start, or all their epochs are older than the leader's oldest. So are the
+remains of copies and deletions that were not finished.
 """
 
 from collections.abc import Collection, Iterable, Sequence

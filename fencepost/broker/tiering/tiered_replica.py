@@ -1,17 +1,20 @@
-"""One replica of a tiered topic on its broker: what is known of the tier, and the task's steps.
+"""One replica of a tiered topic: the metadata of its remote segments, and the steps of its task.
 
 It stands for one role in one leader epoch; the next election makes a new one.
 """
 
+import random
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 from uuid import UUID
 
+from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.core.async_tasks import AsyncSteps, AsyncTask, OnDone, delete
-from fencepost.broker.core.events import Kind
-from fencepost.broker.core.scheduler import Timer
+from fencepost.broker.core.events import Events, Kind
+from fencepost.broker.core.scheduler import Scheduler, Timer
+from fencepost.broker.metadata.image import ClusterImage
 from fencepost.broker.replication.replica import Replica
 from fencepost.broker.tiering import remote_retention, segment_copy
 from fencepost.broker.tiering.metadata_listing import list_metadata
@@ -27,8 +30,16 @@ from fencepost.storage.tier.segment_metadata import (
 )
 from fencepost.storage.tier.segment_objects import epochs_within
 
-if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
+
+class TierNode(Protocol):
+    """What the remote tier needs of the broker that uses it."""
+
+    broker_id: int
+    view: ClusterImage
+    configs: BrokerConfigs
+    scheduler: Scheduler
+    events: Events
+    rng: random.Random
 
 
 class TieredReplica:
@@ -38,7 +49,7 @@ class TieredReplica:
     """
 
     def __init__(
-        self, broker: "Broker", replica: Replica, store: ObjectStore, segments: RemoteSegments
+        self, broker: TierNode, replica: Replica, store: ObjectStore, segments: RemoteSegments
     ) -> None:
         self.replica = replica
         self.leader_epoch = replica.leader_epoch
@@ -76,7 +87,7 @@ class TieredReplica:
         """Whether something is being done."""
         return self._task is not None
 
-    # One thing at a time.
+    # -- one task at a time ---------------------------------------------------------------------
 
     def enqueue(self, work: Callable[[], AsyncSteps[None]], then: OnDone) -> None:
         """Do something now, or when all is done that was asked for before."""
@@ -122,7 +133,7 @@ class TieredReplica:
             self.replica.mark_offline(self.replica, failure)
             raise TierError(str(self.partition), failure.why) from failure
 
-    # What is done.
+    # -- the task -------------------------------------------------------------------------------
 
     def task(self) -> AsyncSteps[None]:
         """The task, once. What fails does not keep the rest from being done.
@@ -163,7 +174,7 @@ class TieredReplica:
             self._store,
             self.partition,
             self.segments,
-            anew=not self.is_loaded,
+            reread=not self.is_loaded,
             corrupt=self._emit_corrupt,
         )
         self.is_loaded = True
@@ -275,7 +286,7 @@ class TieredReplica:
             self._failed.discard(segment.id)
 
     def _expire(self) -> AsyncSteps[None]:
-        """Do what retention says, then delete what nobody can ask for any more."""
+        """Delete by retention, then delete the segments that are no longer referenced."""
         log = self.replica.log
         tiered = self._tiered
         ranges = self.segments.ranges(log.epoch_entries())
@@ -288,7 +299,7 @@ class TieredReplica:
             now_ms=self._broker.scheduler.now_ms(),
         )
         if oldest.log_start_offset is not None:
-            # First of all, as in Kafka: whoever leads after this one must not miss what is gone.
+            # First, as in Kafka: the next leader must know that these segments are deleted.
             self.replica.delete_records(oldest.log_start_offset)
         unreferenced = remote_retention.unreferenced_segments(
             self.segments, log.epoch_entries(), log.log_start_offset
@@ -306,7 +317,7 @@ class TieredReplica:
             now_ms=self._broker.scheduler.now_ms(),
         )
 
-    # What is told.
+    # -- events ---------------------------------------------------------------------------------
 
     def _emit_segment(self, kind: Kind, segment: RemoteSegment) -> None:
         self._broker.events.emit(

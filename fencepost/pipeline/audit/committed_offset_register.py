@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.broker.groups.group_coordinator import partition_of
+from fencepost.broker.coordinator.partitioner import partition_for
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.timeline import FOREVER, TopicIncarnation, TraceEvent
 from fencepost.pipeline.datasource.trace_files import COORDINATOR_CHANGED, COORDINATOR_WIPED
@@ -139,7 +139,7 @@ class CommittedOffsetRegister:
         """What happened to the log that the group's offsets are in."""
         counts = [int(text) for text in self.incarnation.configs.values(_COORDINATOR_PARTITIONS)]
         own = {
-            partition_of(self.group, count) for count in [*counts, _DEFAULT_COORDINATOR_PARTITIONS]
+            partition_for(self.group, count) for count in [*counts, _DEFAULT_COORDINATOR_PARTITIONS]
         }
         for event in self.incarnation.events:
             is_such = event.kind in (COORDINATOR_CHANGED, COORDINATOR_WIPED)

@@ -2,17 +2,23 @@
 
 Readers and writers are made on first use and kept: a schema module costs 5-20 ms to import, and
 there are hundreds.
+
+Each function takes the draft that the connection's peers speak (`fencepost.protocol.codec.drafts`).
+With None all versions are Kafka's.
 """
 
 import struct
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec.reader import Read, compile_reader
 from fencepost.protocol.codec.schema import Side, message_schema
 from fencepost.protocol.codec.writer import Writer, compile_writer
+
+if TYPE_CHECKING:
+    from fencepost.protocol.codec.drafts import Draft
 
 _API_VERSIONS: Final = 18
 _RESPONSE_HEAD: Final = struct.Struct(">ii")
@@ -23,36 +29,47 @@ class MalformedMessage(ValueError):
     """Bytes that are no message of the API and version they claim to be."""
 
 
-def decode_request(api: Api, version: int, frame: Buffer, offset: int = 0) -> Any:
+def decode_request(
+    api: Api, version: int, frame: Buffer, offset: int = 0, draft: "Draft | None" = None
+) -> Any:
     """Read a request body that starts at ``offset`` of a frame; bytes behind it are ignored.
 
     :raises MalformedMessage: When the bytes are not such a request.
     """
-    return _decode(api, "request", version, frame, offset)
+    return _decode(api, "request", version, frame, offset, draft)
 
 
-def decode_response(api: Api, version: int, frame: Buffer, offset: int = 0) -> Any:
+def decode_response(
+    api: Api, version: int, frame: Buffer, offset: int = 0, draft: "Draft | None" = None
+) -> Any:
     """Read a response body that starts at ``offset`` of a frame, header and size not counted.
 
     :raises MalformedMessage: When the bytes are not such a response.
     """
-    return _decode(api, "response", version, frame, offset)
+    return _decode(api, "response", version, frame, offset, draft)
 
 
-def encode_response(api: Api, version: int, correlation_id: int, message: object) -> list[Buffer]:
+def encode_response(
+    api: Api, version: int, correlation_id: int, message: object, draft: "Draft | None" = None
+) -> list[Buffer]:
     """A whole response frame, size and header included, as buffers to be written in order.
 
     The header of an ApiVersions answer has version 0 always: its client cannot know better yet.
     """
     out = bytearray(9 if api.is_flexible(version) and api.key != _API_VERSIONS else 8)
-    chunks = _writer(api.name, "response", version)(out, message)
+    chunks = _writer(api.name, "response", version, draft)(out, message)
     size = len(out) if len(chunks) == 1 else sum(map(len, chunks))
     _RESPONSE_HEAD.pack_into(out, 0, size - 4, correlation_id)
     return chunks
 
 
 def encode_request(
-    api: Api, version: int, correlation_id: int, client_id: str | None, message: object
+    api: Api,
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+    message: object,
+    draft: "Draft | None" = None,
 ) -> list[Buffer]:
     """A whole request frame, size and header included, as buffers to be written in order."""
     name = None if client_id is None else client_id.encode()
@@ -60,7 +77,7 @@ def encode_request(
     out += struct.pack(">h", -1) if name is None else struct.pack(">h", len(name)) + name
     if api.is_flexible(version):
         out.append(0)
-    chunks = _writer(api.name, "request", version)(out, message)
+    chunks = _writer(api.name, "request", version, draft)(out, message)
     struct.pack_into(">i", out, 0, sum(map(len, chunks)) - 4)
     return chunks
 
@@ -73,18 +90,21 @@ def response_body_offset(api: Api, version: int) -> int:
     return 5 if api.is_flexible(version) and api.key != _API_VERSIONS else 4
 
 
-def _decode(api: Api, side: Side, version: int, frame: Buffer, offset: int) -> Any:
+def _decode(
+    api: Api, side: Side, version: int, frame: Buffer, offset: int, draft: "Draft | None"
+) -> Any:
+    read = _reader(api.name, side, version, draft)
     try:
-        return _reader(api.name, side, version)(memoryview(frame), offset)[0]
-    except Exception as error:  # whatever a reader says of foreign bytes, they are at fault
+        return read(memoryview(frame), offset)[0]
+    except Exception as error:  # any failure to read is a fault of the bytes
         raise MalformedMessage(f"not a {api.title} v{version} {side}: {error}") from error
 
 
 @cache
-def _reader(name: str, side: Side, version: int) -> Read:
-    return compile_reader(message_schema(name, side, version))
+def _reader(name: str, side: Side, version: int, draft: "Draft | None") -> Read:
+    return compile_reader(message_schema(name, side, version, draft))
 
 
 @cache
-def _writer(name: str, side: Side, version: int) -> Writer:
-    return compile_writer(message_schema(name, side, version))
+def _writer(name: str, side: Side, version: int, draft: "Draft | None") -> Writer:
+    return compile_writer(message_schema(name, side, version, draft))

@@ -1,4 +1,4 @@
-"""The text of a function while it is being compiled from a shape, and what both sides share."""
+"""The text of a function while it is being compiled from a schema; readers and writers share it."""
 
 import struct
 from typing import Any, Final

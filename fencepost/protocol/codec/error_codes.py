@@ -1,45 +1,48 @@
 """The error codes in an answer, wherever its API has them.
 
-Every answer is looked through, so what does it is compiled: for each API and version a function
-with just the loops that lead to a code.
+Every answer is searched, so the search is compiled: for each API and version a function with just
+the loops that lead to a code.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from fencepost.protocol.apis import Api
 from fencepost.protocol.codec.schema import StructSchema, message_schema
+
+if TYPE_CHECKING:
+    from fencepost.protocol.codec.drafts import Draft
 
 NO_ERRORS: Final[tuple[int, ...]] = ()
 _ERROR_CODE: Final = "error_code"
 Finder: TypeAlias = Callable[[object], tuple[int, ...]]
 
 
-def error_code_finder(api: Api, version: int) -> Finder:
-    """What finds every error code but 0 in such answers, each as often as it is there."""
-    key = api.key, version
+def error_code_finder(api: Api, version: int, draft: "Draft | None" = None) -> Finder:
+    """A function that lists the error codes of such an answer but 0, with repetitions."""
+    key = api.key, version, draft
     find = _FINDERS.get(key)
     if find is None:
-        find = _FINDERS[key] = _compiled(api.name, version)
+        find = _FINDERS[key] = _compiled(api.name, version, draft)
     return find
 
 
-_FINDERS: Final[dict[tuple[int, int], Finder]] = {}
+_FINDERS: Final[dict[tuple[int, int, "Draft | None"], Finder]] = {}
 
 
-def _compiled(name: str, version: int) -> Finder:
-    shape = message_schema(name, "response", version)
-    lines = ["def find(v0):", " found = none", *_lines(shape, 0), " return found"]
+def _compiled(name: str, version: int, draft: "Draft | None") -> Finder:
+    schema = message_schema(name, "response", version, draft)
+    lines = ["def find(v0):", " found = none", *_lines(schema, 0), " return found"]
     names: dict[str, Any] = {"none": NO_ERRORS}
     exec("\n".join(lines), names)
     find: Finder = names["find"]
     return find
 
 
-def _lines(shape: StructSchema, depth: int) -> Iterator[str]:
-    """What looks through the struct in variable ``v<depth>``."""
+def _lines(schema: StructSchema, depth: int) -> Iterator[str]:
+    """The lines that search the struct in variable ``v<depth>``."""
     indent, struct = " " * (depth + 1), f"v{depth}"
-    for field in shape.fields:
+    for field in schema.fields:
         if field.name == _ERROR_CODE:
             yield f"{indent}if {struct}.{field.name}: found += ({struct}.{field.name},)"
         elif field.struct is not None and _has_code(field.struct):
@@ -49,8 +52,8 @@ def _lines(shape: StructSchema, depth: int) -> Iterator[str]:
             yield from _lines(field.struct, depth + 1)
 
 
-def _has_code(shape: StructSchema) -> bool:
+def _has_code(schema: StructSchema) -> bool:
     return any(
         field.name == _ERROR_CODE or (field.struct is not None and _has_code(field.struct))
-        for field in shape.fields
+        for field in schema.fields
     )

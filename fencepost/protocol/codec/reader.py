@@ -1,9 +1,9 @@
-"""Readers compiled from shapes, as the writers are.
+"""Readers compiled from schemas, as the writers are.
 
-kio's native reader is faster still, and not to be let near a peer's bytes: it takes memory for as
-many elements as an array claims to have before it reads the first, and where there is not as much
-the process is aborted, with all its connections. These readers believe no length that the frame
-does not bear out, and leave record batches where they lie, as views of the frame.
+kio's native reader is faster, and must not read a peer's bytes: it allocates memory for as many
+elements as an array claims to have before it reads the first, and the process is aborted where that
+fails. These readers accept no length that is beyond the frame, and return record batches as views
+of the frame.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from fencepost.protocol.codec.schema import RECORD_KINDS, FieldSchema, StructSch
 Read = Callable[[memoryview, int], tuple[Any, int]]
 
 
-def compile_reader(shape: StructSchema) -> Read:
+def compile_reader(schema: StructSchema) -> Read:
     """A reader of a body in a frame, from a position: returns the message and where it ends.
 
     The reader raises ``ValueError``, ``IndexError`` or ``struct.error`` when the bytes are not such
@@ -30,9 +30,9 @@ def compile_reader(shape: StructSchema) -> Read:
     src.line("def read(view, at):")
     src.depth += 1
     src.line("size = len(view)")
-    message = _struct(src, shape)
+    message = _struct(src, schema)
     src.line(f"return {message}, at")
-    reader: Read = src.function("read", f"reader of {shape.cls.__name__}")
+    reader: Read = src.function("read", f"reader of {schema.cls.__name__}")
     return reader
 
 
@@ -56,23 +56,23 @@ def _not_nullable(name: str) -> NoReturn:
     raise ValueError(f"{name} is null, which it must not be")
 
 
-def _struct(src: CodeBuilder, shape: StructSchema) -> str:
+def _struct(src: CodeBuilder, schema: StructSchema) -> str:
     """Emit the reading of a struct; returns the variable that holds it."""
     values: dict[str, str] = {}
     run: list[FieldSchema] = []
-    for f in shape.fields:
+    for f in schema.fields:
         if f.tag is not None:
             continue
         if f.kind in FIXED_WIDTH_CODES and not f.array:
             run.append(f)
             continue
         _flush(src, run, values)
-        values[f.name] = _value(src, f, shape.flexible)
+        values[f.name] = _value(src, f, schema.flexible)
     _flush(src, run, values)
-    tagged = [f for f in shape.fields if f.tag is not None]
-    if shape.flexible:
+    tagged = [f for f in schema.fields if f.tag is not None]
+    if schema.flexible:
         values.update(_tags(src, tagged))
-    return _instance(src, shape.cls, values)
+    return _instance(src, schema.cls, values)
 
 
 def _instance(src: CodeBuilder, cls: type, values: dict[str, str]) -> str:
@@ -175,14 +175,14 @@ def _array(src: CodeBuilder, f: FieldSchema, flexible: bool) -> str:
     return value
 
 
-def _nullable(src: CodeBuilder, shape: StructSchema) -> str:
+def _nullable(src: CodeBuilder, schema: StructSchema) -> str:
     """A struct behind a byte that says whether it is there (KIP-893)."""
     value = src.new_variable("o")
     src.line(f"{value} = None")
     src.line("at += 1")
     src.line("if view[at - 1] < 128:")
     src.depth += 1
-    src.line(f"{value} = {_struct(src, shape)}")
+    src.line(f"{value} = {_struct(src, schema)}")
     src.depth -= 1
     return value
 

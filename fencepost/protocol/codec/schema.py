@@ -1,9 +1,10 @@
-"""What kio knows of a message, as plain shapes. The only module that imports kio.
+"""The schemas of messages, as plain values. The only module that imports kio.
 
 kio has one class for each (API, version, struct), generated from Kafka's own definitions. fencepost
-has one class a struct, of all versions (``fencepost.protocol.messages``). A ``Shape`` ties the two:
-the fields of one version in wire order, with the struct's class. From it the writers and readers
-are compiled.
+has one class for each struct, with the fields of all versions (``fencepost.protocol.messages``). A
+`StructSchema` joins the two: the fields of one version in wire order, and the struct's class. The
+writers and readers are compiled from it. Drafts (`fencepost.protocol.codec.drafts`) put schemas of
+their own in the place of kio's.
 """
 
 import importlib
@@ -14,7 +15,10 @@ from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import cache
 from pkgutil import resolve_name
 from types import NoneType
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
+
+if TYPE_CHECKING:
+    from fencepost.protocol.codec.drafts import Draft, DraftField, Layouts
 
 
 @contextmanager
@@ -73,37 +77,97 @@ class StructSchema:
     flexible: bool
     fields: tuple[FieldSchema, ...]
     kio_class: Any
+    """kio's class of this version; in a draft's version, of the version that it is based on."""
+
+
+def message_schema(
+    name: str, side: Side, version: int, draft: "Draft | None" = None
+) -> StructSchema:
+    """The schema of a request or response body.
+
+    :param name: Of the API.
+    :param draft: The draft that the connection's peers speak, if any.
+    :raises KeyError: When kio has no such API or version, and the draft has none either.
+    :raises ValueError: When the draft does not fit the version that it is based on.
+    """
+    if draft is not None and draft.find(name, version) is None:
+        draft = None
+    return _message_schema(name, side, version, draft)
 
 
 @cache
-def message_schema(name: str, side: Side, version: int) -> StructSchema:
-    """The shape of a request or response body.
+def _message_schema(name: str, side: Side, version: int, draft: "Draft | None") -> StructSchema:
+    changed = None if draft is None else draft.find(name, version)
+    if changed is None:
+        return _kio_schema(name, side, version, {})
+    layouts = changed.layouts(side)
+    schema = _kio_schema(name, side, changed.base, layouts)
+    unknown = layouts.keys() - {struct.cls.__name__ for struct in nested_structs(schema)}
+    if unknown:
+        raise ValueError(f"no struct of this {name} {side} is named {', '.join(sorted(unknown))}")
+    return schema
 
-    :raises KeyError: When kio has no such API or version.
-    """
+
+def nested_structs(schema: StructSchema) -> Iterator[StructSchema]:
+    """A struct and all structs in it, from the outside in."""
+    yield schema
+    for f in schema.fields:
+        if f.struct is not None:
+            yield from nested_structs(f.struct)
+
+
+def _kio_schema(name: str, side: Side, version: int, layouts: "Layouts") -> StructSchema:
     paths = schema_name_map[name][version]
     path = paths[EntityType.request] if side == "request" else paths[EntityType.response]
     with _as_if_not_installed("hypothesis"):
         kio_class = resolve_name(path)
     module = importlib.import_module(f"fencepost.protocol.messages.{name}")
-    return _shape_of(kio_class, vars(module), side)
+    return _Schemas(vars(module), side, layouts).of_struct(kio_class)
 
 
-def _shape_of(kio_class: Any, classes: dict[str, Any], side: Side) -> StructSchema:
-    own_name = f"Response{kio_class.__name__}"
-    cls = classes[own_name if side == "response" and own_name in classes else kio_class.__name__]
-    shapes = tuple(_field_shape(cls, f, classes, side) for f in fields(kio_class))
-    return StructSchema(cls, kio_class.__flexible__, shapes, kio_class)
+@dataclass(frozen=True, slots=True)
+class _Schemas:
+    """Makes the schemas of the structs of one message."""
+
+    classes: dict[str, Any]
+    """Ours, by name."""
+    side: Side
+    layouts: "Layouts"
+    """What a draft changes."""
+
+    def of_struct(self, kio_class: Any) -> StructSchema:
+        own_name = f"Response{kio_class.__name__}"
+        has_own = self.side == "response" and own_name in self.classes
+        cls = self.classes[own_name if has_own else kio_class.__name__]
+        schemas = [self._of_field(cls, f) for f in fields(kio_class)]
+        layout = self.layouts.get(cls.__name__)
+        if layout is not None:
+            by_name = {schema.name: schema for schema in schemas}
+            schemas = [
+                by_name[f] if isinstance(f, str) else _draft_field_schema(cls, f) for f in layout
+            ]
+        return StructSchema(cls, kio_class.__flexible__, tuple(schemas), kio_class)
+
+    def _of_field(self, cls: type, f: Field[Any]) -> FieldSchema:
+        inner, array, nullable = split_type(f.type)
+        name = field_name(f)
+        struct = self.of_struct(inner) if is_dataclass(inner) else None
+        kind = "struct" if struct else _wire_type(f.metadata["kafka_type"], self.side)
+        nullable = nullable and kind not in ("uuid", "int64")
+        tag = f.metadata.get("tag")
+        return FieldSchema(name, kind, array, nullable, tag, _default(cls, name), struct)
 
 
-def _field_shape(cls: Any, f: Field[Any], classes: dict[str, Any], side: Side) -> FieldSchema:
-    inner, array, nullable = split_type(f.type)
-    name = field_name(f)
-    struct = _shape_of(inner, classes, side) if is_dataclass(inner) else None
-    kind = "struct" if struct else _wire_type(f.metadata["kafka_type"], side)
-    ours = cls.__dataclass_fields__[name]
-    nullable = nullable and kind not in ("uuid", "int64")
-    return FieldSchema(name, kind, array, nullable, f.metadata.get("tag"), ours.default, struct)
+def _draft_field_schema(cls: type, f: "DraftField") -> FieldSchema:
+    default = _default(cls, f.name)
+    if (type(default), default) != (type(f.default), f.default):
+        raise ValueError(f"{cls.__name__}.{f.name} is {default!r} by default, not {f.default!r}")
+    return FieldSchema(f.name, f.kind, f.array, f.nullable, f.tag, default, None)
+
+
+def _default(cls: Any, name: str) -> object:
+    field: Field[Any] = cls.__dataclass_fields__[name]
+    return field.default
 
 
 def _wire_type(kafka_type: str, side: Side) -> str:

@@ -1,4 +1,4 @@
-"""Writers compiled from shapes: one Python function for each (API, side, version).
+"""Writers compiled from schemas: one Python function for each (API, side, version).
 
 Building and walking generic writers costs more than the network (15-17 us an answer). A compiled
 writer packs runs of fixed-width fields with one ``struct`` call and has its loops inline. Record
@@ -29,7 +29,7 @@ def uvarint(value: int) -> bytes:
     return bytes(out)
 
 
-def compile_writer(shape: StructSchema) -> Writer:
+def compile_writer(schema: StructSchema) -> Writer:
     """Compile the writer of a body.
 
     A value that does not fit its field raises ``struct.error``, ``AttributeError`` or ``TypeError``
@@ -40,26 +40,26 @@ def compile_writer(shape: StructSchema) -> Writer:
     src.line("def write(out, m):")
     src.depth += 1
     src.line("chunks = [out]")
-    _struct(src, shape, "m", "out")
+    _struct(src, schema, "m", "out")
     src.line("return chunks")
-    writer: Writer = src.function("write", f"writer of {shape.cls.__name__}")
+    writer: Writer = src.function("write", f"writer of {schema.cls.__name__}")
     return writer
 
 
-def _struct(src: CodeBuilder, shape: StructSchema, var: str, out: str) -> None:
+def _struct(src: CodeBuilder, schema: StructSchema, var: str, out: str) -> None:
     """Emit the fields of a struct, runs of fixed width joined, then its tagged fields."""
     run: list[tuple[str, str]] = []
-    for f in shape.fields:
+    for f in schema.fields:
         if f.tag is not None:
             continue
         if f.kind in FIXED_WIDTH_CODES and not f.array:
             run.append((FIXED_WIDTH_CODES[f.kind], _fixed_value(f.kind, f"{var}.{f.name}")))
             continue
         _flush(src, run, out)
-        _value(src, f, f"{var}.{f.name}", shape.flexible, out)
+        _value(src, f, f"{var}.{f.name}", schema.flexible, out)
     _flush(src, run, out)
-    if shape.flexible:
-        _tags(src, [f for f in shape.fields if f.tag is not None], var, out)
+    if schema.flexible:
+        _tags(src, [f for f in schema.fields if f.tag is not None], var, out)
 
 
 def _fixed_value(kind: str, value: str) -> str:

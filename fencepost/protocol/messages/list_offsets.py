@@ -3,7 +3,7 @@
 Written by tools/generate_messages.py from kio's schemas; not to be edited.
 """
 
-from fencepost.protocol.structs import struct
+from fencepost.protocol.messages import struct
 
 
 @struct(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
-from fencepost.protocol.structs import struct
+from fencepost.protocol.messages import struct
 
 
 @struct(frozen=True, slots=True, kw_only=True)
@@ -14,6 +14,7 @@ class OffsetCommitRequestPartition:
     committed_offset: int = 0
     committed_metadata: str | None = ""
     committed_leader_epoch: int = -1  # v6+
+    timestamp: int = -1  # kip-320-draft
 
 
 @struct(frozen=True, slots=True, kw_only=True)

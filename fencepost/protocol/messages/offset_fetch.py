@@ -5,7 +5,7 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 
 from uuid import UUID
 
-from fencepost.protocol.structs import struct
+from fencepost.protocol.messages import struct
 
 
 @struct(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,7 @@ class OffsetFetchResponsePartition:
     metadata: str | None = ""  # v1-v7
     error_code: int = 0  # v1-v7
     committed_leader_epoch: int = -1  # v5-v7
+    timestamp: int = -1  # kip-320-draft
 
 
 @struct(frozen=True, slots=True, kw_only=True)

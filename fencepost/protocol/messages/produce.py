@@ -6,7 +6,7 @@ Written by tools/generate_messages.py from kio's schemas; not to be edited.
 from uuid import UUID
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.structs import struct
+from fencepost.protocol.messages import struct
 
 
 @struct(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,13 @@
-"""The cluster as it really is, told by its control API and not by its brokers.
+"""What every client action is given: the scenario's clients, and the cluster as it is.
 
-By it a scenario's client knows whom to ask, so that nothing but the request that a step speaks of
-reaches a broker, and no fault is met by another one.
-
-What all client actions share: the clients by their names, and whom an action asks.
+The control API names the leader or the broker that a client has to ask, so that no request but the
+one of the step reaches a broker, and no fault hits another one.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, TypedDict
+from typing import Any, Final, Protocol, TypedDict, TypeVar
 from uuid import UUID
 
 from fencepost.client.client import Client
@@ -18,7 +16,7 @@ from fencepost.client.connection import Connection
 from fencepost.client.errors import NoLeader, Unreachable
 from fencepost.client.model import Partition
 from fencepost.protocol.errors import ErrorCode, error_name
-from fencepost.scenario.actions.bodies import ActionBody, PartitionBody
+from fencepost.scenario.actions.base import ActionAnswer, ActionBody, PartitionBody
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.remote import Refused
 
@@ -29,12 +27,12 @@ class PartitionLeader:
 
     partition: Partition
     leader: int
-    """-1 for nobody, or where there is no such partition."""
+    """-1 where there is no leader, or no such partition."""
     exists: bool
 
 
 class ControlClient:
-    """What is asked of the control API.
+    """Requests to the control API.
 
     :param verbs: Of the cluster.
     """
@@ -77,13 +75,13 @@ class ControlClient:
     async def broker_to_ask(self, led: PartitionLeader) -> int:
         """Whom to ask of a partition.
 
-        :raises NoLeader: When nobody leads it.
+        :raises NoLeader: When it has no leader.
         :raises Unreachable: When there is no such partition, and no broker runs that would say so.
         """
         if not led.exists:
             return await self.first_running()
         if led.leader < 0:
-            raise NoLeader(f"nobody leads {led.partition.topic}-{led.partition.index}")
+            raise NoLeader(f"{led.partition.topic}-{led.partition.index} has no leader")
         return led.leader
 
 
@@ -98,7 +96,7 @@ class InvalidAction(Exception):
 
 
 class NoCoordinator(Exception):
-    """Nobody coordinates the group; the text is Kafka's name of the error."""
+    """The group has no coordinator; the text is Kafka's name of the error."""
 
 
 class CommonFields(TypedDict):
@@ -133,7 +131,7 @@ class ActionContext:
     broker: int | None = None
 
     async def connection(self, broker: int) -> Connection:
-        """The connection to whom is asked.
+        """The connection to whom is context.
 
         :raises KafkaClientError: When it is not reached.
         """
@@ -158,6 +156,19 @@ class ActionContext:
         )
 
 
+class ActionState:
+    """What actions of one kind keep from one step of a scenario to the next."""
+
+    def __init__(self, clients: "ScenarioClients") -> None:
+        self._clients = clients
+
+    async def close(self) -> None:
+        """End what goes on in the background."""
+
+
+S = TypeVar("S", bound=ActionState)
+
+
 class ScenarioClients:
     """The clients of a scenario by their names, and what they know of the cluster.
 
@@ -166,12 +177,13 @@ class ScenarioClients:
     """
 
     def __init__(
-        self, truth: ControlClient, bootstrap: str, addresses: Mapping[int, tuple[str, int]]
+        self, control: ControlClient, bootstrap: str, addresses: Mapping[int, tuple[str, int]]
     ) -> None:
-        self.control = truth
+        self.control = control
         self._bootstrap = bootstrap
         self._addresses = dict(addresses)
         self._clients: dict[str, Client] = {}
+        self._states: dict[type[ActionState], ActionState] = {}
 
     def new_context(self, body: ActionBody) -> ActionContext:
         """A request of an action's client."""
@@ -185,27 +197,35 @@ class ScenarioClients:
             found.add_addresses(self._addresses)
         return found
 
+    def state(self, kind: type[S]) -> S:
+        """What actions of one kind keep from step to step, made when it is first needed."""
+        state = self._states.get(kind)
+        if state is None:
+            state = self._states[kind] = kind(self)
+        assert isinstance(state, kind)
+        return state
+
     async def partition_connection(
-        self, asked: ActionContext, body: PartitionBody
+        self, context: ActionContext, body: PartitionBody
     ) -> tuple[Connection, Partition]:
         """Whom to ask of a partition: who is named, or who leads it.
 
-        :raises KafkaClientError: When nobody leads it, or who is to be asked is not reached.
+        :raises KafkaClientError: When it has no leader, or the broker is not reached.
         """
         led = await self.control.partition_leader(body.topic, body.partition)
         broker = await self.control.broker_to_ask(led) if body.broker is None else body.broker
-        return await asked.connection(broker), led.partition
+        return await context.connection(broker), led.partition
 
-    async def any_broker_connection(self, asked: ActionContext, body: ActionBody) -> Connection:
+    async def any_broker_connection(self, context: ActionContext, body: ActionBody) -> Connection:
         """Whom to ask what anybody knows.
 
         :raises KafkaClientError: When no broker runs, or who is to be asked is not reached.
         """
         broker = await self.control.first_running() if body.broker is None else body.broker
-        return await asked.connection(broker)
+        return await context.connection(broker)
 
     async def coordinator_connection(
-        self, asked: ActionContext, body: ActionBody, group: str
+        self, context: ActionContext, body: ActionBody, group: str
     ) -> Connection:
         """Whom to ask of a group: who is named, or who coordinates it, as FindCoordinator tells.
 
@@ -215,20 +235,37 @@ class ScenarioClients:
         :raises KafkaClientError: When who is to be asked is not reached.
         """
         if body.broker is not None:
-            return await asked.connection(body.broker)
+            return await context.connection(body.broker)
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + asked.timeout_s
+        deadline = loop.time() + context.timeout_s
         while True:
-            anybody = await asked.connection(await self.control.first_running())
-            found = await find_coordinator(anybody, group, timeout_s=asked.timeout_s)
+            anybody = await context.connection(await self.control.first_running())
+            found = await find_coordinator(anybody, group, timeout_s=context.timeout_s)
             if found.error == ErrorCode.NONE:
-                return await asked.connection(found.broker)
+                return await context.connection(found.broker)
             if found.error not in _RETRIABLE or loop.time() >= deadline:
                 raise NoCoordinator(error_name(found.error))
             await asyncio.sleep(_RETRY_BACKOFF_S)
 
     async def close(self) -> None:
-        """Close all clients."""
+        """End what actions keep, and close all clients."""
+        for state in self._states.values():
+            await state.close()
         clients, self._clients = self._clients, {}
         for client in clients.values():
             await client.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that a client of a scenario can do. Its module lists it in ``ACTIONS``."""
+
+    name: str
+    api: str | None
+    """Kafka's name of the API; None: the one that is given, or none at all."""
+    request_model: type[ActionBody]
+    response_model: type[ActionAnswer]
+    summary: str
+    """One sentence."""
+    run: Callable[[ScenarioClients, ActionContext, Any], Awaitable[ActionAnswer]]
+    """Carries it out, with a body of ``request_model``."""

@@ -27,14 +27,57 @@ from fencepost.client.groups import (
     sync_group,
 )
 from fencepost.protocol.errors import ErrorCode, error_name
-from fencepost.scenario.actions.answers import CommitAnswer, MemberAnswer
-from fencepost.scenario.actions.bodies import JoinBody, MemberBody
+from fencepost.scenario.actions.base import ActionAnswer, ActionBody, GroupBody, Milliseconds
 from fencepost.scenario.actions.context import (
+    Action,
     ActionContext,
+    ActionState,
     InvalidAction,
     NoCoordinator,
     ScenarioClients,
 )
+from fencepost.verbs.bodies import Listed
+
+
+class JoinBody(GroupBody):
+    """A member that joins, or joins again; it is done when all members have joined."""
+
+    member: str
+    """A name in this scenario; the first time also the name of the client."""
+    topics: Listed[str]
+    session_timeout_ms: Milliseconds = 30_000
+    rebalance_timeout_ms: Milliseconds = 30_000
+    instance: str | None = None
+    """Group instance id of a static member."""
+    heartbeat_ms: Milliseconds = 0
+    """Then it lives on as a consumer does: heartbeats so often, and joins again when it has to.
+    0: it does nothing by itself."""
+
+
+class MemberBody(ActionBody):
+    """A member that has joined; a request about it goes to its group's coordinator."""
+
+    member: str
+
+
+class MemberAnswer(ActionAnswer):
+    """A member as it is."""
+
+    member_id: str
+    generation: int
+    leads: bool
+    """Whether it assigns the partitions."""
+    members: int
+    """How many the group has; 0 unless it leads."""
+    assigned: tuple[str, ...]
+    """``orders-0`` and so on, sorted."""
+    joins: int
+    """How often it has joined."""
+
+
+class MemberErrorAnswer(ActionAnswer):
+    """Whether the coordinator knows the member."""
+
 
 _RETRY_BACKOFF_S: Final = 0.02
 _REJOIN_ERRORS: Final = frozenset(
@@ -79,67 +122,67 @@ class _Member:
         self.identity = replace(self.identity, member_id="", generation=-1)
 
 
-class GroupMembers:
+class GroupMembers(ActionState):
     """The members of a scenario, by their names."""
 
-    def __init__(self, session: ScenarioClients) -> None:
-        self._clients = session
+    def __init__(self, clients: ScenarioClients) -> None:
+        super().__init__(clients)
         self._members: dict[str, _Member] = {}
 
     # -- actions --------------------------------------------------------------------------------
 
-    async def join(self, asked: ActionContext, body: JoinBody) -> MemberAnswer:
+    async def join(self, context: ActionContext, body: JoinBody) -> MemberAnswer:
         """Join, or join again; and live on where heartbeats are asked for."""
         member = await self._get_or_create(body)
         member.coordinator = None  # whom it knew may be there no more
-        asked.client = member.client
+        context.client = member.client
         if "timeout_ms" not in body.model_fields_set:  # the broker may wait for other members
-            asked.timeout_s = body.rebalance_timeout_ms / 1000 + asked.timeout_s
+            context.timeout_s = body.rebalance_timeout_ms / 1000 + context.timeout_s
         if body.heartbeat_ms:
-            await self._join_with_retries(asked, member)
+            await self._join_with_retries(context, member)
             member.heartbeats = asyncio.create_task(self._heartbeat_loop(member))
         else:
-            await self._join(asked, member)
-        return _member_answer(asked, member)
+            await self._join(context, member)
+        return _member_answer(context, member)
 
-    async def describe(self, asked: ActionContext, body: MemberBody) -> MemberAnswer:
+    async def describe(self, context: ActionContext, body: MemberBody) -> MemberAnswer:
         """What a member knows."""
-        return _member_answer(asked, self._member(body.member))
+        return _member_answer(context, self._member(body.member))
 
-    async def heartbeat(self, asked: ActionContext, body: MemberBody) -> CommitAnswer:
+    async def heartbeat(self, context: ActionContext, body: MemberBody) -> MemberErrorAnswer:
         """One heartbeat, and nothing that would follow from its answer."""
         member = self._member(body.member)
-        connection = await self._connection_for_action(asked, member, body)
+        connection = await self._connection_for_action(context, member, body)
         answer = await heartbeat(
-            connection, member.identity, version=body.version, timeout_s=asked.timeout_s
+            connection, member.identity, version=body.version, timeout_s=context.timeout_s
         )
-        return CommitAnswer(**asked.answer_fields(answer.error, answer))
+        return MemberErrorAnswer(**context.answer_fields(answer.error, answer))
 
-    async def leave(self, asked: ActionContext, body: MemberBody) -> CommitAnswer:
+    async def leave(self, context: ActionContext, body: MemberBody) -> MemberErrorAnswer:
         """Leave the group."""
         member = self._member(body.member)
         await _stop_heartbeats(member)
-        connection = await self._connection_for_action(asked, member, body)
+        connection = await self._connection_for_action(context, member, body)
         answer = await leave_group(
-            connection, member.identity, version=body.version, timeout_s=asked.timeout_s
+            connection, member.identity, version=body.version, timeout_s=context.timeout_s
         )
         member.reset_member_id()
         member.assigned = ()
-        return CommitAnswer(**asked.answer_fields(answer.error, answer))
+        return MemberErrorAnswer(**context.answer_fields(answer.error, answer))
 
     async def _connection_for_action(
-        self, asked: ActionContext, member: _Member, body: MemberBody
+        self, context: ActionContext, member: _Member, body: MemberBody
     ) -> Connection:
         """Whom to ask, as what a member knows of its coordinator may be out of date."""
-        asked.client = member.client
+        context.client = member.client
         if body.broker is not None:
-            return await asked.connection(body.broker)
-        return await self._clients.coordinator_connection(asked, body, member.body.group)
+            return await context.connection(body.broker)
+        return await self._clients.coordinator_connection(context, body, member.body.group)
 
     def identity(self, name: str) -> ConsumerGroupMetadata:
         """Who a member is in its group.
 
-        :raises CannotAct: When nobody of that name has joined.
+        :raises InvalidAction: When no member of that name has joined.
         """
         return self._member(name).identity
 
@@ -164,10 +207,10 @@ class GroupMembers:
         )
         return member
 
-    async def _join(self, asked: ActionContext, member: _Member) -> None:
+    async def _join(self, context: ActionContext, member: _Member) -> None:
         """JoinGroup and SyncGroup, until both are about the same generation."""
         body = member.body
-        connection = await self._coordinator(asked, member)
+        connection = await self._coordinator(context, member)
         while True:
             joined = await join_group(
                 connection,
@@ -176,7 +219,7 @@ class GroupMembers:
                 session_timeout_ms=body.session_timeout_ms,
                 rebalance_timeout_ms=body.rebalance_timeout_ms,
                 version=body.version,
-                timeout_s=asked.timeout_s,
+                timeout_s=context.timeout_s,
             )
             member.version = joined.version
             member.error, member.failed = error_name(joined.error), None
@@ -188,38 +231,38 @@ class GroupMembers:
                 continue
             if joined.error != ErrorCode.NONE:
                 return
-            synced = await self._sync(asked, member, connection, joined)
+            synced = await self._sync(context, member, connection, joined)
             member.error = error_name(synced.error)
             if synced.error != ErrorCode.REBALANCE_IN_PROGRESS:
                 return
 
     async def _sync(
-        self, asked: ActionContext, member: _Member, connection: Connection, joined: Joined
+        self, context: ActionContext, member: _Member, connection: Connection, joined: Joined
     ) -> Synced:
         member.leads = joined.leader_id == joined.member_id
         member.members = len(joined.members)
         assignments = (
-            await assign_partitions(connection, joined, timeout_s=asked.timeout_s)
+            await assign_partitions(connection, joined, timeout_s=context.timeout_s)
             if member.leads
             else []
         )
         synced = await sync_group(
-            connection, member.identity, assignments, timeout_s=asked.timeout_s
+            connection, member.identity, assignments, timeout_s=context.timeout_s
         )
         if synced.error == ErrorCode.NONE:
             member.assigned = tuple(sorted(decode_assignment(synced.assignment)))
             member.joins += 1
         return synced
 
-    async def _join_with_retries(self, asked: ActionContext, member: _Member) -> None:
+    async def _join_with_retries(self, context: ActionContext, member: _Member) -> None:
         """Join as a consumer does, which does not take no for an answer.
 
         :raises TimeoutError: When it is not in the group in time.
         """
-        async with asyncio.timeout(asked.timeout_s):
+        async with asyncio.timeout(context.timeout_s):
             while True:
                 try:
-                    await self._join(asked, member)
+                    await self._join(context, member)
                 except (KafkaClientError, NoCoordinator):
                     member.coordinator = None
                 if member.error == ErrorCode.NONE.name and member.coordinator is not None:
@@ -227,31 +270,31 @@ class GroupMembers:
                 _apply_error(member)
                 await asyncio.sleep(_RETRY_BACKOFF_S)
 
-    async def _coordinator(self, asked: ActionContext, member: _Member) -> Connection:
+    async def _coordinator(self, context: ActionContext, member: _Member) -> Connection:
         """Whom to ask: who is named, or its coordinator, which it looks for once."""
         if member.coordinator is not None:
-            return await asked.connection(member.coordinator)
+            return await context.connection(member.coordinator)
         connection = await self._clients.coordinator_connection(
-            asked, member.body, member.body.group
+            context, member.body, member.body.group
         )
-        member.coordinator = asked.broker
+        member.coordinator = context.broker
         return connection
 
     # -- living on ------------------------------------------------------------------------------
 
     async def _heartbeat_loop(self, member: _Member) -> None:
-        asked = ActionContext(
+        context = ActionContext(
             client=member.client, timeout_s=member.body.rebalance_timeout_ms / 1000
         )
         while True:
             await asyncio.sleep(member.body.heartbeat_ms / 1000)
             try:
-                connection = await self._coordinator(asked, member)
-                answer = await heartbeat(connection, member.identity, timeout_s=asked.timeout_s)
+                connection = await self._coordinator(context, member)
+                answer = await heartbeat(connection, member.identity, timeout_s=context.timeout_s)
                 member.error, member.failed = error_name(answer.error), None
                 _apply_error(member)
                 if answer.error in _REJOIN_ERRORS:
-                    await self._join_with_retries(asked, member)
+                    await self._join_with_retries(context, member)
             except NoCoordinator as error:
                 member.error, member.failed = str(error), None
             except KafkaClientError as error:
@@ -281,11 +324,11 @@ async def _stop_heartbeats(member: _Member) -> None:
         await asyncio.wait([living])
 
 
-def _member_answer(asked: ActionContext, member: _Member) -> MemberAnswer:
+def _member_answer(context: ActionContext, member: _Member) -> MemberAnswer:
     return MemberAnswer(
         error=member.error,
         failed=member.failed,
-        broker=asked.broker,
+        broker=context.broker,
         version=member.version,
         throttle_time_ms=0,
         elapsed_ms=0,
@@ -296,3 +339,49 @@ def _member_answer(asked: ActionContext, member: _Member) -> MemberAnswer:
         assigned=tuple(f"{topic}-{index}" for topic, index in member.assigned),
         joins=member.joins,
     )
+
+
+async def _join(clients: ScenarioClients, context: ActionContext, body: JoinBody) -> MemberAnswer:
+    return await clients.state(GroupMembers).join(context, body)
+
+
+async def _describe(
+    clients: ScenarioClients, context: ActionContext, body: MemberBody
+) -> MemberAnswer:
+    return await clients.state(GroupMembers).describe(context, body)
+
+
+async def _heartbeat(
+    clients: ScenarioClients, context: ActionContext, body: MemberBody
+) -> MemberErrorAnswer:
+    return await clients.state(GroupMembers).heartbeat(context, body)
+
+
+async def _leave(
+    clients: ScenarioClients, context: ActionContext, body: MemberBody
+) -> MemberErrorAnswer:
+    return await clients.state(GroupMembers).leave(context, body)
+
+
+ACTIONS: Final = (
+    Action(
+        "join", "JoinGroup", JoinBody, MemberAnswer, "Join a group; tells what is assigned.", _join
+    ),
+    Action(
+        "member",
+        None,
+        MemberBody,
+        MemberAnswer,
+        "Show what a member knows; sends no request.",
+        _describe,
+    ),
+    Action(
+        "heartbeat",
+        "Heartbeat",
+        MemberBody,
+        MemberErrorAnswer,
+        "Send one heartbeat of a member.",
+        _heartbeat,
+    ),
+    Action("leave", "LeaveGroup", MemberBody, MemberErrorAnswer, "Leave the group.", _leave),
+)

@@ -3,20 +3,41 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
-from fencepost.scenario.actions.answers import ReplicatedAnswer
-from fencepost.scenario.actions.bodies import ReplicatedBody
-from fencepost.scenario.actions.context import ActionContext
+from fencepost.scenario.actions.base import ActionAnswer, PartitionBody
+from fencepost.scenario.actions.context import Action, ActionContext, ScenarioClients
 from fencepost.verbs.answers.topics import PartitionState
-from fencepost.verbs.methods import AsyncVerbs
 
 _MAX_EXCHANGES: Final = 1000
 """Exchanges of the journal that are looked at, the newest."""
 
 
-async def replicated(
-    verbs: AsyncVerbs, asked: ActionContext, body: ReplicatedBody
+class ReplicatedBody(PartitionBody):
+    """A follower, of which is told what it was sent."""
+
+    replica: int
+    """Broker id."""
+
+
+class ReplicatedAnswer(ActionAnswer):
+    """What a follower was sent since the scenario began, as far back as the journal goes."""
+
+    first_offset: int
+    """Of the first batch; -1 where it was sent nothing."""
+    last_offset: int
+    records: int
+    bytes: int
+    """Of all batches that it was sent."""
+    of_bytes: int
+    """Of the whole log: in the tier, and here where it is not tiered yet."""
+    percent: float
+    """The one of the other."""
+
+
+async def _replicated(
+    clients: ScenarioClients, context: ActionContext, body: ReplicatedBody
 ) -> ReplicatedAnswer:
     """Add up the batches that a replica's Fetches were answered with."""
+    verbs = clients.control.verbs
     state = await verbs.partition(body.topic, body.partition)
     exchanges = await verbs.trace(
         api="Fetch",
@@ -35,7 +56,7 @@ async def replicated(
     return ReplicatedAnswer(
         error="NONE",
         failed=None,
-        broker=asked.broker,
+        broker=context.broker,
         version=None,
         throttle_time_ms=0,
         elapsed_ms=0,
@@ -63,3 +84,15 @@ def _log_bytes(state: PartitionState) -> int:
     end = max((each.end_offset for each in tiered), default=-1)
     local = sum(each.bytes for each in leader.segments if each.base_offset > end)
     return local + sum(each.bytes for each in tiered)
+
+
+ACTIONS: Final = (
+    Action(
+        "replicated",
+        None,
+        ReplicatedBody,
+        ReplicatedAnswer,
+        "Tell what a follower was sent, and which share of the data that is; asks no broker.",
+        _replicated,
+    ),
+)

@@ -1,6 +1,7 @@
 """The topic configs that a log acts on, typed, with Kafka's defaults."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -11,6 +12,8 @@ HOUR_MS: Final = 3_600_000
 INHERITED: Final = -2
 """A local retention that is what the retention of the whole log is."""
 DAY_MS: Final = 24 * HOUR_MS
+NO_TOPIC_CONFIG: Final[Mapping[str, bool]] = {"is_topic_config": False}
+"""Metadata of a field that is not the value of a topic config."""
 
 
 class TimestampType(StrEnum):
@@ -40,14 +43,18 @@ class ExpectedOffsetsScope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """One field a config, named as Kafka names it with underscores; sizes in bytes, times in ms.
+    """One field for each config: Kafka's name with underscores; sizes in bytes, times in ms.
 
-    `local_retention_ms` and `local_retention_bytes` of -2 are what retention.* says.
-    `keeps_leader_epochs` is what ``message.format.version`` comes to: below 0.11 batches carry no
-    epoch. Three are not configs of a topic. `producer_id_expiration_ms` is the broker's.
-    `require_zero_base_offset` refuses a produced batch whose base offset is not 0, as Apache
-    Kafka does (``conformance=apache``); otherwise base offsets are overwritten unseen, or are
-    conditional publish's to judge (KIP-27). `validate_records` parses every record that a client
+    The broker fills the fields by their names: a field is the only place where a log's config gets
+    its type. The defaults are Kafka's.
+
+    `local_retention_ms` and `local_retention_bytes` of -2 are those of retention.*.
+
+    Four fields are not the value of a topic config. `keeps_leader_epochs` follows from
+    ``message.format.version``: below 0.11 batches carry no epoch. `producer_id_expiration_ms` is
+    the broker's. `require_zero_base_offset` refuses a produced batch whose base offset is not 0, as
+    Apache Kafka does (``conformance=apache``); otherwise base offsets are overwritten unread, or
+    judged by conditional publish (KIP-27). `validate_records` parses every record that a client
     appends, as Apache Kafka does; without it the header is believed where it suffices.
     """
 
@@ -81,10 +88,10 @@ class LogConfig:
     segment_index_bytes: int = 10 << 20
     flush_messages: int = MAX_LONG
     flush_ms: int = MAX_LONG
-    keeps_leader_epochs: bool = True
-    producer_id_expiration_ms: int = DAY_MS
-    require_zero_base_offset: bool = False
-    validate_records: bool = False
+    keeps_leader_epochs: bool = field(default=True, metadata=NO_TOPIC_CONFIG)
+    producer_id_expiration_ms: int = field(default=DAY_MS, metadata=NO_TOPIC_CONFIG)
+    require_zero_base_offset: bool = field(default=False, metadata=NO_TOPIC_CONFIG)
+    validate_records: bool = field(default=False, metadata=NO_TOPIC_CONFIG)
 
     @property
     def checks_keys(self) -> bool:

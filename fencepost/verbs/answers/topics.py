@@ -49,7 +49,8 @@ class ReplicaState(Answer):
     """As far as it knows; -1 while it is offline."""
     epochs: tuple[EpochStart, ...]
     held: bool
-    """Whether a test keeps it from fetching. It stays so whoever leads, until it is released."""
+    """Whether a test keeps it from fetching. It stays so under every leader, until it is
+    released."""
     held_at: int | None
     """Up to where it may fetch, exclusive; null where it is not held, or not at an offset."""
     segments: tuple[SegmentState, ...]
@@ -87,7 +88,7 @@ class StepState(Answer):
     """What a replica did, one step after the other."""
 
     fetches: tuple[FetchState, ...]
-    """Fewer than were asked for where a replica has nobody to ask."""
+    """Fewer than were asked for where a replica has no leader to ask."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -171,7 +172,7 @@ class LocalDeletion(Answer):
 
 
 class TierState(Answer):
-    """What was done about a partition's remote tier, and what is there now."""
+    """The effect of an action on a partition's remote tier, and its state after it."""
 
     uploaded: tuple[RemoteSegmentState, ...]
     """Segments that are in the tier now and were not before, oldest first."""

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
+from enum import StrEnum
 from typing import Final
 
 import pytest
 
-from fencepost.broker.configs.broker_configs import CHAINS, broker_configs, validate_static_configs
-from fencepost.broker.configs.config_def import ConfigDef, ConfigType, Effect
+from fencepost.broker.configs.broker_configs import (
+    broker_configs,
+    unit_synonyms,
+    validate_static_configs,
+)
+from fencepost.broker.configs.config_def import ConfigDef, ConfigType, Effect, Table
 from fencepost.broker.configs.config_layers import ConfigLayers, ConfigSource
-from fencepost.broker.configs.effective_configs import BrokerConfigs, static_configs
+from fencepost.broker.configs.effective_configs import BrokerConfigs, TopicSettings, static_configs
 from fencepost.broker.configs.topic_configs import topic_configs, validate_topic_configs
 from fencepost.broker.metadata.image import BrokerImage, ClusterImage
 from fencepost.storage.log.config import LogConfig, TimestampType
@@ -53,6 +58,16 @@ OTHER_TEXTS = {
     "check.expected.offsets.source": "header",
     "message.format.version": "0.10.2",
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+}
+
+ATTRIBUTE_TYPES: Final = {
+    ConfigType.BOOLEAN: bool,
+    ConfigType.INT: int,
+    ConfigType.SHORT: int,
+    ConfigType.LONG: int,
+    ConfigType.DOUBLE: float,
+    ConfigType.STRING: str,
+    ConfigType.LIST: frozenset[str],
 }
 
 
@@ -107,7 +122,7 @@ ON_DISK: Final = {"log.dirs": "/data/broker-1"}
 def test_every_broker_config_that_acts_on_files_is_read(config: ConfigDef) -> None:
     static = {config.name: another_text(config)}
     assert validate_static_configs(static, on_disk=True) is None
-    assert validate_static_configs(static) is not None, "nothing would come of it"
+    assert validate_static_configs(static) is not None, "it would have no effect"
     assert shown(BrokerConfigs(1, {**ON_DISK, **static})) != shown(BrokerConfigs(1, ON_DISK))
 
 
@@ -119,7 +134,7 @@ def test_every_broker_config_that_acts_on_files_is_read(config: ConfigDef) -> No
 def test_every_topic_config_that_acts_on_files_is_read(config: ConfigDef) -> None:
     own = {config.name: another_text(config)}
     assert validate_topic_configs(own, on_disk=True) is None
-    assert validate_topic_configs(own) is not None, "nothing would come of it"
+    assert validate_topic_configs(own) is not None, "it would have no effect"
     configs = BrokerConfigs(1, ON_DISK)
     before = configs.topic("t")
     configs.update(replace(IMAGE, topic_configs={"t": own}))
@@ -135,6 +150,33 @@ def test_with_fsync_every_append_is_forced_to_disk_whatever_the_topic_says() -> 
 def test_the_log_directory_is_where_the_files_are() -> None:
     assert BrokerConfigs(1, ON_DISK).log_dir == "/data/broker-1"
     assert BrokerConfigs(1).log_dir == "/tmp/kafka-logs"
+
+
+@pytest.mark.parametrize(
+    ("types", "configs"),
+    [
+        (BrokerConfigs.__annotations__, broker_configs()),
+        (
+            {each.name: each.type for each in fields(TopicSettings) if each.name != "log"},
+            topic_configs(),
+        ),
+        (
+            {each.name: each.type for each in fields(LogConfig) if not each.metadata},
+            topic_configs(),
+        ),
+    ],
+    ids=["BrokerConfigs", "TopicSettings", "LogConfig"],
+)
+def test_attributes_have_the_types_of_their_configs(
+    types: Mapping[str, object], configs: Table
+) -> None:
+    assert types
+    for name, type_ in types.items():
+        config = configs[name.replace("_", ".")]
+        allowed = ATTRIBUTE_TYPES[config.type]
+        assert config.default is not None or type_ == allowed | None, name
+        is_enum = isinstance(type_, type) and issubclass(type_, StrEnum) and allowed is str
+        assert config.default is None or type_ == allowed or is_enum, name
 
 
 def test_defaults_are_kafkas() -> None:
@@ -156,7 +198,9 @@ def test_a_topics_own_configs_hold_before_the_brokers() -> None:
     assert configs.log_config("other").segment_bytes == 2000000
 
 
-def test_this_broker_holds_before_all_brokers_before_the_start() -> None:
+def test_a_brokers_own_config_holds_before_the_default_of_all_and_that_before_the_static_one() -> (
+    None
+):
     configs = BrokerConfigs(1, {"message.max.bytes": "10"})
     assert configs.log_config("t").max_message_bytes == 10
     configs.update(replace(IMAGE, broker_configs={None: {"message.max.bytes": "20"}}))
@@ -197,7 +241,7 @@ def test_the_finest_unit_of_retention_holds(static: Mapping[str, str], retention
     assert BrokerConfigs(1, static).log_config("t").retention_ms == retention_ms
 
 
-def test_internal_segment_bytes_outdoes_segment_bytes() -> None:
+def test_internal_segment_bytes_has_precedence_over_segment_bytes() -> None:
     configs = BrokerConfigs(1)
     own = {"segment.bytes": "2000000", "internal.segment.bytes": "100"}
     configs.update(replace(IMAGE, topic_configs={"t": own}))
@@ -214,7 +258,7 @@ def test_topics_with_the_same_configs_share_them() -> None:
     assert configs.topic("a") is not configs.topic("c")
 
 
-def test_many_different_configs_do_not_pile_up() -> None:
+def test_the_cache_of_parsed_topic_configs_is_bounded() -> None:
     configs = BrokerConfigs(1)
     for at in range(1, 3000):
         configs.update(replace(IMAGE, topic_configs={"t": {"segment.ms": str(at)}}))
@@ -222,7 +266,7 @@ def test_many_different_configs_do_not_pile_up() -> None:
     assert len(configs._topics) <= 1024
 
 
-def test_what_is_no_config_comes_from_the_template() -> None:
+def test_options_that_are_no_configs_come_from_the_template() -> None:
     configs = BrokerConfigs(1, log_template=LogConfig(require_zero_base_offset=True))
     assert configs.log_config("t").require_zero_base_offset
     assert not BrokerConfigs(1).log_config("t").require_zero_base_offset
@@ -253,7 +297,7 @@ def test_synonyms_stand_in_the_order_in_which_they_hold() -> None:
     ]
 
 
-def test_a_chain_whose_head_is_unset_lists_nothing() -> None:
+def test_synonyms_of_a_config_without_a_text_are_not_listed() -> None:
     layers = ConfigLayers(static={"log.retention.minutes": "5"})
     assert layers.synonyms("log.retention.ms") == ()
     assert [setting.name for setting in layers.synonyms("log.retention.minutes")] == [
@@ -263,11 +307,11 @@ def test_a_chain_whose_head_is_unset_lists_nothing() -> None:
     assert layers.topic_defaults["retention.ms"] == 300_000
 
 
-def test_every_member_of_a_chain_is_a_config() -> None:
-    assert CHAINS.keys() <= broker_configs().keys()
+def test_every_synonym_in_another_unit_is_a_config() -> None:
+    assert unit_synonyms().keys() <= broker_configs().keys()
 
 
-def test_a_broker_has_its_identity_of_itself() -> None:
+def test_static_configs_have_the_id_and_the_address_of_the_broker() -> None:
     static = static_configs(
         {"num.partitions": "4", "broker.rack": "everywhere"},
         broker_id=2,

@@ -10,12 +10,8 @@ from fencepost.broker.configs.broker_configs import (
     validate_dynamic_configs,
     validate_static_configs,
 )
-from fencepost.broker.configs.effective_configs import BrokerConfigs
-from fencepost.broker.configs.fencepost_configs import (
-    ListOffsetsGate,
-    has_leader_epochs,
-    release_of,
-)
+from fencepost.broker.configs.config_def import has_leader_epochs, release_of
+from fencepost.broker.configs.effective_configs import BrokerConfigs, ListOffsetsGate
 from fencepost.broker.configs.topic_configs import validate_topic_configs
 from fencepost.broker.metadata.image import BrokerImage, ClusterImage
 
@@ -80,7 +76,7 @@ def test_others_are_refused(version: str) -> None:
     )
 
 
-def test_the_format_is_a_topics_affair() -> None:
+def test_only_topics_have_a_message_format() -> None:
     error = validate_static_configs({FORMAT: "0.10.2"})
     assert error is not None
     assert error.message.startswith("Unknown config name: message.format.version")
@@ -109,7 +105,7 @@ def test_expected_offsets_are_checked_as_broker_or_topic_say(of_topic: bool) -> 
     assert log.check_expected_offsets_error_code == 87
 
 
-def test_a_topic_need_not_check_what_its_broker_does() -> None:
+def test_a_topic_may_switch_off_the_check_of_its_broker() -> None:
     configs = BrokerConfigs(1, CHECKED)
     configs.update(replace(IMAGE, topic_configs={"t": {"check.expected.offsets": "false"}}))
     assert not configs.log_config("t").check_expected_offsets
@@ -139,21 +135,21 @@ def test_expected_offsets_are_not_checked_by_default() -> None:
         ("check.expected.offsets.error.code", "32768", "Not a number of type SHORT"),
     ],
 )
-def test_nothing_else_is_taken_for_expected_offsets(name: str, text: str, problem: str) -> None:
+def test_other_values_of_expected_offsets_are_refused(name: str, text: str, problem: str) -> None:
     for error in (validate_static_configs({name: text}), validate_topic_configs({name: text})):
         assert error is not None
         assert error.message == f"Invalid value {text} for configuration {name}: {problem}"
 
 
 @pytest.mark.parametrize("gate", ["kip", "kafka", "off"])
-def test_the_gate_has_three_breadths_for_brokers_and_topics(gate: str) -> None:
+def test_brokers_and_topics_take_every_value_of_the_gate(gate: str) -> None:
     assert validate_static_configs({GATE: gate}) is None
     assert validate_dynamic_configs({GATE: gate}, per_broker=False) is None
     assert validate_topic_configs({GATE: gate}) is None
     assert BrokerConfigs(1, {GATE: gate}).topic("t").list_offsets_gate is ListOffsetsGate(gate)
 
 
-def test_the_gate_has_no_other_breadth() -> None:
+def test_other_values_of_the_gate_are_refused() -> None:
     for error in (validate_static_configs({GATE: "wide"}), validate_topic_configs({GATE: "wide"})):
         assert error is not None
         assert error.message == (
@@ -201,7 +197,7 @@ def test_other_replica_selectors_are_refused_with_those_that_are_served(name: st
         ("replica.lag.time.max.ms", 0),
     ],
 )
-def test_times_of_replication_have_a_least_value(name: str, below: int) -> None:
+def test_times_of_replication_have_a_minimum(name: str, below: int) -> None:
     assert validate_static_configs({name: str(below + 1)}) is None
     assert getattr(BrokerConfigs(1, {name: "17"}), name.replace(".", "_")) == 17
     error = validate_static_configs({name: str(below)})

@@ -110,7 +110,7 @@ def test_since_0_11_there_are_epochs(version: str) -> None:
     assert end_of_epoch(driver, 0) == (ErrorCode.NONE, 0, 1)
 
 
-def test_a_client_that_believes_in_another_log_is_not_told_where_they_part() -> None:
+def test_a_fetch_from_a_diverged_log_is_not_answered_with_the_diverging_epoch() -> None:
     driver = after_two_elections()
     asked = replace(from_offset(1), last_fetched_epoch=7)
     answer = fetched(driver.ask(1, "fetch", 12, fetch_request(("t", asked))))
@@ -118,7 +118,7 @@ def test_a_client_that_believes_in_another_log_is_not_told_where_they_part() -> 
     assert values(answer) == [b"b"]
 
 
-def test_hints_at_the_leader_have_no_epoch() -> None:
+def test_leader_hints_have_no_epoch() -> None:
     driver = after_two_elections()
     topic_id = driver.cluster.controller.image.topics["t"].topic_id
     asked = replace(
@@ -157,6 +157,6 @@ def test_a_change_at_run_time_holds_from_then_on() -> None:
     produce(driver, "t", b"d")
     assert metadata_epoch(driver) == list_offset(driver, "t", -1).leader_epoch == 2
     assert batch_epochs(driver) == [0, 2, -1, 2]
-    # What is known of epochs begins behind what has none.
+    # The epoch cache begins after the batches without epochs.
     assert end_of_epoch(driver, 2) == (ErrorCode.NONE, 2, 4)
     assert end_of_epoch(driver, 0) == (ErrorCode.NONE, 0, 3)

@@ -10,7 +10,7 @@ from fencepost.broker.controller.config_changes import local_retention_error
 from fencepost.protocol.errors import ErrorCode
 
 TIERED = {"remote.storage.enable": "true"}
-LEFT = (
+DISABLED_WITHOUT_DELETE = (
     "It is invalid to disable remote storage without deleting remote data. If you want to keep "
     "the remote data and turn to read only, please set "
     "`remote.storage.enable=true,remote.log.copy.disable=true`. If you want to disable remote "
@@ -111,12 +111,12 @@ def test_a_topic_may_not_be_tiered(configs: dict[str, str], message: str) -> Non
     assert validate_topic_configs(without, tiered=True) is None
 
 
-def test_a_topic_is_tiered_no_longer_only_with_all_that_it_has_there() -> None:
+def test_tiering_is_switched_off_only_with_the_remote_data() -> None:
     off = {"remote.storage.enable": "false"}
     for configs in ({}, off):
         error = validate_topic_configs(configs, tiered=True, before=TIERED)
         assert error is not None
-        assert (error.code, error.message) == (ErrorCode.INVALID_CONFIG, LEFT)
+        assert (error.code, error.message) == (ErrorCode.INVALID_CONFIG, DISABLED_WITHOUT_DELETE)
         deleting = {**configs, "remote.log.delete.on.disable": "true"}
         assert validate_topic_configs(deleting, tiered=True, before=TIERED) is None
         assert validate_topic_configs(off, tiered=True, before=off) is None
@@ -127,7 +127,7 @@ def test_whether_there_is_a_tier_is_a_static_config() -> None:
     assert ConfigLayers(static={"remote.log.storage.system.enable": "true"}).has_tier
 
 
-def test_no_more_is_kept_of_all_topics_here_than_in_all() -> None:
+def test_local_retention_of_a_broker_is_at_most_its_retention() -> None:
     defaults = topic_defaults()
     for configs in (
         {},

@@ -76,7 +76,7 @@ def test_topic_configs_are_refused(configs: dict[str, str | None], message: str)
     assert (error.code, error.message) == (ErrorCode.INVALID_CONFIG, message)
 
 
-def test_a_topic_config_is_held_against_the_brokers_defaults() -> None:
+def test_a_topic_config_is_checked_against_the_brokers_defaults() -> None:
     defaults = {**topic_defaults(), "max.compaction.lag.ms": 50}
     error = validate_topic_configs({"min.compaction.lag.ms": "100"}, defaults)
     assert error is not None

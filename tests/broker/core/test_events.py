@@ -1,4 +1,4 @@
-"""What is told of a change: no more and no less than what is different, and only to who listens."""
+"""The events of a change: exactly what is different, and only for listeners."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_nothing_is_told_of_what_stays_as_it_is() -> None:
             ),
         ),
     ],
-    ids=["leader", "the same leader anew", "no leader", "unclean", "ISR", "reassignment"],
+    ids=["leader", "the same leader again", "no leader", "unclean", "ISR", "reassignment"],
 )
 def test_a_partition_changes(
     changed: dict[str, object], event: tuple[Kind, int, int | None, object]

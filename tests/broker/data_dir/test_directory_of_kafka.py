@@ -56,7 +56,7 @@ def test_a_real_kafkas_directory_is_served_and_gone_on_with(end: End) -> None:
         assert content(driver, index=1) == [b"a", b"b", b"c"] + [b"d"] * process
         given = driver.broker(1).producer_ids.generate_producer_id()
         assert given is not None
-        assert given > 4, "ids up to that were given by somebody else"
+        assert given > 4, "ids up to that are in use"
         assert lasting.files.exists(DIR / "__cluster_metadata-0")
         produce(driver, "t", b"d", index=1)
         assert list_offset(driver, "t", -1, index=1).offset == 4 + process

@@ -1,4 +1,4 @@
-"""What is there again after the process: topics, records, epochs, ids."""
+"""What survives the process: topics, records, epochs, ids."""
 
 from __future__ import annotations
 

@@ -449,6 +449,6 @@ def test_followers_are_not_hit_where_clients_are_meant(driver: Driver) -> None:
     produce(driver, "t", b"a")
     assert fault.hits == 0
     assert fetch(driver, "t", 0).error_code == CODE
-    follower = driver.broker(2).follower("t", 0)
+    follower = driver.broker(2).replica_manager.follower("t", 0)
     assert follower is not None
     assert follower.state is FollowerState.IDLE

@@ -159,7 +159,7 @@ def test_an_answer_that_came_is_not_missed_later(driver: Driver) -> None:
     on_follower(driver, Delay(300), count=2)
     send_produce(driver, "t", b"a")
     driver.advance(600)
-    follower = driver.broker(2).follower("t", 0)
+    follower = driver.broker(2).replica_manager.follower("t", 0)
     assert follower is not None
     states = []
     for _ in range(REQUEST_TIMEOUT_MS // 100 + 1):

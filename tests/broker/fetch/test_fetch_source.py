@@ -1,4 +1,4 @@
-"""Foreign followers: whoever claims a replica id is counted, or refused, like a broker's own."""
+"""Foreign followers: a client that claims a replica id is treated as that replica."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.broker.foreign import (
     FIRST_WITH_EPOCH,
     LAG_MS,
     NEWER,
-    NOBODY,
     OK,
     OUT_OF_RANGE,
     UNASSIGNED,
+    UNKNOWN_BROKER,
     VERSIONS,
     elect_again,
     epoch_end,
@@ -151,7 +151,7 @@ def test_the_leader_epoch_is_checked_from_v9_and_not_before(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("replica_id", [1, UNASSIGNED, NOBODY])
+@pytest.mark.parametrize("replica_id", [1, UNASSIGNED, UNKNOWN_BROKER])
 @pytest.mark.parametrize("epoch", [-1, 0])
 def test_who_is_not_assigned_is_refused_and_so_is_the_leader_itself(
     version: int, replica_id: int, epoch: int
@@ -277,7 +277,7 @@ def test_whoever_comes_to_terms_with_a_new_leader_counts_again() -> None:
     assert foreign.code(1, epoch=0) == OK
     send_produce(driver, "t", b"only on 1 and foreign", acks=1)
     operator_actions.hold(driver.cluster, "t", 0, 2)
-    send_produce(driver, "t", b"on nobody else's", acks=1)
+    send_produce(driver, "t", b"on the leader alone", acks=1)
     assert values(foreign.fetch(2, epoch=0))
     driver.elect("t", 0, 2)
     assert foreign.code(3, epoch=0, broker_id=2) == FENCED

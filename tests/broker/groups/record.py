@@ -1,6 +1,6 @@
-"""Holds the conversations with a real broker: ``python -m tests.broker.groups.record HOST:PORT``.
+"""Records the conversations of a real broker: ``python -m tests.broker.groups.record HOST:PORT``.
 
-It is to have no groups. Each conversation's groups are deleted, or left to die, when it is over.
+The broker must have no groups. The groups of a conversation are deleted, or expire, at its end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.broker.groups.talk import TOPIC_IDS, TOPICS, Message, Names, Script, 
 
 ANSWERS = Path(__file__).with_name("answers.jsonl")
 _SETTLED_S = 0.4
-"""How long a request that will be parked is given to arrive."""
+"""How long to wait until a request that is parked has arrived."""
 
 
 class Client:
@@ -84,7 +84,7 @@ def record(address: tuple[str, int], script: Script, names: Names) -> list[Messa
 
 
 def clean(client: Client) -> None:
-    """Leave no group behind."""
+    """Delete all groups."""
     listed = client.call("list_groups", 5, ListGroupsRequest()).groups
     for group in listed:
         described = client.call(

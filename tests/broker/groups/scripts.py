@@ -1,4 +1,4 @@
-"""The conversations: what a coordinator is asked, one topic at a time."""
+"""The conversations: sequences of requests to a coordinator, one subject each."""
 
 from __future__ import annotations
 
@@ -223,11 +223,11 @@ def _join_refused() -> Script:
         *(join("e", session_timeout_ms=1, version=version) for version in (0, 1, 4, 6, 7, 9)),
         join("e", session_timeout_ms=5999),
         join("e", session_timeout_ms=1_800_001),
-        join("e", "nobody"),
+        join("e", "absent"),
         describe("e"),
         *(join("e", protocols=(), version=version) for version in (0, 6, 9)),
         join("e", protocol_type=""),
-        describe("e", "", "nobody"),
+        describe("e", "", "absent"),
         list_groups(),
     ]
 
@@ -284,7 +284,7 @@ def _one_member() -> Script:
         join("f", "$m", protocols=protocols("zz")),
         join("f", "$m", protocol_type="other"),
         join("f", protocols=protocols("zz")),
-        join("f", "nobody"),
+        join("f", "absent"),
         delete_offsets("f", t=(0,), u=(0, 9), nope=(0,)),
         delete("f", "nope"),
         list_groups(states=("stable",)),

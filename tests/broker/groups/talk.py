@@ -1,9 +1,9 @@
-"""Conversations with a group coordinator: held with a real Kafka once, and with ours in each run.
+"""Conversations with a group coordinator: recorded from Apache Kafka, replayed in each run.
 
-A conversation is a list of steps. What only one broker can know (member ids, topic ids) stands in
-it as ``$name``, is learnt from an answer, and is put into later requests. What was answered is kept
-in ``answers.jsonl`` with the names in place of the values; ``python -m tests.broker.groups.record``
-writes it.
+A conversation is a list of steps. Values that differ between brokers (member ids, topic ids) appear
+in it as ``$name``: a name gets its value from a response and is replaced in later requests. The
+recorded responses are in ``answers.jsonl``, with names in place of values;
+``python -m tests.broker.groups.record`` writes it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Message = Any
 TOPICS: Final = ("t", "u")
 """Topics of two partitions that exist before a conversation begins."""
 TOPIC_IDS: Final = {name: UUID(int=0xF000 + index) for index, name in enumerate(TOPICS)}
-"""What stands for their ids in a conversation."""
+"""The placeholders of their ids in a conversation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +33,12 @@ class Step:
     version: int
     request: Message
     on: str = "first"
-    """Which connection; each is a client of its own."""
+    """The connection; each is a separate client."""
     client_id: str = "probe"
     parks: bool = False
-    """Whether the answer is to come later, with ``Answered``."""
+    """Whether the response comes later, at ``Answered``."""
     learn: str | None = None
-    """What the ``member_id`` of the answer is called from here on."""
+    """The name of the response's ``member_id`` in the steps that follow."""
 
     @property
     def described(self) -> Api:
@@ -47,7 +47,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """The answer to the request that was parked on a connection."""
+    """The response to the request that is parked on a connection."""
 
     on: str
     learn: str | None = None
@@ -58,7 +58,7 @@ Script = list[Step | Answered]
 
 @dataclass
 class Names:
-    """What the names in a conversation stand for."""
+    """The values of the names in a conversation."""
 
     values: dict[str, str] = field(default_factory=dict)
     topic_ids: dict[UUID, UUID] = field(default_factory=dict)
@@ -67,11 +67,11 @@ class Names:
         self.values[name] = value
 
     def fill_in(self, message: Message) -> Message:
-        """A request with values for names."""
+        """A request with values in the place of names."""
         return mapped(message, self._value, lambda topic_id: self.topic_ids.get(topic_id, topic_id))
 
     def take_out(self, message: Message) -> Message:
-        """An answer with names for values."""
+        """A response with names in the place of values."""
         ids = {real: name for name, real in self.topic_ids.items()}
         return mapped(message, self._name, lambda topic_id: ids.get(topic_id, topic_id))
 

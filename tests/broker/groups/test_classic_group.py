@@ -1,11 +1,12 @@
-"""A group's roster and votes."""
+"""A group's members and the selection of its protocol."""
 
 from __future__ import annotations
 
 import pytest
 
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupMember, MemberProtocol
+from fencepost.broker.groups.classic_group import ClassicGroup
+from fencepost.broker.groups.classic_group_member import ClassicGroupMember, MemberProtocol
 from fencepost.broker.groups.classic_group_state import ClassicGroupState
 from fencepost.broker.groups.records import StoredGroup
 from fencepost.protocol.errors import ErrorCode
@@ -97,7 +98,7 @@ def test_the_first_member_leads_and_the_next_one_when_it_has_gone() -> None:
     assert group.leader_id is None
 
 
-def test_a_leader_who_has_not_joined_gives_way_to_one_who_has() -> None:
+def test_a_leader_that_has_not_joined_is_replaced_by_a_member_that_has() -> None:
     group = group_of(member("a"), member("b"), member("c"))
     assert not group.ensure_joined_leader()
     group.members["c"].joining = Wait()
@@ -148,7 +149,7 @@ def test_a_static_member_is_replaced_in_its_place() -> None:
     assert join.result.member_id == "s1"
 
 
-def test_who_is_dropped_is_told() -> None:
+def test_a_removed_members_parked_requests_are_answered() -> None:
     group = group_of(member("a"))
     join: Wait[JoinGroupResponse] = Wait()
     sync: Wait[SyncGroupResponse] = Wait()
@@ -175,7 +176,7 @@ def test_unreadable_subscriptions_could_be_of_any_topic() -> None:
     assert group.is_subscribed_to("t")
 
 
-def test_who_does_not_consume_is_subscribed_to_nothing() -> None:
+def test_members_that_are_no_consumers_subscribe_to_nothing() -> None:
     connect = member("a")
     connect.protocol_type = "connect"
     group = group_of(connect)

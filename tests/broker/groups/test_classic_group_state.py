@@ -1,4 +1,4 @@
-"""The transition table against the states' own story."""
+"""The transitions of a group's states."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_group_refuses_a_transition_that_is_not_in_the_table() -> None:
     assert (group.state, group.state_timestamp_ms) == (EMPTY, -1)
 
 
-def test_a_group_remembers_where_it_came_from_and_when() -> None:
+def test_a_group_stores_its_previous_state_and_the_time() -> None:
     group = ClassicGroup("g")
     group.transition_to(PREPARING, 7)
     assert (group.previous_state, group.state, group.state_timestamp_ms) == (EMPTY, PREPARING, 7)

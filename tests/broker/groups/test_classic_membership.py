@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.broker.groups.classic_group_state import ClassicGroupState
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.groups.workbench import SESSION_MS, Workbench, said
+from tests.broker.groups.workbench import SESSION_MS, Workbench, result_of
 
 NONE = ErrorCode.NONE
 UNKNOWN = ErrorCode.UNKNOWN_MEMBER_ID
@@ -17,7 +17,7 @@ REBALANCE = ErrorCode.REBALANCE_IN_PROGRESS
 def bench_in(state: ClassicGroupState) -> tuple[Workbench, str]:
     """A group whose leader is in generation 1, in a state."""
     bench = Workbench()
-    leader = said(bench.join()).member_id
+    leader = result_of(bench.join()).member_id
     bench.join(leader)
     if state is ClassicGroupState.COMPLETING_REBALANCE:
         return bench, leader
@@ -66,9 +66,9 @@ def test_syncs(
     state: ClassicGroupState, known: ErrorCode, old: ErrorCode, stranger: ErrorCode
 ) -> None:
     bench, leader = bench_in(state)
-    assert said(bench.sync(leader, 0)).error_code == old
-    assert said(bench.sync("stranger", 1)).error_code == stranger
-    assert said(bench.sync(leader, 1, {leader: b"A"})).error_code == known
+    assert result_of(bench.sync(leader, 0)).error_code == old
+    assert result_of(bench.sync("stranger", 1)).error_code == stranger
+    assert result_of(bench.sync(leader, 1, {leader: b"A"})).error_code == known
 
 
 @pytest.mark.parametrize(
@@ -83,38 +83,38 @@ def test_syncs(
 )
 def test_syncs_with_a_protocol(name: str | None, kind: str | None, error: ErrorCode) -> None:
     bench, leader = bench_in(ClassicGroupState.STABLE)
-    answer = said(bench.sync(leader, 1, protocol_name=name, protocol_type=kind))
+    answer = result_of(bench.sync(leader, 1, protocol_name=name, protocol_type=kind))
     assert answer.error_code == error
     assert answer.protocol_name == ("range" if error is NONE else None)
 
 
-def test_followers_wait_for_the_leader_and_get_their_part() -> None:
+def test_followers_wait_for_the_leader_and_get_their_assignment() -> None:
     bench = Workbench()
     leader, follower = bench.stable(2)
     bench.join(leader)
     bench.join(follower)
     parked = bench.sync(follower, 3)
     assert not parked.done
-    parts = {leader: b"L", follower: b"F", "somebody else": b"?"}
-    assert said(bench.sync(leader, 3, parts)).assignment == b"L"
-    assert said(parked).assignment == b"F"
+    parts = {leader: b"L", follower: b"F", "stranger": b"?"}
+    assert result_of(bench.sync(leader, 3, parts)).assignment == b"L"
+    assert result_of(parked).assignment == b"F"
 
 
 def test_a_client_that_asks_again_has_given_up_on_its_first_request() -> None:
     bench = Workbench()
     leader, follower = bench.stable(2)
     first, second = bench.join(leader), bench.join(leader)
-    assert (said(first).error_code, said(first).member_id) == (REBALANCE, leader)
+    assert (result_of(first).error_code, result_of(first).member_id) == (REBALANCE, leader)
     assert not second.done
     bench.join(follower)
-    assert said(second).generation_id == 3
+    assert result_of(second).generation_id == 3
     parked = [bench.sync(follower, 3), bench.sync(follower, 3)]
-    assert said(parked[0]).error_code == REBALANCE
+    assert result_of(parked[0]).error_code == REBALANCE
     bench.sync(leader, 3, {follower: b"F"})
-    assert said(parked[1]).assignment == b"F"
+    assert result_of(parked[1]).assignment == b"F"
 
 
-def test_who_has_waited_for_the_leader_has_its_whole_session_again() -> None:
+def test_a_member_that_waited_for_the_leader_gets_a_whole_session() -> None:
     bench = Workbench()
     leader, follower = bench.stable(2)
     bench.join(leader)
@@ -128,22 +128,22 @@ def test_who_has_waited_for_the_leader_has_its_whole_session_again() -> None:
     assert bench.group().members == {}
 
 
-def test_who_is_left_out_has_an_empty_assignment() -> None:
+def test_a_member_that_the_leader_leaves_out_has_an_empty_assignment() -> None:
     bench = Workbench()
     leader, follower = bench.stable(2)
     bench.join(leader)
     bench.join(follower)
     parked = bench.sync(follower, 3)
     bench.sync(leader, 3, {leader: b"L"})
-    assert said(parked).assignment == b""
+    assert result_of(parked).assignment == b""
 
 
-def test_a_client_that_has_gone_leaves_its_member_behind() -> None:
+def test_a_disconnected_client_leaves_its_member_in_the_group() -> None:
     bench = Workbench()
     (leader,) = bench.stable()
     follower, waiting = bench.enter()
     waiting.cancel()
-    answer = said(bench.join(leader))
+    answer = result_of(bench.join(leader))
     assert {one.member_id for one in answer.members} == {leader, follower}
 
 
@@ -162,33 +162,33 @@ def test_leaving_is_a_rebalance_for_the_others() -> None:
     assert bench.heartbeat(follower, 2) is REBALANCE
 
 
-def test_leaving_ends_a_wait_for_the_one_who_leaves() -> None:
+def test_a_leave_completes_the_join_that_waited_for_the_member() -> None:
     bench = Workbench()
     leader, follower = bench.stable(2)
     waiting = bench.join(leader)
     assert not waiting.done
     bench.leave((follower, None))
-    assert said(waiting).generation_id == 3
+    assert result_of(waiting).generation_id == 3
 
 
-def test_who_leaves_while_it_waits_is_told() -> None:
+def test_a_member_that_leaves_gets_an_answer_to_its_parked_request() -> None:
     bench = Workbench()
     leader, _ = bench.stable(2)
     waiting = bench.join(leader)
     bench.leave((leader, None))
-    assert said(waiting).error_code == UNKNOWN
+    assert result_of(waiting).error_code == UNKNOWN
 
 
 def test_each_of_many_has_its_own_error() -> None:
     bench = Workbench()
-    first = said(bench.join(instance="a")).member_id
+    first = result_of(bench.join(instance="a")).member_id
     bench.sync(first, 1, {}, instance="a")
-    told = said(bench.join()).member_id
+    assigned = result_of(bench.join()).member_id
     left = bench.leave(
         ("stranger", None),
         ("", None),
-        ("", "nobody's"),
-        (told, None),
+        ("", "unused"),
+        (assigned, None),
         ("old", "a"),
         ("", "a"),
         (first, "a"),
@@ -200,12 +200,12 @@ def test_each_of_many_has_its_own_error() -> None:
     assert bench.group().state is ClassicGroupState.EMPTY
 
 
-def test_nobody_leaves_a_group_that_does_not_exist() -> None:
+def test_no_member_can_leave_a_group_that_does_not_exist() -> None:
     (left,) = Workbench().leave(("x", "i"))
     assert (left.member_id, left.group_instance_id, left.error_code) == ("x", "i", UNKNOWN)
 
 
-def test_an_unknown_member_that_leaves_disturbs_nobody() -> None:
+def test_an_unknown_member_that_leaves_causes_no_rebalance() -> None:
     bench, leader = bench_in(ClassicGroupState.STABLE)
     bench.leave(("stranger", None))
     assert bench.heartbeat(leader, 1) is NONE

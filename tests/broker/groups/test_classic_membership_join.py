@@ -1,4 +1,4 @@
-"""JoinGroup: who may join, and what that sets off."""
+"""JoinGroup: which members may join, and which rebalances follow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from fencepost.broker.groups.classic_group_state import ClassicGroupState
 from fencepost.broker.groups.group_config import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupConfig
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.groups.workbench import NOW_MS, SESSION_MS, Workbench, said
+from tests.broker.groups.workbench import NOW_MS, SESSION_MS, Workbench, result_of
 
 REBALANCE = ErrorCode.REBALANCE_IN_PROGRESS
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
@@ -17,20 +17,20 @@ UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
 def test_member_ids_begin_with_the_client_id_or_the_instance_id() -> None:
     bench = Workbench()
-    dynamic = said(bench.join(group="d", client_id="me")).member_id
+    dynamic = result_of(bench.join(group="d", client_id="me")).member_id
     assert re.fullmatch(f"me-{UUID}", dynamic)
-    static = said(bench.join(group="s", client_id="me", instance="one")).member_id
+    static = result_of(bench.join(group="s", client_id="me", instance="one")).member_id
     assert re.fullmatch(f"one-{UUID}", static)
 
 
 def test_a_seed_gives_the_same_ids_again() -> None:
-    ids = [said(Workbench(seed=seed).join()).member_id for seed in (5, 5, 6)]
+    ids = [result_of(Workbench(seed=seed).join()).member_id for seed in (5, 5, 6)]
     assert ids[0] == ids[1] != ids[2]
 
 
 @pytest.mark.parametrize(("version", "required"), [(3, False), (4, True)])
-def test_a_new_member_is_told_its_id_first_from_version_4(version: int, required: bool) -> None:
-    answer = said(Workbench().join(version=version))
+def test_a_new_member_gets_its_id_first_from_version_4(version: int, required: bool) -> None:
+    answer = result_of(Workbench().join(version=version))
     assert (answer.error_code == ErrorCode.MEMBER_ID_REQUIRED) is required
     assert answer.generation_id == (-1 if required else 1)
 
@@ -47,18 +47,18 @@ def test_a_group_that_cannot_be_stored_does_not_exist() -> None:
     bench = Workbench()
     bench.log.refusal = ErrorCode.NOT_ENOUGH_REPLICAS
     parked = bench.join(version=3)
-    assert said(parked).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert result_of(parked).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert bench.shard.find("g") is None
     assert bench.scheduler.next_deadline_ms() == NOW_MS + 600_000, "timers are left behind"
 
 
-def test_an_id_that_was_given_out_is_forgotten_after_the_session_timeout() -> None:
+def test_an_assigned_member_id_expires_after_the_session_timeout() -> None:
     bench = Workbench()
-    member_id = said(bench.join()).member_id
+    member_id = result_of(bench.join()).member_id
     bench.advance(SESSION_MS - 1)
     assert member_id in bench.group().pending_joins
     bench.advance(1)
-    assert said(bench.join(member_id)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert result_of(bench.join(member_id)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_the_initial_delay_is_extended_while_members_come() -> None:
@@ -71,9 +71,9 @@ def test_the_initial_delay_is_extended_while_members_come() -> None:
     bench.advance(2999)
     assert not first.done
     bench.advance(1)
-    assert said(first).generation_id == said(second).generation_id == 1
-    assert len(said(first).members) == 2
-    assert said(second).members == ()
+    assert result_of(first).generation_id == result_of(second).generation_id == 1
+    assert len(result_of(first).members) == 2
+    assert result_of(second).members == ()
 
 
 def test_the_initial_delay_ends_with_the_rebalance_timeout() -> None:
@@ -85,7 +85,7 @@ def test_the_initial_delay_ends_with_the_rebalance_timeout() -> None:
     assert not any(answer.done for answer in answers)
     bench.advance(1000)
     assert all(answer.done for answer in answers)
-    assert len(said(answers[0]).members) == 7
+    assert len(result_of(answers[0]).members) == 7
 
 
 def test_one_member_waits_out_the_initial_delay_once() -> None:
@@ -94,16 +94,16 @@ def test_one_member_waits_out_the_initial_delay_once() -> None:
     bench.advance(2999)
     assert not answer.done
     bench.advance(1)
-    assert said(answer).generation_id == 1
+    assert result_of(answer).generation_id == 1
 
 
-def test_a_new_member_that_never_hears_of_its_generation_is_dropped_after_five_minutes() -> None:
+def test_a_new_member_without_a_response_is_removed_after_five_minutes() -> None:
     bench = Workbench(GroupConfig(initial_rebalance_delay_ms=NEW_MEMBER_JOIN_TIMEOUT_MS * 2))
     _, answer = bench.enter(rebalance_ms=NEW_MEMBER_JOIN_TIMEOUT_MS * 4)
     bench.advance(NEW_MEMBER_JOIN_TIMEOUT_MS - 1)
     assert not answer.done
     bench.advance(1)
-    assert said(answer).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert result_of(answer).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_second_member_makes_the_first_join_again() -> None:
@@ -112,13 +112,13 @@ def test_a_second_member_makes_the_first_join_again() -> None:
     second, parked = bench.enter()
     assert bench.group().state is ClassicGroupState.PREPARING_REBALANCE
     assert not parked.done
-    leader = said(bench.join(first))
+    leader = result_of(bench.join(first))
     assert (leader.generation_id, leader.leader, len(leader.members)) == (2, first, 2)
-    assert said(parked).member_id == second
+    assert result_of(parked).member_id == second
     assert bench.group().state is ClassicGroupState.COMPLETING_REBALANCE
 
 
-def test_only_the_initial_delay_cares_for_new_members() -> None:
+def test_new_members_extend_only_the_initial_delay() -> None:
     bench = Workbench()
     bench.stable()
     bench.enter()
@@ -129,7 +129,7 @@ def test_only_the_initial_delay_cares_for_new_members() -> None:
 def test_the_leaders_join_is_a_rebalance_and_a_followers_is_not() -> None:
     bench = Workbench()
     leader, follower = bench.stable(2)
-    assert said(bench.join(follower)).generation_id == 2
+    assert result_of(bench.join(follower)).generation_id == 2
     assert bench.group().state is ClassicGroupState.STABLE
     assert not bench.join(leader).done
     assert bench.group().state is ClassicGroupState.PREPARING_REBALANCE
@@ -151,15 +151,17 @@ def test_the_reason_is_kept() -> None:
 
 def test_members_may_offer_a_protocol_twice() -> None:
     bench = Workbench()
-    answer = said(bench.join(version=3, protocols=("range", "range")))
+    answer = result_of(bench.join(version=3, protocols=("range", "range")))
     assert (answer.error_code, answer.protocol_name) == (ErrorCode.NONE, "range")
 
 
-def test_a_protocol_nobody_else_has_is_refused() -> None:
+def test_a_protocol_that_no_other_member_has_is_refused() -> None:
     bench = Workbench()
     bench.stable(protocols=("range", "rr"))
-    assert said(bench.join(protocols=("x",))).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    odd = said(bench.join(protocol_type="connect"))
+    assert (
+        result_of(bench.join(protocols=("x",))).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    )
+    odd = result_of(bench.join(protocol_type="connect"))
     assert odd.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
@@ -169,12 +171,12 @@ def test_a_protocol_nobody_else_has_is_refused() -> None:
 def test_a_stable_group_has_no_room_above_its_size() -> None:
     bench = Workbench(GroupConfig(initial_rebalance_delay_ms=0, max_size=1))
     (leader,) = bench.stable()
-    refused = said(bench.join())
+    refused = result_of(bench.join())
     assert (refused.error_code, refused.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
-    assert said(bench.join(leader)).generation_id == 2
+    assert result_of(bench.join(leader)).generation_id == 2
 
 
-def test_while_a_rebalance_is_prepared_those_who_wait_count() -> None:
+def test_in_a_rebalance_the_parked_members_count() -> None:
     bench = Workbench(GroupConfig(initial_rebalance_delay_ms=0, max_size=2))
     first, second = bench.stable(2)
     third = bench.join(first)
@@ -184,7 +186,7 @@ def test_while_a_rebalance_is_prepared_those_who_wait_count() -> None:
     smaller = bench.after_failover(GroupConfig(initial_rebalance_delay_ms=0, max_size=1))
     assert smaller.group().state is ClassicGroupState.PREPARING_REBALANCE, "it is too large by now"
     assert not smaller.join(second).done
-    assert said(smaller.join(first)).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert result_of(smaller.join(first)).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 def test_a_member_that_waits_already_may_ask_again() -> None:
@@ -194,16 +196,16 @@ def test_a_member_that_waits_already_may_ask_again() -> None:
     assert not bench.join(second, topics=("v",)).done
 
 
-def test_a_pending_member_that_finds_no_room_is_not_waited_for() -> None:
+def test_a_pending_member_above_the_size_is_not_waited_for() -> None:
     bench = Workbench(GroupConfig(initial_rebalance_delay_ms=0, max_size=2))
     leader, follower = bench.stable(2, session_ms=100_000)
     bench.leave((follower, None))
-    told = said(bench.join(session_ms=100_000)).member_id
+    assigned = result_of(bench.join(session_ms=100_000)).member_id
     bench.enter(session_ms=100_000)
     waiting = bench.join(leader, session_ms=100_000)
     assert not waiting.done
-    assert said(bench.join(told)).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
-    assert told not in bench.group().pending_joins
+    assert result_of(bench.join(assigned)).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert assigned not in bench.group().pending_joins
 
 
 # -- static members --------------------------------------------------------------------------------
@@ -212,13 +214,13 @@ def test_a_pending_member_that_finds_no_room_is_not_waited_for() -> None:
 def stable_static(bench: Workbench, *instances: str) -> list[str]:
     answers = [bench.join(instance=instance) for instance in instances]
     if len(answers) > 1:
-        answers[0] = bench.join(said(answers[0]).member_id, instance=instances[0])
-    ids = [said(answer).member_id for answer in answers]
-    generation = said(answers[0]).generation_id
+        answers[0] = bench.join(result_of(answers[0]).member_id, instance=instances[0])
+    ids = [result_of(answer).member_id for answer in answers]
+    generation = result_of(answers[0]).generation_id
     for member_id, instance in list(zip(ids, instances, strict=True))[1:]:
         bench.sync(member_id, generation, instance=instance)
     parts = {member_id: member_id.encode() for member_id in ids}
-    assert said(bench.sync(ids[0], generation, parts, instance=instances[0])).error_code == 0
+    assert result_of(bench.sync(ids[0], generation, parts, instance=instances[0])).error_code == 0
     return ids
 
 
@@ -228,20 +230,20 @@ def test_a_static_leader_comes_back_without_a_rebalance(
 ) -> None:
     bench = Workbench()
     old, follower = stable_static(bench, "a", "b")
-    answer = said(bench.join(instance="a", version=version))
+    answer = result_of(bench.join(instance="a", version=version))
     assert (answer.generation_id, answer.skip_assignment) == (2, skips)
     assert answer.member_id not in {old, follower}
     assert answer.leader == (answer.member_id if leads else old)
     assert len(answer.members) == (2 if leads else 0)
     group = bench.group()
     assert (group.state, group.leader_id) == (ClassicGroupState.STABLE, answer.member_id)
-    assert said(bench.sync(answer.member_id, 2, instance="a")).assignment == old.encode()
+    assert result_of(bench.sync(answer.member_id, 2, instance="a")).assignment == old.encode()
 
 
 def test_a_static_follower_comes_back_without_a_rebalance() -> None:
     bench = Workbench()
     leader, old = stable_static(bench, "a", "b")
-    answer = said(bench.join(instance="b"))
+    answer = result_of(bench.join(instance="b"))
     assert (answer.generation_id, answer.skip_assignment, answer.leader) == (2, False, leader)
     assert bench.heartbeat(old, 2, instance="b") is ErrorCode.FENCED_INSTANCE_ID
     assert bench.heartbeat(old, 2) is ErrorCode.UNKNOWN_MEMBER_ID
@@ -251,15 +253,15 @@ def test_a_static_follower_comes_back_without_a_rebalance() -> None:
 def test_the_replaced_members_record_is_written() -> None:
     bench = Workbench()
     stable_static(bench, "a")
-    new = said(bench.join(instance="a")).member_id
+    new = result_of(bench.join(instance="a")).member_id
     assert bench.after_failover().heartbeat(new, 1, instance="a") is ErrorCode.NONE
 
 
 def test_a_static_member_that_changes_the_vote_is_a_rebalance() -> None:
     bench = Workbench()
-    first = said(bench.join(instance="a", protocols=("range", "rr"))).member_id
+    first = result_of(bench.join(instance="a", protocols=("range", "rr"))).member_id
     bench.sync(first, 1, {}, instance="a")
-    answer = said(bench.join(instance="a", protocols=("rr",)))
+    answer = result_of(bench.join(instance="a", protocols=("rr",)))
     assert (answer.generation_id, answer.protocol_name) == (2, "rr")
 
 
@@ -271,7 +273,7 @@ def test_a_static_member_that_comes_back_while_the_leader_assigns_is_a_rebalance
     assert bench.group().state is ClassicGroupState.COMPLETING_REBALANCE
     assert bench.group().generation == 3
     assert not bench.join(instance="b").done
-    assert said(bench.sync(leader, 3, {}, instance="a")).error_code == REBALANCE
+    assert result_of(bench.sync(leader, 3, {}, instance="a")).error_code == REBALANCE
 
 
 def test_a_static_member_replaced_while_it_waits_is_fenced() -> None:
@@ -279,7 +281,7 @@ def test_a_static_member_replaced_while_it_waits_is_fenced() -> None:
     stable_static(bench, "a", "b")
     waiting = bench.join(instance="c")
     again = bench.join(instance="c")
-    fenced = said(waiting)
+    fenced = result_of(waiting)
     assert fenced.error_code == ErrorCode.FENCED_INSTANCE_ID
     assert not again.done
 
@@ -290,9 +292,9 @@ def test_a_static_member_replaced_before_it_has_synced_has_to_sync() -> None:
     bench.join(leader, instance="a")
     bench.join(follower, instance="b")
     bench.sync(leader, 3, {}, instance="a")
-    new = said(bench.join(instance="b")).member_id
+    new = result_of(bench.join(instance="b")).member_id
     assert bench.group().pending_syncs == {new}
-    assert said(bench.sync(new, 3, instance="b")).error_code == ErrorCode.NONE
+    assert result_of(bench.sync(new, 3, instance="b")).error_code == ErrorCode.NONE
     bench.heartbeat(leader, 3, instance="a")
     assert bench.group().pending_syncs == set()
     timer = bench.group().sync_timer
@@ -305,7 +307,7 @@ def test_a_replacement_that_cannot_be_stored_is_taken_back() -> None:
     (old,) = stable_static(bench, "a")
     before = bench.group().to_stored(bench.group().assignments)
     bench.log.refusal = ErrorCode.NOT_ENOUGH_REPLICAS
-    refused = said(
+    refused = result_of(
         bench.join(instance="a", topics=("u",), session_ms=SESSION_MS + 1, rebalance_ms=1)
     )
     assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -316,15 +318,15 @@ def test_a_replacement_that_cannot_be_stored_is_taken_back() -> None:
     assert bench.group().members == {}, "the old member's session does not run"
 
 
-def test_a_static_member_is_not_dropped_by_a_rebalance_it_sleeps_through() -> None:
+def test_a_static_member_stays_through_a_rebalance_that_it_misses() -> None:
     bench = Workbench()
     leader, sleeper = stable_static(bench, "a", "b")
     parked = bench.join(leader, instance="a", rebalance_ms=2000)
     bench.join(sleeper, instance="b", rebalance_ms=2000)
-    assert said(parked).generation_id == 3
+    assert result_of(parked).generation_id == 3
     bench.sync(sleeper, 3, instance="b")
     bench.sync(leader, 3, {}, instance="a")
     again = bench.join(leader, instance="a", rebalance_ms=2000)
     bench.advance(2000)
-    assert said(again).generation_id == 4
-    assert len(said(again).members) == 2
+    assert result_of(again).generation_id == 4
+    assert len(result_of(again).members) == 2

@@ -1,4 +1,4 @@
-"""What Apache Kafka 4.3.1 answered, and what we answer, step by step."""
+"""Each response equals the one that Apache Kafka 4.3.1 gave."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.broker.groups.talk import (
 
 ANSWERS: Final = Path(__file__).with_name("answers.jsonl")
 UNORDERED: Final = {"groups", "topics", "results", "partitions", "members"}
-"""What Kafka lists in the order of its hash tables, in the answers of these APIs."""
+"""Lists that Kafka sends in the order of its hash tables, by API."""
 UNORDERED_IN: Final = {
     "offset_fetch",
     "list_groups",
@@ -41,7 +41,7 @@ def recorded(conversation: str) -> list[Message]:
 
 
 def begin(driver: Driver) -> Names:
-    """The topics, ``__consumer_offsets``, and what the names stand for here."""
+    """The topics, ``__consumer_offsets``, and the values of the names."""
     names = Names()
     names.learn("$host", "broker-1")
     names.learn("$client", "/192.0.2.1")
@@ -74,7 +74,7 @@ def hold(driver: Driver, script: Script, names: Names) -> list[Message]:
 
 
 def answered(script: Script) -> list[str]:
-    """Which request each answer is to."""
+    """The API of each response."""
     parked: dict[str, Step] = {}
     asked = []
     for step in script:

@@ -1,44 +1,20 @@
-"""Which broker, which partition, which shard."""
+"""The group coordinator of a broker: which shard a group has."""
 
 from __future__ import annotations
 
 from random import Random
 
-import pytest
-
 from fencepost.broker.configs.effective_configs import BrokerConfigs
+from fencepost.broker.coordinator.partitioner import partition_for
 from fencepost.broker.core.scheduler import ManualClock, Scheduler
 from fencepost.broker.groups.group_config import GroupConfig
 from fencepost.broker.groups.group_coordinator import (
     GroupCoordinator,
     GroupCoordinatorShard,
-    java_hash,
-    partition_of,
 )
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.groups.workbench import FakeLog, Workbench
-
-
-@pytest.mark.parametrize(
-    ("text", "java"),
-    [
-        ("", 0),
-        ("a", 97),
-        ("group", 98629247),
-        ("my-group", -1906497762),
-        ("polygenelubricants", -2147483648),
-        ("é", 233),
-        ("😀", 1772899),
-        ("console-consumer-12345", 158455506),
-    ],
-)
-def test_hashes_are_javas(text: str, java: int) -> None:
-    assert java_hash(text) == java % 2**32
-
-
-def test_the_smallest_hash_has_no_absolute_value() -> None:
-    assert partition_of("polygenelubricants", 50) == 0
-    assert {partition_of(f"g{n}", 4) for n in range(50)} == {0, 1, 2, 3}
+from tests.broker.coordinator.fake_log import FakeLog
+from tests.broker.groups.workbench import Workbench
 
 
 def test_the_defaults_are_kafkas() -> None:
@@ -51,6 +27,7 @@ def test_the_defaults_are_kafkas() -> None:
     assert config.offsets_retention_ms == kafka.offsets_retention_minutes * 60_000
     every = kafka.offsets_retention_check_interval_ms
     assert config.offsets_retention_check_interval_ms == every
+    assert config == GroupConfig.of_broker(kafka, config.offset_value_version)
 
 
 class Setup:
@@ -64,51 +41,63 @@ class Setup:
             partition_count=lambda: self.partitions,
         )
         self.group = "g"
-        self.partition = partition_of(self.group, 4)
+        self.partition = partition_for(self.group, 4)
 
 
-def test_before_there_is_a_topic_nobody_coordinates() -> None:
+def test_without_the_topic_no_broker_coordinates() -> None:
     assert Setup(0).coordinator.shard_for("g") is ErrorCode.NOT_COORDINATOR
+
+
+def test_only_a_named_group_can_have_members() -> None:
+    setup = Setup(1)
+    setup.coordinator.runtime.on_elected(0, FakeLog())
+    setup.scheduler.run_due()
+    assert setup.coordinator.shard_for_named_group("") is ErrorCode.INVALID_GROUP_ID
+    shard = setup.coordinator.shard_for_named_group("g")
+    assert isinstance(shard, GroupCoordinatorShard)
+    assert setup.coordinator.shard_for("") is shard
 
 
 def test_only_the_leader_of_the_groups_partition_coordinates_once_it_has_loaded() -> None:
     setup = Setup()
-    setup.coordinator.on_elected((setup.partition + 1) % 4, FakeLog())
+    setup.coordinator.runtime.on_elected((setup.partition + 1) % 4, FakeLog())
     assert setup.coordinator.shard_for("g") is ErrorCode.NOT_COORDINATOR
-    setup.coordinator.on_elected(setup.partition, FakeLog())
+    setup.coordinator.runtime.on_elected(setup.partition, FakeLog())
     assert setup.coordinator.shard_for("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     setup.scheduler.run_due()
     assert isinstance(setup.coordinator.shard_for("g"), GroupCoordinatorShard)
-    setup.coordinator.on_resigned(setup.partition)
+    setup.coordinator.runtime.on_resigned(setup.partition)
     assert setup.coordinator.shard_for("g") is ErrorCode.NOT_COORDINATOR
 
 
-def test_an_election_loads_anew() -> None:
+def test_an_election_loads_the_log_again() -> None:
     setup = Setup()
-    setup.coordinator.on_elected(setup.partition, FakeLog())
+    setup.coordinator.runtime.on_elected(setup.partition, FakeLog())
     setup.scheduler.run_due()
     bench = Workbench()
     bench.commit()
-    setup.coordinator.on_elected(setup.partition, FakeLog(bench.log.records))
+    setup.coordinator.runtime.on_elected(setup.partition, FakeLog(bench.log.records))
     setup.scheduler.run_due()
     shard = setup.coordinator.shard_for("g")
     assert isinstance(shard, GroupCoordinatorShard)
     assert shard.latest.groups.keys() == {"g"}
 
 
-def test_resigning_what_was_never_led_is_nothing() -> None:
-    Setup().coordinator.on_resigned(3)
+def test_a_resignation_without_an_election_changes_nothing() -> None:
+    Setup().coordinator.runtime.on_resigned(3)
 
 
-def test_deleted_topics_are_forgotten_by_every_shard() -> None:
+def test_every_shard_deletes_the_offsets_of_deleted_topics() -> None:
     setup = Setup()
     bench = Workbench()
     bench.commit(topic="t")
     bench.commit(topic="u")
     for partition in range(2):
-        setup.coordinator.on_elected(partition, FakeLog(bench.log.records))
+        setup.coordinator.runtime.on_elected(partition, FakeLog(bench.log.records))
     setup.scheduler.run_due()
-    setup.coordinator.on_elected(2, FakeLog(bench.log.records))
+    setup.coordinator.runtime.on_elected(2, FakeLog(bench.log.records))
     setup.coordinator.on_topics_deleted({"t"})
-    kept = [shard.latest.offsets for shard in setup.coordinator.shards.values() if shard.loaded]
+    kept = [
+        shard.latest.offsets for shard in setup.coordinator.runtime.shards.values() if shard.loaded
+    ]
     assert [offsets["g"].keys() for offsets in kept] == [{"u"}, {"u"}]

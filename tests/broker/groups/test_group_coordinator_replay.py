@@ -1,4 +1,4 @@
-"""Whatever has happened: the log alone tells it again."""
+"""After any sequence of requests and commits the log alone rebuilds the state of all groups."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.broker.groups.workbench import Workbench
 
 groups = st.sampled_from(["g", "h"])
 slots = st.integers(0, 3)
-"""Clients; each has the member id that it was last told, in each group."""
+"""Clients; each has the member id that it was assigned last, in each group."""
 topics = st.sampled_from(["t", "u"])
 instances = st.sampled_from([None, "i", "j"])
 pauses = st.sampled_from([0, 1, 3000, 10_000, 60_000, 600_000, 7 * 24 * 3_600_000])
 
 
 class History(RuleBasedStateMachine):
-    """Clients do as they please, the log commits when it likes, time passes."""
+    """Clients send requests, the log commits now or later, time passes, leadership moves."""
 
     @initialize()
     def begin(self) -> None:
@@ -39,9 +39,9 @@ class History(RuleBasedStateMachine):
         answer = self.bench.join(
             self.ids.get(key, ""), group=group, topics=(topic,), instance=instance, version=version
         )
-        answer.then(lambda response: self._told(key, response))
+        answer.then(lambda response: self._answered(key, response))
 
-    def _told(self, key: tuple[str, int], response: JoinGroupResponse | None) -> None:
+    def _answered(self, key: tuple[str, int], response: JoinGroupResponse | None) -> None:
         assert response is not None
         if response.member_id:
             self.ids[key] = response.member_id
@@ -110,10 +110,17 @@ class History(RuleBasedStateMachine):
 
     @rule()
     def fail_over(self) -> None:
+        before = self.bench.shard.latest
         self.bench = self.bench.after_failover()
+        shard = self.bench.shard
+        assert shard.latest == shard.committed == before
+        for group_id, stored in before.groups.items():
+            group = shard.find(group_id)
+            assert group is not None
+            assert group.to_stored(group.assignments) == stored
 
     @invariant()
-    def the_log_tells_what_is_durable(self) -> None:
+    def the_log_replays_to_the_same_state(self) -> None:
         log = self.bench.log
         assert self.bench.shard.latest == replayed(log.records)
         assert self.bench.shard.committed == replayed(log.records[: log.high_watermark])
@@ -135,7 +142,7 @@ class History(RuleBasedStateMachine):
         assert self.bench.shard.groups.keys() <= self.bench.shard.latest.groups.keys()
 
     @invariant()
-    def nobody_is_silent_without_a_timer(self) -> None:
+    def every_member_has_a_timer_or_waits(self) -> None:
         for group in self.bench.shard.groups.values():
             for member in group.members.values():
                 timed = member.session is not None and member.session.deadline_ms is not None

@@ -1,4 +1,4 @@
-"""A shard: what is decided, appended, applied, committed, loaded and given up."""
+"""A shard of the group coordinator: commits, visibility, load and unload."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
 from fencepost.protocol.messages.leave_group import MemberIdentity
 from fencepost.protocol.records import Record
-from tests.broker.groups.workbench import NOW_MS, SESSION_MS, FakeLog, Workbench, said
+from tests.broker.coordinator.fake_log import FakeLog
+from tests.broker.groups.workbench import NOW_MS, SESSION_MS, Workbench, result_of
 
 NONE = ErrorCode.NONE
 UNAVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -53,7 +54,7 @@ def test_commits_are_answered_as_far_as_the_high_watermark_has_come() -> None:
     assert answers[2].result == (NONE,)
 
 
-def test_who_does_not_ask_for_stable_offsets_sees_the_replicated_ones() -> None:
+def test_a_fetch_of_unstable_offsets_sees_the_replicated_ones() -> None:
     bench = Workbench()
     bench.commit(1)
     bench.log.held = True
@@ -65,7 +66,7 @@ def test_who_does_not_ask_for_stable_offsets_sees_the_replicated_ones() -> None:
     assert value.offset == 1
 
 
-def test_who_asks_for_stable_offsets_waits_for_them() -> None:
+def test_a_fetch_of_stable_offsets_waits_for_them() -> None:
     bench = Workbench()
     bench.log.held = True
     bench.commit(2)
@@ -90,7 +91,7 @@ def test_stable_offsets_that_do_not_become_stable_are_an_error() -> None:
     assert answer.result.error is UNAVAILABLE
 
 
-def test_what_is_not_replicated_in_time_is_an_error_and_may_still_be_replicated() -> None:
+def test_a_commit_that_is_not_replicated_in_time_is_an_error_and_may_be_replicated_later() -> None:
     bench = Workbench()
     bench.log.held = True
     answer = waiting(bench.commit())
@@ -102,7 +103,7 @@ def test_what_is_not_replicated_in_time_is_an_error_and_may_still_be_replicated(
     assert seen(bench) is not None
 
 
-def test_a_heartbeat_waits_for_what_it_may_have_seen() -> None:
+def test_a_heartbeat_waits_for_the_records_that_it_may_have_seen() -> None:
     bench = Workbench()
     (member,) = bench.stable()
     bench.log.held = True
@@ -116,7 +117,7 @@ def test_a_heartbeat_waits_for_what_it_may_have_seen() -> None:
 
 
 @pytest.mark.parametrize("replicated", [True, False])
-def test_who_leaves_waits_for_the_record_of_that(replicated: bool) -> None:
+def test_a_leave_waits_for_its_record(replicated: bool) -> None:
     bench = Workbench()
     (member,) = bench.stable()
     bench.log.held = True
@@ -132,7 +133,7 @@ def test_who_leaves_waits_for_the_record_of_that(replicated: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("log_says", "client_is_told"),
+    ("of_log", "of_coordinator"),
     [
         (ErrorCode.NOT_ENOUGH_REPLICAS, UNAVAILABLE),
         (ErrorCode.REQUEST_TIMED_OUT, UNAVAILABLE),
@@ -143,12 +144,12 @@ def test_who_leaves_waits_for_the_record_of_that(replicated: bool) -> None:
         (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_EPOCH),
     ],
 )
-def test_what_clients_are_told_of_the_logs_errors(
-    log_says: ErrorCode, client_is_told: ErrorCode
+def test_clients_get_a_coordinators_error_for_the_logs(
+    of_log: ErrorCode, of_coordinator: ErrorCode
 ) -> None:
     bench = Workbench()
-    bench.log.refusal = log_says
-    assert bench.commit() == (client_is_told,)
+    bench.log.refusal = of_log
+    assert bench.commit() == (of_coordinator,)
 
 
 def test_a_record_that_its_format_cannot_hold_is_an_error() -> None:
@@ -164,7 +165,7 @@ def test_records_say_when_they_were_written() -> None:
     assert [record.timestamp for record in bench.log.records] == [NOW_MS + 5]
 
 
-# -- groups as others see them -------------------------------------------------------------------
+# -- ListGroups, DescribeGroups -------------------------------------------------------------------
 
 
 def test_a_group_is_seen_when_its_record_is_replicated() -> None:
@@ -191,7 +192,7 @@ def test_a_group_is_described_as_it_is_now() -> None:
     assert [one.member_metadata for one in preparing.members] == [b"", b""]
 
 
-def test_groups_are_deleted_with_their_offsets_when_nobody_is_in_them() -> None:
+def test_groups_without_members_are_deleted_with_their_offsets() -> None:
     bench = Workbench()
     bench.commit(group="simple")
     bench.stable(group="used")
@@ -201,11 +202,11 @@ def test_groups_are_deleted_with_their_offsets_when_nobody_is_in_them() -> None:
     assert bench.shard.committed.offsets == {}
 
 
-def test_a_deleted_groups_pending_members_are_forgotten() -> None:
+def test_a_deleted_groups_pending_members_are_removed() -> None:
     bench = Workbench()
-    told = said(bench.join()).member_id
+    assigned = result_of(bench.join()).member_id
     assert requests.delete_groups(bench.shard, ["g"]) == (NONE,)
-    assert said(bench.join(told)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert result_of(bench.join(assigned)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_deletion_that_fails_fails_for_all() -> None:
@@ -217,7 +218,7 @@ def test_a_deletion_that_fails_fails_for_all() -> None:
     assert seen(bench) is not None
 
 
-# -- the lead --------------------------------------------------------------------------------------
+# -- leadership -----------------------------------------------------------------------------------
 
 
 def test_a_loaded_group_is_stable_and_its_members_go_on() -> None:
@@ -226,11 +227,11 @@ def test_a_loaded_group_is_stable_and_its_members_go_on() -> None:
     loaded = bench.after_failover()
     assert loaded.group().state is ClassicGroupState.STABLE
     assert loaded.heartbeat(follower, 2) is NONE
-    assert said(loaded.sync(follower, 2)).assignment == follower.encode()
+    assert result_of(loaded.sync(follower, 2)).assignment == follower.encode()
     assert loaded.group().leader_id == leader
 
 
-def test_a_loaded_groups_members_have_a_session_to_show_themselves() -> None:
+def test_a_loaded_groups_members_have_one_session_timeout() -> None:
     bench = Workbench()
     bench.stable()
     loaded = bench.after_failover()
@@ -240,7 +241,7 @@ def test_a_loaded_groups_members_have_a_session_to_show_themselves() -> None:
     assert loaded.group().state is ClassicGroupState.EMPTY
 
 
-def test_a_group_that_was_rebalancing_comes_back_in_its_last_generation() -> None:
+def test_a_group_that_was_rebalancing_is_loaded_in_its_last_generation() -> None:
     bench = Workbench()
     (leader,) = bench.stable()
     bench.join(leader, topics=("u",))
@@ -257,7 +258,7 @@ def test_a_loaded_group_that_is_too_large_rebalances() -> None:
     assert loaded.group().state is ClassicGroupState.PREPARING_REBALANCE
 
 
-def test_what_was_not_replicated_at_the_election_is_seen_later() -> None:
+def test_a_commit_that_was_not_replicated_at_the_election_is_seen_later() -> None:
     log = FakeLog()
     Workbench(log=log).commit(1)
     log.held = True
@@ -274,7 +275,7 @@ def test_what_was_not_replicated_at_the_election_is_seen_later() -> None:
     assert value.offset == 2
 
 
-def test_records_that_nobody_understands_are_skipped() -> None:
+def test_records_that_cannot_be_read_are_skipped() -> None:
     log = FakeLog()
     Workbench(log=log).commit()
     others = [(None, b"v"), (b"", None), (b"\0\3\0\1g", b"\0\0"), (b"\0\2\0\1g", b"\0\x63")]
@@ -287,7 +288,7 @@ def test_records_that_nobody_understands_are_skipped() -> None:
     assert seen(loaded) is not None
 
 
-def test_who_waits_when_the_lead_is_lost_is_told() -> None:
+def test_waiting_requests_are_answered_when_the_leadership_is_lost() -> None:
     bench = Workbench()
     first, second = bench.stable(2, group="joining")
     joining = bench.join(first, group="joining")
@@ -300,26 +301,26 @@ def test_who_waits_when_the_lead_is_lost_is_told() -> None:
     groups = list(bench.shard.groups.values())
     bench.shard.close()
     assert {group.state for group in groups} == {ClassicGroupState.DEAD}
-    assert (said(joining).error_code, said(joining).member_id) == (
+    assert (result_of(joining).error_code, result_of(joining).member_id) == (
         ErrorCode.NOT_COORDINATOR,
         first,
     )
-    assert said(syncing).error_code == ErrorCode.NOT_COORDINATOR
+    assert result_of(syncing).error_code == ErrorCode.NOT_COORDINATOR
     assert commit.result == (ErrorCode.NOT_COORDINATOR,)
     assert second
     assert bench.scheduler.next_deadline_ms() is None, "timers are left behind"
 
 
-def test_a_closed_shard_writes_nothing_and_hears_nothing() -> None:
+def test_a_closed_shard_writes_and_commits_nothing() -> None:
     bench = Workbench()
     bench.log.held = True
     bench.commit()
     bench.shard.close()
     bench.log.commit()
     assert bench.shard.committed == ReplayedState()
-    told: list[ErrorCode] = []
-    bench.shard.write([GroupRecord(group_id="g", value=None)], told.append)
-    assert told == [ErrorCode.NOT_COORDINATOR]
+    errors: list[ErrorCode] = []
+    bench.shard.write([GroupRecord(group_id="g", value=None)], errors.append)
+    assert errors == [ErrorCode.NOT_COORDINATOR]
     assert len(bench.log.records) == 1
 
 

@@ -1,4 +1,4 @@
-"""Committed offsets: who may commit, what is kept, and for how long."""
+"""Committed offsets: commits, deletions and expiry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fencepost.broker.groups.offsets import (
 )
 from fencepost.broker.groups.records import CommittedOffset, OffsetRecord, ReplayedState
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.groups.workbench import NOW_MS, Workbench, said
+from tests.broker.groups.workbench import NOW_MS, Workbench, result_of
 
 NONE: Final = ErrorCode.NONE
 UNKNOWN: Final = ErrorCode.UNKNOWN_MEMBER_ID
@@ -27,7 +27,7 @@ GENERATION: Final = ErrorCode.ILLEGAL_GENERATION
 REBALANCE: Final = ErrorCode.REBALANCE_IN_PROGRESS
 NOT_FOUND: Final = ErrorCode.GROUP_ID_NOT_FOUND
 WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
-SWEEP_MS: Final = 600_000
+CHECK_MS: Final = 600_000
 
 
 def commit_of(
@@ -45,7 +45,7 @@ def commit_of(
 
 
 @pytest.mark.parametrize(
-    ("state", "member", "nobody", "old", "stranger", "simple"),
+    ("state", "member", "no_member", "old", "stranger", "simple"),
     [
         (ClassicGroupState.EMPTY, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, NONE),
         (ClassicGroupState.PREPARING_REBALANCE, NONE, UNKNOWN, GENERATION, UNKNOWN, UNKNOWN),
@@ -56,7 +56,7 @@ def commit_of(
 def test_who_may_commit(
     state: ClassicGroupState,
     member: ErrorCode,
-    nobody: ErrorCode,
+    no_member: ErrorCode,
     old: ErrorCode,
     stranger: ErrorCode,
     simple: ErrorCode,
@@ -68,13 +68,13 @@ def test_who_may_commit(
     group = bench.group()
     group.state = state
     assert check_commit(group, commit_of(1, leader)) is member
-    assert check_commit(group, commit_of(1, "")) is nobody
+    assert check_commit(group, commit_of(1, "")) is no_member
     assert check_commit(group, commit_of(0, leader)) is old
     assert check_commit(group, commit_of(1, "stranger")) is stranger
     assert check_commit(group, commit_of(-1, "")) is simple
     of_member = NONE if state is ClassicGroupState.EMPTY else GENERATION
     assert check_commit(group, commit_of(-1, leader)) is of_member
-    assert check_commit(group, commit_of(1, leader, "nobody's")) is UNKNOWN
+    assert check_commit(group, commit_of(1, leader, "unused")) is UNKNOWN
 
 
 def test_who_may_commit_for_no_group() -> None:
@@ -195,7 +195,7 @@ def test_offsets_of_no_group_are_not_deleted() -> None:
     assert delete(Workbench(), "t") == (NOT_FOUND, {})
 
 
-def test_a_deleted_topics_offsets_go() -> None:
+def test_a_deleted_topics_offsets_are_deleted() -> None:
     bench = Workbench()
     for group, topic in (("g", "t"), ("g", "u"), ("h", "t")):
         bench.commit(group=group, topic=topic)
@@ -213,14 +213,14 @@ def test_a_deleted_topics_offsets_go() -> None:
 def test_a_simple_groups_offsets_expire_a_retention_after_each_commit() -> None:
     bench = Workbench()
     bench.commit(topic="t")
-    bench.advance(SWEEP_MS)
+    bench.advance(CHECK_MS)
     bench.commit(topic="u")
-    bench.advance(WEEK_MS - SWEEP_MS - 1)
+    bench.advance(WEEK_MS - CHECK_MS - 1)
     assert committed(bench, topic="t") is not None
     bench.advance(1)
     assert committed(bench, topic="t") is None
     assert committed(bench, topic="u") is not None
-    bench.advance(SWEEP_MS)
+    bench.advance(CHECK_MS)
     assert bench.shard.latest == ReplayedState(), "with its last offset the group goes"
 
 
@@ -235,9 +235,9 @@ def test_a_groups_offsets_expire_a_retention_after_it_became_empty() -> None:
             [member] if member in bench.group().members else bench.stable(session_ms=1_000_000)
         )
     bench.leave((member, None))
-    bench.advance(WEEK_MS - SWEEP_MS)
+    bench.advance(WEEK_MS - CHECK_MS)
     assert committed(bench) is not None
-    bench.advance(2 * SWEEP_MS)
+    bench.advance(2 * CHECK_MS)
     assert committed(bench) is None
     assert bench.shard.find("g") is None
 
@@ -250,7 +250,7 @@ def stay(bench: Workbench, member: str, generation: int, for_ms: int) -> None:
         assert bench.heartbeat(member, generation) is NONE
 
 
-def test_what_is_consumed_does_not_expire() -> None:
+def test_offsets_of_subscribed_topics_do_not_expire() -> None:
     bench = Workbench(GroupConfig(initial_rebalance_delay_ms=0, offsets_retention_ms=10_000_000))
     (member,) = bench.stable(session_ms=1_500_000, topics=("t",))
     for topic in ("t", "u"):
@@ -270,52 +270,52 @@ def test_a_group_of_others_keeps_its_offsets_while_it_has_members() -> None:
 
 def test_an_offset_with_a_retention_of_its_own_expires_by_that() -> None:
     bench = Workbench()
-    bench.commit(retention_ms=SWEEP_MS + 1)
+    bench.commit(retention_ms=CHECK_MS + 1)
     value = committed(bench)
     assert value is not None
-    assert (value.expire_timestamp_ms, value.leader_epoch) == (NOW_MS + SWEEP_MS + 1, -1)
-    bench.advance(SWEEP_MS)
+    assert (value.expire_timestamp_ms, value.leader_epoch) == (NOW_MS + CHECK_MS + 1, -1)
+    bench.advance(CHECK_MS)
     assert committed(bench) is not None
-    bench.advance(SWEEP_MS)
+    bench.advance(CHECK_MS)
     assert committed(bench) is None
 
 
 def test_an_offset_expires_at_the_end_of_its_retention() -> None:
     bench = Workbench()
-    bench.commit(retention_ms=SWEEP_MS)
-    bench.advance(SWEEP_MS)
+    bench.commit(retention_ms=CHECK_MS)
+    bench.advance(CHECK_MS)
     assert committed(bench) is None
 
 
-def test_an_empty_group_without_offsets_goes_at_the_next_sweep() -> None:
+def test_an_empty_group_without_offsets_is_deleted_at_the_next_retention_check() -> None:
     bench = Workbench()
     (member,) = bench.stable()
     bench.leave((member, None))
-    bench.advance(SWEEP_MS)
+    bench.advance(CHECK_MS)
     assert bench.shard.find("g") is None
 
 
-def test_a_group_with_members_does_not_go() -> None:
+def test_a_group_with_members_is_not_deleted() -> None:
     bench = Workbench()
     (member,) = bench.stable(session_ms=1_000_000)
-    bench.advance(SWEEP_MS)
+    bench.advance(CHECK_MS)
     assert bench.heartbeat(member, 1) is NONE
 
 
-def test_a_sweep_that_cannot_write_is_made_up_for() -> None:
+def test_a_retention_check_that_cannot_write_is_repeated() -> None:
     bench = Workbench()
     bench.commit(retention_ms=1)
     bench.log.refusal = ErrorCode.NOT_ENOUGH_REPLICAS
-    bench.advance(SWEEP_MS)
+    bench.advance(CHECK_MS)
     assert committed(bench) is not None
     bench.log.refusal = None
-    bench.advance(SWEEP_MS)
+    bench.advance(CHECK_MS)
     assert committed(bench) is None
 
 
-def test_who_joins_a_group_that_has_just_been_swept_makes_it_anew() -> None:
+def test_a_join_recreates_a_group_that_the_retention_check_deleted() -> None:
     bench = Workbench()
-    told = said(bench.join(session_ms=1_000_000)).member_id
-    bench.advance(SWEEP_MS)
-    assert said(bench.join(told)).error_code == UNKNOWN
-    assert said(bench.join()).error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assigned = result_of(bench.join(session_ms=1_000_000)).member_id
+    bench.advance(CHECK_MS)
+    assert result_of(bench.join(assigned)).error_code == UNKNOWN
+    assert result_of(bench.join()).error_code == ErrorCode.MEMBER_ID_REQUIRED

@@ -1,10 +1,10 @@
-"""Transitions that time brings about."""
+"""Rebalances that timers cause."""
 
 from __future__ import annotations
 
 from fencepost.broker.groups.classic_group_state import ClassicGroupState
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.groups.workbench import NOW_MS, REBALANCE_MS, SESSION_MS, Workbench, said
+from tests.broker.groups.workbench import NOW_MS, REBALANCE_MS, SESSION_MS, Workbench, result_of
 
 MANY = 10 * SESSION_MS
 
@@ -43,10 +43,10 @@ def test_the_others_rebalance_without_the_silent_one() -> None:
     bench.advance(1)
     assert bench.heartbeat(alive, 2) is ErrorCode.REBALANCE_IN_PROGRESS
     assert silent not in bench.group().members
-    assert said(bench.join(alive)).generation_id == 3
+    assert result_of(bench.join(alive)).generation_id == 3
 
 
-def test_who_waits_for_the_others_need_not_heartbeat() -> None:
+def test_a_member_that_waits_for_the_others_need_not_heartbeat() -> None:
     bench = Workbench()
     bench.stable(2, session_ms=MANY)
     leader, follower = bench.group().members
@@ -56,19 +56,19 @@ def test_who_waits_for_the_others_need_not_heartbeat() -> None:
         assert not waiting.done
         assert bench.heartbeat(follower, 2) is ErrorCode.REBALANCE_IN_PROGRESS
     bench.join(follower, session_ms=MANY)
-    assert said(waiting).generation_id == 3
+    assert result_of(waiting).generation_id == 3
     bench.advance(SESSION_MS)
     assert leader not in bench.group().members, "its session runs again"
 
 
-def test_who_does_not_join_within_the_rebalance_timeout_is_dropped() -> None:
+def test_a_member_that_does_not_join_within_the_rebalance_timeout_is_removed() -> None:
     bench = Workbench()
     leader, missing = bench.stable(2, session_ms=2 * REBALANCE_MS)
     waiting = bench.join(leader, session_ms=2 * REBALANCE_MS)
     bench.advance(REBALANCE_MS - 1)
     assert not waiting.done
     bench.advance(1)
-    assert [one.member_id for one in said(waiting).members] == [leader]
+    assert [one.member_id for one in result_of(waiting).members] == [leader]
     assert missing not in bench.group().members
 
 
@@ -83,10 +83,10 @@ def test_time_for_syncs_ends_with_the_generation() -> None:
     assert bench.group().members.keys() >= {leader, follower}
     assert not parked.done
     bench.advance(REBALANCE_MS // 2)
-    assert len(said(parked).members) == 1
+    assert len(result_of(parked).members) == 1
 
 
-def test_who_falls_silent_in_a_rebalance_does_not_end_it_for_the_others() -> None:
+def test_a_member_that_is_silent_in_a_rebalance_does_not_end_it_for_the_others() -> None:
     bench = Workbench()
     leader, follower, silent = bench.stable(3)
     waiting = bench.join(leader)
@@ -96,31 +96,31 @@ def test_who_falls_silent_in_a_rebalance_does_not_end_it_for_the_others() -> Non
     assert silent not in bench.group().members
     assert not waiting.done
     bench.join(follower)
-    assert said(waiting).generation_id == 3
+    assert result_of(waiting).generation_id == 3
 
 
-def test_a_leader_that_does_not_come_back_is_followed_by_one_who_did() -> None:
+def test_a_leader_that_does_not_rejoin_is_replaced_by_a_member_that_did() -> None:
     bench = Workbench()
     leader, follower = bench.stable(2, session_ms=2 * REBALANCE_MS)
     waiting = bench.join(follower, topics=("u",), session_ms=2 * REBALANCE_MS)
     bench.advance(REBALANCE_MS)
-    assert said(waiting).leader == follower
+    assert result_of(waiting).leader == follower
     assert leader not in bench.group().members
 
 
-def test_who_does_not_sync_within_the_rebalance_timeout_is_dropped() -> None:
+def test_a_member_that_does_not_sync_within_the_rebalance_timeout_is_removed() -> None:
     bench = Workbench()
     leader, follower = bench.stable(2, session_ms=MANY * 10)
     waiting = bench.join(leader, session_ms=MANY * 10)
     bench.join(follower, session_ms=MANY * 10)
-    assert said(waiting).generation_id == 3
+    assert result_of(waiting).generation_id == 3
     parked = bench.sync(follower, 3)
     bench.advance(REBALANCE_MS - 1)
     assert not parked.done
     bench.advance(1)
-    assert said(parked).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert result_of(parked).error_code == ErrorCode.REBALANCE_IN_PROGRESS
     assert list(bench.group().members) == [follower]
-    assert said(bench.join(follower)).generation_id == 4
+    assert result_of(bench.join(follower)).generation_id == 4
 
 
 def test_a_follower_that_never_syncs_is_dropped_from_a_stable_group() -> None:
@@ -135,14 +135,14 @@ def test_a_follower_that_never_syncs_is_dropped_from_a_stable_group() -> None:
     assert list(bench.group().members) == [leader]
 
 
-def test_all_synced_and_nobody_is_overdue() -> None:
+def test_the_sync_timer_stops_when_all_members_have_synced() -> None:
     bench = Workbench()
     bench.stable(2, session_ms=MANY * 10)
     bench.advance(REBALANCE_MS)
     assert bench.group().state is ClassicGroupState.STABLE
 
 
-def test_a_pending_member_holds_up_the_others_until_it_is_forgotten() -> None:
+def test_a_pending_member_delays_the_others_until_it_expires() -> None:
     bench = Workbench()
     (leader,) = bench.stable(session_ms=MANY)
     bench.join(session_ms=SESSION_MS)
@@ -151,49 +151,49 @@ def test_a_pending_member_holds_up_the_others_until_it_is_forgotten() -> None:
     bench.advance(SESSION_MS - 1)
     assert not waiting.done
     bench.advance(1)
-    assert said(waiting).generation_id == 2
+    assert result_of(waiting).generation_id == 2
 
 
-def test_a_new_member_during_the_sync_phase_makes_everybody_join_again() -> None:
+def test_a_new_member_during_the_sync_phase_begins_another_rebalance() -> None:
     bench = Workbench()
     leader, follower = bench.stable(2)
     waiting = bench.join(leader)
     bench.join(follower)
-    assert said(waiting).generation_id == 3
+    assert result_of(waiting).generation_id == 3
     parked = bench.sync(follower, 3)
     bench.enter()
-    assert said(parked).error_code == ErrorCode.REBALANCE_IN_PROGRESS
-    assert said(bench.sync(leader, 3)).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert result_of(parked).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert result_of(bench.sync(leader, 3)).error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_only_static_members_left_and_none_comes_until_their_sessions_end() -> None:
+def test_static_members_that_do_not_join_stay_until_their_sessions_end() -> None:
     bench = Workbench()
     first = bench.join(instance="a", session_ms=2 * REBALANCE_MS, rebalance_ms=REBALANCE_MS)
-    static = said(first).member_id
+    static = result_of(first).member_id
     bench.sync(static, 1, {}, instance="a")
-    told = said(bench.join()).member_id
-    bench.join(told)
-    bench.leave((told, None))
+    assigned = result_of(bench.join()).member_id
+    bench.join(assigned)
+    bench.leave((assigned, None))
     bench.advance(REBALANCE_MS)
     assert bench.group().state is ClassicGroupState.PREPARING_REBALANCE
     bench.advance(REBALANCE_MS)
     assert (bench.group().state, bench.group().generation) == (ClassicGroupState.EMPTY, 2)
 
 
-def test_a_generation_may_begin_without_a_static_member_that_sleeps() -> None:
+def test_a_generation_may_begin_without_a_silent_static_member() -> None:
     bench = Workbench()
     first = bench.join(instance="a", session_ms=MANY * 10)
-    static = said(first).member_id
+    static = result_of(first).member_id
     bench.sync(static, 1, {}, instance="a")
-    told = said(bench.join()).member_id
-    bench.join(told)
-    bench.leave((told, None))
+    assigned = result_of(bench.join()).member_id
+    bench.join(assigned)
+    bench.leave((assigned, None))
     bench.advance(REBALANCE_MS)
     _, parked = bench.enter()
     bench.advance(REBALANCE_MS - 1)
     assert not parked.done
     bench.advance(1)
-    answer = said(parked)
+    answer = result_of(parked)
     assert (answer.generation_id, answer.leader) == (2, answer.member_id)
     assert {member.member_id for member in answer.members} == {static, answer.member_id}
 
@@ -207,19 +207,19 @@ def test_an_empty_generation_is_stored() -> None:
     assert (stored.leader, stored.members) == (None, ())
 
 
-def test_an_assignment_that_cannot_be_stored_makes_everybody_join_again() -> None:
+def test_an_assignment_that_cannot_be_stored_begins_another_rebalance() -> None:
     bench = Workbench()
     leader, follower = bench.stable(2)
     bench.join(leader)
     bench.join(follower)
     parked = bench.sync(follower, 3)
     bench.log.refusal = ErrorCode.MESSAGE_TOO_LARGE
-    assert said(bench.sync(leader, 3, {})).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert said(parked).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert result_of(bench.sync(leader, 3, {})).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert result_of(parked).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert bench.group().state is ClassicGroupState.PREPARING_REBALANCE
 
 
-def test_a_generation_without_an_assignment_has_not_that_of_the_one_before() -> None:
+def test_a_generation_does_not_inherit_the_assignment_of_the_last_one() -> None:
     bench = Workbench()
     leader, _ = bench.stable(2)
     for member in list(bench.group().members):
@@ -230,31 +230,31 @@ def test_a_generation_without_an_assignment_has_not_that_of_the_one_before() -> 
     assert bench.group().members[leader].assignment == b""
 
 
-def test_an_assignment_counts_when_it_is_committed() -> None:
+def test_an_assignment_is_answered_when_it_is_committed() -> None:
     bench = Workbench()
-    told = said(bench.join()).member_id
-    bench.join(told)
+    assigned = result_of(bench.join()).member_id
+    bench.join(assigned)
     bench.log.held = True
-    parked = bench.sync(told, 1, {told: b"A"})
+    parked = bench.sync(assigned, 1, {assigned: b"A"})
     assert not parked.done
     assert bench.group().state is ClassicGroupState.COMPLETING_REBALANCE
     bench.log.commit()
-    assert said(parked).assignment == b"A"
+    assert result_of(parked).assignment == b"A"
     assert bench.group().state is ClassicGroupState.STABLE
 
 
 def test_an_assignment_of_a_generation_that_is_over_is_ignored() -> None:
     bench = Workbench()
-    told = said(bench.join(rebalance_ms=1000)).member_id
-    bench.join(told, rebalance_ms=1000)
+    assigned = result_of(bench.join(rebalance_ms=1000)).member_id
+    bench.join(assigned, rebalance_ms=1000)
     bench.log.held = True
-    parked = bench.sync(told, 1, {told: b"A"})
-    bench.join(told, topics=("u",), rebalance_ms=1000)
-    assert said(parked).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    parked = bench.sync(assigned, 1, {assigned: b"A"})
+    bench.join(assigned, topics=("u",), rebalance_ms=1000)
+    assert result_of(parked).error_code == ErrorCode.REBALANCE_IN_PROGRESS
     bench.log.commit()
     assert bench.group().state is ClassicGroupState.COMPLETING_REBALANCE
     assert bench.group().generation == 2
-    assert bench.group().members[told].assignment == b""
+    assert bench.group().members[assigned].assignment == b""
 
 
 def test_no_timer_outlives_a_group() -> None:

@@ -1,4 +1,4 @@
-"""Records of ``__consumer_offsets``: Kafka's bytes, and every value there and back."""
+"""Records of ``__consumer_offsets``: Kafka's bytes, and a round trip of every value."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fencepost.broker.coordinator.record_fields import MalformedRecord
 from fencepost.broker.groups.records import (
     CommittedOffset,
     CoordinatorRecord,
     GroupRecord,
-    MalformedRecord,
     OffsetRecord,
     StoredGroup,
     StoredMember,
@@ -76,7 +76,9 @@ KAFKA_WROTE_OFFSET = (
 
 
 @pytest.mark.parametrize(("key", "value", "record"), KAFKA_WROTE)
-def test_kafkas_own_bytes(key: str, value: str | None, record: CoordinatorRecord) -> None:
+def test_records_are_read_and_written_as_kafkas_bytes(
+    key: str, value: str | None, record: CoordinatorRecord
+) -> None:
     data = None if value is None else bytes.fromhex(value)
     assert decode(bytes.fromhex(key), data) == record
     assert encode(record) == (bytes.fromhex(key), data)
@@ -200,7 +202,7 @@ def test_the_newest_groups_are_compact() -> None:
 
 
 @pytest.mark.parametrize("key", ["0003 0001 67", "0011", "ffff"])
-def test_keys_of_other_kinds_of_groups_are_skipped(key: str) -> None:
+def test_keys_of_other_types_of_groups_are_skipped(key: str) -> None:
     assert decode(bytes.fromhex(key), b"\0\0") is None
 
 
@@ -262,7 +264,9 @@ any_record = st.builds(GroupRecord, group_id=names, value=st.none() | groups) | 
 
 @settings(deadline=None, database=None)
 @given(any_record, st.sampled_from([3, 4]))
-def test_there_and_back(record: CoordinatorRecord, version: int) -> None:
+def test_a_written_record_is_read_as_the_same_record(
+    record: CoordinatorRecord, version: int
+) -> None:
     assert decode(*encode(record, version)) == record
 
 

@@ -1,4 +1,4 @@
-"""Durable state: what each record does to it."""
+"""The effect of each record on the replayed state."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ def test_a_group_outlives_its_offsets_but_not_its_own_tombstone() -> None:
     assert state == ReplayedState()
 
 
-def test_tombstones_of_what_is_not_there_are_nothing() -> None:
+def test_tombstones_without_a_value_before_change_nothing() -> None:
     assert state_of(offset(None), GroupRecord(group_id="g", value=None)) == ReplayedState()

@@ -1,8 +1,7 @@
-"""A shard on a log that commits when it is told to, with short ways to ask it things."""
+"""One shard on a log that commits when the test says so, with short requests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from random import Random
 
 from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
@@ -26,50 +25,13 @@ from fencepost.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from fencepost.protocol.records import Record, iter_records
+from tests.broker.coordinator.fake_log import FakeLog
 from tests.broker.groups.scripts import subscription
 from tests.broker.groups.talk import Message
 
 NOW_MS = 1_700_000_000_000
 SESSION_MS = 10_000
 REBALANCE_MS = 60_000
-
-
-class FakeLog:
-    """A log of one leader; what is appended is committed at once unless it is held."""
-
-    def __init__(self, records: Iterable[Record] = ()) -> None:
-        self.records = list(records)
-        self.held = False
-        self.refusal: ErrorCode | None = None
-        self.high_watermark = len(self.records)
-        self._waiting: list[tuple[int, Callable[[], None]]] = []
-
-    def append(self, batch: bytearray) -> int | ErrorCode:
-        if self.refusal is not None:
-            return self.refusal
-        for record in iter_records(batch):
-            self.records.append(record._replace(offset=len(self.records)))
-        if not self.held:
-            self.high_watermark = len(self.records)
-        return len(self.records) - 1
-
-    def read_all(self) -> Iterable[Record]:
-        return tuple(self.records)
-
-    def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
-        if offset < self.high_watermark:
-            callback()
-        else:
-            self._waiting.append((offset, callback))
-
-    def commit(self, up_to: int | None = None) -> None:
-        """Raise the high watermark: to the end, or to an offset (exclusive)."""
-        self.high_watermark = len(self.records) if up_to is None else up_to
-        due = [each for each in self._waiting if each[0] < self.high_watermark]
-        self._waiting = [each for each in self._waiting if each[0] >= self.high_watermark]
-        for _, callback in due:
-            callback()
 
 
 class Workbench:
@@ -143,10 +105,10 @@ class Workbench:
         return answer
 
     def enter(self, *, group: str = "g", **options: Message) -> tuple[str, Wait[JoinGroupResponse]]:
-        """Join as a new member that is told its id first: that id, and the answer or the wait."""
-        told = said(self.join(group=group, **options))
-        assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED
-        member_id = told.member_id
+        """Join as a new member that gets its id first: that id, and the second response."""
+        refused = result_of(self.join(group=group, **options))
+        assert refused.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        member_id = refused.member_id
         return member_id, self.join(member_id, group=group, **options)
 
     def sync(
@@ -179,16 +141,16 @@ class Workbench:
 
     def stable(self, count: int = 1, *, group: str = "g", **options: Message) -> list[str]:
         """A stable group with members of its own; the leader's id comes first."""
-        ids = [said(self.join(group=group, **options)).member_id for _ in range(count)]
+        ids = [result_of(self.join(group=group, **options)).member_id for _ in range(count)]
         answers = [self.join(member_id, group=group, **options) for member_id in ids]
         if count > 1:
-            # The first was alone in a generation before the others came.
+            # The first was alone in a generation before the others joined.
             answers[0] = self.join(ids[0], group=group, **options)
-        generation = said(answers[0]).generation_id
+        generation = result_of(answers[0]).generation_id
         waiting = [self.sync(member_id, generation, group=group) for member_id in ids[1:]]
         parts = {member_id: member_id.encode() for member_id in ids}
-        assert said(self.sync(ids[0], generation, parts, group=group)).error_code == 0
-        assert all(said(each).error_code == 0 for each in waiting)
+        assert result_of(self.sync(ids[0], generation, parts, group=group)).error_code == 0
+        assert all(result_of(each).error_code == 0 for each in waiting)
         return ids
 
     def heartbeat(
@@ -251,15 +213,15 @@ class Workbench:
         )
 
     def after_failover(self, config: GroupConfig | None = None) -> Workbench:
-        """The shard as another broker loads it now from the same log; this one is closed."""
+        """The shard as another broker loads it from the same log; this one is closed."""
         self.shard.close()
         return Workbench(
             config or self.config, log=FakeLog(self.log.records), now_ms=self.clock.now_ms()
         )
 
 
-def said(answer: Wait[JoinGroupResponse] | Wait[SyncGroupResponse]) -> Message:
-    """An answer that has to be there."""
+def result_of(answer: Wait[JoinGroupResponse] | Wait[SyncGroupResponse]) -> Message:
+    """The response, which must not wait."""
     assert answer.done, "it waits"
     assert answer.result is not None
     return answer.result

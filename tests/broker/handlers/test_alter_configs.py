@@ -10,7 +10,7 @@ from fencepost.protocol.messages.alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
 )
-from tests.broker.configs.standin import StandIn, broker
+from tests.broker.configs.fake_broker import FakeBroker, broker
 
 TOPIC, BROKER = 2, 4
 
@@ -27,7 +27,7 @@ def resource(kind: int, name: str, **configs: str) -> AlterConfigsResource:
 
 
 def alter(
-    asked: StandIn, *resources: AlterConfigsResource, validate_only: bool = False
+    asked: FakeBroker, *resources: AlterConfigsResource, validate_only: bool = False
 ) -> tuple[AlterConfigsResourceResponse, ...]:
     request = AlterConfigsRequest(resources=resources, validate_only=validate_only)
     responses = asked.ask("alter_configs", 2, request).responses

@@ -114,7 +114,7 @@ def test_until_those_who_come_have_caught_up_those_who_go_serve_on() -> None:
     driver = Driver(3)
     create(driver, "t", [(1, 2)])
     produce(driver, "t", b"a")
-    driver.broker(3).hold("t", 0, None)
+    driver.broker(3).replica_manager.hold("t", 0, None)
     assert alter(driver, ("t", [(0, [3, 2])])) == [("t", 0, *DONE)]
     assert ongoing(driver, broker_id=2) == [("t", 0, (3, 2, 1), (3,), (1,))]
     assert driver.partition("t").leader == 1
@@ -185,7 +185,7 @@ def test_an_acknowledged_record_survives_the_move_and_the_loss_of_the_old_broker
 def waiting(driver: Driver, target: Sequence[int] = (1, 3)) -> None:
     """A partition of brokers 1 and 2 that waits for broker 3."""
     create(driver, "t", [(1, 2)])
-    driver.broker(3).hold("t", 0, None)
+    driver.broker(3).replica_manager.hold("t", 0, None)
     alter(driver, ("t", [(0, target)]))
 
 
@@ -224,7 +224,7 @@ def test_only_an_unclean_leader_takes_back_what_nobody_else_has(unclean: str) ->
     driver = Driver(4)
     create(driver, "t", [(1, 2)], unclean_leader_election_enable=unclean)
     produce(driver, "t", b"gone")
-    driver.broker(4).hold("t", 0, None)
+    driver.broker(4).replica_manager.hold("t", 0, None)
     alter(driver, ("t", [(0, [3, 4])]))
     operator_actions.kill(driver.cluster, 2)
     operator_actions.kill(driver.cluster, 1)
@@ -250,7 +250,7 @@ def test_a_reassignment_is_taken_back_to_the_first_replica_where_nobody_is_in_sy
     configs = {"unclean_leader_election_enable": "true", "min_insync_replicas": "2"}
     create(driver, "t", [(1, 2)], **configs)
     produce(driver, "t", b"kept")
-    driver.broker(4).hold("t", 0, None)
+    driver.broker(4).replica_manager.hold("t", 0, None)
     alter(driver, ("t", [(0, [3, 4])]))
     for broker_id in (1, 2):
         operator_actions.hold(driver.cluster, "t", 0, broker_id)
@@ -337,7 +337,7 @@ def test_each_partition_is_answered_by_itself_and_all_change_in_one_view() -> No
     assert driver.cluster.controller.image.version == before
     for broker_id in (1, 2, 3):
         for index in range(3):
-            driver.broker(broker_id).hold("t", index, None)
+            driver.broker(broker_id).replica_manager.hold("t", index, None)
     alter(driver, ("t", [(0, [2]), (2, [3])]))
     assert driver.cluster.controller.image.version == before + 1
     assert [each[:2] for each in ongoing(driver)] == [("t", 0), ("t", 2)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fencepost.broker.configs import fencepost_configs, tables
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.config_layers import ConfigSource
+from fencepost.broker.configs.config_table import FENCEPOST_CONFIGS, data_file, read_sections
 from fencepost.broker.configs.effective_configs import static_configs
 from fencepost.broker.handlers import describe_configs
 from fencepost.protocol.errors import ErrorCode
@@ -14,13 +14,13 @@ from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsResult,
 )
-from tests.broker.configs.standin import StandIn, broker
+from tests.broker.configs.fake_broker import FakeBroker, broker
 
 TOPIC, BROKER = 2, 4
 
 
 def describe(
-    asked: StandIn,
+    asked: FakeBroker,
     resource_type: int,
     name: str,
     *keys: str,
@@ -65,9 +65,8 @@ def test_no_keys_and_an_empty_list_of_keys_both_mean_all() -> None:
     )
     request = DescribeConfigsRequest(resources=(resource,))
     (result,) = asked.ask("describe_configs", 4, request).results
-    kafkas = {config.name for config in result.configs} - tables.read(
-        fencepost_configs.TOPIC
-    ).keys()
+    own = read_sections(data_file(FENCEPOST_CONFIGS))["topic"]
+    kafkas = {config.name for config in result.configs} - own.keys()
     assert len(kafkas) == 33
     assert result.configs == describe(asked, TOPIC, "t").configs
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from fencepost.broker.coordinator.partitioner import partition_for
 from fencepost.broker.core.errors import ControllerError
-from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC, partition_of
+from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.handlers import find_coordinator
 from fencepost.broker.metadata.image import NO_LEADER, ClusterImage
 from fencepost.broker.node.broker import Broker
@@ -49,7 +50,7 @@ def test_every_broker_names_the_leader_of_the_groups_partition() -> None:
     assert answers[0] == answers[1] == answers[2]
     partitions = driver.broker(1).view.topics[OFFSETS_TOPIC].partitions
     for key, found in zip(KEYS, answers[0], strict=True):
-        leader = partitions[partition_of(key, len(partitions))].leader
+        leader = partitions[partition_for(key, len(partitions))].leader
         assert (found.key, found.node_id, found.host) == (key, leader, f"broker-{leader}")
         assert found.port == 9091 + leader
     assert {found.node_id for found in answers[0]} == {1, 2, 3}
@@ -73,7 +74,7 @@ def test_a_partition_without_a_leader_has_no_coordinator(version: int) -> None:
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_a_topic_that_does_not_come_has_no_coordinator(
+def test_without_the_topic_there_is_no_coordinator(
     fails: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = Driver(1)

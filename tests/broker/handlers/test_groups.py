@@ -1,6 +1,6 @@
-"""The group APIs on a cluster: who answers, what waits for whom, and what outlives a leader.
+"""The group APIs on a cluster: the coordinator, replication, failover and versions.
 
-What each answers to what is in tests/broker/groups, recorded from Apache Kafka.
+The responses recorded from Apache Kafka are in tests/broker/groups.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def partition_errors(answer: Message) -> list[int]:
     return [one.error_code for topic in answer.topics for one in topic.partitions]
 
 
-# -- who answers ----------------------------------------------------------------------------------
+# -- the coordinator ------------------------------------------------------------------------------
 
 Errors = Callable[[Message], list[int]]
 EVERYWHERE: list[tuple[Step, Errors]] = [
@@ -122,7 +122,7 @@ def test_only_the_coordinator_answers(step: Step, errors: Errors) -> None:
 
 
 @pytest.mark.parametrize(("step", "errors"), EVERYWHERE, ids=lambda each: getattr(each, "api", ""))
-def test_nobody_answers_before_there_is_a_topic_for_offsets(step: Step, errors: Errors) -> None:
+def test_without_the_offsets_topic_no_broker_is_the_coordinator(step: Step, errors: Errors) -> None:
     driver = Driver(1)
     topic = NewTopic(name="t", partitions=2, replication_factor=1, configs={})
     driver.cluster.controller.create_topic(topic)
@@ -130,9 +130,9 @@ def test_nobody_answers_before_there_is_a_topic_for_offsets(step: Step, errors: 
 
 
 @pytest.mark.parametrize(("step", "errors"), EVERYWHERE, ids=lambda each: getattr(each, "api", ""))
-def test_while_it_loads_a_coordinator_asks_for_patience(step: Step, errors: Errors) -> None:
+def test_a_coordinator_that_loads_says_so(step: Step, errors: Errors) -> None:
     driver, leader = cluster()
-    driver.broker(leader).coordinator.shards[0].loaded = False
+    driver.broker(leader).coordinator.runtime.shards[0].loaded = False
     expected = NONE if step.api == "heartbeat" else LOADING
     assert set(errors(ask(driver, leader, step))) == {expected}
 
@@ -143,7 +143,7 @@ def test_groups_are_listed_by_their_coordinator_alone() -> None:
     for broker in (1, 2, 3):
         listed = driver.ask(broker, "list_groups", 5, ListGroupsRequest())
         assert [group.group_id for group in listed.groups] == (["g"] if broker == leader else [])
-    driver.broker(leader).coordinator.shards[0].loaded = False
+    driver.broker(leader).coordinator.runtime.shards[0].loaded = False
     assert driver.ask(leader, "list_groups", 5, ListGroupsRequest()).error_code == LOADING
 
 
@@ -158,7 +158,11 @@ def test_many_shards_answer_as_one() -> None:
     listed = driver.ask(1, "list_groups", 5, ListGroupsRequest())
     assert {group.group_id for group in listed.groups} == set(names)
     assert (
-        sum(bool(shard.latest.groups) for shard in driver.broker(1).coordinator.shards.values()) > 3
+        sum(
+            bool(shard.latest.groups)
+            for shard in driver.broker(1).coordinator.runtime.shards.values()
+        )
+        > 3
     )
     deleted = ask(driver, 1, delete(*names, "none"))
     assert [one.group_id for one in deleted.results] == [*names, "none"]
@@ -166,7 +170,7 @@ def test_many_shards_answer_as_one() -> None:
     assert codes == [NONE] * len(names) + [ErrorCode.GROUP_ID_NOT_FOUND]
 
 
-# -- what waits -----------------------------------------------------------------------------------
+# -- replication -----------------------------------------------------------------------------------
 
 
 def test_a_commit_waits_for_the_followers() -> None:
@@ -193,7 +197,7 @@ def test_a_commit_without_enough_replicas_is_refused() -> None:
     assert partition_errors(ask(driver, leader, commit("g"))) == [UNAVAILABLE]
 
 
-def test_a_commit_for_nothing_that_exists_is_answered_at_once() -> None:
+def test_a_commit_for_unknown_partitions_is_answered_at_once() -> None:
     driver, leader = cluster()
     driver.hold(*({1, 2, 3} - {leader}))
     for step in (commit("g"), commit("g", topics=(("nope", (offset(),)),))):
@@ -203,7 +207,7 @@ def test_a_commit_for_nothing_that_exists_is_answered_at_once() -> None:
 
 def test_an_offset_of_an_older_topic_of_that_name_is_not_fetched() -> None:
     driver, leader = cluster(1)
-    shard = driver.broker(leader).coordinator.shards[0]
+    shard = driver.broker(leader).coordinator.runtime.shards[0]
     known = driver.broker(leader).view.topics["t"].topic_id
     for index, topic_id in enumerate([UUID(int=1), known]):
         value = CommittedOffset(offset=5, commit_timestamp_ms=1, topic_id=topic_id)
@@ -218,7 +222,7 @@ def test_all_offsets_by_id_are_those_of_topics_that_exist() -> None:
     ask(driver, leader, commit("g"))
     value = CommittedOffset(offset=5, commit_timestamp_ms=1)
     record = OffsetRecord(group_id="g", topic="gone", partition=0, value=value)
-    driver.broker(leader).coordinator.shards[0].committed.replay(record)
+    driver.broker(leader).coordinator.runtime.shards[0].committed.replay(record)
     by_name = ask(driver, leader, fetch("g", 9, None)).groups[0].topics
     assert [topic.name for topic in by_name] == ["t", "gone"]
     by_id = ask(driver, leader, fetch("g", 10, None)).groups[0].topics
@@ -226,7 +230,7 @@ def test_all_offsets_by_id_are_those_of_topics_that_exist() -> None:
     assert [topic.topic_id for topic in by_id] == [known]
 
 
-def test_stable_offsets_that_stay_unstable_send_the_client_elsewhere() -> None:
+def test_stable_offsets_that_stay_unstable_are_not_coordinator() -> None:
     driver, leader = cluster()
     driver.hold(*({1, 2, 3} - {leader}))
     for step in (commit("g"), fetch("g", 7, require_stable=True)):
@@ -235,7 +239,7 @@ def test_stable_offsets_that_stay_unstable_send_the_client_elsewhere() -> None:
     assert asked.response.error_code == NOT_COORDINATOR
 
 
-def test_a_parked_join_is_told_when_the_coordinator_moves() -> None:
+def test_a_parked_join_is_answered_when_the_coordinator_moves() -> None:
     driver, leader = cluster()
     enter(driver, leader)
     member = ask(driver, leader, join("g")).member_id
@@ -247,7 +251,7 @@ def test_a_parked_join_is_told_when_the_coordinator_moves() -> None:
     assert (old.response.error_code, old.response.protocol_name) == (NOT_COORDINATOR, "")
 
 
-# -- what outlives a leader -----------------------------------------------------------------------
+# -- failover -----------------------------------------------------------------------
 
 
 def test_a_group_goes_on_with_the_next_coordinator() -> None:
@@ -297,7 +301,7 @@ def test_any_consumer_can_read_the_offsets_topic() -> None:
     assert (offset.value.offset, offset.value.leader_epoch) == (5, 3)
 
 
-def test_a_deleted_topics_offsets_are_forgotten() -> None:
+def test_a_deleted_topics_offsets_are_deleted() -> None:
     driver, leader = cluster()
     ask(driver, leader, commit("g"))
     driver.cluster.controller.delete_topics(["t"])
@@ -305,21 +309,21 @@ def test_a_deleted_topics_offsets_are_forgotten() -> None:
     assert ask(driver, leader, fetch("g", 9, None)).groups[0].topics == ()
 
 
-# -- what the version says -------------------------------------------------------------------------
+# -- versions -------------------------------------------------------------------------
 
 
 def test_before_version_1_the_session_timeout_is_the_rebalance_timeout() -> None:
     driver, leader = cluster(1)
     member = ask(driver, leader, join("g", version=0)).member_id
-    group = driver.broker(leader).coordinator.shards[0].groups["g"]
+    group = driver.broker(leader).coordinator.runtime.shards[0].groups["g"]
     assert group.members[member].rebalance_timeout_ms == 10_000
     member = ask(driver, leader, join("h", version=1)).member_id
-    group = driver.broker(leader).coordinator.shards[0].groups["h"]
+    group = driver.broker(leader).coordinator.runtime.shards[0].groups["h"]
     assert group.members[member].rebalance_timeout_ms == 3000
 
 
 @pytest.mark.parametrize("version", versions("join_group"))
-def test_from_version_4_a_member_has_to_come_back_with_its_id(version: int) -> None:
+def test_from_version_4_a_member_has_to_join_with_its_id(version: int) -> None:
     driver, leader = cluster(1)
     answer = ask(driver, leader, join("g", version=version))
     expected = NONE if version < 4 else ErrorCode.MEMBER_ID_REQUIRED
@@ -350,7 +354,7 @@ def test_session_timeouts_are_bounded(timeout_ms: int, error: ErrorCode) -> None
     assert ask(driver, leader, join("g", session_timeout_ms=timeout_ms)).error_code == error
 
 
-def test_a_client_without_an_id_is_a_member_all_the_same() -> None:
+def test_a_client_without_a_client_id_can_be_a_member() -> None:
     driver, leader = cluster(1)
     ctx = Context(
         broker=driver.broker(leader),
@@ -366,7 +370,7 @@ def test_a_client_without_an_id_is_a_member_all_the_same() -> None:
     assert isinstance(answer, Wait)
     assert answer.result is not None
     assert answer.result.member_id.startswith("-")
-    (member,) = driver.broker(leader).coordinator.shards[0].groups["g"].members.values()
+    (member,) = driver.broker(leader).coordinator.runtime.shards[0].groups["g"].members.values()
     assert (member.client_id, member.client_host) == ("", "/::1")
 
 

@@ -12,7 +12,7 @@ from fencepost.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
 )
-from tests.broker.configs.standin import StandIn, broker
+from tests.broker.configs.fake_broker import FakeBroker, broker
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -30,7 +30,7 @@ def resource(kind: int, name: str, *configs: tuple[str, int, str | None]) -> Alt
 
 
 def alter(
-    asked: StandIn, *resources: AlterConfigsResource, validate_only: bool = False
+    asked: FakeBroker, *resources: AlterConfigsResource, validate_only: bool = False
 ) -> tuple[AlterConfigsResourceResponse, ...]:
     request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
     responses = asked.ask("incremental_alter_configs", 1, request).responses

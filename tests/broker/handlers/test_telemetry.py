@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions and PushTelemetry: nothing is wanted, manners are kept (KIP-714)."""
+"""GetTelemetrySubscriptions and PushTelemetry without subscriptions (KIP-714)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_clients_without_an_id_get_one_each() -> None:
     assert len(set(ids)) == 3
 
 
-def test_asking_again_has_to_wait_for_the_interval() -> None:
+def test_a_second_subscription_request_has_to_wait_for_the_interval() -> None:
     driver = Driver(1)
     first = subscriptions(driver)
     driver.advance(INTERVAL_MS - 1)
@@ -76,7 +76,7 @@ def test_asking_again_has_to_wait_for_the_interval() -> None:
     assert subscriptions(driver).subscription_id == first.subscription_id
 
 
-def test_one_push_behind_each_answer_and_one_an_interval() -> None:
+def test_one_push_after_each_subscription_and_one_in_each_interval() -> None:
     driver = Driver(1)
     subscription_id = subscriptions(driver).subscription_id
     driver.advance(10)
@@ -97,7 +97,7 @@ def test_the_last_push_may_come_early_and_is_the_last() -> None:
     assert push(driver, subscription_id) == ErrorCode.INVALID_REQUEST
 
 
-def test_a_client_with_another_subscription_has_to_ask_again_and_may_at_once() -> None:
+def test_a_push_with_another_subscription_id_is_refused_and_a_new_request_allowed_at_once() -> None:
     driver = Driver(1)
     subscription_id = subscriptions(driver).subscription_id
     assert push(driver, subscription_id + 1) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
@@ -105,7 +105,7 @@ def test_a_client_with_another_subscription_has_to_ask_again_and_may_at_once() -
     assert subscriptions(driver).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
-def test_who_never_asked_has_no_subscription() -> None:
+def test_a_client_without_a_request_has_no_subscription() -> None:
     driver = Driver(1)
     assert push(driver, 5, UUID(int=7)) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
     assert push(driver, 5, None) == ErrorCode.INVALID_REQUEST

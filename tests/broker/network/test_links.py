@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import pytest
 
 from fencepost.broker.controller.registration import Fence
-from fencepost.broker.network.links import CONTROLLER, Deliver, Link
+from fencepost.broker.network.links import CONTROLLER, Link
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.apis import BY_NAME
 from tests.broker.driver import Driver
 from tests.broker.talk import create, produce
+from tests.harness.transport import ManualTransport
 
 API_VERSIONS = BY_NAME["api_versions"]
 
 
-class Post:
-    """Carries at once, until it is told to keep what it is given."""
-
-    def __init__(self) -> None:
-        self.keeps = False
-        self.kept: deque[tuple[Link, Deliver]] = deque()
-
-    def __call__(self, link: Link, deliver: Deliver) -> None:
-        if self.keeps:
-            self.kept.append((link, deliver))
-        else:
-            deliver()
-
-    def deliver(self, count: int = 1) -> list[Link]:
-        """Let the oldest messages go; what they lead to is kept again."""
-        delivered = []
-        for _ in range(count):
-            link, deliver = self.kept.popleft()
-            deliver()
-            delivered.append(link)
-        return delivered
-
-
-def start(brokers: int = 3) -> tuple[Driver, Post]:
-    post = Post()
+def start(brokers: int = 3) -> tuple[Driver, ManualTransport]:
+    post = ManualTransport()
     driver = Driver(brokers, carry=post)
     return driver, post
 
@@ -126,7 +102,7 @@ def test_a_request_to_nobody_is_lost_at_once() -> None:
     driver, _ = start()
     told: list[str] = []
     driver.cluster.network.request(
-        driver.broker(1),
+        1,
         9,
         API_VERSIONS,
         0,

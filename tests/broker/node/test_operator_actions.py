@@ -11,10 +11,10 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.replication.follower.steps import Hold
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import CreateTopicsRequest
 from tests.broker.driver import Driver
-from tests.broker.replication.follower.test_follower import assert_same, content
 from tests.broker.talk import (
     creatable,
     create,
@@ -25,6 +25,7 @@ from tests.broker.talk import (
     send_produce,
     values,
 )
+from tests.harness.replicas import assert_same, content
 
 
 def start(brokers: int = 3, **configs: str) -> Driver:
@@ -35,6 +36,10 @@ def start(brokers: int = 3, **configs: str) -> Driver:
 
 def log_end(driver: Driver, broker_id: int) -> int:
     return driver.replica(broker_id, "t").log.log_end_offset
+
+
+def all_holds(driver: Driver) -> dict[int, dict[tuple[str, int], Hold]]:
+    return {b: dict(broker.replica_manager.holds) for b, broker in driver.cluster.brokers.items()}
 
 
 # -- brokers ------------------------------------------------------------------------------------
@@ -59,7 +64,7 @@ def test_who_goes_down_leads_nothing_and_comes_back_in_sync(
 
 
 def test_a_stop_hands_over_before_it_ends() -> None:
-    """Whoever waits for acks=all is told to look for the new leader."""
+    """A producer that waits for acks=all has to find the new leader."""
     driver = start()
     operator_actions.hold(driver.cluster, "t", 0, 3)
     asked = send_produce(driver, "t", b"a")
@@ -464,12 +469,12 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
     operator_actions.isolate(driver.cluster, 6, from_controller=True, fence=Fence.NEVER)
     produce_elsewhere(driver)
     before = driver.cluster.controller.image
-    holds = {b: dict(broker.holds) for b, broker in driver.cluster.brokers.items()}
+    holds = all_holds(driver)
     with pytest.raises(ControllerError) as refused:
         verb(driver.cluster)
     assert (refused.value.code.name, words in refused.value.message) == (code, True), refused.value
     assert driver.cluster.controller.image is before
-    assert holds == {b: dict(broker.holds) for b, broker in driver.cluster.brokers.items()}
+    assert holds == all_holds(driver)
 
 
 def produce_elsewhere(driver: Driver) -> None:
@@ -514,7 +519,7 @@ def test_a_wiped_disk_says_whether_another_has_what_it_lost() -> None:
     operator_actions.wipe(driver.cluster, "t", 0, 1)  # likewise, though it is down
     operator_actions.wipe(driver.cluster, "t", 0, 2)
     assert (driver.partition("t").isr, driver.partition("t").elr) == ((), ())
-    operator_actions.wipe(driver.cluster, "t", 0, 1)  # nobody has
+    operator_actions.wipe(driver.cluster, "t", 0, 1)  # no replica has
     wiped = [event for event in heard if event.kind is Kind.REPLICA_WIPED]
     assert [(event.broker, event.details["alone"]) for event in wiped] == [
         (1, False),

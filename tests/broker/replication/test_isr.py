@@ -13,13 +13,13 @@ from fencepost.broker.network.links import CONTROLLER, Link
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.driver import Driver
-from tests.broker.network.test_links import Post
 from tests.broker.talk import create, produce, produced, send_produce
+from tests.harness.transport import ManualTransport
 
 LAG_MS = 10_000
 
 
-def start(carry: Post | None = None, **configs: str) -> Driver:
+def start(carry: ManualTransport | None = None, **configs: str) -> Driver:
     settings = {"replica.lag.time.max.ms": str(LAG_MS)} | {
         name.replace("_", "."): value for name, value in configs.items()
     }
@@ -161,7 +161,7 @@ def test_a_leader_away_from_the_controller_changes_no_isr() -> None:
 
 
 def test_while_a_proposal_is_on_its_way_the_watermark_waits_for_old_and_new() -> None:
-    post = Post()
+    post = ManualTransport()
     driver = start(post)
     hold(driver, 3, leave_isr=True)
     produce(driver, "t", b"a")
@@ -180,7 +180,7 @@ def test_while_a_proposal_is_on_its_way_the_watermark_waits_for_old_and_new() ->
 
 
 def test_a_proposal_whose_answer_got_lost_is_settled_by_the_view() -> None:
-    post = Post()
+    post = ManualTransport()
     driver = start(post)
     hold(driver, 3, leave_isr=True)
     leader = driver.leader("t")
@@ -197,7 +197,7 @@ def test_a_proposal_whose_answer_got_lost_is_settled_by_the_view() -> None:
 
 
 def test_who_is_fenced_while_it_is_proposed_is_not_waited_for_any_more() -> None:
-    post = Post()
+    post = ManualTransport()
     driver = start(post)
     hold(driver, 3, leave_isr=True)
     produce(driver, "t", b"a")
@@ -217,7 +217,7 @@ def test_who_is_fenced_while_it_is_proposed_is_not_waited_for_any_more() -> None
 
 
 def test_who_is_offline_for_the_leader_is_not_even_proposed() -> None:
-    post = Post()
+    post = ManualTransport()
     driver = start(post)
     operator_actions.isolate(driver.cluster, 3, from_controller=True)
     post.keeps = True
@@ -227,7 +227,7 @@ def test_who_is_offline_for_the_leader_is_not_even_proposed() -> None:
 
 
 def test_who_fetched_in_an_earlier_registration_is_not_even_proposed() -> None:
-    post = Post()
+    post = ManualTransport()
     driver = start(post)
     hold(driver, 3)
     operator_actions.kill(driver.cluster, 3)

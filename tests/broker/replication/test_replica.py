@@ -45,8 +45,8 @@ def subject() -> Subject:
         index=0,
         broker_id=1,
         log=MemoryLog("t-0", LogConfig()),
-        ring=lambda broker_id, _topic, _index: rung.append(broker_id),
-        consider=lambda _replica, _follower: None,
+        notify_follower=lambda broker_id, _topic, _index: rung.append(broker_id),
+        maybe_expand_isr=lambda _replica, _follower: None,
     )
     return Subject(replica, rung)
 

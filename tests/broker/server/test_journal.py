@@ -6,6 +6,7 @@ import pytest
 
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.scheduler import ManualClock
+from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
 from fencepost.broker.server import journal as module
 from fencepost.broker.server.journal import BrokerExchange, Exchange, Journal
@@ -108,7 +109,7 @@ def test_what_is_abandoned_is_over_and_heard_of_once() -> None:
     assert waiting.answered_ms is None
 
 
-def test_answers_are_counted_when_somebody_looks() -> None:
+def test_responses_are_counted_before_a_reader_looks() -> None:
     journal = Journal()
     exchange = note(journal)
     finish(journal, exchange)
@@ -151,7 +152,7 @@ def test_what_is_forgotten_has_been_counted() -> None:
     assert journal.size == (0, 0)
 
 
-def test_requests_between_brokers_are_metered_apart(ctx: Context) -> None:
+def test_requests_between_brokers_are_metered_apart(ctx: Context[Broker]) -> None:
     journal = Journal()
     ask(journal, ctx, fetched(20, 30))
     clients, brokers = journal.metrics
@@ -162,7 +163,7 @@ def test_requests_between_brokers_are_metered_apart(ctx: Context) -> None:
 
 
 @pytest.fixture
-def ctx() -> Context:
+def ctx() -> Context[Broker]:
     address = Address(host="127.0.0.1", port=9092, advertised_host="")
     clock = ManualClock(17)
     broker = Cluster(ClusterOptions(addresses=(address,)), clock).brokers[1]
@@ -175,14 +176,14 @@ def fetched(*sizes: int) -> FetchResponse:
     return FetchResponse(responses=(FetchableTopicResponse(topic="t", partitions=(data,)),))
 
 
-def ask(journal: Journal, ctx: Context, answer: FetchResponse | None) -> BrokerExchange:
+def ask(journal: Journal, ctx: Context[Broker], answer: FetchResponse | None) -> BrokerExchange:
     journal.observe(FETCH, ctx, FetchRequest())(answer)
     exchange = next(journal.newest_first(clients=False))
     assert isinstance(exchange, BrokerExchange)
     return exchange
 
 
-def test_requests_between_brokers_are_kept_as_they_are(ctx: Context) -> None:
+def test_requests_between_brokers_are_kept_as_they_are(ctx: Context[Broker]) -> None:
     journal, heard = Journal(), list[int]()
     journal.listeners.append(lambda exchange: heard.append(exchange.number))
     request, answer = FetchRequest(), fetched(10)
@@ -196,12 +197,12 @@ def test_requests_between_brokers_are_kept_as_they_are(ctx: Context) -> None:
     assert (exchange.done, exchange.answered_ms, heard) == (True, 17, [1])
 
 
-def test_an_answer_that_never_came_ends_an_exchange_too(ctx: Context) -> None:
+def test_an_answer_that_never_came_ends_an_exchange_too(ctx: Context[Broker]) -> None:
     exchange = ask(Journal(), ctx, None)
     assert (exchange.done, exchange.response()) == (True, None)
 
 
-def test_errors_are_noted(ctx: Context) -> None:
+def test_errors_are_noted(ctx: Context[Broker]) -> None:
     data = PartitionData(partition_index=0, error_code=6)
     answer = FetchResponse(
         error_code=70, responses=(FetchableTopicResponse(topic="t", partitions=(data,)),)
@@ -210,7 +211,7 @@ def test_errors_are_noted(ctx: Context) -> None:
 
 
 def test_numbers_are_shared_and_each_sort_is_bounded_by_itself(
-    monkeypatch: pytest.MonkeyPatch, ctx: Context
+    monkeypatch: pytest.MonkeyPatch, ctx: Context[Broker]
 ) -> None:
     monkeypatch.setattr(module, "MAX_EXCHANGES", 2)
     journal = Journal()
@@ -225,7 +226,9 @@ def test_numbers_are_shared_and_each_sort_is_bounded_by_itself(
     assert journal.newest == 5
 
 
-def test_records_between_brokers_count(monkeypatch: pytest.MonkeyPatch, ctx: Context) -> None:
+def test_records_between_brokers_count(
+    monkeypatch: pytest.MonkeyPatch, ctx: Context[Broker]
+) -> None:
     journal = Journal()
     monkeypatch.setattr(module, "MAX_BYTES", 100)
     for _ in range(3):

@@ -58,7 +58,7 @@ async def test_it_goes_down_and_comes_back_on_its_port(listener: Listener) -> No
         await writer.wait_closed()
 
 
-async def test_nobody_else_is_given_the_port_of_a_broker_that_is_down(listener: Listener) -> None:
+async def test_no_other_process_gets_the_port_of_a_broker_that_is_down(listener: Listener) -> None:
     listener.stop_listening(abruptly=True)
     with pytest.raises(PortUnavailable):
         bind(HOST, port(listener), 1)
@@ -66,12 +66,12 @@ async def test_nobody_else_is_given_the_port_of_a_broker_that_is_down(listener: 
         other.bind((HOST, port(listener)))
 
 
-def test_a_port_that_somebody_has_cannot_be_held() -> None:
+def test_a_port_in_use_cannot_be_held() -> None:
     with socket.create_server((HOST, 0)) as taken:
         assert _hold(HOST, taken.getsockname()[1]) is None
 
 
-async def test_a_port_that_was_lost_is_told_and_can_be_had_again(
+async def test_a_lost_port_is_an_error_and_can_be_bound_again_later(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fencepost.broker.server.listener._hold", lambda _host, _port: None)
@@ -84,10 +84,10 @@ async def test_a_port_that_was_lost_is_told_and_can_be_had_again(
     assert not listener.is_down
 
 
-async def test_a_port_that_somebody_listens_on_beside_us_is_lost_too(listener: Listener) -> None:
+async def test_a_port_that_another_socket_listens_on_as_well_is_lost(listener: Listener) -> None:
     listener.stop_listening(abruptly=True)
     assert listener._held is not None
-    # As if the system let somebody bind beside us: it does, where both say that they share.
+    # As if the system let another process bind the port as well: it does if both sockets allow it.
     listener._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         other = bind(HOST, port(listener), 1)

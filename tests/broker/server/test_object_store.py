@@ -180,7 +180,7 @@ async def test_of_an_object_that_fails_on_its_way_nothing_is_there(
         assert s3.unfinished(url.removeprefix("s3://").split("/")[0]) == 0
 
 
-async def test_a_bug_is_an_error_to_whoever_asked(
+async def test_a_bug_is_an_error_to_the_caller(
     tier: Caller, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failed = await tier.put("k", failing([], RuntimeError("a bug")))
@@ -290,8 +290,8 @@ def test_a_folder_is_made_and_left_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_bucket_that_is_not_there(s3: S3) -> None:
-    text = refusal(s3.url("nobodys-bucket", "p"))
-    assert text == "can't use the tier s3://nobodys-bucket/p: there is no such bucket"
+    text = refusal(s3.url("no-bucket", "p"))
+    assert text == "can't use the tier s3://no-bucket/p: there is no such bucket"
 
 
 def test_a_server_that_does_not_answer() -> None:

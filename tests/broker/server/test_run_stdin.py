@@ -1,4 +1,4 @@
-"""``--stop-with-stdin``: a server that ends with whoever started it."""
+"""``--stop-with-stdin``: a server that stops with the process that started it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_it_stops_when_its_input_ends() -> None:
 
 @pytest.mark.parametrize("options", [(), ("--stop-with-stdin",)])
 def test_closed_streams_do_no_harm(options: tuple[str, ...]) -> None:
-    """Whoever starts it without any must not have a listener take the place of one."""
+    """Without standard input, a listener must not get its descriptor."""
     command = [*SERVE, *options]
     with subprocess.Popen(
         ["/bin/sh", "-c", '"$@" <&- 2>&-', "sh", *command], stdout=subprocess.PIPE

@@ -36,7 +36,7 @@ def standing_still(folder: Path, tmp_path: Path) -> Iterator[Cluster]:
 
 def advance(cluster: Cluster, ms: int) -> None:
     url = f"{cluster.control}/v1/clock/advance"
-    assert httpx.post(url, json={"ms": ms}, trust_env=False).status_code == 200
+    assert httpx.post(url, json={"ms": ms}, timeout=60, trust_env=False).status_code == 200
 
 
 def append(cluster: Cluster, topic: str, count: int) -> None:

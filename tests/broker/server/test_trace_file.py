@@ -108,7 +108,7 @@ def test_files_end_with_a_whole_line_and_all_are_kept(
 def test_only_the_newest_files_are_kept_where_there_is_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "trace-of-somebody-else.jsonl").touch()
+    (tmp_path / "trace-of-another-program.jsonl").touch()
     monkeypatch.setattr(trace_file, "MAX_FILE_BYTES", 100)
     with TraceFile(tmp_path, make_describe, keep=2) as trace:
         for number in range(100, 200):

@@ -9,7 +9,8 @@ import pytest
 
 from fencepost.broker.core.async_tasks import AsyncTask
 from fencepost.broker.core.scheduler import ManualClock, Scheduler
-from fencepost.broker.tiering.auxiliary_state import AuxiliaryState, build_auxiliary_state
+from fencepost.broker.replication.follower.start_offset import AuxiliaryState
+from fencepost.broker.tiering.auxiliary_state import build_auxiliary_state
 from fencepost.storage.formats.producer_snapshot import encode_snapshot
 from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
@@ -82,7 +83,7 @@ class Tier:
             self.objects.objects[object_key(segment, ObjectKind.METADATA)] = segment.to_json()
 
     def build(self, offset: int, epoch: int) -> AuxiliaryState | TierError:
-        """What is known before an offset; `epoch` is that of the record before it."""
+        """The state before an offset; `epoch` is that of the record before it."""
         told: list[AuxiliaryState | TierError] = []
         job = AsyncTask(
             build_auxiliary_state(self.objects, PARTITION, epoch=epoch, offset=offset), told.append

@@ -46,7 +46,7 @@ class Reader(MemoryObjectStore):
             self.objects[object_key(each, ObjectKind.METADATA)] = each.to_json()
             self.objects[object_key(each, ObjectKind.LOG)] = b""
 
-    def learn(self, known: RemoteSegments, *, anew: bool = False) -> frozenset[str] | TierError:
+    def learn(self, known: RemoteSegments, *, reread: bool = False) -> frozenset[str] | TierError:
         told: list[frozenset[str] | TierError] = []
         self.read.clear()
 
@@ -54,7 +54,7 @@ class Reader(MemoryObjectStore):
             self.corrupt.append(key)
 
         AsyncTask(
-            list_metadata(self, PARTITION, known, anew=anew, corrupt=note), told.append
+            list_metadata(self, PARTITION, known, reread=reread, corrupt=note), told.append
         ).start()
         while self.turns:
             self.turns.popleft()()
@@ -95,7 +95,7 @@ def test_a_deletion_that_another_began_is_seen_by_who_reads_anew() -> None:
     tier.put_segments(going)
     tier.learn(known)
     assert (list(known), tier.read) == ([done], [])
-    tier.learn(known, anew=True)
+    tier.learn(known, reread=True)
     assert list(known) == [going]
 
 

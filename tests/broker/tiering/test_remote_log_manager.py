@@ -463,7 +463,7 @@ def test_a_wiped_replica_follows_and_knows_the_tier_anew() -> None:
     tier.append(5)
     tier.run()
     before = tier.replica(2, "t")
-    tier.broker(2).wipe("t", 0)
+    tier.broker(2).replica_manager.wipe("t", 0)
     assert_unknown(tier, before)
 
 

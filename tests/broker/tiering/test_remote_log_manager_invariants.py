@@ -114,11 +114,11 @@ class TieredPartition(RuleBasedStateMachine):
 
     @rule(broker=BROKERS)
     def hold(self, broker: int) -> None:
-        self.tier.broker(broker).hold("t", 0, None)
+        self.tier.broker(broker).replica_manager.hold("t", 0, None)
 
     @rule(broker=BROKERS)
     def release(self, broker: int) -> None:
-        self.tier.broker(broker).release("t", 0)
+        self.tier.broker(broker).replica_manager.release("t", 0)
         self.cluster.scheduler.run_due()
 
     @precondition(lambda self: self.leader is not None)
@@ -204,7 +204,7 @@ class TieredPartition(RuleBasedStateMachine):
         return self.read[segment.id]
 
     def _served(self) -> RemoteSegments:
-        """What the tier itself has, whoever knows of it."""
+        """What the tier itself has."""
         segments = RemoteSegments()
         for key, data in self.tier.objects.objects.items():
             if key.endswith(ObjectKind.METADATA):

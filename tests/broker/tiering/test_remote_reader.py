@@ -68,8 +68,8 @@ class Tier(RemoteLogManager):
             index=0,
             broker_id=1,
             log=log,
-            ring=lambda *_: None,
-            consider=lambda *_: None,
+            notify_follower=lambda *_: None,
+            maybe_expand_isr=lambda *_: None,
         )
         self.interval = interval
         self.limit = limit

@@ -1,4 +1,4 @@
-"""What goes from the tier: by retention, because nobody can ask for it, and what was left over."""
+"""Deletion from the tier: by retention, of unreferenced segments, and of remains."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def test_objects_without_metadata_go_when_they_are_seen_twice() -> None:
 def test_segments_of_a_branch_that_was_truncated_are_not_served_and_go_in_the_end() -> None:
     tier = Tier(2, unclean_leader_election_enable="true")
     tier.append(3)
-    tier.broker(2).hold("t", 0, None)
+    tier.broker(2).replica_manager.hold("t", 0, None)
     tier.cluster.controller.fence(2)
     tier.cluster.scheduler.run_due()
     tier.append(4)
@@ -319,7 +319,7 @@ def test_segments_of_a_branch_that_was_truncated_are_not_served_and_go_in_the_en
     tier.append(4)
     tier.run()
     ranges = [(each.start_offset, each.end_offset) for each in tier.ranges(tier.leader("t"))]
-    # Record 3 and all behind it were written anew.
+    # Record 3 and all behind it were written again.
     assert sorted(ranges) == [(0, 1), (2, 2), (2, 3), (4, 5)]
     assert tier.objects.names().count("4.json") == 2
     tier.leader("t").delete_records(7)

@@ -31,11 +31,11 @@ INTERVAL: Final = 30_000
 """Kafka's default of remote.log.manager.task.interval.ms."""
 BATCHES_A_SEGMENT: Final = 2
 Op = tuple[str, str]
-"""What is done, and the key or prefix that it is about."""
+"""An operation, and its key or prefix."""
 
 
 class Objects(MemoryObjectStore):
-    """Notes what is asked.
+    """Records the operations.
 
     :ivar fails: Says whether an operation fails.
     :ivar holds: Says whether one is held up, until `release`.

@@ -28,7 +28,7 @@ OPERATIONS: Final = 12
 """Of each client."""
 KEYS: Final = ("k", "l")
 KINDS: Final = (Kind.GET, Kind.GET, Kind.PUT, Kind.APPEND, Kind.APPEND, Kind.CAS, Kind.DELETE)
-PATIENCE_S: Final = 20.0
+PATIENCE_S: Final = 60.0
 DEADLINE_S: Final = 0.12
 """For an append, so that some outcomes are unknown, and not long in coming."""
 ATTEMPT_S: Final = 0.06

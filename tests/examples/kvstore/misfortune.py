@@ -67,7 +67,7 @@ async def heal(contest: Contest) -> None:
     cluster = contest.server.cluster
     cluster.faults.remove_all()
     for broker_id, broker in cluster.brokers.items():
-        for topic, index in list(broker.holds):
+        for topic, index in list(broker.replica_manager.holds):
             operator_actions.release(cluster, topic, index, broker_id)
         operator_actions.rejoin(cluster, broker_id)
         if not broker.running:

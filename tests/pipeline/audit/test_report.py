@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -132,12 +131,10 @@ def test_what_failed_is_no_clean_bill(tmp_path: Path) -> None:
     assert "Oops: why" in made.words
 
 
-def test_hundreds_of_partitions_make_a_small_page_soon(tmp_path: Path) -> None:
+def test_hundreds_of_partitions_make_a_small_page(tmp_path: Path) -> None:
     many = [account(number, segments=200, points=400) for number in range(700)]
     many[690] = account(690, found=2)
-    begun = time.process_time()
     made = page(tmp_path, findings(many, [violation(690)] * 2))
-    assert time.process_time() - begun < 30
     assert len(made.text) < 2_500_000
     assert len(made.drawings) == MAX_DRAWN
     assert re.findall(r'<details id="([^"]+)"', made.text)[0] == "orders-690"

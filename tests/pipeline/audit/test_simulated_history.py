@@ -29,6 +29,8 @@ SEEDS: Final = (WITH_TIER_LAST, 3, WITH_EXPECTED_OFFSETS, 105)
 _AT_LEAST: Final = 100
 """Batches and exchanges of a minute."""
 
+pytestmark = pytest.mark.unmeasured
+
 
 def nothing_is_found(findings: AuditResult) -> None:
     """All rules were followed to their end, and what they found is explained."""

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from tests.harness.spark import QUICK_JVM
+
 ROOT: Final = Path(__file__).parents[3]
 _DAEMON: Final = b"pyspark.daemon"
 
@@ -23,7 +25,8 @@ class Job:
         self._out = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the job is
         self._err = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the job is
         # Its JVM may not start where a session of this process has left its own address.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
+        environment = {**inherited, "JDK_JAVA_OPTIONS": QUICK_JVM}
         self.child = subprocess.Popen(
             [sys.executable, "-m", "fencepost", "load", *arguments],
             stdout=self._out,

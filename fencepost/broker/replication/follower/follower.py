@@ -9,7 +9,7 @@
                   up: IDLE.
     LOST          its offset is out of range, or in the remote tier: asks for offsets of the
                   leader until a row of `follower_start.TABLE` fits (KIP-405, KIP-1023). It cuts
-                  its log, or starts anew, and goes on FETCHING; or leaves records to the tier.
+                  its log, or starts it again, and goes on FETCHING; or leaves records to the tier.
     TRACING       asks OffsetForLeaderEpoch for the epoch before the one that it will start in,
                   to know in which epoch the last record was written that it leaves.
     BUILDING      has the leader epochs and producers up to that record read from the tier, starts
@@ -26,7 +26,7 @@ offset, it goes on until no batch that ends at or before the offset is left.
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from fencepost.broker.core.events import Kind
 from fencepost.broker.core.scheduler import Timer
@@ -46,7 +46,9 @@ from fencepost.broker.replication.follower.steps import (
     batches_ending_by,
     known_error,
 )
-from fencepost.broker.replication.replica import UNKNOWN_OFFSET, Replica
+from fencepost.broker.replication.follower_progress import UNKNOWN_OFFSET
+from fencepost.broker.replication.node import FollowerNode
+from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
@@ -54,9 +56,6 @@ from fencepost.protocol.messages.fetch import FetchResponse, PartitionData
 from fencepost.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
 from fencepost.protocol.records import CorruptBatch
 from fencepost.storage.files.file_system import StorageFailure
-
-if TYPE_CHECKING:
-    from fencepost.broker.node.broker import Broker
 
 FIRST_FETCH_WITH_DIVERGENCE: Final = 12
 
@@ -82,7 +81,7 @@ class Follower:
         "truncated_to",
     )
 
-    def __init__(self, broker: "Broker", replica: Replica) -> None:
+    def __init__(self, broker: FollowerNode, replica: Replica) -> None:
         self.broker = broker
         self.replica = replica
         self.state = FollowerState.IDLE
@@ -240,7 +239,13 @@ class Follower:
         """
         finish = self.response_handler(api.title, take, asked)
         self.broker.network.request(
-            self.broker, self.replica.leader, api, version, message, finish, lambda: finish(None)
+            self.broker.broker_id,
+            self.replica.leader,
+            api,
+            version,
+            message,
+            finish,
+            lambda: finish(None),
         )
 
     def response_handler(
@@ -398,7 +403,7 @@ class Follower:
     def truncate(self, offset: int) -> None:
         """Cut there, if the log goes on so far; epochs that begin there or later go anyway.
 
-        Where that leaves nothing here of a log that is in the tier for the rest, it starts anew at
+        Where that leaves nothing here of a log that is in the tier for the rest, it starts again at
         its log start: what it knows of the tier ends behind where it was to be cut.
         """
         replica, log = self.replica, self.replica.log
@@ -412,7 +417,7 @@ class Follower:
             self.report_truncation(before)
 
     def report_truncation(self, before: int) -> None:
-        """Tell that the log, which ended there before, was cut or begun anew."""
+        """Tell that the log, which ended there before, was truncated or started again."""
         replica = self.replica
         self.truncated_to = replica.log.log_end_offset
         self.broker.events.emit(

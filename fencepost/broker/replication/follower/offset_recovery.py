@@ -7,6 +7,7 @@ BUILDING the tier for what is to be known of all up to there.
 
 from typing import TYPE_CHECKING, Final, assert_never, cast
 
+from fencepost.broker.core.async_tasks import AsyncTask
 from fencepost.broker.core.events import Kind
 from fencepost.broker.replication.follower.requests import (
     LIST_OFFSETS,
@@ -15,6 +16,7 @@ from fencepost.broker.replication.follower.requests import (
     list_offset_request,
 )
 from fencepost.broker.replication.follower.start_offset import (
+    AuxiliaryState,
     FetchRefusal,
     OffsetAndEpoch,
     SpecialTimestamp,
@@ -31,9 +33,7 @@ from fencepost.protocol.messages.offset_for_leader_epoch import OffsetForLeaderE
 from fencepost.storage.tier.object_store import TierError
 
 if TYPE_CHECKING:
-    from fencepost.broker.core.async_tasks import AsyncTask
     from fencepost.broker.replication.follower.follower import Follower
-    from fencepost.broker.tiering.auxiliary_state import AuxiliaryState
 
 FIRST_LIST_WITH_PENDING: Final = 11
 TIER: Final = "Tier"
@@ -155,7 +155,7 @@ class OffsetRecovery:
         if isinstance(answer, TierError):
             self._follower.back_off(patient=True)
             return ErrorCode.KAFKA_STORAGE_ERROR
-        auxiliary = cast("AuxiliaryState", answer)
+        auxiliary = cast(AuxiliaryState, answer)
         replica, log_start = self._follower.replica, self._inputs.log_start
         before = replica.log.log_end_offset
         replica.start_from_tier(

@@ -1,6 +1,6 @@
 """Where a follower starts over whose fetch its leader refused (KIP-405, KIP-1023): one table.
 
-A leader refuses an offset that it does not have: OFFSET_OUT_OF_RANGE where nobody has it, and
+A leader refuses an offset that it does not have: OFFSET_OUT_OF_RANGE where it is nowhere, and
 OFFSET_MOVED_TO_TIERED_STORAGE where the remote tier does. The follower then asks it for offsets
 by ListOffsets, one after the other, until a row of `TABLE` says what to do. A row is tried when
 all that it is about is known; what is not known is asked for first. So no follower asks for more
@@ -8,14 +8,17 @@ than it needs, and the order of the rows is the order of the questions.
 
 An empty follower whose cluster lets it (``follower.fetch.last.tiered.offset.enable``, and a
 ``metadata.version`` that has KIP-1023) bootstraps: it starts at the first offset that waits to be
-tiered, and leaves to the tier what is there. All others start at the first offset that the leader
-has itself, as KIP-405 has it.
+tiered, and leaves the records before it to the tier. All others start at the first offset that the
+leader has itself, as KIP-405 has it.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum, auto
 from typing import Final, NamedTuple
+
+from fencepost.storage.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
+from fencepost.storage.log.producer_state import ProducerStateEntry
 
 UNKNOWN: Final = -1
 """The offset that a leader answers where it knows none."""
@@ -55,6 +58,24 @@ class OffsetAndEpoch(NamedTuple):
 
     offset: int
     epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuxiliaryState:
+    """The state of a log before an offset, for a follower that starts there (KIP-405).
+
+    :ivar epochs: The leader epochs of the records before it, oldest first.
+    :ivar producers: The producers behind them.
+    """
+
+    epochs: tuple[EpochEntry, ...]
+    producers: tuple[ProducerStateEntry, ...]
+
+    def since(self, log_start_offset: int) -> tuple[EpochEntry, ...]:
+        """The leader epochs of the records from the log start on."""
+        cache = LeaderEpochCache(self.epochs)
+        cache.truncate_from_start(log_start_offset)
+        return cache.entries()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +248,7 @@ TABLE: Final[tuple[StartRule, ...]] = (
         then=StartAction.BACK_OFF,
     ),
 )
-"""What is found, and what is done then; the first row that fits holds. Those of the old protocol
+"""The conditions and their actions; the first row that fits holds. Those of the old protocol
 are KIP-1023's recapitulation of it (Case 2.1, Case 2.2), the others its changes."""
 
 

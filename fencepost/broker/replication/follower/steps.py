@@ -48,7 +48,7 @@ class Step:
     appended: int
     """Records."""
     truncated_to: int | None
-    """The log end, where the log was cut or begun anew."""
+    """The log end, where the log was truncated or started again."""
     log_end_offset: int
     """After it, as the high watermark and the state."""
     high_watermark: int

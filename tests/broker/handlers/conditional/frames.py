@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from fencepost.broker.core.context import Context, HangUp, Peer
+from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.outcomes import HangUp
 from fencepost.broker.core.waits import Wait
 from fencepost.protocol import codec, frames
 from fencepost.protocol.apis import BY_NAME

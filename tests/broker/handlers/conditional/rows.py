@@ -287,3 +287,21 @@ def one(
         since=since,
         until=until,
     )
+
+
+def deleted_to(offset: int) -> Step:
+    """The step that deletes the records before an offset."""
+
+    def step(driver: Driver, topic: str, index: int) -> None:
+        driver.leader(topic, index).delete_records(offset)
+
+    return step
+
+
+def truncated_to(offset: int) -> Step:
+    """The step that truncates the log."""
+
+    def step(driver: Driver, topic: str, index: int) -> None:
+        assert driver.leader(topic, index).truncate_to(offset)
+
+    return step

@@ -62,8 +62,8 @@ def test_all_wait_for_the_last_batch_of_every_partition(driver: Driver, version:
     asked = frames.send(driver, [("t-1", batch("x", 0).encoded), ("t-0", set_)], version=version)
     driver.release(2)
     assert not asked.done
-    driver.broker(3).hold("t", 0, 4)
-    driver.broker(3).release("t", 1)
+    driver.broker(3).replica_manager.hold("t", 0, 4)
+    driver.broker(3).replica_manager.release("t", 1)
     driver.cluster.scheduler.run_due()
     assert not asked.done, "a part of the set is not all of it"
     driver.release(3)

@@ -19,14 +19,15 @@ from tests.broker.handlers.conditional.rows import (
     Step,
     appended,
     batch,
+    deleted_to,
     dragged,
     failed,
     int64,
     mismatch,
     one,
     stating,
+    truncated_to,
 )
-from tests.broker.handlers.conditional.test_partition_scope import deleted_to, truncated_to
 
 NO_OFFSET: Final = f"The header {HEADER} is neither decimal text nor 8 bytes"
 

@@ -24,8 +24,8 @@ from tests.broker.handlers.conditional.rows import (
     failed,
     mismatch,
     one,
+    truncated_to,
 )
-from tests.broker.handlers.conditional.test_partition_scope import truncated_to
 
 PRODUCER: Final = 7000
 

@@ -23,8 +23,8 @@ from tests.broker.handlers.conditional.rows import (
     mismatch,
     one,
     stating,
+    truncated_to,
 )
-from tests.broker.handlers.conditional.test_partition_scope import truncated_to
 
 THERE: Final[list[Step]] = [batch("abc", UNSPECIFIED, "xyx")]
 """The last offset of x is 2, that of y is 1."""

@@ -7,7 +7,6 @@ from typing import Final
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.driver import Driver
 from tests.broker.handlers.conditional.playing import play, table
 from tests.broker.handlers.conditional.rows import (
     ON,
@@ -15,37 +14,20 @@ from tests.broker.handlers.conditional.rows import (
     Answer,
     Batch,
     Row,
-    Step,
     appended,
     batch,
     cut,
+    deleted_to,
     failed,
     flipped,
     mismatch,
     one,
+    truncated_to,
     unreadable,
 )
 
 LARGEST: Final = 2**63 - 1
 NO_ZSTD: Final = failed(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-
-
-def deleted_to(offset: int) -> Step:
-    """DeleteRecords."""
-
-    def step(driver: Driver, topic: str, index: int) -> None:
-        driver.leader(topic, index).delete_records(offset)
-
-    return step
-
-
-def truncated_to(offset: int) -> Step:
-    """The end of the log is lost."""
-
-    def step(driver: Driver, topic: str, index: int) -> None:
-        assert driver.leader(topic, index).truncate_to(offset)
-
-    return step
 
 
 ONE_BATCH: Final = (

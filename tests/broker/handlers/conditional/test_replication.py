@@ -112,7 +112,7 @@ def test_of_a_set_that_was_not_acknowledged_a_prefix_may_stay(version: int) -> N
     driver = three()
     driver.hold(2, 3)
     driver.release(2)
-    driver.broker(2).hold("t", 0, 5)
+    driver.broker(2).replica_manager.hold("t", 0, 5)
     asked = send(driver, version, batch("de", 3), batch("f", 5))
     assert not asked.done
     driver.elect("t", 0, 2)
@@ -130,7 +130,7 @@ def test_what_is_left_of_an_idempotent_set_is_completed(version: int) -> None:
     driver = three()
     driver.hold(2, 3)
     driver.release(2)
-    driver.broker(2).hold("t", 0, 5)
+    driver.broker(2).replica_manager.hold("t", 0, 5)
     sent = [
         Batch(values="de", at=3, producer=(7, 0, 0)),
         Batch(values="f", at=5, producer=(7, 0, 2)),

@@ -19,13 +19,13 @@ from tests.broker.handlers.conditional.rows import (
     appended,
     batch,
     cut,
+    deleted_to,
     dragged,
     failed,
     flipped,
     mismatch,
     stating,
 )
-from tests.broker.handlers.conditional.test_partition_scope import deleted_to
 
 THERE: Final = {"t-0": ["abc"], "t-1": ["x"], "u-0": []}
 TOPICS: Final = {"t": ON, "u": ON}

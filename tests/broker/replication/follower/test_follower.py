@@ -8,49 +8,17 @@ import pytest
 
 from fencepost.broker.node.operator_actions import elect, hold, isolate, rejoin, release, step
 from fencepost.broker.replication.replica import Replica
-from fencepost.protocol.records import iter_headers, iter_records
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from tests.broker.driver import Driver
-from tests.broker.network.test_links import Post
 from tests.broker.talk import create, produce, send_produce
-
-
-def content(replica: Replica, offset: int | None = None) -> list[tuple[int, int, bytes | None]]:
-    """Offset, leader epoch and value of every record, from the log start or an offset on."""
-    log = replica.log
-    found = []
-    offset = log.log_start_offset if offset is None else offset
-    while offset < log.log_end_offset:
-        read = log.read(
-            offset, max_bytes=1 << 20, upper_bound=log.log_end_offset, min_one_batch=True
-        )
-        for buffer in read.buffers:
-            for at, header in iter_headers(buffer):
-                records = iter_records(buffer, at)
-                found += [(r.offset, header.partition_leader_epoch, r.value) for r in records]
-                offset = header.last_offset + 1
-    return found
-
-
-def written_epochs(replica: Replica) -> list[EpochEntry]:
-    """The epochs that have records: a follower hears of others at the first record only."""
-    entries = replica.log.epoch_entries()
-    return [entry for entry in entries if entry.start_offset < replica.log.log_end_offset]
+from tests.harness.replicas import assert_same, content
+from tests.harness.transport import ManualTransport
 
 
 def come_back_for_an_election(driver: Driver, *held: int, leader: int) -> None:
     """Brokers that were held fetch again, and have fetched nothing, when one is elected."""
     driver.elect("t", 0, leader)
     driver.release(*held)
-
-
-def assert_same(driver: Driver, topic: str = "t") -> None:
-    leader = driver.leader(topic)
-    for broker_id in leader.assigned:
-        replica = driver.replica(broker_id, topic)
-        assert content(replica) == content(leader)
-        assert written_epochs(replica) == written_epochs(leader)
-        assert replica.high_watermark == leader.high_watermark == leader.log.log_end_offset
 
 
 def test_what_the_leader_appends_is_everywhere_in_the_same_turn() -> None:
@@ -367,7 +335,7 @@ def test_it_tries_again_after_the_backoff_when_nobody_answers() -> None:
     assert driver.replica(2, "t").log.log_end_offset == 1
 
 
-def start_late(post: Post) -> Driver:
+def start_late(post: ManualTransport) -> Driver:
     """Broker 2 has asked broker 1 for a record; the answer is on its way."""
     driver = Driver(3, carry=post)
     create(driver, "t", [(1, 2, 3)])
@@ -382,7 +350,7 @@ def start_late(post: Post) -> Driver:
 
 
 def test_an_answer_of_an_earlier_epoch_is_worthless() -> None:
-    post = Post()
+    post = ManualTransport()
     driver = start_late(post)
     ((_, answer),) = post.kept
     post.kept.clear()
@@ -396,7 +364,7 @@ def test_an_answer_of_an_earlier_epoch_is_worthless() -> None:
 
 
 def test_of_two_requests_only_the_answer_of_the_last_counts() -> None:
-    post = Post()
+    post = ManualTransport()
     driver = start_late(post)
     step(driver.cluster, "t", 0, 2)
     while post.kept:

@@ -1,4 +1,4 @@
-"""Followers that leave to the remote tier what is there (KIP-405, KIP-1023), request by request."""
+"""Followers that leave earlier records to the remote tier (KIP-405, KIP-1023)."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from fencepost.broker.core.events import Kind
 from fencepost.broker.node.operator_actions import elect, hold, release, step, stop, wipe
 from fencepost.broker.replication.follower.steps import FollowerState
 from fencepost.protocol.errors import ErrorCode
-from tests.broker.replication.follower.test_follower import content
 from tests.broker.starting import BACKOFF, BEGIN, PENDING, START, Start
+from tests.harness.replicas import content
 
 
 def test_a_tier_that_fails_is_asked_again_from_the_beginning() -> None:

@@ -1,4 +1,4 @@
-"""The table of how a follower starts over: every row, and what is asked for it."""
+"""The table of how a follower starts over: every row, and the offsets that it needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def start(
     leader: dict[SpecialTimestamp, int],
     log_end: int = 0,
 ) -> tuple[list[SpecialTimestamp], StartDecision]:
-    """What is asked of a leader with these offsets, in order, and what is decided."""
+    """The offsets that a follower requests, in order, and its decision."""
     findings = StartInputs(refusal=refusal, protocol=protocol, log_end=log_end)
     asked: list[SpecialTimestamp] = []
     while isinstance(found := decide(findings), SpecialTimestamp):

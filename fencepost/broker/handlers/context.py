@@ -1,0 +1,51 @@
+"""What the handlers need of a broker, and the context of a request with such a broker."""
+
+import random
+from collections.abc import Mapping
+from typing import Protocol, TypeAlias
+
+from fencepost.broker.controller.auto_topic_creation import ControllerClient
+from fencepost.broker.core import context
+from fencepost.broker.core.scheduler import Scheduler
+from fencepost.broker.fetch.fetch_sessions import FetchSessionCache
+from fencepost.broker.groups.group_coordinator import GroupCoordinator
+from fencepost.broker.handlers.client_metrics import ClientMetricsManager
+from fencepost.broker.produce.append import ProduceNode
+from fencepost.broker.produce.producer_id_manager import ProducerIdManager
+from fencepost.broker.replication.replica import Replica
+from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
+from fencepost.protocol.apis import Api
+from fencepost.storage.files.file_system import StorageFailure
+
+
+class BrokerNode(ProduceNode, ControllerClient, Protocol):
+    """One broker: its view of the cluster, its replicas, and what it keeps for its clients."""
+
+    scheduler: Scheduler
+    rng: random.Random
+    producer_ids: ProducerIdManager
+    version_limits: Mapping[str, int]
+    """The highest versions that it serves, by API name, where that is not `Api.max_version`."""
+    fetch_sessions: FetchSessionCache
+    client_metrics: ClientMetricsManager
+    remote_log_manager: RemoteLogManager
+
+    @property
+    def coordinator(self) -> GroupCoordinator:
+        """The coordinator of the groups on this broker."""
+        ...
+
+    def mark_offline(self, replica: Replica, failure: StorageFailure) -> None:
+        """Take a replica offline whose log has failed."""
+        ...
+
+    def max_version(self, api: Api) -> int:
+        """The highest version of an API that it serves (inclusive)."""
+        ...
+
+    def serves(self, api: Api) -> bool:
+        """Whether it serves clients any version of an API."""
+        ...
+
+
+Context: TypeAlias = context.Context[BrokerNode]

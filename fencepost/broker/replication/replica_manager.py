@@ -1,0 +1,337 @@
+"""The replicas of one broker: it opens their logs, gives them their roles and runs their followers.
+
+The metadata image says which replicas a broker has, and which of them lead. Kafka's counterpart is
+ReplicaManager.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from uuid import UUID
+
+from fencepost.broker.configs.effective_configs import TopicSettings
+from fencepost.broker.core.events import Kind
+from fencepost.broker.metadata.image import ClusterImage, PartitionImage, TopicImage
+from fencepost.broker.replication.follower.follower import Follower
+from fencepost.broker.replication.follower.steps import Hold
+from fencepost.broker.replication.node import ReplicaNode
+from fencepost.broker.replication.replica import MaybeExpandIsr, NotifyFollower, Replica
+from fencepost.broker.replication.replica_storage import ReplicaStorage
+from fencepost.storage.files.file_system import StorageFailure
+from fencepost.storage.log.config import LogConfig
+
+LeadershipListener = Callable[[Replica], None]
+
+
+class ReplicaManager:
+    """The replicas of one broker, their followers, and the holds of these.
+
+    :param on_elected: Called with each replica that becomes leader, or leads in another epoch.
+    :param on_resigned: Called with each replica that leads no longer.
+    """
+
+    def __init__(
+        self,
+        node: ReplicaNode,
+        storage: ReplicaStorage,
+        *,
+        maybe_expand_isr: MaybeExpandIsr,
+        on_elected: LeadershipListener,
+        on_resigned: LeadershipListener,
+    ) -> None:
+        self.replicas: dict[tuple[str, int], Replica] = {}
+        """By topic and index."""
+        self.offline: dict[tuple[str, int], UUID] = {}
+        """The topic ids of the replicas whose log has failed, by topic and index."""
+        self.holds: dict[tuple[str, int], Hold] = {}
+        """The partitions whose follower a test holds. A hold outlives the replica."""
+        self._node = node
+        self._storage = storage
+        self._followers: dict[tuple[str, int], Follower] = {}
+        self._on_elected = on_elected
+        self._on_resigned = on_resigned
+        # The same objects for all replicas, because there are many.
+        self._notify_follower: NotifyFollower = partial(
+            node.network.notify_follower, node.broker_id
+        )
+        self._maybe_expand_isr = maybe_expand_isr
+
+    def stop(self, *, crash: bool) -> None:
+        """The broker stops: close the logs.
+
+        :param crash: Whether high watermarks are lost since the last checkpoint.
+        """
+        for follower in self._followers.values():
+            follower.stop()
+        self._followers.clear()
+        self._node.remote_log_manager.stop()
+        for key, replica in self.replicas.items():
+            if replica.is_leader:
+                self._on_resigned(replica)
+            self._storage.close_log(key, replica, crash=crash)
+            replica.resign()
+        self._storage.on_broker_stop(crash=crash)
+        self.replicas.clear()
+        self.offline.clear()
+
+    def start(self, image: ClusterImage) -> None:
+        """The broker starts with this image: open the logs."""
+        self._storage.on_broker_start()
+        self._storage.delete_logs_not_in(image)
+        self._node.remote_log_manager.start(image)
+        for topic in image.topics.values():
+            self._apply_topic(topic, None)
+
+    def apply(self, before: ClusterImage, image: ClusterImage, changed: frozenset[str]) -> None:
+        """Apply a new image.
+
+        :param before: The image that was applied last.
+        :param changed: The names of the topics that are new, deleted or different.
+        """
+        if not image.topics:
+            self._delete_all_topics(before)
+        # Sorted: the order of a set differs between processes, and a seed must repeat its run.
+        for name in sorted(changed) if image.topics else ():
+            old, new = before.topics.get(name), image.topics.get(name)
+            if old is not None and (new is None or new.topic_id != old.topic_id):
+                self._delete_topic(old)
+            if new is not None:
+                self._apply_topic(new, old)
+        if before.brokers is not image.brokers:
+            self._on_registrations(before)
+
+    def wipe(self, topic: str, index: int) -> None:
+        """Delete a replica's log; the replica starts again as a follower with an empty one."""
+        replica = self.replicas.get((topic, index))
+        if replica is None:
+            self.offline.pop((topic, index), None)
+            self._storage.delete_unused_log(topic, index)
+            return
+        partition = self._node.view.partition(topic, index)
+        self._remove_replica(topic, index)
+        if partition is not None:
+            self._new_replica(self._node.view.topics[topic], index, replica.log.config)
+
+    def mark_offline(self, replica: Replica, failure: StorageFailure) -> None:
+        """Take a replica offline whose log has failed, until the broker starts again.
+
+        The other replicas are not affected. The controller is informed at the end of this turn.
+        """
+        key = (replica.topic, replica.index)
+        if self.replicas.get(key) is not replica:
+            return
+        del self.replicas[key]
+        follower = self._followers.pop(key, None)
+        if follower is not None:
+            follower.stop()
+        if replica.is_leader:
+            self._on_resigned(replica)
+        self._node.remote_log_manager.stop_partition(replica)
+        self._storage.abandon_log(replica)
+        self._record_offline(key, replica.topic_id, failure)
+        replica.failed = True
+        replica.resign()
+
+    @contextmanager
+    def offline_on_failure(self, replica: Replica) -> Iterator[None]:
+        """Take a replica offline if its log fails within the context."""
+        try:
+            yield
+        except StorageFailure as failure:
+            self.mark_offline(replica, failure)
+
+    def report_failures(self) -> None:
+        """Report all offline replicas to the controller, also those that were reported before."""
+        if self.offline:
+            failed = [(topic, topic_id, at) for (topic, at), topic_id in self.offline.items()]
+            self._node.ask_controller(
+                lambda controller: controller.fail_replicas(self._node.broker_id, failed),
+                _ignore_answer,
+                _ignore_loss,
+            )
+
+    def _mark_log_offline(self, failure: StorageFailure) -> None:
+        for replica in list(self.replicas.values()):
+            if replica.log.name == failure.log:
+                self.mark_offline(replica, failure)
+
+    def _record_offline(
+        self, key: tuple[str, int], topic_id: UUID, failure: StorageFailure
+    ) -> None:
+        self.offline[key] = topic_id
+        topic, index = key
+        self._node.events.emit(
+            Kind.REPLICA_FAILED,
+            topic=topic,
+            partition=index,
+            broker=self._node.broker_id,
+            error=failure.why,
+        )
+        self._node.scheduler.soon(self.report_failures)
+
+    def hold(self, topic: str, index: int, at: int | None) -> None:
+        """Hold a follower: at log end ``at`` (exclusive), or where it is (None)."""
+        hold = self.holds[topic, index] = Hold(at)
+        follower = self._followers.get((topic, index))
+        if follower is not None:
+            follower.hold = hold
+            follower.wake()
+
+    def release(self, topic: str, index: int) -> bool:
+        """Release a follower; False where it was not held."""
+        held = self.holds.pop((topic, index), None) is not None
+        follower = self._followers.get((topic, index))
+        if follower is not None:
+            follower.hold = None
+            follower.wake()
+        return held
+
+    def follower(self, topic: str, index: int) -> Follower | None:
+        """The follower of a partition; None where this broker leads it or has no replica."""
+        return self._followers.get((topic, index))
+
+    def wake_followers_of(self, leader: int) -> None:
+        """Wake the followers of a leader that can be reached again."""
+        for follower in self._followers.values():
+            if follower.replica.leader == leader:
+                follower.wake()
+
+    def wake_follower(self, topic: str, index: int) -> None:
+        """Wake the follower of a partition: its leader has records for it."""
+        follower = self._followers.get((topic, index))
+        if follower is not None:
+            follower.wake()
+
+    def _apply_topic(self, topic: TopicImage, before: TopicImage | None) -> None:
+        """Apply a topic's image to the partitions that changed in it."""
+        settings = self._node.configs.topic(topic.name)
+        applied: tuple[PartitionImage, ...] = ()
+        if before is not None and before.topic_id == topic.topic_id:
+            applied = before.partitions
+        for index, partition in enumerate(topic.partitions):
+            replica = self.replicas.get((topic.name, index))
+            if (
+                index < len(applied)
+                and applied[index] is partition
+                and _is_up_to_date(replica, settings)
+            ):
+                continue
+            if self._node.broker_id not in partition.replicas:
+                self._remove_replica(topic.name, index)
+                continue
+            if replica is None and (topic.name, index) not in self.offline:
+                replica = self._new_replica(topic, index, settings.log)
+            if replica is None:
+                continue
+            replica.log.config = settings.log
+            replica.min_insync_replicas = settings.min_insync_replicas
+            with self.offline_on_failure(replica):
+                self._set_role(replica, partition)
+                self._node.remote_log_manager.on_leadership_change(replica)
+
+    def _new_replica(self, topic: TopicImage, index: int, config: LogConfig) -> Replica | None:
+        """A replica with its log; None where the log can't be opened: then it is offline."""
+        try:
+            log, high_watermark = self._storage.open_log(topic, index, config)
+        except StorageFailure as failure:
+            self._record_offline((topic.name, index), topic.topic_id, failure)
+            return None
+        replica = Replica(
+            topic=topic.name,
+            topic_id=topic.topic_id,
+            index=index,
+            broker_id=self._node.broker_id,
+            log=log,
+            notify_follower=self._notify_follower,
+            maybe_expand_isr=self._maybe_expand_isr,
+            mark_offline=self.mark_offline,
+            high_watermark=high_watermark,
+        )
+        self.replicas[topic.name, index] = replica
+        return replica
+
+    def _set_role(self, replica: Replica, partition: PartitionImage) -> None:
+        key = (replica.topic, replica.index)
+        was_leader, epoch = replica.is_leader, replica.leader_epoch
+        if partition.leader == self._node.broker_id:
+            follower = self._followers.pop(key, None)
+            if follower is not None:
+                follower.stop()
+            replica.make_leader(partition, now_ms=self._node.scheduler.now_ms())
+            if not was_leader or replica.leader_epoch != epoch:
+                self._on_elected(replica)
+        else:
+            replica.make_follower(partition)
+            if was_leader:
+                self._on_resigned(replica)
+            follower = self._followers.get(key)
+            if follower is None:
+                follower = self._followers[key] = Follower(self._node, replica)
+                follower.hold = self.holds.get(key)
+            follower.wake()
+
+    def _on_registrations(self, before: ClusterImage) -> None:
+        """Brokers have registered again: what they fetched before no longer counts for an ISR."""
+        brokers = self._node.view.brokers
+        registered = [b for b, broker in brokers.items() if before.brokers.get(b) != broker]
+        if self._node.broker_id in registered:
+            for follower in self._followers.values():
+                follower.wake()
+        for replica in self.replicas.values():
+            if replica.is_leader:
+                replica.reevaluate_followers(registered)
+
+    def _delete_topic(self, topic: TopicImage) -> None:
+        """Delete a topic's logs, and its segments in the tier."""
+        self._node.remote_log_manager.delete_topic(topic)
+        for index in range(len(topic.partitions)):
+            self._remove_replica(topic.name, index)
+
+    def _remove_replica(self, topic: str, index: int) -> None:
+        self.offline.pop((topic, index), None)
+        self._storage.delete_unused_log(topic, index)
+        follower = self._followers.pop((topic, index), None)
+        if follower is not None:
+            follower.stop()
+        replica = self.replicas.pop((topic, index), None)
+        if replica is not None:
+            if replica.is_leader:
+                self._on_resigned(replica)
+            replica.resign()
+            self._node.remote_log_manager.stop_partition(replica)
+            self._storage.delete_logs([replica])
+
+    def _delete_all_topics(self, before: ClusterImage) -> None:
+        """No topic is left, as after a reset: delete all logs in one step, which is faster."""
+        for topic in before.topics.values():
+            self._node.remote_log_manager.delete_topic(topic)
+        deleted = list(self.replicas.values())
+        self.replicas.clear()
+        for follower in self._followers.values():
+            follower.stop()
+        self._followers.clear()
+        self.offline.clear()
+        self._storage.delete_unused_logs()
+        for replica in deleted:
+            if replica.is_leader:
+                self._on_resigned(replica)
+            replica.resign()
+            self._node.remote_log_manager.stop_partition(replica)
+        self._storage.delete_logs(deleted)
+
+
+def _is_up_to_date(replica: Replica | None, settings: TopicSettings) -> bool:
+    """Whether a replica, if there is one, has a role and these settings."""
+    return replica is None or (
+        replica.leader_epoch >= 0
+        and replica.log.config is settings.log
+        and replica.min_insync_replicas == settings.min_insync_replicas
+    )
+
+
+def _ignore_answer(_answer: None) -> None:
+    """The next image has the outcome."""
+
+
+def _ignore_loss() -> None:
+    """It is reported again when the controller can be reached: `operator_actions.rejoin`."""

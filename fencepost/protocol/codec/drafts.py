@@ -1,0 +1,156 @@
+"""Drafts: schemas of proposals that Kafka, and so kio, does not have, as data.
+
+A draft has a name and, for some versions of some APIs, schemas of its own. Each is described by its
+difference from a version that kio has (``base``): a struct whose fields differ is listed with all
+its fields in wire order. A plain name is the field of the base; a `DraftField` is new in this
+version, or of another type. A field that is not listed is not there. Structs that are not listed
+are as in the base. A version may be one that Kafka has with another schema, or one beyond.
+
+A draft is chosen by connection (``Connection.dialect`` of server and client), which hands it to the
+codec with each message. On such a connection, too, all other versions are Kafka's.
+
+To add a field or a version: add it to a draft below, or a draft to `DRAFTS`; run
+``python -m tools.generate_messages``, which gives the message classes the new fields; read the
+field in the handler.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from fencepost.protocol.apis import Api
+    from fencepost.protocol.codec.schema import Side
+
+WireType: TypeAlias = Literal[
+    "bool",
+    "int8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "float64",
+    "string",
+    "bytes",
+    "uuid",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftField:
+    """A field that the base version does not have, or has with another type.
+
+    Where the message class has a field of this name already, which other versions use, it has to be
+    of the same Python type, and ``default`` the same.
+    """
+
+    name: str
+    kind: WireType
+    """Of the field, or of an array's elements."""
+    default: int | float | str | bytes | tuple[()] | None
+    """What the message has in versions without this field."""
+    array: bool = False
+    nullable: bool = False
+    tag: int | None = None
+    """A tagged field (KIP-482); then ``default`` is not written."""
+
+
+Layout: TypeAlias = tuple[str | DraftField, ...]
+"""All fields of a struct in wire order; tagged fields anywhere."""
+Layouts: TypeAlias = Mapping[str, Layout]
+"""Layouts by the name of the message class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftVersion:
+    """The schemas of one version of an API, request and answer."""
+
+    base: int
+    """The version that kio has and these differ from; flexible if and only if this version is."""
+    request: Layouts = field(default_factory=dict)
+    response: Layouts = field(default_factory=dict)
+
+    def layouts(self, side: "Side") -> Layouts:
+        """Those of one side."""
+        return self.request if side == "request" else self.response
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Draft:
+    """A proposal's schemas."""
+
+    name: str
+    versions: Mapping[tuple[str, int], DraftVersion]
+    """By API name and version."""
+
+    def find(self, api: str, version: int) -> DraftVersion | None:
+        """The schemas of a version; None where it is Kafka's."""
+        return self.versions.get((api, version))
+
+    def serves(self, api: "Api", version: int) -> bool:
+        """Whether this draft has schemas of its own for a version."""
+        return (api.name, version) in self.versions
+
+
+KIP_320_DRAFT: Final = Draft(
+    name="kip-320-draft",
+    versions=MappingProxyType(
+        {
+            ("fetch", 9): DraftVersion(
+                base=8,
+                request={
+                    "FetchPartition": (
+                        "partition",
+                        "fetch_offset",
+                        "log_start_offset",
+                        DraftField("last_fetched_epoch", "int32", -1),
+                        "partition_max_bytes",
+                    )
+                },
+            ),
+            ("list_offsets", 4): DraftVersion(
+                base=3,
+                response={
+                    "ListOffsetsPartitionResponse": (
+                        "partition_index",
+                        "offset",
+                        DraftField("leader_epoch", "int32", -1),
+                        "timestamp",
+                        "error_code",
+                    )
+                },
+            ),
+            ("offset_commit", 6): DraftVersion(
+                base=5,
+                request={
+                    "OffsetCommitRequestPartition": (
+                        "partition_index",
+                        "committed_offset",
+                        DraftField("timestamp", "int64", -1),
+                        DraftField("committed_leader_epoch", "int32", -1),
+                        "committed_metadata",
+                    )
+                },
+            ),
+            ("offset_fetch", 5): DraftVersion(
+                base=4,
+                response={
+                    "OffsetFetchResponsePartition": (
+                        "partition_index",
+                        "committed_offset",
+                        DraftField("timestamp", "int64", -1),
+                        DraftField("committed_leader_epoch", "int32", -1),
+                        "metadata",
+                        "error_code",
+                    )
+                },
+            ),
+        }
+    ),
+)
+"""KIP-320 before it was accepted: other partitions in versions that Kafka released later."""
+
+DRAFTS: Final = MappingProxyType({draft.name: draft for draft in (KIP_320_DRAFT,)})
+"""All drafts by name."""

@@ -1,0 +1,132 @@
+"""Fetch, as a client of a scenario does it."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from fencepost.client.batches import FetchedRecord
+from fencepost.client.model import Fetched, Isolation
+from fencepost.client.partitions import fetch
+from fencepost.scenario.actions.base import (
+    ActionAnswer,
+    IsolationLevel,
+    LeaderAnswer,
+    Milliseconds,
+    PartitionBody,
+)
+from fencepost.scenario.actions.context import Action, ActionContext, ScenarioClients
+from fencepost.verbs.answers.base import Answer
+
+
+class FetchBody(PartitionBody):
+    """Records from a partition."""
+
+    offset: Annotated[int, Field(ge=0)] = 0
+    epoch: int = -1
+    """The current leader epoch, as the client believes; -1: not said."""
+    last_epoch: int = -1
+    """The epoch of the record before the offset; -1: not said."""
+    isolation: IsolationLevel = "read_uncommitted"
+    wait_ms: Milliseconds = 0
+    """How long the broker may wait for ``min_bytes``."""
+    min_bytes: Annotated[int, Field(ge=0)] = 1
+    max_bytes: Annotated[int, Field(ge=0)] = 1 << 20
+    rack: str = ""
+
+
+class DivergingAnswer(Answer):
+    """Where the logs part."""
+
+    epoch: int
+    end_offset: int
+
+
+class RecordAnswer(Answer):
+    """A record as text."""
+
+    offset: int
+    epoch: int
+    timestamp: int
+    key: str | None
+    value: str | None
+    headers: dict[str, str | None]
+
+
+class FetchAnswer(ActionAnswer):
+    """Records and offsets."""
+
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    diverging: DivergingAnswer | None
+    leader: LeaderAnswer | None
+    preferred_read_replica: int
+    values: tuple[str | None, ...]
+    """Of the records."""
+    records: tuple[RecordAnswer, ...]
+    next_offset: int
+    """Where to go on."""
+    corrupt: bool
+    """Whether a batch is broken; it and all behind it are left out."""
+    corruption: str | None
+    """What is wrong with it."""
+
+
+async def _fetch(clients: ScenarioClients, context: ActionContext, body: FetchBody) -> FetchAnswer:
+    connection, partition = await clients.partition_connection(context, body)
+    fetched = await fetch(
+        connection,
+        partition,
+        body.offset,
+        epoch=body.epoch,
+        last_epoch=body.last_epoch,
+        isolation=Isolation[body.isolation.upper()],
+        wait_ms=body.wait_ms,
+        min_bytes=body.min_bytes,
+        max_bytes=body.max_bytes,
+        rack=body.rack,
+        version=body.version,
+        timeout_s=context.timeout_s,
+    )
+    return _fetch_answer(context, fetched, body.offset)
+
+
+def _fetch_answer(context: ActionContext, fetched: Fetched, offset: int) -> FetchAnswer:
+    content, diverging, leader = fetched.content, fetched.diverging, fetched.leader
+    records = tuple(map(_record_answer, content.records))
+    return FetchAnswer(
+        **context.answer_fields(fetched.error, fetched),
+        high_watermark=fetched.high_watermark,
+        last_stable_offset=fetched.last_stable_offset,
+        log_start_offset=fetched.log_start_offset,
+        diverging=None
+        if diverging is None
+        else DivergingAnswer(epoch=diverging[0], end_offset=diverging[1]),
+        leader=None if leader is None else LeaderAnswer(id=leader[0], epoch=leader[1]),
+        preferred_read_replica=fetched.preferred_read_replica,
+        values=tuple(each.value for each in records),
+        records=records,
+        next_offset=offset if content.next_offset is None else content.next_offset,
+        corrupt=content.corrupt is not None,
+        corruption=content.corrupt,
+    )
+
+
+def _record_answer(record: FetchedRecord) -> RecordAnswer:
+    return RecordAnswer(
+        offset=record.offset,
+        epoch=record.epoch,
+        timestamp=record.timestamp,
+        key=_text(record.key),
+        value=_text(record.value),
+        headers={name: _text(value) for name, value in record.headers},
+    )
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8", "backslashreplace")
+
+
+ACTIONS: Final = (
+    Action("fetch", "Fetch", FetchBody, FetchAnswer, "Fetch records from an offset on.", _fetch),
+)

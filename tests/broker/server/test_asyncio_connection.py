@@ -1,0 +1,162 @@
+"""The asyncio side of a connection, with a transport that a test looks into."""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+import pytest
+
+from fencepost.broker.handlers import metadata
+from fencepost.broker.server.connection import MAX_IN_FLIGHT
+from fencepost.protocol.messages.metadata import MetadataRequest
+from tests.broker.server.edge import Edge
+from tests.broker.server.test_connection import LONG_POLL
+
+NO_TOPICS = MetadataRequest(topics=())
+
+
+def test_responses_to_the_requests_of_one_read_are_one_write() -> None:
+    client = Edge().connect()
+    client.send(b"".join(client.frame("metadata", 9, NO_TOPICS) for _ in range(3)))
+    assert client.correlation_ids() == [1, 2, 3]
+    assert client.transport.writes == 1
+
+
+def test_late_responses_are_written_at_the_end_of_the_turn_in_one_write() -> None:
+    edge = Edge()
+    client = edge.connect()
+    for _ in range(3):
+        client.ask("fetch", 11, LONG_POLL)
+    edge.pass_time(500)
+    assert client.correlation_ids() == [1, 2, 3]
+    assert client.transport.writes == 1
+
+
+def test_the_transport_is_read_only_while_requests_are_handled() -> None:
+    edge = Edge()
+    client = edge.connect()
+    client.send(b"".join(client.frame("fetch", 11, LONG_POLL) for _ in range(MAX_IN_FLIGHT + 5)))
+    assert not client.transport.is_reading()
+    edge.pass_time(500)
+    assert client.transport.is_reading()
+
+
+def test_a_client_that_does_not_read_is_not_read_from() -> None:
+    client = Edge().connect()
+    client.connection.pause_writing()
+    client.ask("metadata", 9, NO_TOPICS)
+    assert not client.transport.is_reading()
+    assert client.frames() == []
+    client.connection.resume_writing()
+    assert client.transport.is_reading()
+    assert client.correlation_ids() == [1]
+
+
+def test_a_client_that_stops_reading_at_a_write_is_not_read_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = Edge().connect()
+    writelines = client.transport.writelines
+
+    def write_and_fill(chunks: list[bytes]) -> None:
+        writelines(chunks)
+        client.connection.pause_writing()
+
+    monkeypatch.setattr(client.transport, "writelines", write_and_fill)
+    client.ask("metadata", 9, NO_TOPICS)
+    assert not client.transport.is_reading()
+
+
+def test_the_transport_is_closed_once_when_the_ready_responses_are_written(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    edge = Edge()
+    client = edge.connect()
+    client.ask("fetch", 11, LONG_POLL)
+    client.send(client.frame("metadata", 9, NO_TOPICS) + struct.pack(">i", -1))
+    assert client.transport.closes == 1
+    client.connection.close()
+    client.connection.flush()
+    edge.pass_time(500)
+    assert client.transport.closes == 1
+    assert client.frames() == []
+    assert capsys.readouterr().err.count("bad_frame") == 1
+
+
+def test_a_server_that_closes_a_connection_sends_what_is_ready() -> None:
+    edge = Edge()
+    client = edge.connect()
+    client.ask("metadata", 9, NO_TOPICS)
+    client.ask("fetch", 11, LONG_POLL)
+    client.connection.close()
+    assert client.transport.closed
+    edge.pass_time(500)
+    assert client.correlation_ids() == [1]
+
+
+def test_an_aborted_connection_is_reset_and_sends_nothing_more() -> None:
+    edge = Edge()
+    client = edge.connect()
+    with socket.socket() as sock:
+        client.transport.extra["socket"] = sock
+        client.ask("fetch", 11, LONG_POLL)
+        client.connection.abort()
+        linger = sock.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)
+    assert struct.unpack("ii", linger) == (1, 0)
+    assert client.transport.aborted
+    edge.pass_time(500)
+    assert client.frames() == []
+    assert not edge.cluster.brokers[1].replicas["t", 0].watermark_watch.waits
+
+
+def test_a_lost_connection_cancels_its_waits() -> None:
+    edge = Edge()
+    client = edge.connect()
+    client.ask("fetch", 11, LONG_POLL)
+    client.connection.connection_lost(None)
+    assert not edge.cluster.brokers[1].replicas["t", 0].watermark_watch.waits
+    edge.pass_time(500)
+    assert client.frames() == []
+    assert edge.listener.connections == 0
+
+
+def test_a_bug_is_logged_with_its_connection_and_client(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(metadata, "handle", broken)
+    Edge().connect().ask("metadata", 9, NO_TOPICS)
+    logged = capsys.readouterr().err
+    assert "a bug" in logged
+    assert "203.0.113.7:9092-192.0.2.1:50000" in logged
+    assert "tester" in logged
+
+
+def test_no_more_connections_than_max_connections() -> None:
+    edge = Edge({"max.connections": "1"})
+    first, second = edge.connect(), edge.connect()
+    assert not first.transport.closed
+    assert second.transport.closed
+    first.connection.connection_lost(None)
+    assert not edge.connect().transport.closed
+
+
+def test_no_more_connections_of_a_host_than_max_connections_per_ip() -> None:
+    edge = Edge({"max.connections.per.ip": "1"})
+    assert not edge.connect(("192.0.2.1", 1)).transport.closed
+    assert edge.connect(("192.0.2.1", 2)).transport.closed
+    assert not edge.connect(("192.0.2.2", 3)).transport.closed
+
+
+def test_a_connection_is_closed_when_it_was_silent_for_too_long() -> None:
+    edge = Edge({"connections.max.idle.ms": "1000"})
+    silent, busy = edge.connect(), edge.connect()
+    edge.pass_time(600)
+    busy.ask("metadata", 9, NO_TOPICS)
+    edge.pass_time(600)
+    edge.listener.close_idle(edge.clock.now_ms())
+    assert silent.transport.closed
+    assert not busy.transport.closed

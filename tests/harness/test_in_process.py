@@ -1,0 +1,86 @@
+"""``--in-process``: whatever way a test starts a process, it is skipped."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from docs.generate import ROOT
+from tests.harness.run import run
+
+CONFTEST: Final = """
+from tests.harness.in_process import InProcess
+
+def pytest_configure(config):
+    config.pluginmanager.register(InProcess())
+"""
+IMPORTS: Final = """
+import asyncio, multiprocessing, os, subprocess, sys, threading
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.util import spawnv_passfds
+
+import pytest
+import uvloop
+
+CODE = [sys.executable, "-c", "pass"]
+
+async def wait_for_one():
+    await (await asyncio.create_subprocess_exec(*CODE)).wait()
+"""
+
+
+def outcomes(folder: Path, text: str) -> str:
+    """The last line of a run of a test file."""
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "pytest.ini").write_text("[pytest]")
+    (folder / "test_it.py").write_text(IMPORTS + text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return run(command, cwd=folder, env=env, code=None).lines[-1]
+
+
+def test_a_test_that_starts_none_is_run(tmp_path: Path) -> None:
+    assert outcomes(tmp_path, "def test_it(): assert os.getpid()").startswith("1 passed")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "subprocess.run(CODE)",
+        "os.system('true')",
+        "os.posix_spawn(CODE[0], CODE, {})",
+        "os.fork()",
+        "multiprocessing.get_context('fork').Process(target=print).start()",
+        "multiprocessing.get_context('spawn').Process(target=print).start()",
+        "list(ProcessPoolExecutor(1).map(abs, [1]))",
+        "asyncio.run(wait_for_one())",
+        "uvloop.run(wait_for_one())",
+    ],
+)
+def test_a_test_that_starts_one_is_skipped(tmp_path: Path, start: str) -> None:
+    assert outcomes(tmp_path, f"def test_it(): {start}").startswith("1 skipped")
+
+
+def test_a_fixture_that_starts_one_skips_all_that_use_it(tmp_path: Path) -> None:
+    text = """
+@pytest.fixture(scope="module")
+def started():
+    subprocess.run(CODE)
+
+def test_one(started): pass
+def test_other(started): pass
+def test_neither(): pass
+"""
+    assert outcomes(tmp_path, text).startswith("1 passed, 2 skipped")
+
+
+def test_one_that_is_started_unseen_is_an_error(tmp_path: Path) -> None:
+    text = """
+def test_it():
+    os.waitpid(spawnv_passfds(CODE[0].encode(), CODE, []), 0)
+"""
+    assert outcomes(tmp_path, text).startswith("1 passed, 1 error")
