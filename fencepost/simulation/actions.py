@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from fencepost.broker.controller.registration import Fence
-from fencepost.broker.faults import rules
+from fencepost.broker.faults import kinds
 from fencepost.broker.faults.rules import FaultRule
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node import tier_actions as tiering
@@ -190,17 +190,17 @@ def _ignore_answer(_answer: object) -> None:
 _FOLLOWER_APIS: Final = tuple(
     BY_NAME[name] for name in ("fetch", "offset_for_leader_epoch", "list_offsets")
 )
-_FAULTS: Final[dict[str, rules.Action]] = dict(
+_FAULTS: Final[dict[str, kinds.Action]] = dict(
     zip(
         FAULTS,
         (
-            rules.Refuse(ErrorCode.KAFKA_STORAGE_ERROR),
-            rules.Refuse(ErrorCode.REQUEST_TIMED_OUT),
-            rules.Delay(1_500),
-            rules.Disconnect(rules.DisconnectWhen.BEFORE),
-            rules.Disconnect(rules.DisconnectWhen.AFTER),
-            rules.Drop(),
-            rules.Corrupt(),
+            kinds.Refuse(ErrorCode.KAFKA_STORAGE_ERROR),
+            kinds.Refuse(ErrorCode.REQUEST_TIMED_OUT),
+            kinds.Delay(1_500),
+            kinds.Disconnect(kinds.DisconnectWhen.BEFORE),
+            kinds.Disconnect(kinds.DisconnectWhen.AFTER),
+            kinds.Drop(),
+            kinds.Corrupt(),
         ),
         strict=True,
     )

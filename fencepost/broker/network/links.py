@@ -23,7 +23,7 @@ from typing import (
 )
 
 from fencepost.broker.core.context import Context, Peer
-from fencepost.broker.core.outcomes import HANG_UP, HangUp, ThrottledResponse
+from fencepost.broker.core.outcomes import HANG_UP, Delivery, HangUp
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.core.waits import Wait
 from fencepost.protocol.apis import Api
@@ -31,7 +31,7 @@ from fencepost.protocol.apis import Api
 R = TypeVar("R")
 REQUEST_TIMEOUT_MS: Final = 30_000
 """How long a broker waits for another's answer: Kafka's ``replica.socket.timeout.ms``."""
-_FAULT_OUTCOMES: Final = (HangUp, ThrottledResponse)
+_FAULT_OUTCOMES: Final = (HangUp, Delivery)
 BrokerId = NewType("BrokerId", int)
 """A broker as an end of links; 0 is one like any other."""
 

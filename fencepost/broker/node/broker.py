@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.requests import Envelope
-from fencepost.broker.core.context import Context
 from fencepost.broker.core.events import Events
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.core.waits import Wait
@@ -30,7 +29,7 @@ from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.tier.object_store import ObjectStore
 
 if TYPE_CHECKING:
-    from fencepost.broker.faults.interceptor import FaultNode
+    from fencepost.broker.handlers.context import Context
 
 R = TypeVar("R")
 _FORWARDING_TIMEOUT_MS: Final = 60_000
@@ -138,16 +137,18 @@ class Broker:
         """Whether clients are served any version of an API."""
         return self.version_limits.get(api.name, api.max_version) >= api.min_version
 
-    def handle(self, api: Api, ctx: "Context[FaultNode]", request: object) -> object:
+    def handle(self, api: Api, ctx: "Context", request: object) -> object:
         """Handle a request: return a response, a ``Wait``, None for no response, or HANG_UP.
 
         Requests for the controller are forwarded. Where a fault applies, the ``Wait`` may be a
-        `BlockingResponse`, whose result may be a `ThrottledResponse` or HANG_UP.
+        `BlockingResponse`, whose result may be a `Delivery` or HANG_UP.
         """
-        if self.faults.active and not ctx.faults_checked:
-            from fencepost.broker.faults.interceptor import intercept
+        if self.faults.active:
+            return self.faults.intercept(api, ctx, request, self._handle)
+        return self._handle(api, ctx, request)
 
-            return intercept(api, ctx, request)
+    def _handle(self, api: Api, ctx: "Context", request: object) -> object:
+        """Handle a request that no fault intercepts."""
         handler = handler_of(api)
         try:
             if api.name in CONTROLLER_APIS:
@@ -157,7 +158,7 @@ class Broker:
             self._take_log_offline(failure)
             return handler.refuse(request, ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def _forward(self, api: Api, ctx: "Context[FaultNode]", request: object) -> object:
+    def _forward(self, api: Api, ctx: "Context", request: object) -> object:
         """Have the controller answer a client's request (KIP-590).
 
         The client gets REQUEST_TIMED_OUT where the request or the answer is lost, or the answer is

@@ -156,6 +156,9 @@ def _find_replica(
     name = resolve_name(ctx.broker.view, topic, topic_id, by_id=ctx.version >= _FIRST_WITH_IDS)
     if isinstance(name, ErrorCode):
         return PartitionOutcome(topic, topic_id, error_response(index, name))
+    refusal = ctx.refusal
+    if refusal is not None and not refusal.is_late and refusal.applies_to(name, index):
+        return PartitionOutcome(topic, topic_id, error_response(index, refusal.code))
     replica = find_leader(ctx.broker, name, index)
     if isinstance(replica, ErrorCode):
         return PartitionOutcome(topic, topic_id, _not_leader_response(ctx, name, index, replica))
