@@ -14,7 +14,7 @@ import pytest
 from tests.harness.process import LIVE
 from tests.harness.process_guard import InProcess, StartsAProcess
 from tests.harness.require import under_ci
-from tests.harness.served_cluster import Cluster, configs, given, serve
+from tests.harness.served_cluster import Cluster, configs, given, serving
 
 if TYPE_CHECKING:
     from tests.harness.kafka_writes import KafkaWrites
@@ -115,10 +115,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield existing
         return
     log = tmp_path_factory.mktemp("cluster") / "fencepost.log"
-    started = serve(log, *configs(SETTINGS))
-    yield started
-    assert started.process is not None
-    started.process.stop()
+    with serving(log, *configs(SETTINGS)) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.protocol.kafka_releases import release_ceilings
 from fencepost.verbs.remote import default_url
 from tests.harness.run import Finished, run
-from tests.harness.served_cluster import Cluster, serve
+from tests.harness.served_cluster import Cluster, serving
 
 FENCEPOST: Final = (sys.executable, "-m", "fencepost")
 
@@ -321,10 +321,8 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]
     """A cluster of two brokers of this test's own; in the end SIGTERM must end it with 0."""
     for name in [name for name in os.environ if name.startswith("FENCEPOST_")]:
         monkeypatch.delenv(name)
-    cluster = serve(tmp_path / "log", "--topic", "first:2:2", brokers=2)
-    assert cluster.process is not None
-    yield cluster
-    cluster.process.stop(expect=0)
+    with serving(tmp_path / "log", "--topic", "first:2:2", brokers=2) as cluster:
+        yield cluster
 
 
 def test_the_ready_line_says_where_everything_listens(served: Cluster) -> None:

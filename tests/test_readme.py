@@ -94,14 +94,13 @@ def test_the_commands_that_steer_work(name: str, tmp_path: Path) -> None:
     tier = ("--remote", "memory:") if name == "tier" else ()
     served = serve(tmp_path / "log", "--topic", "greetings:1:3", "--clock", clock, *tier)
     assert served.control is not None
-    assert served.process is not None
     for command, _ in commands(name):
         here = command.replace("http://127.0.0.1:9644", served.control)
         assert here != command
         # curl tells of a refusal only when it is asked to.
         printed = shell(here.replace("curl -s", "curl -sS --fail"))
         assert printed or " reset " in command
-    served.process.stop()
+    served.stop()
 
 
 def test_the_test_file_of_the_readme_passes(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from fencepost.verbs.answers.base import Done
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import ControlConnection
 from tests.cli.shell import Shell
-from tests.harness.fake_control_api import FakeControlApi, serving
-from tests.harness.served_cluster import Cluster, serve
+from tests.harness.fake_control_api import FakeControlApi, fake_control_api
+from tests.harness.served_cluster import Cluster, serve, serving
 
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeControlApi]:
     """It is where commands look for their cluster."""
-    with serving() as made:
+    with fake_control_api() as made:
         monkeypatch.setenv("FENCEPOST_CONTROL", made.url)
         yield made
 
@@ -36,10 +36,8 @@ def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture(scope="package")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three brokers with a clock of their own."""
-    cluster = serve(tmp_path_factory.mktemp("shared") / "log", "--clock", "manual")
-    assert cluster.process is not None
-    yield cluster
-    cluster.process.stop(expect=0)
+    with serving(tmp_path_factory.mktemp("shared") / "log", "--clock", "manual") as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -57,12 +55,11 @@ def control(shared: Cluster, monkeypatch: pytest.MonkeyPatch) -> str:
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """As `control`, of this test's own: nothing has happened in it before."""
     cluster = serve(tmp_path / "log", "--clock", "manual")
-    assert cluster.process is not None
     assert cluster.control is not None
     monkeypatch.setenv("FENCEPOST_CONTROL", cluster.control)
     _create(cluster)
     yield cluster.control
-    cluster.process.stop(expect=0)
+    cluster.stop()
 
 
 def _create(cluster: Cluster) -> None:

@@ -146,7 +146,6 @@ def test_events_are_printed_as_they_happen(fresh: str, shell: Shell) -> None:
 def test_events_end_with_the_cluster(tmp_path: Path) -> None:
     cluster = serve(tmp_path / "log", brokers=1)
     assert cluster.control is not None
-    assert cluster.process is not None
     _keep_events(cluster.control)
     cluster.create_topic("t", replication_factor=1)
     command = [sys.executable, "-m", "fencepost", "events", "--control", cluster.control]
@@ -155,6 +154,6 @@ def test_events_end_with_the_cluster(tmp_path: Path) -> None:
     ) as watching:
         assert watching.stdout is not None
         assert json.loads(watching.stdout.readline())["kind"] == "topic_created"
-        cluster.process.stop(expect=0)
+        cluster.stop()
         assert watching.stdout.read() == ""
         assert watching.wait(30) == 0

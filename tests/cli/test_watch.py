@@ -121,10 +121,9 @@ def test_only_the_topics_that_are_named_are_watched(control: str, shell: Shell) 
 def test_it_ends_with_the_cluster(tmp_path: Path) -> None:
     cluster = serve(tmp_path / "log", brokers=1)
     assert cluster.control is not None
-    assert cluster.process is not None
     with watching("--control", cluster.control) as process:
         assert next_line(process, "broker 1:")
-        cluster.process.stop(expect=0)
+        cluster.stop()
         assert process.wait(30) == 0
 
 

@@ -10,7 +10,7 @@ import pytest
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.server.server import Server
 from fencepost.client.client import Client
-from tests.harness.in_process_server import HOST, make_cluster, make_server, sockets
+from tests.harness.in_process_server import HOST, running, sockets
 
 TOPICS = (
     NewTopic(name="orders", assignments=((1, 2, 3),), configs={}),
@@ -31,10 +31,8 @@ def bootstrap(ports: list[socket.socket]) -> str:
 @pytest.fixture
 async def server(ports: list[socket.socket], bootstrap: str) -> AsyncIterator[Server]:
     configs = {"group.initial.rebalance.delay.ms": "0"}
-    started = make_server(make_cluster(ports, topics=TOPICS, configs=configs), ports)
-    await started.start()
-    yield started
-    await started.stop()
+    async with running(ports, topics=TOPICS, configs=configs) as started:
+        yield started
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ from fencepost.client.model import OffsetSpec
 from fencepost.client.partitions import list_offsets
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
-from tests.harness.in_process_server import make_cluster, make_server
+from tests.harness.in_process_server import running
 from tests.harness.scripted_broker import records
 from tests.harness.wait import eventually
 
@@ -71,10 +71,8 @@ VERSIONS = range(PRODUCE.min_version, PRODUCE.max_version + 1)
 
 @pytest.fixture
 async def server(ports: list[socket.socket]) -> AsyncIterator[Server]:
-    started = make_server(make_cluster(ports, topics=TOPICS), ports)
-    await started.start()
-    yield started
-    await started.stop()
+    async with running(ports, topics=TOPICS) as started:
+        yield started
 
 
 @pytest.fixture

@@ -78,11 +78,10 @@ class Kafka:
 @contextmanager
 def fencepost(folder: Path) -> Iterator[Fencepost]:
     cluster = serve(folder / "fencepost.log", *configs(SETTINGS))
-    assert cluster.process is not None
     assert cluster.control is not None
     with closing(Remote(cluster.control)) as remote:
         yield Fencepost(cluster, Verbs(remote))
-    cluster.process.stop()
+    cluster.stop()
 
 
 @contextmanager

@@ -143,13 +143,12 @@ def stage(folder: Path, *options: str) -> Iterator[Stage]:
     """
     served = serve(folder / "fencepost.log", *serve_options("serve"), *options)
     assert served.control is not None
-    assert served.process is not None
     control = Control(served.control)
     try:
         yield Stage(cluster=served, control=control, folder=folder)
     finally:
         control.close()
-        served.process.stop()
+        served.stop()
 
 
 def check(command: str, shown: str, done: Finished) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.harness.confluent import delivered, read_partition, send
 from tests.harness.java import java
 from tests.harness.run import Finished
-from tests.harness.served_cluster import Cluster, given, serve, unique
+from tests.harness.served_cluster import Cluster, given, serving, unique
 
 TOOL: Final = "org.apache.kafka.tools.FeatureCommand"
 NAME: Final = "metadata.version"
@@ -21,10 +21,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster of its own: the level is that of all who use it."""
     if given() is not None:
         pytest.skip("the given cluster's features are not ours to change")
-    started = serve(tmp_path_factory.mktemp("features") / "fencepost.log", brokers=2)
-    yield started
-    assert started.process is not None
-    started.process.stop()
+    with serving(tmp_path_factory.mktemp("features") / "fencepost.log", brokers=2) as started:
+        yield started
 
 
 def features(cluster: Cluster, *arguments: str, code: int = 0) -> Finished:

@@ -16,7 +16,7 @@ import pytest
 from fencepost.protocol.errors import ErrorCode
 from tests.harness import batches
 from tests.harness.control_client import Control
-from tests.harness.served_cluster import Cluster, serve, unique
+from tests.harness.served_cluster import Cluster, serving, unique
 from tests.harness.wait import wait_until
 from tests.harness.wire import Body, Connection, decode_answer
 
@@ -130,10 +130,8 @@ class Partition:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     log = tmp_path_factory.mktemp("foreign") / "fencepost.log"
-    started = serve(log, "--clock", "manual")
-    yield started
-    assert started.process is not None
-    started.process.stop()
+    with serving(log, "--clock", "manual") as started:
+        yield started
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from kafka.errors import (
 from tests.harness.confluent import WAIT_S, consumer, delivered, read, send
 from tests.harness.java import java
 from tests.harness.run import Finished
-from tests.harness.served_cluster import Cluster, given, serve, unique
+from tests.harness.served_cluster import Cluster, given, serving, unique
 from tests.harness.wait import wait_until
 from tests.harness.wire import Body
 
@@ -111,10 +111,8 @@ def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Four brokers; every test leaves all of them as they were."""
     if given() is not None:
         pytest.skip("the given cluster has no control API")
-    started = serve(tmp_path_factory.mktemp("four") / "fencepost.log", brokers=4)
-    yield started
-    assert started.process is not None
-    started.process.stop()
+    with serving(tmp_path_factory.mktemp("four") / "fencepost.log", brokers=4) as started:
+        yield started
 
 
 def post(cluster: Cluster, path: str, **body: object) -> None:

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from confluent_kafka.admin import NewTopic as NewClientTopic
 
 from tests.harness.confluent import consumer, delivered, read, send
-from tests.harness.served_cluster import Cluster, configs, serve
+from tests.harness.served_cluster import Cluster, configs, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,10 +28,8 @@ def release(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def old(release: str, tmp_path: Path) -> Iterator[Cluster]:
     settings = configs({"offsets.topic.num.partitions": "1"})
-    started = serve(tmp_path / "log", "--like-kafka", release, *settings)
-    yield started
-    assert started.process is not None
-    started.process.stop()
+    with serving(tmp_path / "log", "--like-kafka", release, *settings) as started:
+        yield started
 
 
 def test_a_client_writes_reads_and_commits(old: Cluster) -> None:

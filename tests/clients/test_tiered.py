@@ -93,7 +93,6 @@ def anywhere(request: pytest.FixtureRequest) -> Tiered:
 
 def moved(url: str, place: Path) -> Iterator[Tiered]:
     cluster = serve(place / "fencepost.log", "--remote", url, *configs(SETTINGS))
-    assert cluster.process is not None
     try:
         topic = cluster.create_topic("tiered", configs=TIERED)
         fill(cluster, topic)
@@ -107,7 +106,7 @@ def moved(url: str, place: Path) -> Iterator[Tiered]:
         )
         yield Tiered(cluster=cluster, topic=topic, stored=stored, pending=pending)
     finally:
-        cluster.process.stop()
+        cluster.stop()
 
 
 def fill(cluster: Cluster, topic: str) -> None:

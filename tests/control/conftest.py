@@ -12,7 +12,7 @@ from fencepost.broker.core.scheduler import Clock
 from fencepost.broker.server.event_loop import SystemClock
 from fencepost.broker.server.server import Server
 from fencepost.control import lazy_app
-from tests.harness.in_process_server import make_cluster, make_server, sockets, url
+from tests.harness.in_process_server import running, sockets, url
 
 
 @pytest.fixture
@@ -29,11 +29,8 @@ def configs() -> dict[str, str]:
 
 @pytest.fixture
 async def server(clock: Clock, configs: dict[str, str]) -> AsyncIterator[Server]:
-    ports = sockets(3)
-    started = make_server(make_cluster(ports, clock=clock, configs=configs), ports)
-    await started.start()
-    yield started
-    await started.stop()
+    async with running(clock=clock, configs=configs) as started:
+        yield started
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Remote
 from tests.control.schemathesis_hooks import CLIENTS_BROKERS, FUZZED, FUZZED_BROKER, SAFE
 from tests.harness.confluent import consumer
-from tests.harness.served_cluster import Cluster, serve
+from tests.harness.served_cluster import Cluster, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,10 +78,8 @@ class Client:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Cluster]:
-    started = serve(tmp_path / "log")
-    yield started
-    assert started.process is not None
-    started.process.stop()
+    with serving(tmp_path / "log") as started:
+        yield started
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.control.app import create_app
 from tests.harness.control_client import ok, refused
-from tests.harness.in_process_server import make_cluster, make_server, sockets
+from tests.harness.in_process_server import running
 
 if TYPE_CHECKING:
     from fencepost.broker.server.server import Server
@@ -171,11 +171,8 @@ requests = st.one_of(
 
 @pytest.fixture
 async def app() -> AsyncIterator[FastAPI]:
-    ports = sockets(3)
-    server = make_server(make_cluster(ports, clock=ManualClock()), ports)
-    await server.start()
-    yield create_app(server)
-    await server.stop()
+    async with running(clock=ManualClock()) as server:
+        yield create_app(server)
 
 
 @settings(

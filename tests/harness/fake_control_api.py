@@ -163,7 +163,7 @@ class _Handler(StreamRequestHandler):
 
 
 @contextmanager
-def serving() -> Iterator[FakeControlApi]:
+def fake_control_api() -> Iterator[FakeControlApi]:
     """A server on a free port. At the end it closes what is still open."""
     with _Server((HOST, 0), _Handler) as server:
         stub = server.stub = FakeControlApi(f"http://{HOST}:{server.server_address[1]}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
 from fencepost.broker.controller.topic_changes import NewTopic
@@ -48,3 +49,21 @@ def make_server(cluster: Cluster, ports: list[socket.socket]) -> Server:
 def asked_by_clients(server: Server) -> list[AnyExchange]:
     """What is in the journal of clients' requests, the newest first."""
     return list(server.journal.newest_first(brokers=False))
+
+
+@asynccontextmanager
+async def running(
+    ports: Sequence[socket.socket] | None = None,
+    *,
+    topics: tuple[NewTopic, ...] = (),
+    configs: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+) -> AsyncIterator[Server]:
+    """A server of one broker for each listening socket, three of them without any given."""
+    ports = sockets(3) if ports is None else list(ports)
+    server = make_server(make_cluster(ports, topics=topics, configs=configs, clock=clock), ports)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()

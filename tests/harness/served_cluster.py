@@ -10,7 +10,8 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -45,6 +46,11 @@ class Cluster:
 
     def connect(self, address: tuple[str, int] | None = None) -> Connection:
         return Connection(address or self.addresses[0])
+
+    def stop(self) -> None:
+        """End the process in order. :raises AssertionError: When it does not end with 0."""
+        assert self.process is not None
+        self.process.stop()
 
     def metadata(self, topic: str, address: tuple[str, int] | None = None) -> Body:
         """One topic's entry of a Metadata answer, with ``Brokers`` (id to address) added."""
@@ -131,7 +137,7 @@ class Cluster:
 
 
 def serve(log: Path, *options: str, brokers: int = 3) -> Cluster:
-    """Start ``fencepost serve`` on free loopback ports. Stop it by ``process.stop()``."""
+    """Start ``fencepost serve`` on free loopback ports. It is the caller's to stop."""
     command = [sys.executable, "-m", "fencepost", "serve", "--brokers", str(brokers)]
     command += ["--port", "0", "--control-port", "0", "--stop-with-stdin", *options]
     process = start("fencepost", command, log)
@@ -143,6 +149,16 @@ def serve(log: Path, *options: str, brokers: int = 3) -> Cluster:
         raise
     assert ready["pid"] == process.pid
     return Cluster(bootstrap=ready["bootstrap"], control=ready["control"], process=process)
+
+
+@contextmanager
+def serving(log: Path, *options: str, brokers: int = 3) -> Iterator[Cluster]:
+    """As `serve`; in the end it must stop in order."""
+    cluster = serve(log, *options, brokers=brokers)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
 
 
 def given() -> Cluster | None:

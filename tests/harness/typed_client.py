@@ -11,8 +11,7 @@ import socket
 import struct
 from collections.abc import Sequence
 from contextlib import asynccontextmanager, suppress
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from fencepost.broker.server.server import Server
 from fencepost.protocol.apis import BY_NAME
@@ -47,15 +46,7 @@ class BlockingClient:
         self.socket = socket.create_connection(address, _TIMEOUT_S)
         self._client_id = client_id
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self.socket.close()
 
     def ask(

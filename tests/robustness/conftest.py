@@ -28,9 +28,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     log = tmp_path_factory.mktemp("robustness") / "fencepost.log"
     started = serve(log, *configs(SETTINGS), brokers=1)
     yield started
-    assert started.process is not None
     complaints = [line for line in log.read_text().splitlines() if is_complaint(line)]
-    started.process.stop()
+    started.stop()
     assert not complaints, f"{len(complaints)} complaints, the first\n" + complaints[0][:5000]
 
 

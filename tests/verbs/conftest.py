@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from fencepost.verbs.remote import Remote
-from tests.harness.fake_control_api import FakeControlApi, serving
+from tests.harness.fake_control_api import FakeControlApi, fake_control_api
 
 
 @pytest.fixture
 def stub() -> Iterator[FakeControlApi]:
-    with serving() as made:
+    with fake_control_api() as made:
         yield made
 
 

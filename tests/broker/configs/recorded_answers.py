@@ -15,6 +15,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -164,7 +165,7 @@ def _incremental_request(
 
 def record(address: str) -> None:
     host, _, port = address.rpartition(":")
-    with BlockingClient((host, int(port)), "recorder") as client:
+    with closing(BlockingClient((host, int(port)), "recorder")) as client:
         send = client.ask
         send("create_topics", 7, create_topics_request())
         time.sleep(1)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.harness import batches
-from tests.harness.served_cluster import Cluster, serve
+from tests.harness.served_cluster import Cluster, serving
 
 T = 1_700_000_000_000
 TIERED = {
@@ -26,12 +26,10 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def standing_still(folder: Path, tmp_path: Path) -> Iterator[Cluster]:
-    cluster = serve(
+    with serving(
         tmp_path / "log", "--remote", f"file://{folder}", "--clock", "manual", brokers=1
-    )
-    assert cluster.process is not None
-    yield cluster
-    cluster.process.stop()
+    ) as cluster:
+        yield cluster
 
 
 def advance(cluster: Cluster, ms: int) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Final
 
 import pytest
 
 from fencepost.broker.server.server import Server
-from tests.harness.in_process_server import make_cluster, make_server, sockets
+from tests.harness.in_process_server import running
 
 CONFIGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
@@ -18,23 +19,13 @@ LANES: Final = 4
 """Clusters that are contested at the same time: a contest waits more than it works."""
 
 
-async def start() -> Server:
-    ports = sockets(3)
-    server = make_server(make_cluster(ports, configs=CONFIGS), ports)
-    await server.start()
-    return server
-
-
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
-    started = await start()
-    yield started
-    await started.stop()
+    async with running(configs=CONFIGS) as started:
+        yield started
 
 
 @pytest.fixture
 async def servers() -> AsyncIterator[list[Server]]:
-    started = [await start() for _ in range(LANES)]
-    yield started
-    for each in started:
-        await each.stop()
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(running(configs=CONFIGS)) for _ in range(LANES)]

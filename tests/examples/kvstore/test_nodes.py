@@ -24,7 +24,7 @@ from examples.kvstore.state import Kind, Operation
 from fencepost.testing import cluster as steering
 from tests.harness.dialogue import Dialogue
 from tests.harness.run import run
-from tests.harness.served_cluster import Cluster, configs, serve, unique
+from tests.harness.served_cluster import Cluster, configs, serving, unique
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,10 +63,8 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": str(SESSION_MS),
     }
-    started = serve(tmp_path_factory.mktemp("kafka") / "log", *configs(settings))
-    yield started
-    assert started.process is not None
-    started.process.stop()
+    with serving(tmp_path_factory.mktemp("kafka") / "log", *configs(settings)) as started:
+        yield started
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -106,7 +106,7 @@ class Traced(Rig):
     def ask(self, broker: int, api: str, version: int, message: object) -> Json:
         """Ask this broker."""
         host, port = self.served.cluster.addresses[broker - 1]
-        with BlockingClient((host, port)) as client:
+        with closing(BlockingClient((host, port))) as client:
             return client.ask(api, version, message)
 
     def send(

@@ -114,7 +114,6 @@ def ground(spark: SparkSession, folder: Path, **settings: str) -> Iterator[Groun
     """
     served = serve(folder / "fencepost.log", *configs({**SETTINGS, **dotted(settings)}))
     assert served.control is not None
-    assert served.process is not None
     with closing(Remote(served.control)) as remote:
         verbs = Verbs(remote)
         verbs.create_topic(TOPIC, assignments=[[1, 2, 3]])
@@ -124,7 +123,7 @@ def ground(spark: SparkSession, folder: Path, **settings: str) -> Iterator[Groun
         finally:
             for query in made.queries:
                 query.stop()
-    served.process.stop()
+    served.stop()
 
 
 def dotted(given: Mapping[str, str]) -> dict[str, str]:

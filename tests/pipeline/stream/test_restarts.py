@@ -19,7 +19,7 @@ from fencepost.pipeline.stream.options import CountOptions, SourceOptions, Trigg
 from fencepost.protocol.records import iter_headers, iter_records
 from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Remote
-from tests.harness.served_cluster import Cluster, serve
+from tests.harness.served_cluster import Cluster, serving
 from tests.harness.wait import wait_until
 from tests.pipeline.stream.ground import WAIT_S
 from tests.pipeline.stream.jobs import PATIENCE_S, job
@@ -41,10 +41,8 @@ NOT_YET: Final = {"error": "OFFSET_NOT_AVAILABLE"}
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Cluster]:
-    cluster = serve(tmp_path / "fencepost.log", brokers=2)
-    assert cluster.process is not None
-    yield cluster
-    cluster.process.stop()
+    with serving(tmp_path / "fencepost.log", brokers=2) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -93,7 +91,7 @@ def test_every_record_is_in_the_files_once(
         assert (batch["batch"], batch["records"]) == (KILLS, 20)
         fill(served, 20 * KILLS + 20, 20 * KILLS + 40)
         again.batches(20)
-        again.process.stop(expect=0)
+        again.process.stop()
     values = [int(bytes(row.value)) for row in spark_with_kafka.read.parquet(str(files)).collect()]
     assert sorted(values) == list(range(20 * KILLS + 40))
     # What was written in vain is still there, for who does not ask what is done.
