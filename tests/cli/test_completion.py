@@ -41,7 +41,7 @@ OFFERED: Final = {
 
 @pytest.fixture(autouse=True)
 def loaded(control: str, shell: Shell) -> None:
-    """A control API takes its time for the first request; whoever presses Tab does not."""
+    """A control API is slow to answer the first request; a user who presses Tab does not wait."""
     shell.text("topics")
 
 

@@ -1,4 +1,4 @@
-"""What a person sees of a remote tier, of what is done about it, and of compaction."""
+"""The tables of a remote tier, of its operator actions, and of compaction."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def script(*said: Said | Exception) -> Callable[[], Awaitable[Said]]:
 
 
 @pytest.fixture
-def nobody() -> Client:
+def absent() -> Client:
     """A client that is not connected."""
     return Client("127.0.0.1:1")
 
@@ -47,9 +47,9 @@ def nobody() -> Client:
 @pytest.mark.parametrize(
     "first", [Disconnected("gone"), Said(ErrorCode.NOT_LEADER_OR_FOLLOWER), Said(value=-1)]
 )
-async def test_another_attempt_is_made(nobody: Client, first: Said | Exception) -> None:
+async def test_another_attempt_is_made(absent: Client, first: Said | Exception) -> None:
     ask = script(first, first, Said(value=7))
-    told = await retry(nobody, ask, patience_s=PATIENCE_S, suits=lambda answer: answer.value >= 0)
+    told = await retry(absent, ask, patience_s=PATIENCE_S, suits=lambda answer: answer.value >= 0)
     assert told.value == 7
 
 
@@ -65,15 +65,15 @@ async def test_metadata_is_asked_for_anew(client: Client) -> None:
     assert asked == [False, True]
 
 
-async def test_an_error_that_stays_is_told_at_once(nobody: Client) -> None:
+async def test_an_error_that_stays_is_told_at_once(absent: Client) -> None:
     with pytest.raises(RetryFailed, match=r"^TOPIC_AUTHORIZATION_FAILED$") as refused:
         await retry(
-            nobody, script(Said(ErrorCode.TOPIC_AUTHORIZATION_FAILED)), patience_s=PATIENCE_S
+            absent, script(Said(ErrorCode.TOPIC_AUTHORIZATION_FAILED)), patience_s=PATIENCE_S
         )
     assert refused.value.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     with pytest.raises(RetryFailed, match=r"^NOT_LEADER_OR_FOLLOWER$"):
         await retry(
-            nobody,
+            absent,
             script(Said(ErrorCode.NOT_LEADER_OR_FOLLOWER)),
             patience_s=PATIENCE_S,
             may_come_right=(),
@@ -88,14 +88,14 @@ async def test_an_error_that_stays_is_told_at_once(nobody: Client) -> None:
         (Said(value=-1), "nothing is there yet"),
     ],
 )
-async def test_time_is_up(nobody: Client, said: Said | Exception, why: str) -> None:
+async def test_time_is_up(absent: Client, said: Said | Exception, why: str) -> None:
     with pytest.raises(RetryFailed, match=rf"^not within 0\.05 s: {why}$") as refused:
-        await retry(nobody, script(said), patience_s=0.05, suits=lambda answer: answer.value >= 0)
+        await retry(absent, script(said), patience_s=0.05, suits=lambda answer: answer.value >= 0)
     assert refused.value.error is None
 
 
-async def test_one_attempt_is_made_in_any_case(nobody: Client) -> None:
-    assert (await retry(nobody, script(Said(value=3)), patience_s=0)).value == 3
+async def test_one_attempt_is_made_in_any_case(absent: Client) -> None:
+    assert (await retry(absent, script(Said(value=3)), patience_s=0)).value == 3
 
 
 async def test_configs_of_a_topic(client: Client) -> None:

@@ -19,7 +19,7 @@ CLIENTS: Final = ("confluent", "java", "go")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A fault, what each client does meanwhile, and what comes of it."""
+    """A fault, what each client does meanwhile, and the results."""
 
     name: str
     fault: Fault

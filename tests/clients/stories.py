@@ -21,7 +21,7 @@ from typing import Final
 
 from docs.generate import ROOT
 from tests.harness import golang, java
-from tests.harness.control_client import Control, Json
+from tests.harness.control_client import Control, Json, covers
 from tests.harness.dialogue import Dialogue
 from tests.harness.require import tool
 from tests.harness.run import Finished, run
@@ -161,18 +161,3 @@ def check(command: str, shown: str, done: Finished) -> None:
         assert covers(found, expected), f"{command}\nshown: {shown}\nfound: {done.out}"
     elif shown:
         assert done.out.strip() == shown, f"{command}\n{done.out}"
-
-
-def covers(found: Json, expected: Json) -> bool:
-    """Whether all that is expected is there; objects may have more, lists may not."""
-    if isinstance(expected, dict):
-        return isinstance(found, dict) and all(
-            key in found and covers(found[key], value) for key, value in expected.items()
-        )
-    if isinstance(expected, list):
-        return (
-            isinstance(found, list)
-            and len(found) == len(expected)
-            and all(map(covers, found, expected))
-        )
-    return bool(found == expected)

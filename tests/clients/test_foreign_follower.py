@@ -34,7 +34,7 @@ OUT_OF_RANGE: Final = ErrorCode.OFFSET_OUT_OF_RANGE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A partition whose broker 3 is somebody else, with connections to the other two."""
+    """A partition whose broker 3 is the test itself, with connections to the other two."""
 
     control: Control
     topic: str

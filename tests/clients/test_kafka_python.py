@@ -180,7 +180,7 @@ def test_committed_offsets_and_metadata(cluster: Cluster) -> None:
 class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
     """A group member that is polled by a thread of its own, as one is in a program.
 
-    Polled in turns, for moments, two members can make each other join anew for ever: this client
+    Polled in turns, for moments, two members can make each other rejoin for ever: this client
     forgets a join that its poll did not live to see complete.
     """
 

@@ -8,19 +8,9 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.harness.run import Finished
+
 ROOT = Path(__file__).parents[2]
-
-
-class Ended:
-    """How a process ended, and what it said."""
-
-    def __init__(self, code: int, out: bytes, err: bytes) -> None:
-        self.code = code
-        self.out = out.decode()
-        self.err = err.decode()
-
-    def __repr__(self) -> str:
-        return f"{self.code}: {self.out}{self.err}"
 
 
 async def start(bootstrap: str, topic: str, file: Path, *options: str) -> Process:
@@ -32,13 +22,13 @@ async def start(bootstrap: str, topic: str, file: Path, *options: str) -> Proces
     )
 
 
-async def ended(process: Process) -> Ended:
-    """What comes of it."""
+async def ended(process: Process) -> Finished:
+    """Wait for its end."""
     out, err = await process.communicate()
     assert process.returncode is not None
-    return Ended(process.returncode, out, err)
+    return Finished(code=process.returncode, out=out.decode(), err=err.decode())
 
 
-async def run(bootstrap: str, topic: str, file: Path, *options: str) -> Ended:
+async def run(bootstrap: str, topic: str, file: Path, *options: str) -> Finished:
     """Start one, and wait for its end."""
     return await ended(await start(bootstrap, topic, file, *options))

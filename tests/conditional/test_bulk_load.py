@@ -18,8 +18,8 @@ import pytest
 from fencepost.client import Client, NewRecord, Partition, encode_records, produce
 from fencepost.testing.cluster import AsyncCluster
 from tests.conditional.loader import ended, run, start
-from tests.conditional.reading import log_of
 from tests.conditional.weather import bad_weather
+from tests.harness.log_reader import log_of
 
 KILLS: Final = int(os.environ.get("FENCEPOST_LOADS", "50"))
 SEED: Final = int(os.environ.get("FENCEPOST_LOADS_SEED", "27"))
@@ -46,8 +46,13 @@ pytestmark = pytest.mark.fencepost(
 
 @pytest.fixture
 async def client(fencepost_async: AsyncCluster) -> AsyncIterator[Client]:
-    async with Client(fencepost_async.bootstrap, client_id="somebody else") as made:
+    async with Client(fencepost_async.bootstrap, client_id="another") as made:
         yield made
+
+
+async def values(client: Client) -> list[bytes]:
+    """Those of all records."""
+    return [each.value or b"" for each in await log_of(client, TOPIC)]
 
 
 def write_lines(path: Path, count: int) -> list[bytes]:
@@ -115,7 +120,7 @@ async def test_the_log_equals_the_file_however_often_the_loader_is_killed(
             assert how.code == AGAIN, how
     how = await ended(await begin())
     assert how.code == 0, how
-    assert await log_of(client, TOPIC) == lines
+    assert await values(client) == lines
     assert len(set(lengths)) > KILLS // 3, f"it hardly came on: {lengths}"
     again = await ended(await begin())
     assert again.out.startswith(f"{LINES} lines are there\n0 lines were appended;"), again
@@ -145,7 +150,7 @@ async def test_records_of_others_in_place_of_whole_chunks_stop_it(
         f"bulk_load: {TOPIC}-0 has something else at offset {CHUNK} than line {CHUNK + 1} of "
         f"{file}: nothing was appended there\n"
     )
-    assert await log_of(client, TOPIC) == [*lines[:CHUNK], *foreign]
+    assert await values(client) == [*lines[:CHUNK], *foreign]
 
 
 @pytest.mark.parametrize("chunks", [1, 2])
@@ -164,7 +169,7 @@ async def test_records_of_others_that_come_meanwhile_stop_it(
     how = await ended(process)
     assert how.code == 1
     assert f"something else at offset {CHUNK} than line {CHUNK + 1}" in how.err
-    assert await log_of(client, TOPIC) == [*lines[:CHUNK], *foreign]
+    assert await values(client) == [*lines[:CHUNK], *foreign]
 
 
 async def test_a_request_of_a_killed_loader_that_comes_late_is_known_for_its_own(
@@ -183,7 +188,7 @@ async def test_a_request_of_a_killed_loader_that_comes_late_is_known_for_its_own
     assert how.code == 0, how
     assert how.out.startswith("0 lines are there\n"), "it looked before the other came"
     assert (await fencepost_async.fault(later.id)).hits == 1
-    assert await log_of(client, TOPIC) == lines
+    assert await values(client) == lines
 
 
 async def test_a_base_and_what_stands_before_and_behind(
@@ -199,7 +204,7 @@ async def test_a_base_and_what_stands_before_and_behind(
     await append(client, 27, b"behind", b"it")
     how = await run(fencepost_async.bootstrap, TOPIC, file, *options)
     assert how.out == f"25 lines are there\n0 lines were appended; {where}\n"
-    assert await log_of(client, TOPIC) == [b"before", b"it", *lines, b"behind", b"it"]
+    assert await values(client) == [b"before", b"it", *lines, b"behind", b"it"]
 
 
 async def test_a_base_behind_the_end_of_the_log(

@@ -25,8 +25,8 @@ from fencepost.client import (
 )
 from fencepost.testing.cluster import AsyncCluster
 from tests.conditional import journal
-from tests.conditional.reading import log_of
 from tests.conditional.weather import bad_weather
+from tests.harness.log_reader import log_of
 from tests.harness.served_cluster import Cluster, serve
 
 APPENDS: Final = int(os.environ.get("FENCEPOST_APPENDS", "10000"))
@@ -95,7 +95,7 @@ async def test_every_record_is_there_once_and_in_its_producers_order(
         ]
         async with bad_weather(cluster, topic, SEED):
             await asyncio.gather(*(each.run(APPENDS // 2) for each in producers))
-        values = [value.decode() for value in await log_of(first, topic)]
+        values = [(each.value or b"").decode() for each in await log_of(first, topic)]
     cluster.remote.close()
     numbers: dict[str, list[int]] = {name: [] for name in NAMES}
     for value in values:

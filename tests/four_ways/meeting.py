@@ -30,7 +30,7 @@ def connect(address: tuple[str, int], timeout_s: float = _PATIENCE_S) -> Connect
 
 
 def produce_in_vain(address: tuple[str, int]) -> Json:
-    """As `produce`, by somebody who counts on no answer."""
+    """As `produce`, by a client that expects no answer."""
     return produce(address, patience_s=_IN_VAIN_S)
 
 

@@ -32,7 +32,7 @@ ADD_FAULT: Final[Step] = ("add_fault", {"api": "ListOffsets", "action": {"delay"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Something that is done, and what comes of it in each way."""
+    """A verb with its arguments, and its result in each way."""
 
     verb: str
     command: str

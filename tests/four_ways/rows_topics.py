@@ -12,7 +12,7 @@ _COMPACTED: Final[Step] = (
     {
         "name": TOPIC,
         "assignments": [[1, 2, 3]],
-        # It is never dirty enough to be compacted unless somebody says so.
+        # It is never dirty enough to be compacted unless an operator asks for it.
         "configs": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1"},
     },
 )

@@ -41,7 +41,7 @@ class RefusedSo(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cast:
-    """Who takes part: the cluster, somebody who asks it over HTTP, and a folder to write in."""
+    """The parts of a run: the cluster, an HTTP client of it, and a folder to write in."""
 
     cluster: Cluster
     http: httpx.Client

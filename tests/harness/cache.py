@@ -18,7 +18,7 @@ def cache_dir() -> Path:
 
 
 def made_once(name: str, inputs: list[Path], make: Callable[[Path], None]) -> Path:
-    """The folder that ``make`` filled; made anew when a file of ``inputs`` changes.
+    """The folder that ``make`` filled; made again when a file of ``inputs`` changes.
 
     Appears whole or not at all, so that an interrupted run, or two at a time, do no harm.
     """

@@ -1,4 +1,4 @@
-"""Short ways to use confluent-kafka (librdkafka)."""
+"""confluent-kafka (librdkafka): produce, consume and wait in one call each."""
 
 from __future__ import annotations
 

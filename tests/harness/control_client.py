@@ -77,3 +77,18 @@ async def refused(
     found = answer.json()
     assert set(found) == {"error", "message"}, answer.text
     return answer.status_code, found["error"], found["message"]
+
+
+def covers(found: Json, expected: Json) -> bool:
+    """Whether an answer has all that is expected; objects may have more, lists may not."""
+    if isinstance(expected, dict):
+        return isinstance(found, dict) and all(
+            key in found and covers(found[key], value) for key, value in expected.items()
+        )
+    if isinstance(expected, list):
+        return (
+            isinstance(found, list)
+            and len(found) == len(expected)
+            and all(map(covers, found, expected))
+        )
+    return bool(found == expected)

@@ -1,4 +1,4 @@
-"""When a `FailingFiles` fails, and when the machine that it is on ends.
+"""When a `FaultyFileSystem` fails, and when the machine that it is on ends.
 
 Files and directories in memory that know what of them a crash would leave.
 """
@@ -26,7 +26,7 @@ class Operation(Enum):
 
 
 class PowerOff(Exception):
-    """The machine ends here: nobody is to catch this but whoever asked for it."""
+    """The machine ends here. Only the test that asked for it may catch this."""
 
 
 @dataclass(slots=True, kw_only=True)

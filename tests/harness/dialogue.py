@@ -1,4 +1,4 @@
-"""A client program that is talked to: it waits for a line where a test has to act first."""
+"""A client program in dialogue with the test: it waits for a line, does it, and answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster with a data directory, whose process ends and starts again on the same ports."""
+"""A served cluster with a data directory: its process ends and starts again on the same ports."""
 
 from __future__ import annotations
 

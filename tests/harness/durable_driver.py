@@ -1,4 +1,4 @@
-"""A cluster in files, without a process: it ends, and another goes on from its files."""
+"""A `Driver` with a data directory in memory: it ends, and another starts from the files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker as far as the handlers of configs use one: a controller, a view, its configs."""
+"""A broker with no more than the handlers of configs use: controller, image and configs."""
 
 from __future__ import annotations
 

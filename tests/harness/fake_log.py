@@ -1,4 +1,4 @@
-"""A partition's log in memory whose high watermark the test moves."""
+"""A coordinator's log in memory; the test moves its high watermark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file system in memory that fails when it is told to, and crashes.
+"""A file system in memory with faults and crashes on demand.
 
 It does what `FileSystem` says and no more: what was not synced is lost when it crashes, or a part
 of it is. All that it does is decided by its caller, so that a failure can be had again.
@@ -42,7 +42,7 @@ class FaultyFileSystem:
         self._machine = CrashableMachine()
         self._locks: dict[PurePath, FaultyLock] = {}
 
-    # -- what is done to it ----------------------------------------------------------------------
+    # -- faults and crashes ----------------------------------------------------------------------
 
     def fail(
         self,

@@ -1,4 +1,4 @@
-"""Log directories that a real Kafka wrote, with what it said of them over the wire."""
+"""Log directories that a real Kafka wrote, with its own answers about them."""
 
 from __future__ import annotations
 

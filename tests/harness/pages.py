@@ -1,4 +1,4 @@
-"""Pages of the docs, done by the letter: what they say to type does what they show."""
+"""Pages of the docs, run as tests: each command prints the output that the page shows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BAD_NEWS: Final = re.compile(r"^(?:violation|fencepost:) ", re.MULTILINE)
 
 @dataclass(slots=True)
 class Reader:
-    """Somebody who follows the page: a folder, a terminal, and a cluster in another one."""
+    """A reader of the page: a folder, a terminal, and a cluster in another one."""
 
     folder: Path
     terminal: Dialogue

@@ -1,4 +1,4 @@
-"""Servers as child processes: watched until ready, stopped by their pid, their log kept."""
+"""Servers as child processes: started, waited for, stopped by their pid, with their logs."""
 
 from __future__ import annotations
 

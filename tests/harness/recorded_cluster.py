@@ -1,4 +1,4 @@
-"""Simulated histories: what a cluster leaves behind in which everything happened that may."""
+"""Recorded clusters: the data, tier and trace of a simulated run with faults of all kinds."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A cluster with a tier in memory that a test can watch, let fail and hold up."""
+"""A remote tier in memory whose operations a test records, fails or delays."""
 
 from __future__ import annotations
 

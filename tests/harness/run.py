@@ -1,4 +1,4 @@
-"""Running a client program to its end."""
+"""A client program that runs to its end."""
 
 from __future__ import annotations
 

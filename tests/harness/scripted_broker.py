@@ -1,4 +1,4 @@
-"""A cluster that does to each request what a script says, and has one log of one partition."""
+"""A cluster of one partition that answers each request as a script says."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def carried_out(cluster: Cluster, batches: Buffer) -> PartitionProduceResponse:
 
 
 def lost_answer(cluster: Cluster, batches: Buffer) -> PartitionProduceResponse:
-    """It is appended, and nobody is told."""
+    """It is appended, and not answered."""
     cluster.log.append(batches)
     raise Disconnected("the answer is lost")
 
@@ -152,7 +152,7 @@ def lost_request(cluster: Cluster, batches: Buffer) -> PartitionProduceResponse:
 
 
 def first_batches_only(count: int) -> Step:
-    """An election leaves so many batches of what was appended, and nobody is told."""
+    """An election leaves so many of the appended batches, and no answer is sent."""
 
     def step(cluster: Cluster, batches: Buffer) -> PartitionProduceResponse:
         for at, header in list(iter_headers(batches))[:count]:

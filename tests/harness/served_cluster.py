@@ -1,7 +1,7 @@
-"""The cluster that client tests talk to: a fencepost process of their own, or one they are given.
+"""A served cluster: a fencepost process of the test's own, or a cluster that the user names.
 
-``FENCEPOST_TEST_BOOTSTRAP=host:port,...`` gives one: run the same tests against a real Kafka to see
-that they say what Kafka does.
+``FENCEPOST_TEST_BOOTSTRAP=host:port,...`` names one: run the same tests against a real Kafka to see
+that they state its behaviour.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A server without sockets: connections whose output a test reads."""
+"""A server without sockets: its connections are objects that a test writes to and reads from."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ FAILOVER: Final = Recording(
 ELECTIONS: Final = Recording(
     name="elections", ask=elections.ask, brokers=3, options=APACHE_THREE, excepted={}
 )
-"""Three brokers, leaders and replicas chosen by whoever administers them."""
+"""Three brokers, leaders and replicas chosen by the operator."""
 REPLICAS: Final = Recording(
     name="replicas", ask=replicas.ask, brokers=3, options=APACHE_THREE, excepted={}
 )
@@ -208,7 +208,7 @@ TIERED_REPLICAS: Final = Recording(
 OF_THREE: Final = (ELECTIONS, THREE, REPLICAS, RACKS, GATE, FAILOVER, ABSENT, TRUNCATION)
 """In the order in which one Kafka can be asked all of them: first who wants it fresh."""
 RECORDINGS: Final = (SINGLE, FEATURES, TIERED, TIERED_REPLICAS, *OF_THREE)
-"""All of 4.3.1; ``tests.oracle.record`` writes them down anew."""
+"""All of 4.3.1; ``tests.oracle.record`` records them again."""
 
 ADVERTISED_OTHERWISE: Final = {
     22: "InitProducerId v6 exists, and 4.3.1 holds it back as unstable",

@@ -1,4 +1,4 @@
-"""``python -m tests.oracle.record NAME...``: write down anew what a real Kafka answers."""
+"""``python -m tests.oracle.record NAME...``: record again what a real Kafka answers."""
 
 from __future__ import annotations
 

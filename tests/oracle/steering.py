@@ -1,7 +1,7 @@
 """What is done to a cluster that is asked: to fencepost by its control API, to Kafka as one can.
 
 An election is a clean one that raises the leader epoch by one. A broker that is killed sends
-nothing any more, and nobody is told.
+nothing any more, not even a last request.
 """
 
 from __future__ import annotations

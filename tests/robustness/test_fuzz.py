@@ -49,7 +49,7 @@ class Attacker:
     """A connection that sends anything.
 
     A spoiled request is the last that it sends: behind one, others would be read as a part of it,
-    or be thrown away with the connection. It then waits until the broker closes, and starts anew.
+    or be thrown away with the connection. It then waits until the broker closes, and starts again.
     """
 
     def __init__(self, address: tuple[str, int], score: Score) -> None:

@@ -1,4 +1,4 @@
-"""What a test may ask of its cluster, and what is said of a mistake."""
+"""The options of a test's cluster, and the messages for a mistake in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking over HTTP: what is sent, what comes of an answer, and what a bad line does to it."""
+"""Requests over HTTP: what is sent, what an answer becomes, and what a bad line does to it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_what_is_wrong_is_refused_without_asking(stub: FakeControlApi, verbs: Ve
     assert stub.asked == []
 
 
-# -- what comes of an answer --------------------------------------------------------------------
+# -- answers -----------------------------------------------------------------------------------
 
 
 def test_a_refusal_has_its_code_and_message(stub: FakeControlApi, verbs: Verbs) -> None:

@@ -1,4 +1,4 @@
-"""Asking from asyncio: the loop goes on, several ask at once, and who leaves holds nobody up."""
+"""Requests from asyncio: the loop runs on, and a caller that leaves delays no other."""
 
 from __future__ import annotations
 

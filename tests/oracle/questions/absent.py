@@ -1,4 +1,4 @@
-"""A broker is away, and everybody knows: what is elected, moved and created, and after it is back.
+"""A broker is away, and the others know: what is elected, moved and created, and after it is back.
 
 Three topics: the absent broker is the preferred leader of the first and alone in the second; the
 records of the third need all three replicas.
@@ -100,8 +100,8 @@ def _short_of_replicas(asker: Asker, topic: str) -> None:
 def _elections(asker: Asker, led: str, alone: str) -> None:
     elect(asker, "preferred, and it is away", [(led, [0])])
     elect(asker, "unclean, and another leads", [(led, [0])], kind=UNCLEAN)
-    elect(asker, "preferred, and nobody leads", [(alone, [0])])
-    elect(asker, "unclean, and nobody is there", [(alone, [0])], kind=UNCLEAN)
+    elect(asker, "preferred, and no broker leads", [(alone, [0])])
+    elect(asker, "unclean, and no replica is there", [(alone, [0])], kind=UNCLEAN)
     elect(asker, "unclean, v0 knows preferred alone", [(alone, [0])], version=0)
     answer = send_records(asker.connection, alone, records(0))
     asker.row("Produce", "to its own topic, at another", produce_text(answer))

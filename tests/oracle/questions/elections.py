@@ -1,4 +1,4 @@
-"""ElectLeaders and reassignments: what is done, what is refused, and in which words."""
+"""ElectLeaders and reassignments: what succeeds, what is refused, and the messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows as Spark hands them over, the records that they are to become, and what a topic has."""
+"""Rows as Spark hands them over, and the records that they are to become."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from fencepost.client import Client, FetchedRecord, NewRecord, OffsetSpec, Partition
-from fencepost.client.partitions import fetch, list_offsets
+from fencepost.client import FetchedRecord, NewRecord
 
 HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_MAX_BYTES: Final = 4 << 20
 
 
 def records(
@@ -63,23 +61,6 @@ def parts(rows: pa.RecordBatch, sizes: Iterator[int]) -> Iterator[pa.RecordBatch
         size = next(sizes)
         yield rows.slice(start, size)
         start += size
-
-
-async def log_of(client: Client, topic: str, index: int = 0) -> list[FetchedRecord]:
-    """All records of a partition, without a gap from its first offset, which is 0."""
-    partition = Partition(topic=topic, index=index)
-    client.forget()
-    leader = await client.leader(topic, index)
-    end = await list_offsets(leader, partition, OffsetSpec.LATEST)
-    assert end.error == 0
-    found: list[FetchedRecord] = []
-    while len(found) < end.offset:
-        answer = await fetch(leader, partition, len(found), max_bytes=_MAX_BYTES)
-        assert answer.error == 0
-        assert answer.content.records, f"nothing at {len(found)} of {end.offset}"
-        found += answer.content.records
-    assert [each.offset for each in found] == list(range(len(found)))
-    return found
 
 
 def content(found: Sequence[FetchedRecord | NewRecord]) -> list[tuple[object, ...]]:

@@ -21,17 +21,16 @@ from kafka.partitioner.default import murmur2
 
 from fencepost.client import (
     Client,
-    FetchedRecord,
     NewRecord,
     Partition,
     encode_records,
-    fetch,
     produce,
 )
 from fencepost.client.model import OffsetSpec
 from fencepost.client.partitions import list_offsets
 from fencepost.protocol.errors import ErrorCode
 from fencepost.testing.cluster import AsyncCluster
+from tests.harness.log_reader import iter_log
 from tests.harness.spark import need_spark
 from tests.pipeline.load.jobs import Job, job
 
@@ -113,23 +112,10 @@ async def ends(client: Client) -> list[int]:
     return found
 
 
-async def log_of(client: Client, index: int) -> AsyncIterator[FetchedRecord]:
-    partition = Partition(topic=TOPIC, index=index)
-    end = (await ends(client))[index]
-    leader, at = await client.leader(TOPIC, index), 0
-    while at < end:
-        answer = await fetch(leader, partition, at, max_bytes=1 << 20)
-        assert answer.error == 0
-        for record in answer.content.records:
-            assert record.offset == at, "offsets in a row"
-            at += 1
-            yield record
-
-
 async def require_rows(client: Client, index: int, numbers: list[int]) -> None:
     """That a partition has just these rows."""
     left: Iterator[int] = iter(numbers)
-    async for record in log_of(client, index):
+    async for record in iter_log(client, TOPIC, index):
         number = next(left, None)
         assert number is not None, f"{record} is too many"
         assert (record.key, record.value) == (b"k%d" % number, b"row %d" % number)
@@ -251,7 +237,7 @@ async def test_foreign_records_stop_it_and_are_named(
     why = f"fencepost load: {TOPIC}-1 has something else at offset {at} than the source"
     assert why in err.splitlines()
     placed = expected()
-    found = [record async for record in log_of(client, 1)]
+    found = [record async for record in iter_log(client, TOPIC, 1)]
     assert [each.value for each in found] == [
         *(b"row %d" % number for number in placed[1][:at]),
         *(b"foreign" for _ in foreign),

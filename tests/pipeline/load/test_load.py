@@ -28,7 +28,7 @@ from fencepost.pipeline.load import (
 from fencepost.pipeline.load.job import UnreadableRows
 from fencepost.pipeline.load.source_rows import NoSuchColumns, arrange
 from fencepost.testing.cluster import Cluster
-from tests.pipeline.load.rows import log_of
+from tests.harness.log_reader import log_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

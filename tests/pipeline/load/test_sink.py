@@ -25,7 +25,8 @@ from fencepost.protocol.messages.delete_records import (
 )
 from fencepost.testing.cluster import AsyncCluster
 from tests.conditional.weather import bad_weather
-from tests.pipeline.load.rows import HEADERS, batch_of, content, log_of, parts, records
+from tests.harness.log_reader import log_of
+from tests.pipeline.load.rows import HEADERS, batch_of, content, parts, records
 
 TOPIC: Final = "loaded"
 CHECKED: Final = {"check.expected.offsets": "true", "retention.ms": "-1"}
