@@ -9,9 +9,9 @@ from typing import Final
 import pytest
 
 HERE: Final = Path(__file__).parent
-ROWS: Final = re.findall(
-    r"^\| \[(\w+)\]\((\w+\.py)\) \| (.+) \| `(.+)` \|$", (HERE / "README.md").read_text(), re.MULTILINE
-)
+PAGE: Final = (HERE / "README.md").read_text()
+_ROW: Final = re.compile(r"^\| \[(\w+)\]\((\w+\.py)\) \| (.+) \| `(.+)` \|$", re.MULTILINE)
+ROWS: Final = _ROW.findall(PAGE)
 MODULES: Final = sorted(path.name for path in HERE.glob("*.py") if path.name[:5] != "test_")
 
 

@@ -4,7 +4,7 @@
   renaming goes from the last to the first, so there are some that are not ``.swap`` yet.
 - ``.swap`` otherwise: all of them are there. The segments between the first's beginning and the
   last's end are those that they replace and go, and the swaps get their names.
-- ``.deleted`` and what `FileSystem.write_aside` left goes.
+- ``.deleted`` and what `FileSystem.write_atomic` left goes.
 - An index without its ``.log`` goes.
 """
 

@@ -204,7 +204,7 @@ class FileSystem(Protocol):
 
 
 def write_atomic(files: FileSystem, path: PurePath, data: Buffer, *, sync: bool) -> None:
-    """What every file system does for `FileSystem.write_aside`."""
+    """What every file system does for `FileSystem.write_atomic`."""
     aside = path.with_name(path.name + TEMPORARY_SUFFIX)
     try:
         _write_new(files, aside, data, sync=sync)
