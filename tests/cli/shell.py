@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from fencepost.cli import main
-from tests.harness.batches import build
+from tests.harness.batches import build, produce_body
 from tests.harness.wire import Connection
 
 Json: TypeAlias = Any
@@ -40,9 +40,7 @@ class Shell:
 
 def produce(shell: Shell, topic: str) -> None:
     """One record to partition 0, which broker 1 is asked for; its leader alone acknowledges it."""
-    partition = {"Index": 0, "Records": build([(1_700_000_000_000, None, b"v")])}
-    data = {"Name": topic, "PartitionData": [partition]}
-    body = {"Acks": 1, "TimeoutMs": 1000, "TopicData": [data]}
+    body = produce_body(topic, build([(1_700_000_000_000, None, b"v")]), acks=1)
     port = shell.json("broker list")[0]["port"]
     with Connection(("127.0.0.1", port)) as connection:
         connection.call("Produce", 9, body)

@@ -18,7 +18,6 @@ from tests.clients.faults import CLIENTS
 from tests.clients.meddler import Meddler, meddling
 from tests.conftest import SETTINGS
 from tests.harness import golang, java
-from tests.harness.batches import build
 from tests.harness.dialogue import Dialogue
 from tests.harness.kafka import start_kafka
 from tests.harness.served_cluster import Cluster, configs, serve
@@ -151,13 +150,8 @@ def _start_workers(stack: ExitStack, bootstrap: str, folder: Path) -> dict[str, 
 
 
 def append(cluster: Cluster, topic: str, value: str) -> None:
-    """A batch with one record, to partition 0. It is of now, or retention would take it away."""
-    partition = {"Index": 0, "Records": build([(time.time_ns() // 10**6, None, value.encode())])}
-    data = [{"Name": topic, "PartitionData": [partition]}]
-    body = {"Acks": -1, "TimeoutMs": 10_000, "TopicData": data}
-    with cluster.connect(cluster.leader(topic)) as connection:
-        answer = connection.call("Produce", 9, body)
-    assert answer["Responses"][0]["PartitionResponses"][0]["ErrorCode"] == 0
+    """A batch with one record, to partition 0. It is of now, or retention would delete it."""
+    cluster.append(topic, (time.time_ns() // 10**6, None, value.encode()))
 
 
 def stored(cluster: Cluster, topic: str, partition: int = 0) -> str:

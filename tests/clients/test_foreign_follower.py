@@ -100,9 +100,8 @@ class Partition:
 
     def produce(self, value: bytes, *, acks: int = -1) -> Body:
         """The request for one record."""
-        sent = {"Index": 0, "Records": batches.build([(1_700_000_000_000, None, value)])}
-        topic = {"Name": self.topic, "PartitionData": [sent]}
-        return {"TransactionalId": None, "Acks": acks, "TimeoutMs": 60_000, "TopicData": [topic]}
+        batch = batches.build([(1_700_000_000_000, None, value)])
+        return batches.produce_body(self.topic, batch, acks=acks)
 
     def send(self, value: bytes, *, acks: int = -1) -> None:
         """Produce one record; when this returns, the leader has it, acknowledged or not."""

@@ -163,14 +163,8 @@ def ten(cluster: Cluster) -> str:
     """A topic of ten records, "0" to "9", a second apart."""
     topic = cluster.create_topic("ten", configs=RETAINED)
     records = [(T + 1000 * i, None, str(i).encode()) for i in range(10)]
-    sent = {"Index": 0, "Records": batches.build(records[:4])}
-    with cluster.connect(cluster.leader(topic)) as connection:
-        for part in (records[:4], records[4:]):
-            sent["Records"] = batches.build(part)
-            data = [{"Name": topic, "PartitionData": [sent]}]
-            body = {"Acks": -1, "TimeoutMs": 5000, "TopicData": data}
-            answer = connection.call("Produce", 9, body)
-            assert answer["Responses"][0]["PartitionResponses"][0]["ErrorCode"] == 0
+    for part in (records[:4], records[4:]):
+        cluster.append(topic, *part)
     return topic
 
 

@@ -96,13 +96,16 @@ def moved(url: str, place: Path) -> Iterator[Tiered]:
     try:
         topic = cluster.create_topic("tiered", configs=TIERED)
         fill(cluster, topic)
-        wait_until(f"{topic} is in the tier", lambda: offset(cluster, topic, LATEST_TIERED) > 500)
+        wait_until(
+            f"{topic} is in the tier",
+            lambda: cluster.end_offset(topic, timestamp=LATEST_TIERED) > 500,
+        )
         stored = whole(cluster, topic)
         keep_little(cluster, topic)
-        pending = offset(cluster, topic, LATEST_TIERED) + 1
+        pending = cluster.end_offset(topic, timestamp=LATEST_TIERED) + 1
         wait_until(
             f"{topic} is in the tier alone",
-            lambda: offset(cluster, topic, EARLIEST_LOCAL) == pending,
+            lambda: cluster.end_offset(topic, timestamp=EARLIEST_LOCAL) == pending,
         )
         yield Tiered(cluster=cluster, topic=topic, stored=stored, pending=pending)
     finally:
@@ -130,15 +133,6 @@ def keep_little(cluster: Cluster, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     for future in admin.incremental_alter_configs([resource]).values():
         future.result()
-
-
-def offset(cluster: Cluster, topic: str, timestamp: int) -> int:
-    asked = {"PartitionIndex": 0, "Timestamp": timestamp}
-    body = {"ReplicaId": -1, "Topics": [{"Name": topic, "Partitions": [asked]}]}
-    with cluster.connect(cluster.leader(topic)) as connection:
-        answer = connection.call("ListOffsets", 11, body)
-    found: int = answer["Topics"][0]["Partitions"][0]["Offset"]
-    return found
 
 
 def whole(cluster: Cluster, topic: str) -> bytes:
@@ -254,7 +248,9 @@ def test_a_deleted_topic_leaves_nothing_in_the_tier(tiered: Tiered, folder: Path
     cluster = tiered.cluster
     topic = cluster.create_topic("gone", configs=TIERED)
     fill(cluster, topic)
-    wait_until(f"{topic} is in the tier", lambda: offset(cluster, topic, LATEST_TIERED) > 500)
+    wait_until(
+        f"{topic} is in the tier", lambda: cluster.end_offset(topic, timestamp=LATEST_TIERED) > 500
+    )
     assert list(folder.glob(f"{topic}-*/**/*.log"))
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.delete_topics([topic])[topic].result()

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import crc_ok, iter_headers
-from tests.harness.batches import build
+from tests.harness.batches import build, produce_body
 from tests.harness.wire import ZERO_UUID, Body, Connection
 
 Json: TypeAlias = Any
@@ -55,9 +55,7 @@ def produce(
     address: tuple[str, int], key: bytes | None = None, *, patience_s: float = _PATIENCE_S
 ) -> Json:
     """One record to partition 0, acknowledged by its leader."""
-    partition = {"Index": 0, "Records": build([(_NOW_MS, key, b"a")])}
-    data = [{"Name": TOPIC, "PartitionData": [partition]}]
-    body = {"Acks": 1, "TimeoutMs": 5000, "TopicData": data}
+    body = produce_body(TOPIC, build([(_NOW_MS, key, b"a")]), acks=1)
 
     def told(answer: Body) -> str:
         error = answer["Responses"][0]["PartitionResponses"][0]["ErrorCode"]

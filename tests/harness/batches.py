@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import crc32c
 
-from tests.harness.wire import Reader, varint
+from tests.harness.wire import Body, Reader, varint
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 """Names of the compression codecs, at the place of their number in a batch's attributes."""
@@ -73,6 +73,12 @@ def build(
     checked += body
     head = struct.pack(">ibI", leader_epoch, 2, crc32c.crc32c(checked))
     return struct.pack(">qi", base_offset, len(head) + len(checked)) + head + checked
+
+
+def produce_body(topic: str, batch: bytes, *, partition: int = 0, acks: int = -1) -> Body:
+    """A Produce request of one batch, for versions with topic names (up to 12)."""
+    data = {"Name": topic, "PartitionData": [{"Index": partition, "Records": batch}]}
+    return {"TransactionalId": None, "Acks": acks, "TimeoutMs": 60_000, "TopicData": [data]}
 
 
 def _record(index: int, timestamp_delta: int, key: bytes | None, value: bytes | None) -> bytes:

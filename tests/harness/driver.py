@@ -7,7 +7,7 @@ request's version only, and tests those of the answer's.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -30,7 +30,7 @@ from fencepost.broker.node.cluster import (
 )
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol import codec, frames
-from fencepost.protocol.apis import BY_NAME
+from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.records import iter_headers, iter_records
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 
@@ -115,15 +115,6 @@ class Driver:
         """Send a request; everything that is due happens before this returns."""
         api, asked = BY_NAME[api_name], Asked()
         version = api.max_version if version == NEWEST else version
-        frame = bytearray(b"".join(codec.encode_request(api, version, 1, client, request))[4:])
-        offset = frames.skip_tags(frame, frames.read_header(frame), api)
-        ctx = Context(
-            broker=self.broker(broker_id),
-            version=version,
-            client_id=client,
-            peer=Peer(connection_id=client, host="192.0.2.1", listener_host="203.0.113.7"),
-            now_ms=self.clock.now_ms(),
-        )
 
         def answered(response: object) -> None:
             if isinstance(response, HangUp):
@@ -139,14 +130,38 @@ class Driver:
             body = codec.response_body_offset(api, version)
             asked.take(codec.decode_response(api, version, sent, body))
 
-        message = codec.decode_request(api, version, frame, offset)
-        answer = self.broker(broker_id).handle(api, ctx, message)
+        frame = b"".join(codec.encode_request(api, version, 1, client, request))
+        self.handle(broker_id, api, version, frame, answered, client)
+        return asked
+
+    def handle(
+        self,
+        broker_id: int,
+        api: Api,
+        version: int,
+        frame: bytes,
+        answered: Callable[[object], None],
+        client: str = "c1",
+    ) -> None:
+        """Let a broker handle a request's frame; ``answered`` is called with its response.
+
+        Everything that is due happens before this returns.
+        """
+        broker, data = self.broker(broker_id), bytearray(frame[4:])
+        ctx = Context(
+            broker=broker,
+            version=version,
+            client_id=client,
+            peer=Peer(connection_id=client, host="192.0.2.1", listener_host="203.0.113.7"),
+            now_ms=self.clock.now_ms(),
+        )
+        body = frames.skip_tags(data, frames.read_header(data), api)
+        answer = broker.handle(api, ctx, codec.decode_request(api, version, data, body))
         if isinstance(answer, Wait):
             answer.then(answered)
         else:
             answered(answer)
         self.cluster.scheduler.run_due()
-        return asked
 
     def ask(
         self, broker_id: int, api_name: str, version: int, request: Message, client: str = "c1"

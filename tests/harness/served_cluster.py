@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from tests.harness.batches import TransmitRecord, build, produce_body
 from tests.harness.process import NotReadyError, Process, start
 from tests.harness.wait import wait_until
 from tests.harness.wire import ZERO_UUID, Body, Connection
@@ -111,12 +112,22 @@ class Cluster:
                 return False
         return all(self.end_offset(topic, p) >= 0 for p in range(partitions))
 
+    def append(self, topic: str, *records: TransmitRecord, partition: int = 0) -> int:
+        """Append one batch with acks=all; its base offset."""
+        body = produce_body(topic, build(records), partition=partition)
+        with self.connect(self.leader(topic, partition)) as connection:
+            answer = connection.call("Produce", 9, body)
+        entry: Body = answer["Responses"][0]["PartitionResponses"][0]
+        assert entry["ErrorCode"] == 0, entry
+        return int(entry["BaseOffset"])
+
     def end_offset(self, topic: str, partition: int = 0, *, timestamp: int = -1) -> int:
-        """What ListOffsets says, or -1 while there is an error."""
+        """The offset for a timestamp by ListOffsets, or -1 while there is an error."""
         asked = {"PartitionIndex": partition, "Timestamp": timestamp}
         body: Body = {"ReplicaId": -1, "Topics": [{"Name": topic, "Partitions": [asked]}]}
         with self.connect(self.leader(topic, partition)) as connection:
-            answer = connection.call("ListOffsets", 7, body)
+            version = 7 if timestamp >= -3 else 11  # KIP-405 and KIP-1005 added targets below
+            answer = connection.call("ListOffsets", version, body)
         entry: Body = answer["Topics"][0]["Partitions"][0]
         return int(entry["Offset"]) if entry["ErrorCode"] == 0 else -1
 

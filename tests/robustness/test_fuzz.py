@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from tests.harness import batches
+from tests.harness.batches import build, produce_body
 from tests.harness.require import under_ci
 from tests.harness.served_cluster import Cluster
 from tests.harness.wait import wait_until
@@ -111,9 +111,7 @@ class Witness:
 
     def check(self) -> None:
         record = b"%d" % self.produced
-        sent = {"Index": 0, "Records": batches.build([(self.produced, None, record)])}
-        data = [{"Name": self.topic, "PartitionData": [sent]}]
-        produce: Body = {"Acks": -1, "TimeoutMs": 5000, "TopicData": data}
+        produce = produce_body(self.topic, build([(self.produced, None, record)]))
         answer = self.connection.call("Produce", 9, produce)["Responses"][0]
         assert answer["PartitionResponses"][0]["BaseOffset"] == self.produced
         wanted = {"Partition": 0, "FetchOffset": self.produced, "PartitionMaxBytes": 1000}

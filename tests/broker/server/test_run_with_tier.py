@@ -8,7 +8,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.harness import batches
 from tests.harness.served_cluster import Cluster, serving
 
 T = 1_700_000_000_000
@@ -38,13 +37,8 @@ def advance(cluster: Cluster, ms: int) -> None:
 
 
 def append(cluster: Cluster, topic: str, count: int) -> None:
-    with cluster.connect() as connection:
-        for number in range(count):
-            data = batches.build([(T + number, None, b"x" * 400)])
-            sent = {"Name": topic, "PartitionData": [{"Index": 0, "Records": data}]}
-            body = {"Acks": -1, "TimeoutMs": 5000, "TopicData": [sent]}
-            answer = connection.call("Produce", 9, body)
-            assert answer["Responses"][0]["PartitionResponses"][0]["ErrorCode"] == 0
+    for number in range(count):
+        cluster.append(topic, (T + number, None, b"x" * 400))
 
 
 def test_when_time_has_been_advanced_all_is_in_the_tier_that_was_due(

@@ -70,7 +70,10 @@ def leave(place: Path) -> Left:
         _compact(cluster, compacted)
         wait_until(
             "most is in the tier",
-            lambda: min(_tiered(cluster, topic, each) for each in (0, 1)) > 200,
+            lambda: (
+                min(cluster.end_offset(topic, each, timestamp=_LATEST_TIERED) for each in (0, 1))
+                > 200
+            ),
         )
     finally:
         cluster.process.child.kill()
@@ -83,16 +86,6 @@ def leave(place: Path) -> Left:
         compacted=compacted,
         values=values,
     )
-
-
-def _tiered(cluster: Cluster, topic: str, partition: int) -> int:
-    """The last offset that is in the tier."""
-    asked = {"PartitionIndex": partition, "Timestamp": _LATEST_TIERED}
-    body = {"ReplicaId": -1, "Topics": [{"Name": topic, "Partitions": [asked]}]}
-    with cluster.connect(cluster.leader(topic, partition)) as connection:
-        answer = connection.call("ListOffsets", 11, body)
-    found: int = answer["Topics"][0]["Partitions"][0]["Offset"]
-    return found
 
 
 def _fill(cluster: Cluster, topic: str) -> tuple[list[bytes], ...]:

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.outcomes import HangUp
-from fencepost.broker.core.waits import Wait
-from fencepost.protocol import codec, frames
+from fencepost.protocol import codec
 from fencepost.protocol.apis import BY_NAME
 from tests.harness import wire
 from tests.harness.driver import Driver, Message
@@ -87,23 +85,8 @@ def send(
     asked = Asked(version, {topic_id: name for name, topic_id in ids.items()})
     # Names and ids: each version has one of them.
     body = {"Acks": acks, "TimeoutMs": timeout_ms, "TopicData": _topics(parts, ids)}
-    frame = bytearray(wire.frame("Produce", version, body)[4:])
-    request = codec.decode_request(
-        _API, version, frame, frames.skip_tags(frame, frames.read_header(frame), _API)
-    )
-    context = Context(
-        broker=driver.broker(broker_id),
-        version=version,
-        client_id="wire",
-        peer=Peer(connection_id="wire", host="192.0.2.1", listener_host="203.0.113.7"),
-        now_ms=driver.clock.now_ms(),
-    )
-    answer = driver.broker(broker_id).handle(_API, context, request)
-    if isinstance(answer, Wait):
-        answer.then(asked.take)
-    else:
-        asked.take(answer)
-    driver.cluster.scheduler.run_due()
+    frame = wire.frame("Produce", version, body)
+    driver.handle(broker_id, _API, version, frame, asked.take, "wire")
     return asked
 
 
