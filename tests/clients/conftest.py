@@ -25,6 +25,6 @@ def fresh(kept: Stage) -> Stage:
 
 @pytest.fixture(scope="module")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Stand]]:
-    """A cluster with three clients at it: ``fencepost``, or ``kafka`` behind a meddler."""
+    """A cluster with three clients at it: ``fencepost``, or ``kafka`` behind a fault proxy."""
     with stands(tmp_path_factory.mktemp) as get:
         yield get

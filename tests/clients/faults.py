@@ -1,7 +1,8 @@
 """What clients make of each fault: what the application is told, and what is stored in the end.
 
 The rows hold for fencepost with the fault set, and for a real Kafka to which the same is done
-(`tests.clients.meddler`): test_faults.py plays them on both. Where clients differ, the row says so.
+(`tests.harness.fault_proxy`): test_faults.py plays them on both. Where clients differ, the row has
+both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where faults are met, fencepost or a real Kafka behind a meddler; and clients to meet them."""
+"""Clusters with faults, fencepost or a real Kafka behind a fault proxy, and clients of them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fencepost.verbs.bodies import FaultBody
 from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Remote
 from tests.clients.faults import CLIENTS
-from tests.clients.meddler import Meddler, meddling
 from tests.conftest import SETTINGS
 from tests.harness import golang, java
 from tests.harness.dialogue import Dialogue
+from tests.harness.fault_proxy import FaultProxy, fault_proxy
 from tests.harness.kafka import start_kafka
 from tests.harness.served_cluster import Cluster, configs, serve
 from tests.harness.wait import wait_until
@@ -64,14 +64,14 @@ class Fencepost:
 @dataclass(frozen=True, slots=True)
 class Kafka:
     cluster: Cluster
-    meddler: Meddler
+    proxy: FaultProxy
     replication_factor: int = 1
 
     def set(self, fault: FaultBody) -> Callable[[], int]:
-        return self.meddler.meddle(fault)
+        return self.proxy.add(fault)
 
     def settle(self, client_id: str) -> None:
-        wait_until("what was delayed is carried out", lambda: self.meddler.delayed == 0)
+        wait_until("what was delayed is carried out", lambda: self.proxy.delayed == 0)
 
 
 @contextmanager
@@ -85,11 +85,11 @@ def fencepost(folder: Path) -> Iterator[Fencepost]:
 
 @contextmanager
 def kafka(folder: Path) -> Iterator[Kafka]:
-    with meddling() as meddler:
-        started = start_kafka(folder / "kafka", advertised=meddler.port)
-        meddler.upstream = started.cluster.addresses[0][1]
+    with fault_proxy() as proxy:
+        started = start_kafka(folder / "kafka", advertised=proxy.port)
+        proxy.upstream = started.cluster.addresses[0][1]
         try:
-            yield Kafka(Cluster(bootstrap=f"127.0.0.1:{meddler.port}"), meddler)
+            yield Kafka(Cluster(bootstrap=f"127.0.0.1:{proxy.port}"), proxy)
         finally:
             started.stop()
 

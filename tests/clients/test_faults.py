@@ -1,8 +1,8 @@
 """Each fault as real clients meet it: they recover, or say so, as they do with a real Kafka.
 
-Every case of `tests.clients.faults` is played on fencepost, and on a real Kafka behind a meddler:
-by confluent-kafka, the Java client and franz-go at the same time, each with a topic, a client id
-and so a fault of its own.
+Every case of `tests.clients.faults` is played on fencepost, and on a real Kafka behind a fault
+proxy: by confluent-kafka, the Java client and franz-go at the same time, each with a topic, a
+client id and so a fault of its own.
 """
 
 from __future__ import annotations

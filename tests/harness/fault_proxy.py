@@ -1,8 +1,8 @@
-"""Between clients and a real Kafka: does to requests what a fault does to them in fencepost.
+"""A proxy before a real Kafka that injects fencepost's faults of requests into its answers.
 
-What a client is told then, and what is stored, is what Kafka makes of it: the answer that
-`tests.clients.faults` holds fencepost to. It takes one request of a connection at a time, as a
-broker does.
+So the results of a fault, for the client and in the log, are recorded from Kafka itself:
+`tests.clients.faults` compares fencepost with them. The proxy takes one request of a connection at
+a time, as a broker does.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ class HangUp(Exception):
     """The connection ends."""
 
 
-class Meddler:
-    """Listens where the broker says that it does."""
+class FaultProxy:
+    """Listens on the port that the broker advertises."""
 
     def __init__(self) -> None:
         self.port = 0
         self.upstream = 0
-        """The port where the broker really listens."""
+        """The port that the broker listens on."""
         self.delayed = 0
-        """Requests that lie in its queue now."""
+        """The number of requests that a delay holds now."""
         self._faults: list[_Set] = []
         self._tasks: set[asyncio.Task[object] | None] = set()
         """Of connections. Without these references they may be collected while they wait."""
 
-    def meddle(self, fault: FaultBody) -> Callable[[], int]:
+    def add(self, fault: FaultBody) -> Callable[[], int]:
         """Set a fault, of an API by name and a client id; what it gives tells its hits."""
         made = _Set(fault)
         self._faults.append(made)
@@ -253,15 +253,15 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 
 
 @contextmanager
-def meddling() -> Iterator[Meddler]:
-    """A meddler with a port of its own, in a thread; tell it the broker's."""
-    meddler, ready = Meddler(), threading.Event()
+def fault_proxy() -> Iterator[FaultProxy]:
+    """A proxy with a port of its own, in a thread; its ``upstream`` is to be set."""
+    proxy, ready = FaultProxy(), threading.Event()
     loop = asyncio.new_event_loop()
     ended = asyncio.Event()
 
     async def serve() -> None:
-        server = await asyncio.start_server(meddler.serve, HOST, 0)
-        meddler.port = server.sockets[0].getsockname()[1]
+        server = await asyncio.start_server(proxy.serve, HOST, 0)
+        proxy.port = server.sockets[0].getsockname()[1]
         ready.set()
         await ended.wait()
         server.close()
@@ -274,7 +274,7 @@ def meddling() -> Iterator[Meddler]:
     thread.start()
     try:
         assert ready.wait(10)
-        yield meddler
+        yield proxy
     finally:
         loop.call_soon_threadsafe(ended.set)
         thread.join()
