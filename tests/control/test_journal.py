@@ -18,9 +18,10 @@ from fencepost.protocol.messages.produce import (
     TopicProduceData,
 )
 from fencepost.verbs.bodies import TraceQuery
-from tests.control.traces import fetch, list_offsets, replicated, topic, trace
+from tests.control.traces import fetch, replicated, topic, trace
 from tests.harness.control_client import ok, refused
 from tests.harness.typed_client import kafka, produce
+from tests.harness.typed_requests import list_offsets_request
 
 if TYPE_CHECKING:
     import httpx
@@ -34,7 +35,7 @@ async def test_an_exchange_has_just_the_fields_of_its_version(
     await topic(control, "t")
     async with kafka(server, 1, "me") as client:
         for version in (1, 4):
-            await client.ask("list_offsets", version, list_offsets("t"))
+            await client.ask("list_offsets", version, list_offsets_request("t"))
     old, new = await trace(control)
     assert old["request"] == {
         "replica_id": -1,
@@ -135,7 +136,7 @@ async def test_filters_by_api_client_and_number(server: Server, control: httpx.A
     for client_id in ("a", "b", None):
         async with kafka(server, 1, client_id) as client:
             await client.ask("api_versions", 3, _software())
-            await client.ask("list_offsets", 5, list_offsets("t"))
+            await client.ask("list_offsets", 5, list_offsets_request("t"))
     everything = await trace(control)
     assert [x["api"] for x in everything] == ["ApiVersions", "ListOffsets"] * 3
     for name in ("ListOffsets", "list_offsets", "LISTOFFSETS", "2"):
@@ -155,13 +156,13 @@ async def test_filter_by_topic(server: Server, control: httpx.AsyncClient) -> No
     # A topic of the name "t", in what is not about it at all.
     async with kafka(server, 1, "t") as client:
         await client.ask("api_versions", 3, _software("t"))
-        await client.ask("list_offsets", 5, list_offsets("tt"))
+        await client.ask("list_offsets", 5, list_offsets_request("tt"))
         await produce(server, "tt", values=[b"t"])
-        await client.ask("list_offsets", 5, list_offsets("t"))
+        await client.ask("list_offsets", 5, list_offsets_request("t"))
         await client.ask("fetch", 13, fetch(ids["t"]))
         await client.ask("fetch", 13, fetch(ids["tt"]))
         await client.ask("metadata", 12, MetadataRequest(topics=None))
-        await client.ask("list_offsets", 5, list_offsets("gone"))
+        await client.ask("list_offsets", 5, list_offsets_request("gone"))
     everything = await trace(control)
     assert len(everything) == 8
     about_t = [everything[i] for i in (3, 4, 6)]
@@ -183,7 +184,7 @@ async def test_the_loop_serves_others_while_a_long_journal_is_read(
     await topic(control, "t")
     async with kafka(server, 1) as client:
         for _ in range(300):
-            await client.ask("list_offsets", 5, list_offsets("t"))
+            await client.ask("list_offsets", 5, list_offsets_request("t"))
         turns = 0
 
         async def count() -> None:
@@ -210,10 +211,10 @@ async def test_it_tells_what_was_asked_after_an_answer(
     topic_id = await topic(control, "t")
     async with kafka(server, 1, "waiting") as waiting, kafka(server, 1, "other") as other:
         await waiting.send("fetch", 13, fetch(topic_id, max_wait_ms=60_000))
-        await other.ask("list_offsets", 1, list_offsets("t"))
+        await other.ask("list_offsets", 1, list_offsets_request("t"))
         await produce(server, "t")
         await waiting.answer("fetch", 13)
-        await other.ask("list_offsets", 1, list_offsets("t"))
+        await other.ask("list_offsets", 1, list_offsets_request("t"))
     fetched, first, _, last = sorted(await trace(control), key=lambda each: each["number"])
     assert fetched["number"] < first["number"] <= first["newest"] < fetched["newest"]
     assert fetched["newest"] < last["number"], "it was asked when the fetch had its answer"
@@ -283,7 +284,7 @@ async def test_filters_by_broker_and_error(server: Server, control: httpx.AsyncC
     await ok(control, "POST", "/v1/topics", {"name": "t", "assignments": [[1]]})
     for broker in (1, 2):
         async with kafka(server, broker) as client:
-            await client.ask("list_offsets", 5, list_offsets("t"))
+            await client.ask("list_offsets", 5, list_offsets_request("t"))
     led, refused_by_2 = await trace(control)
     assert await trace(control, broker=1) == [led]
     assert await trace(control, broker=2) == [refused_by_2]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.control.traces import fetch, list_offsets, replicated, topic, trace
+from tests.control.traces import fetch, replicated, topic, trace
 from tests.harness.control_client import Json, ok, refused
 from tests.harness.typed_client import kafka, produce
+from tests.harness.typed_requests import list_offsets_request
 from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ async def test_a_wait_ends_with_the_answer_to_a_request_that_fits(
     await eventually(lambda: len(server.journal.listeners) == 3)
     topic_id = await topic(control, "t")  # a wait may be for what is not there yet
     async with kafka(server, 1, "early") as early, kafka(server, 1, "late") as late:
-        await early.ask("list_offsets", 5, list_offsets("t"))
+        await early.ask("list_offsets", 5, list_offsets_request("t"))
         await early.send("fetch", 13, fetch(topic_id, max_wait_ms=30_000))
-        await late.ask("list_offsets", 5, list_offsets("gone"))
+        await late.ask("list_offsets", 5, list_offsets_request("gone"))
         by_client, by_error = [await wait for wait in waits[1:]]
         assert not waits[0].done()
         await produce(server, "t")
@@ -56,7 +57,7 @@ async def test_a_wait_takes_the_oldest_that_is_there_already(
     await topic(control, "t")
     async with kafka(server, 1) as client:
         for _ in range(20):
-            await client.ask("list_offsets", 5, list_offsets("t"))
+            await client.ask("list_offsets", 5, list_offsets_request("t"))
     everything = await trace(control)
     assert await wait_for(control, topic="t") == everything[0]
     assert await wait_for(control, topic="t", timeout_ms=0) == everything[0]
@@ -68,7 +69,7 @@ async def test_a_wait_for_what_does_not_come_is_told_so(
 ) -> None:
     await topic(control, "t")
     async with kafka(server, 1) as client:
-        await client.ask("list_offsets", 5, list_offsets("t"))
+        await client.ask("list_offsets", 5, list_offsets_request("t"))
     query = "api=Fetch&client_id=me&topic=t&timeout_ms=1"
     status, code, message = await refused(control, "GET", f"/v1/trace/wait?{query}")
     assert (status, code) == (409, "REQUEST_TIMED_OUT")

@@ -9,13 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fencepost.control import metrics as module
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
-from fencepost.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from tests.harness.control_client import ok
 from tests.harness.typed_client import kafka, produce
+from tests.harness.typed_requests import list_offsets_request
 from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
@@ -76,10 +72,7 @@ async def test_requests_are_counted_by_broker_and_api(
     server: Server, control: httpx.AsyncClient
 ) -> None:
     await replicated(control)
-    asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
-    request = ListOffsetsRequest(
-        replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(asked,)),)
-    )
+    request = list_offsets_request("t")
     for broker in (1, 2):
         async with kafka(server, broker) as client:
             for _ in range(2):

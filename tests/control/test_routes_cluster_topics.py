@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from tests.harness.control_client import Json, ok, refused
 from tests.harness.typed_client import kafka, produce
+from tests.harness.typed_requests import list_offsets_request
 
 if TYPE_CHECKING:
     import httpx
@@ -24,10 +20,7 @@ if TYPE_CHECKING:
 
 async def latest(server: Server, broker_id: int, topic: str, epoch: int) -> Json:
     """What one broker answers to ListOffsets(latest) of partition 0."""
-    asked = ListOffsetsPartition(partition_index=0, timestamp=-1, current_leader_epoch=epoch)
-    request = ListOffsetsRequest(
-        replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),)
-    )
+    request = list_offsets_request(topic, current_leader_epoch=epoch)
     async with kafka(server, broker_id) as client:
         answer = await client.ask("list_offsets", 5, request)
     return answer.topics[0].partitions[0]

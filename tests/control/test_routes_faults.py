@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from tests.harness.control_client import Json, ok, refused
 from tests.harness.typed_client import kafka, produce
+from tests.harness.typed_requests import list_offsets_request
 from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
@@ -24,10 +20,7 @@ if TYPE_CHECKING:
     from fencepost.broker.server.server import Server
 
 FAULTS: Final = "/v1/faults"
-ASKED: Final = ListOffsetsRequest(
-    replica_id=-1,
-    topics=(ListOffsetsTopic(name="t", partitions=(ListOffsetsPartition(timestamp=-1),)),),
-)
+ASKED: Final = list_offsets_request("t")
 REFUSAL: Final = {"error": "NOT_ENOUGH_REPLICAS"}
 
 

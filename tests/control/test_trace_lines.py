@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING
 from fencepost.broker.server.trace_file import Describe, Item, TraceEvent, TraceFile
 from fencepost.control.lazy_app import trace_lines
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
-from fencepost.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from tests.harness.control_client import Json, ok
 from tests.harness.records import batch
 from tests.harness.served_cluster import serve
 from tests.harness.typed_client import kafka, produce
+from tests.harness.typed_requests import produce_request
 
 if TYPE_CHECKING:
     import httpx
@@ -67,12 +63,10 @@ async def test_a_line_lists_all_batches_where_the_api_lists_some(
     new = {"name": "t", "assignments": [[1]], "configs": configs}
     await ok(control, "POST", "/v1/topics", new)
     batches = b"".join(batch((5, None, b"v"), base_offset=offset) for offset in range(101))
-    data = PartitionProduceData(index=0, records=batches)
-    topic = TopicProduceData(name="t", partition_data=(data,))
     with TraceFile(tmp_path, trace_lines) as trace:
         trace.subscribe(server)
         async with kafka(server, 1) as client:
-            await client.ask("produce", 9, ProduceRequest(acks=-1, topic_data=(topic,)))
+            await client.ask("produce", 9, produce_request(("t", 0, batches)))
         (shown,) = await ok(control, "GET", "/v1/trace?api=Produce")
     (line,) = (each for each in written(tmp_path) if each.get("api") == "Produce")
     (short, whole) = (

@@ -6,22 +6,10 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from fencepost.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from tests.harness.control_client import Json, ok
 
 if TYPE_CHECKING:
     import httpx
-
-
-def list_offsets(topic: str) -> ListOffsetsRequest:
-    asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
-    return ListOffsetsRequest(
-        replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),)
-    )
 
 
 def fetch(topic_id: UUID, *, max_wait_ms: int = 0, offset: int = 0) -> FetchRequest:

@@ -7,33 +7,29 @@ from dataclasses import replace
 from uuid import UUID
 
 from fencepost.broker.controller.topic_changes import NewTopic
-from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.messages.create_topics import (
-    CreatableReplicaAssignment,
     CreatableTopic,
-    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from fencepost.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
     PartitionData,
 )
 from fencepost.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
     ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
 )
 from fencepost.protocol.messages.produce import (
-    PartitionProduceData,
     PartitionProduceResponse,
-    ProduceRequest,
-    TopicProduceData,
 )
 from tests.harness.driver import NEWEST, Asked, Driver, Message
-from tests.harness.records import batch, records_of
+from tests.harness.records import batch
+from tests.harness.typed_requests import (
+    fetch_request,
+    fetched,
+    from_offset,
+    list_offsets_request,
+    produce_request,
+    produced,
+)
 
 
 def create(
@@ -51,26 +47,6 @@ def create(
     return topic.topic_id
 
 
-def creatable(
-    name: str,
-    partitions: int = 1,
-    factor: int = 1,
-    *,
-    assignments: Sequence[tuple[int, Sequence[int]]] = (),
-    configs: Sequence[tuple[str, str | None]] = (),
-) -> CreatableTopic:
-    return CreatableTopic(
-        name=name,
-        num_partitions=-1 if assignments else partitions,
-        replication_factor=-1 if assignments else factor,
-        assignments=tuple(
-            CreatableReplicaAssignment(partition_index=index, broker_ids=tuple(replicas))
-            for index, replicas in assignments
-        ),
-        configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in configs),
-    )
-
-
 def create_topics(
     driver: Driver,
     *topics: CreatableTopic,
@@ -80,22 +56,6 @@ def create_topics(
 ) -> Message:
     request = CreateTopicsRequest(topics=topics, timeout_ms=1000, validate_only=validate_only)
     return driver.ask(broker_id, "create_topics", version, request).topics
-
-
-def produce_request(
-    *batches: tuple[str, int, Buffer], acks: int = -1, timeout_ms: int = 1000
-) -> ProduceRequest:
-    """Topic names and partition indexes with their batches."""
-    return ProduceRequest(
-        acks=acks,
-        timeout_ms=timeout_ms,
-        topic_data=tuple(
-            TopicProduceData(
-                name=name, partition_data=(PartitionProduceData(index=index, records=records),)
-            )
-            for name, index, records in batches
-        ),
-    )
 
 
 def send_produce(
@@ -116,51 +76,10 @@ def send_produce(
     return driver.send(broker_id, "produce", version, request)
 
 
-def produced(response: Message) -> PartitionProduceResponse:
-    """The only partition of a Produce answer."""
-    ((partition,),) = (topic.partition_responses for topic in response.responses)
-    assert isinstance(partition, PartitionProduceResponse)
-    return partition
-
-
 def produce(
     driver: Driver, topic: str, *values: bytes, index: int = 0, acks: int = -1
 ) -> PartitionProduceResponse:
     return produced(send_produce(driver, topic, *values, index=index, acks=acks).response)
-
-
-def fetch_request(
-    *partitions: tuple[str, FetchPartition],
-    max_wait_ms: int = 0,
-    min_bytes: int = 1,
-    max_bytes: int = 1 << 20,
-    session: tuple[int, int] = (0, -1),
-) -> FetchRequest:
-    """Partitions by topic name; ``session`` is its id and epoch."""
-    topics: dict[str, list[FetchPartition]] = {}
-    for name, partition in partitions:
-        topics.setdefault(name, []).append(partition)
-    return FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=min_bytes,
-        max_bytes=max_bytes,
-        session_id=session[0],
-        session_epoch=session[1],
-        topics=tuple(
-            FetchTopic(topic=name, partitions=tuple(asked)) for name, asked in topics.items()
-        ),
-    )
-
-
-def from_offset(offset: int, index: int = 0, max_bytes: int = 1 << 20) -> FetchPartition:
-    return FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes)
-
-
-def fetched(response: Message) -> PartitionData:
-    """The only partition of a Fetch answer."""
-    ((partition,),) = (topic.partitions for topic in response.responses)
-    assert isinstance(partition, PartitionData)
-    return partition
 
 
 def fetch(
@@ -181,11 +100,6 @@ def fetch(
     return fetched(driver.ask(broker_id, "fetch", version, request))
 
 
-def values(partition: PartitionData) -> list[bytes | None]:
-    """The values of all whole batches."""
-    return [record.value for record in records_of(partition.records or ())]
-
-
 def list_offset(
     driver: Driver,
     topic: str,
@@ -200,13 +114,13 @@ def list_offset(
 ) -> ListOffsetsPartitionResponse:
     if broker_id is None:
         broker_id = driver.leader(topic, index).broker_id
-    partition = ListOffsetsPartition(
-        partition_index=index, timestamp=timestamp, current_leader_epoch=current_leader_epoch
-    )
-    request = ListOffsetsRequest(
+    request = list_offsets_request(
+        topic,
+        timestamp,
+        index=index,
         replica_id=replica_id,
+        current_leader_epoch=current_leader_epoch,
         isolation_level=isolation_level,
-        topics=(ListOffsetsTopic(name=topic, partitions=(partition,)),),
     )
     ((answer,),) = (
         t.partitions for t in driver.ask(broker_id, "list_offsets", version, request).topics

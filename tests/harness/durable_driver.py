@@ -15,8 +15,9 @@ from fencepost.broker.data_dir.log_dir import LogDir
 from fencepost.broker.data_dir.persistence import DataDirPersistence
 from fencepost.broker.node.cluster import MakeObjectStore
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import fetch, values
+from tests.harness.driver_requests import fetch
 from tests.harness.faulty_file_system import FaultyFileSystem
+from tests.harness.typed_requests import values
 
 DIR: Final = PurePath("/data")
 

@@ -16,14 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from fencepost.broker.server.server import Server
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.codec import decode_response, encode_request, response_body_offset
-from fencepost.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
 from tests.harness.in_process_server import HOST
 from tests.harness.records import Row, batch
+from tests.harness.typed_requests import produce_request, produced
 from tests.harness.wire import receive_frame
 
 if TYPE_CHECKING:
@@ -121,14 +116,9 @@ async def produce(
     partition = server.cluster.controller.image.partition(topic, index)
     assert partition is not None
     rows: list[Row] = [(1_700_000_000_000, None, value) for value in values]
-    data = PartitionProduceData(index=index, records=bytes(batch(*rows, codec=codec)))
-    request = ProduceRequest(
-        acks=acks,
-        timeout_ms=10_000,
-        topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
-    )
+    records = bytes(batch(*rows, codec=codec))
+    request = produce_request((topic, index, records), acks=acks, timeout_ms=10_000)
     async with kafka(server, partition.leader, client_id) as client:
-        answer: ProduceResponse = await client.ask("produce", 9, request)
-    (found,) = answer.responses[0].partition_responses
+        found = produced(await client.ask("produce", 9, request))
     assert found.error_code == 0, found
     return found.base_offset

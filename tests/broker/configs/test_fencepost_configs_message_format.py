@@ -24,19 +24,9 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
 )
 from fencepost.protocol.records import iter_headers
 from tests.harness.driver import NEWEST, Driver
-from tests.harness.driver_requests import (
-    create,
-    fetch,
-    fetch_request,
-    fetched,
-    from_offset,
-    list_offset,
-    produce,
-    produced,
-    send_produce,
-    values,
-)
+from tests.harness.driver_requests import create, fetch, list_offset, produce, send_produce
 from tests.harness.records import TIMESTAMP
+from tests.harness.typed_requests import fetch_request, fetched, from_offset, produced, values
 
 OLD = {"message.format.version": "0.10.2"}
 

@@ -24,7 +24,7 @@ from fencepost.protocol.messages.init_producer_id import InitProducerIdRequest
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.network.test_links import start
 from tests.harness.driver import NEWEST, Asked, Driver, ManualTransport
-from tests.harness.driver_requests import creatable
+from tests.harness.typed_requests import creatable
 
 ONE = BrokerId(1)
 TO_CONTROLLER, FROM_CONTROLLER = Link(ONE, CONTROLLER), Link(CONTROLLER, ONE)

@@ -8,10 +8,10 @@ import pytest
 
 from fencepost.broker.core.errors import DataDirUnusable
 from tests.harness.driver_requests import create, list_offset, produce
-from tests.harness.driver_requests import produce_request as request
 from tests.harness.durable_driver import DIR, ENDS, DurableDriver, End, content
 from tests.harness.faulty_file_system import FaultyFileSystem
 from tests.harness.records import batch
+from tests.harness.typed_requests import produce_request as request
 
 
 def as_kafkas(lasting: DurableDriver, node_id: int = 1) -> FaultyFileSystem:

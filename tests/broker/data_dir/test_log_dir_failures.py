@@ -21,18 +21,9 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
 )
 from tests.harness.crash_model import Operation
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import (
-    create,
-    fetch,
-    fetch_request,
-    from_offset,
-    list_offset,
-    produce,
-    produced,
-    send_produce,
-    values,
-)
+from tests.harness.driver_requests import create, fetch, list_offset, produce, send_produce
 from tests.harness.durable_driver import DIR, DurableDriver
+from tests.harness.typed_requests import fetch_request, from_offset, produced, values
 
 STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
 

@@ -7,10 +7,11 @@ import pytest
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import DataDirUnusable
 from fencepost.broker.node import operator_actions
-from tests.harness.driver_requests import create, produce, produced
-from tests.harness.driver_requests import produce_request as request
+from tests.harness.driver_requests import create, produce
 from tests.harness.durable_driver import DIR, ENDS, DurableDriver, End, content
 from tests.harness.records import batch
+from tests.harness.typed_requests import produce_request as request
+from tests.harness.typed_requests import produced
 
 
 @ENDS

@@ -24,21 +24,17 @@ from fencepost.protocol.messages.fetch import FetchRequest, ForgottenTopic
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
 from tests.broker.faults.faulty import CODE, set_fault
 from tests.harness.driver import NEWEST, Driver, Message
-from tests.harness.driver_requests import (
+from tests.harness.driver_requests import create, fetch, list_offset, produce, send_produce
+from tests.harness.records import batch
+from tests.harness.typed_requests import (
     creatable,
-    create,
-    fetch,
     fetch_request,
     fetched,
     from_offset,
-    list_offset,
-    produce,
     produce_request,
     produced,
-    send_produce,
     values,
 )
-from tests.harness.records import batch
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ from fencepost.broker.replication.follower.steps import FollowerState, Step
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.faults.faulty import CODE, set_fault
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import create, produce, produced, send_produce
+from tests.harness.driver_requests import create, produce, send_produce
+from tests.harness.typed_requests import produced
 
 BACKOFF_MS = 1000
 """``replica.fetch.backoff.ms``."""

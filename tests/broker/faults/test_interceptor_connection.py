@@ -22,13 +22,12 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from fencepost.protocol.messages.produce import (
-    PartitionProduceData,
     ProduceRequest,
-    TopicProduceData,
 )
 from tests.broker.faults.faulty import CODE, rule
 from tests.harness.records import batch
 from tests.harness.socketless_server import Client, Message, SocketlessServer
+from tests.harness.typed_requests import produce_request
 
 NO_TOPICS = MetadataRequest(topics=())
 T = MetadataRequest(topics=(MetadataRequestTopic(name="t"),))
@@ -42,12 +41,7 @@ LONG_POLL = FetchRequest(
 
 
 def produce(acks: int = 1, producer: tuple[int, int, int] | None = None) -> ProduceRequest:
-    data = PartitionProduceData(index=0, records=bytes(batch(b"v", producer=producer)))
-    return ProduceRequest(
-        acks=acks,
-        timeout_ms=1000,
-        topic_data=(TopicProduceData(name="t", partition_data=(data,)),),
-    )
+    return produce_request(("t", 0, bytes(batch(b"v", producer=producer))), acks=acks)
 
 
 @pytest.fixture

@@ -34,7 +34,8 @@ from fencepost.protocol.messages.offset_fetch import (
 )
 from tests.broker.faults.faulty import CODE, set_fault
 from tests.harness.driver import NEWEST, Driver, Message
-from tests.harness.driver_requests import creatable, create
+from tests.harness.driver_requests import create
+from tests.harness.typed_requests import creatable
 from tests.protocol.messages import Content, ours, smallest
 
 Told: TypeAlias = dict[tuple[str, int | None], int]

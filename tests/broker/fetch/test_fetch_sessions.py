@@ -16,7 +16,7 @@ from fencepost.broker.fetch.fetch_sessions import (
 )
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, ForgottenTopic
-from tests.harness.driver_requests import fetch_request, from_offset
+from tests.harness.typed_requests import fetch_request, from_offset
 
 VERSION = 12
 

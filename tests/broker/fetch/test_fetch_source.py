@@ -27,7 +27,8 @@ from tests.broker.replication.foreign_follower import (
     registration,
     start,
 )
-from tests.harness.driver_requests import fetched, produce, send_produce, values
+from tests.harness.driver_requests import produce, send_produce
+from tests.harness.typed_requests import fetched, values
 
 # -- counted ----------------------------------------------------------------------------------
 

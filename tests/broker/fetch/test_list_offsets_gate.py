@@ -12,15 +12,9 @@ from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Conformance
 from fencepost.protocol.errors import ErrorCode
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import (
-    create,
-    fetch,
-    list_offset,
-    produce,
-    produce_request,
-    values,
-)
+from tests.harness.driver_requests import create, fetch, list_offset, produce
 from tests.harness.records import TIMESTAMP, batch
+from tests.harness.typed_requests import produce_request, values
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, TIERED, PENDING = -1, -2, -3, -4, -5, -6
 OF_0, OF_1, BEHIND_ALL = TIMESTAMP, TIMESTAMP + 1, TIMESTAMP + 2

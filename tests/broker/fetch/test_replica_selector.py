@@ -11,14 +11,8 @@ from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchRequest, PartitionData
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import (
-    create,
-    fetch_request,
-    fetched,
-    from_offset,
-    produce,
-    values,
-)
+from tests.harness.driver_requests import create, produce
+from tests.harness.typed_requests import fetch_request, fetched, from_offset, values
 
 SELECTOR = "replica.selector.class"
 LEADER_ALONE = "org.apache.kafka.common.replica.LeaderSelector"

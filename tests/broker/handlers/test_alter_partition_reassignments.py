@@ -20,15 +20,8 @@ from fencepost.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from tests.harness.driver import NEWEST, Driver, Message, versions
-from tests.harness.driver_requests import (
-    create,
-    fetch,
-    fetch_request,
-    fetched,
-    from_offset,
-    produce,
-    values,
-)
+from tests.harness.driver_requests import create, fetch, produce
+from tests.harness.typed_requests import fetch_request, fetched, from_offset, values
 
 Result = tuple[str, int, ErrorCode, str | None]
 Ongoing = tuple[str, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]

@@ -9,14 +9,8 @@ import pytest
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import CreatableTopic
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import (
-    creatable,
-    create,
-    create_topics,
-    fetch,
-    produce,
-    values,
-)
+from tests.harness.driver_requests import create, create_topics, fetch, produce
+from tests.harness.typed_requests import creatable, values
 
 
 def refusals(driver: Driver, *topics: CreatableTopic) -> list[tuple[str, ErrorCode, str | None]]:

@@ -12,7 +12,8 @@ from fencepost.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from tests.harness.driver import Asked, Driver, versions
-from tests.harness.driver_requests import create, fetch, list_offset, produce, values
+from tests.harness.driver_requests import create, fetch, list_offset, produce
+from tests.harness.typed_requests import values
 
 EARLIEST = -2
 

@@ -13,7 +13,8 @@ from fencepost.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import create, fetch_request, fetched, from_offset, produce
+from tests.harness.driver_requests import create, produce
+from tests.harness.typed_requests import fetch_request, fetched, from_offset
 
 UNKNOWN_ID = UUID(int=0xAB)
 

@@ -11,8 +11,9 @@ from fencepost.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
 )
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import create, produce, produce_request
+from tests.harness.driver_requests import create, produce
 from tests.harness.records import batch
+from tests.harness.typed_requests import produce_request
 
 
 def describe(

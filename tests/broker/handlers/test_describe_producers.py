@@ -9,8 +9,9 @@ from fencepost.protocol.messages.describe_producers import (
     TopicRequest,
 )
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import create, produce, produce_request
+from tests.harness.driver_requests import create, produce
 from tests.harness.records import TIMESTAMP, batch
+from tests.harness.typed_requests import produce_request
 
 
 def describe(driver: Driver, topic: str, index: int = 0, broker_id: int = 1) -> PartitionResponse:

@@ -16,16 +16,8 @@ from fencepost.protocol.messages.fetch import (
     ReplicaState,
 )
 from tests.harness.driver import Asked, Driver, Message
-from tests.harness.driver_requests import (
-    create,
-    fetch,
-    fetch_request,
-    fetched,
-    from_offset,
-    produce,
-    send_produce,
-    values,
-)
+from tests.harness.driver_requests import create, fetch, produce, send_produce
+from tests.harness.typed_requests import fetch_request, fetched, from_offset, values
 
 NEVER_MS = 60_000
 

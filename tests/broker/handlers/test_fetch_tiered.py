@@ -10,16 +10,10 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchPartition, PartitionData, ReplicaState
 from fencepost.storage.tier.object_store import ObjectKind
 from tests.harness.driver import Asked
-from tests.harness.driver_requests import (
-    create,
-    fetch,
-    fetch_request,
-    fetched,
-    from_offset,
-    values,
-)
+from tests.harness.driver_requests import create, fetch
 from tests.harness.records import batch
 from tests.harness.remote_tier import Tier
+from tests.harness.typed_requests import fetch_request, fetched, from_offset, values
 
 NEVER_MS = 60_000
 PATIENCE_MS = 500

@@ -10,8 +10,9 @@ from fencepost.protocol.messages.init_producer_id import (
     InitProducerIdResponse,
 )
 from tests.harness.driver import NEWEST, Driver
-from tests.harness.driver_requests import create, produce_request, produced
+from tests.harness.driver_requests import create
 from tests.harness.records import batch
+from tests.harness.typed_requests import produce_request, produced
 
 
 def init(

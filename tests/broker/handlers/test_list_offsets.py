@@ -6,8 +6,9 @@ import pytest
 
 from fencepost.protocol.errors import ErrorCode
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import create, list_offset, produce, produce_request
+from tests.harness.driver_requests import create, list_offset, produce
 from tests.harness.records import TIMESTAMP, batch
+from tests.harness.typed_requests import produce_request
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 DEBUGGING = -2

@@ -14,17 +14,9 @@ from fencepost.protocol.messages.produce import (
     TopicProduceData,
 )
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import (
-    create,
-    fetch,
-    list_offset,
-    produce,
-    produce_request,
-    produced,
-    send_produce,
-    values,
-)
+from tests.harness.driver_requests import create, fetch, list_offset, produce, send_produce
 from tests.harness.records import batch
+from tests.harness.typed_requests import produce_request, produced, values
 
 LATEST = -1
 

@@ -12,16 +12,8 @@ from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.kafka_releases import release_ceilings
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import (
-    create,
-    fetch,
-    fetch_request,
-    fetched,
-    from_offset,
-    list_offset,
-    produce,
-    values,
-)
+from tests.harness.driver_requests import create, fetch, list_offset, produce
+from tests.harness.typed_requests import fetch_request, fetched, from_offset, values
 
 LATEST = -1
 

@@ -12,19 +12,16 @@ from fencepost.broker.metadata.image import ClusterImage
 from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions, Conformance
 from fencepost.protocol.errors import ErrorCode
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import (
-    create,
-    fetch,
+from tests.harness.driver_requests import create, fetch, produce, send_produce
+from tests.harness.records import batch
+from tests.harness.typed_requests import (
     fetch_request,
     fetched,
     from_offset,
-    produce,
     produce_request,
     produced,
-    send_produce,
     values,
 )
-from tests.harness.records import batch
 
 
 def cluster(seed: int = 0, topics: tuple[NewTopic, ...] = (), count: int = 3) -> Cluster:

@@ -15,16 +15,8 @@ from fencepost.broker.replication.follower.steps import Hold
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import CreateTopicsRequest
 from tests.harness.driver import Driver, assert_same, content
-from tests.harness.driver_requests import (
-    creatable,
-    create,
-    fetch,
-    list_offset,
-    produce,
-    produced,
-    send_produce,
-    values,
-)
+from tests.harness.driver_requests import create, fetch, list_offset, produce, send_produce
+from tests.harness.typed_requests import creatable, produced, values
 
 
 def start(brokers: int = 3, **configs: str) -> Driver:

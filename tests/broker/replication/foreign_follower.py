@@ -28,7 +28,8 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from tests.harness.driver import Asked, Driver
-from tests.harness.driver_requests import create, fetched, produce
+from tests.harness.driver_requests import create, produce
+from tests.harness.typed_requests import fetched
 
 UNKNOWN: Final = -1
 FIRST_WITH_SESSIONS: Final = 7

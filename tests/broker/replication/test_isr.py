@@ -13,7 +13,8 @@ from fencepost.broker.network.links import CONTROLLER, BrokerId, Link
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from tests.harness.driver import Driver, ManualTransport
-from tests.harness.driver_requests import create, produce, produced, send_produce
+from tests.harness.driver_requests import create, produce, send_produce
+from tests.harness.typed_requests import produced
 
 LAG_MS = 10_000
 

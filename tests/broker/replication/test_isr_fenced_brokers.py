@@ -26,7 +26,8 @@ from tests.broker.replication.foreign_follower import (
     start_with_post,
 )
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import create, send_produce, values
+from tests.harness.driver_requests import create, send_produce
+from tests.harness.typed_requests import values
 
 # -- broker epochs (KIP-903) ------------------------------------------------------------------
 

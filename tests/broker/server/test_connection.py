@@ -17,12 +17,11 @@ from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, Fetc
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from fencepost.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from fencepost.protocol.messages.produce import (
-    PartitionProduceData,
     ProduceRequest,
-    TopicProduceData,
 )
 from tests.harness.records import batch
 from tests.harness.socketless_server import SocketlessServer
+from tests.harness.typed_requests import produce_request
 
 NO_TOPICS = MetadataRequest(topics=())
 LONG_POLL = FetchRequest(
@@ -35,12 +34,7 @@ LONG_POLL = FetchRequest(
 
 
 def produce(acks: int, topic: str = "t", value: bytes = b"v") -> ProduceRequest:
-    data = PartitionProduceData(index=0, records=bytes(batch(value)))
-    return ProduceRequest(
-        acks=acks,
-        timeout_ms=1000,
-        topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
-    )
+    return produce_request((topic, 0, bytes(batch(value))), acks=acks)
 
 
 def test_requests_of_one_read_are_answered_in_one_write() -> None:

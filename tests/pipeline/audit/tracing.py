@@ -13,13 +13,8 @@ from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.segment_scan import scan_folder
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
-from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from fencepost.protocol.messages.fetch import FetchPartition
 from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
-from fencepost.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from fencepost.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -35,6 +30,7 @@ from tests.harness import records
 from tests.harness.control_client import Json
 from tests.harness.durable_cluster import DurableCluster
 from tests.harness.typed_client import BlockingClient
+from tests.harness.typed_requests import fetch_request, fetched, list_offsets_request
 from tests.harness.wait import wait_until
 from tests.pipeline.audit.rigs import Rig, followed
 
@@ -130,11 +126,7 @@ class Traced(Rig):
 
     def latest(self, broker: int, *, epoch: int = -1, version: int = 6) -> tuple[int, int]:
         """The latest offset, and the error code."""
-        asked = ListOffsetsPartition(
-            partition_index=0, timestamp=LATEST, current_leader_epoch=epoch
-        )
-        topic = ListOffsetsTopic(name=TOPIC, partitions=(asked,))
-        request = ListOffsetsRequest(replica_id=-1, topics=(topic,))
+        request = list_offsets_request(TOPIC, LATEST, current_leader_epoch=epoch)
         (found,) = self.ask(broker, "list_offsets", version, request).topics[0].partitions
         return found.offset, found.error_code
 
@@ -146,10 +138,7 @@ class Traced(Rig):
             current_leader_epoch=epoch,
             partition_max_bytes=1 << 20,
         )
-        request = FetchRequest(topics=(FetchTopic(topic=TOPIC, partitions=(asked,)),))
-        (found,) = self.ask(broker, "fetch", 12, request).responses[0].partitions
-        code: int = found.error_code
-        return code
+        return fetched(self.ask(broker, "fetch", 12, fetch_request((TOPIC, asked)))).error_code
 
     def commit(self, broker: int, group: str, offset: int, epoch: int) -> None:
         part = OffsetCommitRequestPartition(

@@ -26,7 +26,8 @@ from tests.broker.handlers.conditional.rows import (
     stating,
 )
 from tests.harness.driver import Driver
-from tests.harness.driver_requests import creatable, create, create_topics
+from tests.harness.driver_requests import create, create_topics
+from tests.harness.typed_requests import creatable
 
 DENIED: Final = {"check.expected.offsets": "false"}
 INVALID: Final = failed(ErrorCode.INVALID_RECORD)
