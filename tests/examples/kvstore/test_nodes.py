@@ -25,6 +25,7 @@ from fencepost.testing import cluster as steering
 from tests.harness.dialogue import Dialogue
 from tests.harness.run import run
 from tests.harness.served_cluster import Cluster, configs, serving, unique
+from tests.harness.wait import wait_beside_loop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,10 +127,11 @@ async def write_through(
     stop = asyncio.Event()
 
     async def more_from_all() -> None:
-        async with asyncio.timeout(60):
-            wanted = [writer.count() + 3 for writer in writers]
-            while any(w.count() < n for w, n in zip(writers, wanted, strict=True)):  # noqa: ASYNC110  # no event
-                await asyncio.sleep(0.01)
+        wanted = [writer.count() + 3 for writer in writers]
+        await wait_beside_loop(
+            "each writes three more",
+            lambda: all(w.count() >= n for w, n in zip(writers, wanted, strict=True)),
+        )
 
     async with asyncio.TaskGroup() as tasks:
         for writer in writers:
