@@ -18,8 +18,7 @@ from fencepost.cli.usage_errors import InvalidUsage
 from fencepost.protocol.lookup import suggestion
 
 if TYPE_CHECKING:
-    from fencepost.pipeline.audit.job import AuditOptions, AuditResult
-    from fencepost.pipeline.audit.rule_totals import FindingRow, RuleTotals
+    from fencepost.pipeline.audit.job import AuditOptions, AuditResult, FindingRow, RuleTotals
 
 FOUND: Final = 1
 """The exit code where something is not as it should be."""
@@ -196,11 +195,7 @@ def _files(report: Path | None, out: Path | None) -> list[Path]:
 
 
 def _summary(findings: AuditResult, report: Path | None, out: Path | None) -> Iterator[Block]:
-    from fencepost.pipeline.audit.rule_totals import (
-        describe_totals,
-        select_findings,
-        totals_by_rule,
-    )
+    from fencepost.pipeline.audit.job import describe_totals, select_findings, totals_by_rule
 
     yield line(describe_totals(findings))
     yield line()
@@ -245,7 +240,7 @@ def _finding(row: FindingRow) -> Block:
 
 
 def _verdict(findings: AuditResult) -> Cell:
-    from fencepost.pipeline.audit.rule_totals import pluralize
+    from fencepost.pipeline.audit.job import pluralize
 
     if findings.violation_count:
         return Text(pluralize(findings.violation_count, "violation"), BAD)

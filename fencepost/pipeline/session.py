@@ -1,11 +1,9 @@
-"""What Spark is configured with by others, before there is a JVM that could be asked.
+"""The Spark session that every job runs in, on this machine or on a cluster.
 
-This package as a zip file, for executors that have another version of it, or none.
-
-The Spark session that every job runs in, on this machine or on a cluster.
-
-Nothing of Spark is imported before a session is asked for, so that the command line stays quick
-and says in one line what is missing.
+It has the data sources of this package, the jars of the Kafka connector unless other jars are
+configured, and this package as a zip file for executors that have another version of it, or none.
+No module of Spark is imported before a session is opened, so that the command line starts quickly
+and reports in one line what is missing.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import fencepost
-from fencepost.pipeline import connector as kafka_connector
+from fencepost.pipeline import requirements as kafka_connector
 from fencepost.pipeline.requirements import (
     CannotRunError,
     is_local,
@@ -228,8 +226,8 @@ def _jars(connector: bool, configs: Mapping[str, str]) -> list[Path]:
     Who does not need the connector also does without: where it was never fetched, and where other
     jars are configured, which these would be instead of.
     """
-    if connector or (kafka_connector.is_installed() and not jars_are_configured(configs)):
-        return kafka_connector.jars()
+    if connector or (kafka_connector.is_connector_installed() and not jars_are_configured(configs)):
+        return kafka_connector.connector_jars()
     return []
 
 

@@ -1,8 +1,8 @@
-"""What a group has committed for a partition, and what it was told: a register, written and read.
+"""The offset that a group has committed for a partition, as a register that is written and read.
 
-A reader is told what one writer wrote that no other had overwritten before it asked. Who was at the
-same time may have been first or last. What was refused may have been written all the same; what was
-not answered may be written late.
+A read returns the value of a write that no other write had replaced before the read began. Of
+writes at the same time either may be the first. A write that failed may have happened, and one
+without an answer may happen later.
 """
 
 from bisect import bisect_left

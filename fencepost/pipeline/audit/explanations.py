@@ -1,9 +1,9 @@
-"""Why something that looks wrong is nobody's fault.
+"""Explanations of what looks like a violation and is none.
 
-Two things lose records honestly. The end of a broker that was not in order may leave of what was
-not flushed a part, or garbage; recovery cuts it at the next start, and what was committed is on
-another broker. And a leader that lacks what was committed: one that was elected uncleanly, or one
-that lost its disk while nobody else was in sync.
+Two things lose records legitimately. When a broker ends uncleanly, records that were not flushed
+may be torn or garbage. Recovery cuts them at the next start, and another broker has what was
+committed. The other is a leader that lacks committed records: it was elected uncleanly, or it lost
+its disk while no other replica was in sync.
 """
 
 import json
@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
-from fencepost.pipeline.audit.partition_logs import IncarnationLogs, OffsetSpan, ReplicaLog, covers
+from fencepost.pipeline.audit.batch_arrays import OffsetSpan, covers
+from fencepost.pipeline.audit.partition_logs import IncarnationLogs, ReplicaLog
 
 
 def unclean_shutdown(log: ReplicaLog, offset: int) -> str | None:

@@ -1,16 +1,18 @@
-"""The audit: one Spark job that shows every rule all that is known of each partition.
+"""The audit: one Spark job that runs every rule on every partition, and its result.
 
 Rows go to one of a few buckets by their partition, events of no partition to all of them. A bucket
-is one call of Python, in which its partitions are told apart (`check_partitions`): that costs less
-than a group for each of hundreds of partitions, and needs no second look at the trace for the
-events that concern all. What comes back is small: what was found, and an account of each partition.
+is one call of a Python function, which separates its partitions (`check_partitions`). That costs
+less than a group for each of hundreds of partitions, and needs no second pass over the trace for
+the events that concern all of them. Little data comes back to the driver: the violations, and a
+summary of each partition.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -19,11 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from fencepost.pipeline.audit import violations
 from fencepost.pipeline.audit.partition_evidence import PartitionMetadata
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure, from_json
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA, Rule, violation_table
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.spark_task import (
     OUTPUT_SCHEMA,
@@ -41,6 +42,7 @@ from fencepost.pipeline.requirements import CannotRunError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
 
 MAX_BUCKETS: Final = 256
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -158,8 +160,8 @@ def audit(
     accounts += [each.summary for each in rest]
     found = pa.concat_tables(
         (
-            found.cast(violations.SCHEMA),
-            violations.to_table([v for each in rest for v in each.violations]),
+            found.cast(VIOLATION_SCHEMA),
+            violation_table([v for each in rest for v in each.violations]),
         )
     )
     return AuditResult(
@@ -263,3 +265,92 @@ def _error_line(error: Exception) -> str:
     told = lines[traced[0] + 1 :] if traced else lines
     # An error of ours says what is wrong without its name.
     return _OWN_ERROR.sub("", (told or lines or [type(error).__name__])[0], count=1)
+
+
+FindingRow: TypeAlias = Mapping[str, object]
+"""A finding, as `violations.SCHEMA` says."""
+_LEVEL_TEXTS: Final = {
+    Level.BATCHES: "headers and checksums of batches",
+    Level.RECORDS: "every record",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleTotals:
+    """What came of a rule."""
+
+    rule: Rule
+    checked: bool
+    """Whether it could be; else it needs a trace."""
+    partitions: int
+    """Where it was followed to its end."""
+    failed: int
+    """Partitions where it was not."""
+    violations: int
+    explained: int
+
+
+def describe_totals(findings: AuditResult) -> str:
+    """How much was looked at, in a sentence."""
+    held = [each for account in findings.summaries for each in account.replicas]
+    parts = [
+        pluralize(len(findings.summaries), "partition"),
+        bytes_text(sum(each.bytes for each in held)),
+        pluralize(sum(each.batches for each in held), "batch", "batches"),
+        pluralize(sum(each.records for each in held), "record"),
+    ]
+    if findings.options.trace is not None:
+        traced = sum(account.trace_rows for account in findings.summaries)
+        parts.append(f"{pluralize(traced, 'row')} of trace")
+    return f"{', '.join(parts)}; {_LEVEL_TEXTS[findings.options.level]}"
+
+
+def pluralize(number: int, one: str, more: str = "") -> str:
+    """Such as ``1 batch`` or ``2,000 batches``."""
+    return f"{number:,} {one if number == 1 else more or f'{one}s'}"
+
+
+def bytes_text(size: int) -> str:
+    """Such as ``1.5 MB``."""
+    value = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def totals_by_rule(findings: AuditResult) -> tuple[RuleTotals, ...]:
+    """One for each rule that was asked for, in the order of the rules."""
+    partitions: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    explained: Counter[str] = Counter()
+    for account in findings.summaries:
+        for count in account.rule_counts:
+            partitions[count.rule] += 1
+            found[count.rule] += count.found
+            explained[count.rule] += count.explained
+    failed = Counter(failure.rule for failure in findings.failures)
+    followed = {rule.name for rule in findings.options.checked_rules}
+    return tuple(
+        RuleTotals(
+            rule=rule,
+            checked=rule.name in followed,
+            partitions=partitions[rule.name],
+            failed=failed[rule.name],
+            violations=found[rule.name] - explained[rule.name],
+            explained=explained[rule.name],
+        )
+        for rule in findings.options.selected_rules
+    )
+
+
+def select_findings(rows: Sequence[FindingRow], most: int) -> list[FindingRow]:
+    """Some of the findings, what nothing explains first, and no rule or partition crowded out."""
+    turns: dict[tuple[object, ...], int] = defaultdict(int)
+    order = []
+    for index, row in enumerate(rows):
+        of = (row["rule"], row["topic"], row["partition"])
+        order.append((row["explanation"] is not None, turns[of], index))
+        turns[of] += 1
+    return [rows[index] for index in sorted(index for _, _, index in sorted(order)[:most])]

@@ -1,8 +1,8 @@
-"""What the rules look at: all that is known of one partition.
+"""The evidence of one partition that every rule is given: batches, traces and metadata.
 
-An audit is one job. Batches and traces come from everywhere, are grouped by partition, and each
-group is handed to every rule as Arrow tables. What is small (checkpoints, the tier's metadata) is
-read once, where the audit is started, and goes along as `PartitionMetadata`.
+Batches and traces are grouped by partition, and each group goes to every rule as Arrow tables.
+Metadata (checkpoints, the tier's metadata) are small: the driver reads them once, and they are
+sent along as `PartitionMetadata`.
 """
 
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
-from fencepost.pipeline.audit.partition_logs import Int64Array
+from fencepost.pipeline.audit.batch_arrays import Int64Array
 from fencepost.pipeline.audit.partition_summary import (
     MAX_MARKS,
     MAX_POINTS,

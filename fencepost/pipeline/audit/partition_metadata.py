@@ -1,7 +1,7 @@
-"""What is known of partitions besides their batches: checkpoints, and the tier's metadata.
+"""Reads the metadata of partitions: checkpoints, and the metadata of the tier.
 
-It is small, and read once, where the audit is started, before any batch is: of a cluster that runs
-the checkpoints then tell of a time when what is read later was there already.
+They are small. The driver reads them once, before any batch is read: so the checkpoints of a
+cluster that is running are never newer than its batches.
 """
 
 from __future__ import annotations

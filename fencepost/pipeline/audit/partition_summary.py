@@ -1,9 +1,7 @@
-"""What an audit tells of a partition besides what is wrong: what was looked at, and how it went.
+"""The summary of a partition: what was read, how many violations each rule found, and its history.
 
-An account is made where the partition was examined, and goes as JSON to where the audit was
-started; it stays small however much there is of the partition.
-
-What each replica and the tier hold of a partition, in numbers.
+An executor makes it and sends it as JSON to the driver. It stays small however large the partition
+is.
 """
 
 import json
@@ -16,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit.partition_logs import trusted_rows
+from fencepost.pipeline.audit.batch_arrays import trusted_rows
 
 MAX_POINTS: Final = 400
 """Of a series, at most."""

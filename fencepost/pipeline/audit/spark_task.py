@@ -1,6 +1,7 @@
-"""Every rule on every partition of some tables: what an executor does, and no Spark in it.
+"""What an executor does: it runs every rule on every partition of a bucket.
 
-What an executor does with some partitions, and how it answers.
+Nothing here imports Spark. `check_partitions` takes and gives Python objects, `run_task` is the
+same for Arrow tables.
 """
 
 import traceback
@@ -13,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit import partition_history, violations
+from fencepost.pipeline.audit import partition_history
+from fencepost.pipeline.audit.batch_arrays import Int64Array
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence, PartitionMetadata
-from fencepost.pipeline.audit.partition_logs import Int64Array
 from fencepost.pipeline.audit.partition_summary import (
     PartitionHistory,
     PartitionSummary,
@@ -25,9 +26,8 @@ from fencepost.pipeline.audit.partition_summary import (
     split_by_replica,
     to_json,
 )
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA, Rule, Violation, violation_table
 from fencepost.pipeline.audit.rules import RULES
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
 
 TopicPartition: TypeAlias = tuple[str, int]
@@ -218,7 +218,7 @@ def _ranks(column: pa.ChunkedArray) -> Int64Array:
 
 
 SUMMARY: Final = "account"
-OUTPUT_SCHEMA: Final = violations.SCHEMA.append(pa.field(SUMMARY, pa.binary()))
+OUTPUT_SCHEMA: Final = VIOLATION_SCHEMA.append(pa.field(SUMMARY, pa.binary()))
 """A row is a violation, or the account of a partition."""
 
 
@@ -242,7 +242,7 @@ def run_task(
     for each in check_partitions(
         batches, traces, own, now_ms=now_ms, rules=rules, with_history=with_history
     ):
-        found = violations.to_table(list(each.violations))
+        found = violation_table(list(each.violations))
         none = pa.nulls(found.num_rows, pa.binary())
         parts.append(found.append_column(OUTPUT_SCHEMA.field(SUMMARY), none))
         account = [{SUMMARY: to_json(each.summary)}]

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fencepost.pipeline.datasource.arrow_rows import (
+from fencepost.pipeline.datasource.batch_bodies import (
     ProblemRow,
     batch_rows,
+    decode_bodies,
     problem_rows,
     record_rows,
 )
-from fencepost.pipeline.datasource.batch_bodies import decode_bodies
 from fencepost.pipeline.datasource.batch_headers import (
     MAX_OFFSET_SPAN,
     Batches,
@@ -32,7 +32,6 @@ from fencepost.pipeline.datasource.batch_headers import (
     find_next_batch,
     walk_batches,
 )
-from fencepost.pipeline.datasource.blobs import Blob, FileBlob, TierBlob, Window
 from fencepost.pipeline.datasource.index_checks import (
     IndexFault,
     SegmentOutline,
@@ -40,7 +39,14 @@ from fencepost.pipeline.datasource.index_checks import (
     check_time_index,
 )
 from fencepost.pipeline.datasource.schemas import BATCHES, Place, Problem
-from fencepost.pipeline.datasource.segments import SegmentFiles, list_segments
+from fencepost.pipeline.datasource.segments import (
+    Blob,
+    FileBlob,
+    SegmentFiles,
+    TierBlob,
+    Window,
+    list_segments,
+)
 from fencepost.pipeline.datasource.tier import Tier
 
 MIN_ROWS: Final = 8192

@@ -1,8 +1,6 @@
-"""The load as one Spark job.
+"""The load as one Spark job, with its progress and the reason of a failure.
 
-Why Spark failed, in one line, and whether it is for the rows of the source.
-
-How far a load has come, as the topic itself tells: how long its partitions are.
+Progress is read from the topic itself: how long its partitions are.
 """
 
 import asyncio

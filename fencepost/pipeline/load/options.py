@@ -1,7 +1,4 @@
-"""What is to be loaded, and to where.
-
-How a load ends: loaded, refused for good, or interrupted.
-"""
+"""The options of a load, and its results: loaded, refused for good, or interrupted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

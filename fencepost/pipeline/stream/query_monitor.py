@@ -1,9 +1,4 @@
-"""What a query says of its batches.
-
-Why a query failed, in one line.
-
-A query watched to its end.
-"""
+"""A streaming query, watched until it ends: its batches as they are done, and why it failed."""
 
 from __future__ import annotations
 

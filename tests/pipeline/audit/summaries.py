@@ -8,7 +8,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from fencepost.pipeline.audit import violations
 from fencepost.pipeline.audit.job import AuditOptions, AuditResult
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.audit.partition_summary import (
@@ -20,8 +19,8 @@ from fencepost.pipeline.audit.partition_summary import (
     SegmentSpan,
     TimeSeries,
 )
+from fencepost.pipeline.audit.rule import Violation, violation_table
 from fencepost.pipeline.audit.spark_task import check_partitions
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES, Level
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
@@ -119,7 +118,7 @@ def findings(
     """What an audit may come to."""
     return AuditResult(
         options=case or AuditOptions(directory="/logs", with_histories=True),
-        violations=violations.to_table(list(found)),
+        violations=violation_table(list(found)),
         summaries=tuple(accounts),
     )
 

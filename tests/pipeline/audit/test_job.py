@@ -13,9 +13,9 @@ import pytest
 
 from fencepost.cli.audit import exit_code
 from fencepost.cli.commands import run
-from fencepost.pipeline.audit import violations
 from fencepost.pipeline.audit.job import AuditOptions, AuditResult, audit
 from fencepost.pipeline.audit.partition_summary import RuleFailure
+from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.datasource.schemas import Level
 from fencepost.protocol.byte_utils import crc32c
@@ -78,7 +78,7 @@ def test_the_job_finds_what_is_found_without_it(spark: SparkSession, damaged: Re
     there = examined(damaged)
     assert found.summaries == there.summaries
     assert rows(found) == rows(there)
-    assert found.violations.schema == violations.SCHEMA
+    assert found.violations.schema == VIOLATION_SCHEMA
     assert {each["rule"] for each in rows(found)} >= {CRC}
     assert found.violation_count > 0
     assert found.failures == ()
@@ -168,7 +168,7 @@ def test_something_found_is_1_and_told_everywhere(
     assert command.out.endswith("violation\n") or command.out.endswith("violations\n")
     assert "needs --trace" in command.out
     found = pq.read_table(out / "violations.parquet")
-    assert found.schema == violations.SCHEMA
+    assert found.schema == VIOLATION_SCHEMA
     (row,) = found.to_pylist()
     assert (row["rule"], row["broker"], row["explanation"]) == (CRC, 2, None)
     assert row["segment"] == int(segment(damaged).stem)

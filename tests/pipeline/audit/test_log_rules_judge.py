@@ -15,8 +15,8 @@ from fencepost.pipeline.audit.partition_evidence import (
     ReplicaMetadata,
     TierSegment,
 )
+from fencepost.pipeline.audit.rule import Violation
 from fencepost.pipeline.audit.rules import RULES
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
 from tests.pipeline.audit.log_rows import (
     Row,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.pipeline.audit import partition_metadata
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.rule import Violation
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from tests.harness.kafka_writes import KafkaWrites
 from tests.pipeline.audit import damage

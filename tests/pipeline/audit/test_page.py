@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from docs.generate import ROOT
 from fencepost.cli.commands import make_app
-from fencepost.pipeline.audit import violations
+from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA
 from fencepost.pipeline.audit.rules import RULES
 from tests.harness.pages import Reader, follow_in_session, reader
 from tests.harness.require import tool
@@ -56,7 +56,7 @@ def test_every_column_is_told() -> None:
     told = [
         name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])
     ]
-    assert told == violations.SCHEMA.names
+    assert told == VIOLATION_SCHEMA.names
 
 
 def test_the_options_are_told() -> None:

@@ -14,7 +14,7 @@ from fencepost.pipeline.audit import spark_task as examining
 from fencepost.pipeline.audit.job import AuditOptions, bucket_functions
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence, PartitionMetadata
 from fencepost.pipeline.audit.partition_summary import from_json, to_json
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.audit.spark_task import (
     MAX_LISTED,
     OUTPUT_SCHEMA,
@@ -23,7 +23,6 @@ from fencepost.pipeline.audit.spark_task import (
     check_partitions,
     run_task,
 )
-from fencepost.pipeline.audit.violations import Violation
 from tests.pipeline.audit.summaries import NOW_MS, batches, event, traces, violation
 
 Check = Callable[[PartitionEvidence], Iterator[Violation]]

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.rule import Violation
 from fencepost.protocol.errors import ErrorCode
 from tests.pipeline.audit.rigs import TIERED
 from tests.pipeline.audit.tracing import TOPIC, Traced, batch, traced

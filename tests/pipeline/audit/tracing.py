@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Final
 
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
+from fencepost.pipeline.audit.rule import Violation
 from fencepost.pipeline.audit.rules import RULES
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.segment_scan import scan_folder
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
 from fencepost.protocol.apis import BY_NAME

@@ -1,6 +1,6 @@
-"""What an audit found as one HTML file, to be kept, sent and read anywhere.
+"""The report of an audit: one HTML file that needs no other file.
 
-The page: what the template is filled with, and what is left out where there is too much.
+It leaves out some partitions and violations where there are too many.
 """
 
 from __future__ import annotations
@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from fencepost.pipeline.audit.partition_summary import (
-    PartitionHistory,
-    PartitionSummary,
-    ReplicaInventory,
-)
-from fencepost.pipeline.audit.report.plots import Mark, render_svg
-from fencepost.pipeline.audit.rule_totals import (
+from fencepost.pipeline.audit.job import (
     FindingRow,
     bytes_text,
     describe_totals,
@@ -28,6 +22,12 @@ from fencepost.pipeline.audit.rule_totals import (
     select_findings,
     totals_by_rule,
 )
+from fencepost.pipeline.audit.partition_summary import (
+    PartitionHistory,
+    PartitionSummary,
+    ReplicaInventory,
+)
+from fencepost.pipeline.audit.report.plots import Mark, render_svg
 
 if TYPE_CHECKING:
     from fencepost.pipeline.audit.job import AuditResult

@@ -17,21 +17,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.batch_arrays import (
+    NOT_FOUND,
+    UNKNOWN,
+    Batches,
+    BoolArray,
+    TracedBatches,
+    traced_batches_of,
+)
 from fencepost.pipeline.audit.explanations import unclean_shutdown
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import (
-    NOT_FOUND,
-    Batches,
-    BoolArray,
     IncarnationLogs,
     ReplicaLog,
     logs_of_incarnation,
     tier_copies,
 )
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
-from fencepost.pipeline.audit.traced_batches import UNKNOWN, TracedBatches, traced_batches_of
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "acknowledged-present"

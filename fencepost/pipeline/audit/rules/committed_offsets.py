@@ -17,21 +17,16 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.batch_arrays import NOT_FOUND, Batches
 from fencepost.pipeline.audit.committed_offset_register import (
     CommittedOffsetRegister,
     OffsetWrite,
     committed_offset_registers,
 )
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.partition_logs import (
-    NOT_FOUND,
-    Batches,
-    ReplicaLog,
-    logs_of_incarnation,
-)
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.partition_logs import ReplicaLog, logs_of_incarnation
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
-from fencepost.pipeline.audit.violations import Violation
 
 NAME: Final = "committed-offsets"
 _NO_EPOCH: Final = -1

@@ -18,11 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
+from fencepost.pipeline.audit.batch_arrays import Int64Array
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.partition_logs import Int64Array
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.audit.timeline import FOREVER, TopicIncarnation, TraceEvent
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.protocol.errors import ErrorCode
 
 NAME: Final = "fetched-share"

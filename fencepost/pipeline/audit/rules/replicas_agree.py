@@ -15,17 +15,15 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
+from fencepost.pipeline.audit.batch_arrays import BatchDifference, batch_differences
 from fencepost.pipeline.audit.explanations import committed_loss
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import (
-    BatchDifference,
     ReplicaLog,
-    batch_differences,
     logs_by_incarnation,
     may_be_compacted,
 )
-from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "replicas-agree"

@@ -17,21 +17,18 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from fencepost.pipeline.audit.batch_arrays import batch_differences, covers, gaps
 from fencepost.pipeline.audit.explanations import committed_loss, lost_tier
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import (
     IncarnationLogs,
     ReplicaLog,
     TierCopy,
-    batch_differences,
-    covers,
-    gaps,
     logs_by_incarnation,
     may_be_compacted,
     tier_copies,
 )
-from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "tier-and-log"

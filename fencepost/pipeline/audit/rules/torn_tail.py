@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.batch_arrays import UNTRUSTED_PROBLEMS
 from fencepost.pipeline.audit.explanations import (
     committed_loss,
     lost_disk,
@@ -18,14 +19,8 @@ from fencepost.pipeline.audit.explanations import (
     unclean_shutdown,
 )
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.partition_logs import (
-    UNTRUSTED_PROBLEMS,
-    IncarnationLogs,
-    ReplicaLog,
-    logs_by_incarnation,
-)
-from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.partition_logs import IncarnationLogs, ReplicaLog, logs_by_incarnation
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "torn-tail"

@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit.explanations import retention, unclean_shutdown
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, replica_logs
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.audit.rules.crc_and_structure import is_of_log
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "true-indexes"
