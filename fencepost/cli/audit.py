@@ -102,7 +102,7 @@ def audit(
         from fencepost.pipeline.audit.job import AuditOptions
         from fencepost.pipeline.datasource.schemas import Level
 
-        case = AuditOptions(
+        options = AuditOptions(
             directory=str(directory.absolute()),
             trace=None if trace is None else str(trace.absolute()),
             remote=remote,
@@ -111,7 +111,7 @@ def audit(
             rules=_known(rule or ()),
             with_histories=report is not None,
         )
-        findings = _run(case, master, report, out)
+        findings = _run(options, master, report, out)
     show(_summary(findings, report, out))
     raise typer.Exit(exit_code(findings))
 
@@ -133,7 +133,7 @@ def _known(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _run(
-    case: AuditOptions, master: str | None, report: Path | None, out: Path | None
+    options: AuditOptions, master: str | None, report: Path | None, out: Path | None
 ) -> AuditResult:
     """Run the job, and write what is to be written.
 
@@ -145,9 +145,9 @@ def _run(
     from fencepost.pipeline.session import session
 
     _check_output_paths(report, out)
-    ground = find_partition_metadata(case)
+    metadata = find_partition_metadata(options)
     with session("fencepost audit", master=master) as spark:
-        findings = run(spark, case, ground)
+        findings = run(spark, options, metadata)
     if out is not None:
         with _writing(out / FILE):
             findings.write(out / FILE)

@@ -61,10 +61,10 @@ def require_java() -> str:
 
 def java_version(program: str) -> int:
     """The feature version of a ``java``, such as 17; 0 where it does not tell."""
-    told = subprocess.run(  # noqa: S603  # a program, and no shell to read its options
+    completed = subprocess.run(  # noqa: S603  # a program, and no shell to read its options
         [program, "-version"], capture_output=True, text=True, check=False
     )
-    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    found = re.search(r'version "(?:1\.)?(\d+)', completed.stderr + completed.stdout)
     return int(found[1]) if found else 0
 
 
@@ -199,6 +199,6 @@ def _copy_dependencies(folder: Path) -> None:
     except subprocess.TimeoutExpired:
         raise CannotRunError(f"Maven did not end in {_MAVEN_TIMEOUT_S} s") from None
     if ended.returncode:
-        said = [line for line in ended.stdout.splitlines() if line.startswith("[ERROR]")]
-        reason = said[0].removeprefix("[ERROR] ") if said else f"exit code {ended.returncode}"
+        errors = [line for line in ended.stdout.splitlines() if line.startswith("[ERROR]")]
+        reason = errors[0].removeprefix("[ERROR] ") if errors else f"exit code {ended.returncode}"
         raise CannotRunError(f"Maven cannot fetch the Kafka connector: {reason}")

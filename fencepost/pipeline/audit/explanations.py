@@ -19,16 +19,16 @@ from fencepost.pipeline.audit.partition_logs import IncarnationLogs, ReplicaLog
 
 def unclean_shutdown(log: ReplicaLog, offset: int) -> str | None:
     """That recovery will look at an offset: nothing from there on was known to be durable."""
-    ground = log.metadata
-    if ground.clean or offset < (ground.recovery_point or 0):
+    metadata = log.metadata
+    if metadata.clean or offset < (metadata.recovery_point or 0):
         return None
     return (
         f"broker {log.broker} has not ended in order, and from offset "
-        f"{ground.recovery_point or 0} on recovery looks at everything"
+        f"{metadata.recovery_point or 0} on recovery looks at everything"
     )
 
 
-def torn_write(log: ReplicaLog, family: IncarnationLogs, end: int) -> str | None:
+def torn_write(log: ReplicaLog, topic_logs: IncarnationLogs, end: int) -> str | None:
     """That a log which ends too early lost only what was not flushed and is held elsewhere.
 
     :param end: Where it ends (exclusive).
@@ -37,15 +37,15 @@ def torn_write(log: ReplicaLog, family: IncarnationLogs, end: int) -> str | None
     committed = log.metadata.high_watermark or 0
     if reason is None or end >= committed:
         return reason
-    if not covers(other_copies(log, family), end, committed):
+    if not covers(other_copies(log, topic_logs), end, committed):
         return None
     return f"{reason}; others have what was committed"
 
 
-def other_copies(log: ReplicaLog, family: IncarnationLogs) -> list[OffsetSpan]:
+def other_copies(log: ReplicaLog, topic_logs: IncarnationLogs) -> list[OffsetSpan]:
     """What the other logs of a partition and the tier hold."""
-    spans = [(each.start_offset, each.end_offset + 1) for each in family.tier]
-    for other in family.logs:
+    spans = [(each.start_offset, each.end_offset + 1) for each in topic_logs.tier]
+    for other in topic_logs.logs:
         if other is not log:
             spans += other.batches.by_offset().spans
     return spans

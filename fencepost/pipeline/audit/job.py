@@ -104,17 +104,17 @@ class AuditResult:
     @property
     def failures(self) -> tuple[RuleFailure, ...]:
         """Rules that could not be followed to their end, so that nothing is known of them."""
-        return tuple(failure for account in self.summaries for failure in account.failures)
+        return tuple(failure for summary in self.summaries for failure in summary.failures)
 
     @property
     def violation_count(self) -> int:
         """Findings that nothing explains, those included that are not told one by one."""
-        return sum(account.violations for account in self.summaries)
+        return sum(summary.violations for summary in self.summaries)
 
     @property
     def explained_count(self) -> int:
         """Findings that are nobody's fault."""
-        return sum(count.explained for account in self.summaries for count in account.rule_counts)
+        return sum(count.explained for summary in self.summaries for count in summary.rule_counts)
 
     def write(self, path: Path) -> None:
         """Write the findings as Parquet.
@@ -124,69 +124,73 @@ class AuditResult:
         parquet.write_table(self.violations, path)
 
 
-def find_partition_metadata(case: AuditOptions) -> Mapping[TopicPartition, PartitionMetadata]:
+def find_partition_metadata(options: AuditOptions) -> Mapping[TopicPartition, PartitionMetadata]:
     """What there is to be looked at: quick, and no work for Spark.
 
     :raises CannotRunError: When there is nothing, or it can't be read.
     """
     try:
-        if case.trace is not None:
-            find_trace_files(case.trace)
-        ground = read_partition_metadata(case.directory, remote=case.remote, topics=case.topics)
+        if options.trace is not None:
+            find_trace_files(options.trace)
+        metadata = read_partition_metadata(
+            options.directory, remote=options.remote, topics=options.topics
+        )
     except (UnreadableSource, UnreadableTrace) as error:
         raise CannotRunError(str(error)) from error
-    if not ground:
-        which = f" of {', '.join(case.topics)}" if case.topics else ""
-        raise CannotRunError(f"there is no log{which} in {case.directory}")
-    return ground
+    if not metadata:
+        which = f" of {', '.join(options.topics)}" if options.topics else ""
+        raise CannotRunError(f"there is no log{which} in {options.directory}")
+    return metadata
 
 
 def audit(
     spark: SparkSession,
-    case: AuditOptions,
-    ground: Mapping[TopicPartition, PartitionMetadata] | None = None,
+    options: AuditOptions,
+    metadata: Mapping[TopicPartition, PartitionMetadata] | None = None,
 ) -> AuditResult:
     """Look at a cluster's logs, its tier and its trace.
 
-    :param ground: What `find_partition_metadata` found, where it was asked already.
+    :param metadata: What `find_partition_metadata` found, where it was asked already.
     :raises CannotRunError: When there is nothing to look at, or it can't be read.
     """
-    ground = find_partition_metadata(case) if ground is None else ground
-    answered = _run(spark, case, ground)
+    metadata = find_partition_metadata(options) if metadata is None else metadata
+    answered = _run(spark, options, metadata)
     is_account = pc.is_valid(answered[SUMMARY])
-    accounts = [from_json(each.as_py()) for each in answered.filter(is_account)[SUMMARY]]
+    summaries = [from_json(each.as_py()) for each in answered.filter(is_account)[SUMMARY]]
     found = answered.filter(pc.invert(is_account)).drop_columns([SUMMARY])
-    rest = _without_rows(ground, accounts, case)
-    accounts += [each.summary for each in rest]
+    without_rows = _without_rows(metadata, summaries, options)
+    summaries += [each.summary for each in without_rows]
     found = pa.concat_tables(
         (
             found.cast(VIOLATION_SCHEMA),
-            violation_table([v for each in rest for v in each.violations]),
+            violation_table([v for each in without_rows for v in each.violations]),
         )
     )
     return AuditResult(
-        options=case,
+        options=options,
         violations=found.sort_by([(name, "ascending") for name in ("topic", "partition")]),
-        summaries=tuple(sorted(accounts, key=lambda account: account.key)),
+        summaries=tuple(sorted(summaries, key=lambda summary: summary.key)),
     )
 
 
 def _without_rows(
-    ground: Mapping[TopicPartition, PartitionMetadata],
-    accounts: Iterable[PartitionSummary],
-    case: AuditOptions,
+    metadata: Mapping[TopicPartition, PartitionMetadata],
+    summaries: Iterable[PartitionSummary],
+    options: AuditOptions,
 ) -> list[PartitionResult]:
     """Partitions of which no row came: their logs are empty, or not there at all."""
-    seen = {account.key for account in accounts}
-    left = {key: known for key, known in ground.items() if key not in seen}
-    traces = None if case.trace is None else TRACES.empty_table()
+    seen = {summary.key for summary in summaries}
+    left = {key: known for key, known in metadata.items() if key not in seen}
+    traces = None if options.trace is None else TRACES.empty_table()
     return list(
-        check_partitions(BATCHES.empty_table(), traces, left, now_ms=case.now_ms, rules=case.rules)
+        check_partitions(
+            BATCHES.empty_table(), traces, left, now_ms=options.now_ms, rules=options.rules
+        )
     )
 
 
 def _run(
-    spark: SparkSession, case: AuditOptions, ground: Mapping[TopicPartition, PartitionMetadata]
+    spark: SparkSession, options: AuditOptions, metadata: Mapping[TopicPartition, PartitionMetadata]
 ) -> pa.Table:
     """The job: rows of `OUTPUT_SCHEMA`.
 
@@ -195,15 +199,15 @@ def _run(
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    buckets = min(len(ground), MAX_BUCKETS)
+    buckets = min(len(metadata), MAX_BUCKETS)
     schema = from_arrow_schema(OUTPUT_SCHEMA)
-    one, both = bucket_functions(ground, case)
+    one, both = bucket_functions(metadata, options)
     try:
-        batches = _batches(spark, case, buckets).groupBy(_BUCKET)
-        if case.trace is None:
+        batches = _batches(spark, options, buckets).groupBy(_BUCKET)
+        if options.trace is None:
             job = batches.applyInArrow(one, schema)
         else:
-            traces = _traces(spark, case, case.trace, buckets).groupBy(_BUCKET)
+            traces = _traces(spark, options, options.trace, buckets).groupBy(_BUCKET)
             # The left side is planned first, and a trace must not be newer than the logs.
             job = traces.cogroup(batches).applyInArrow(both, schema)
         return job.toArrow()
@@ -212,42 +216,42 @@ def _run(
 
 
 def bucket_functions(
-    ground: Mapping[TopicPartition, PartitionMetadata], case: AuditOptions
+    metadata: Mapping[TopicPartition, PartitionMetadata], options: AuditOptions
 ) -> tuple[_Bucket, _Buckets]:
     """What Spark calls with a bucket, on executors: its batches, or these and its traces."""
-    rules, now_ms, with_history = case.rules, case.now_ms, case.with_histories
+    rules, now_ms, with_history = options.rules, options.now_ms, options.with_histories
 
     def both(traces: pa.Table, batches: pa.Table) -> pa.Table:
-        return run_task(batches, traces, ground, rules, now_ms=now_ms, with_history=with_history)
+        return run_task(batches, traces, metadata, rules, now_ms=now_ms, with_history=with_history)
 
     def one(batches: pa.Table) -> pa.Table:
-        return run_task(batches, None, ground, rules, now_ms=now_ms, with_history=with_history)
+        return run_task(batches, None, metadata, rules, now_ms=now_ms, with_history=with_history)
 
     return one, both
 
 
-def _batches(spark: SparkSession, case: AuditOptions, buckets: int) -> DataFrame:
+def _batches(spark: SparkSession, options: AuditOptions, buckets: int) -> DataFrame:
     from pyspark.sql.functions import hash as murmur
     from pyspark.sql.functions import lit, pmod
 
     reader = spark.read.format("fencepost").option("level", Level.BATCHES.value)
-    reader = reader.option("checks", case.level.value)
-    if case.remote is not None:
-        reader = reader.option("remote", case.remote)
-    if case.topics:
-        reader = reader.option("topics", ",".join(case.topics))
-    rows = reader.load(case.directory)
+    reader = reader.option("checks", options.level.value)
+    if options.remote is not None:
+        reader = reader.option("remote", options.remote)
+    if options.topics:
+        reader = reader.option("topics", ",".join(options.topics))
+    rows = reader.load(options.directory)
     return rows.withColumn(_BUCKET, pmod(murmur("topic", "partition"), lit(buckets)))
 
 
-def _traces(spark: SparkSession, case: AuditOptions, trace: str, buckets: int) -> DataFrame:
+def _traces(spark: SparkSession, options: AuditOptions, trace: str, buckets: int) -> DataFrame:
     """What can concern a partition: its own rows, and all events."""
     from pyspark.sql.functions import array, col, explode, expr, lit, pmod, sequence, when
     from pyspark.sql.functions import hash as murmur
 
     reader = spark.read.format("fencepost").option("level", Level.TRACES.value)
-    if case.topics:
-        reader = reader.option("topics", ",".join(case.topics))
+    if options.topics:
+        reader = reader.option("topics", ",".join(options.topics))
     rows = reader.load(trace)
     of_one = col("partition").isNotNull()
     own: Column = array(pmod(murmur("topic", "partition"), lit(buckets)))
@@ -262,9 +266,9 @@ def _error_line(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line and not line.startswith(" ")]
     traced = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
     # Behind a traceback, whose lines are indented, comes what Python raised.
-    told = lines[traced[0] + 1 :] if traced else lines
+    raised = lines[traced[0] + 1 :] if traced else lines
     # An error of ours says what is wrong without its name.
-    return _OWN_ERROR.sub("", (told or lines or [type(error).__name__])[0], count=1)
+    return _OWN_ERROR.sub("", (raised or lines or [type(error).__name__])[0], count=1)
 
 
 FindingRow: TypeAlias = Mapping[str, object]
@@ -292,15 +296,15 @@ class RuleTotals:
 
 def describe_totals(findings: AuditResult) -> str:
     """How much was looked at, in a sentence."""
-    held = [each for account in findings.summaries for each in account.replicas]
+    inventories = [each for summary in findings.summaries for each in summary.replicas]
     parts = [
         pluralize(len(findings.summaries), "partition"),
-        bytes_text(sum(each.bytes for each in held)),
-        pluralize(sum(each.batches for each in held), "batch", "batches"),
-        pluralize(sum(each.records for each in held), "record"),
+        bytes_text(sum(each.bytes for each in inventories)),
+        pluralize(sum(each.batches for each in inventories), "batch", "batches"),
+        pluralize(sum(each.records for each in inventories), "record"),
     ]
     if findings.options.trace is not None:
-        traced = sum(account.trace_rows for account in findings.summaries)
+        traced = sum(summary.trace_rows for summary in findings.summaries)
         parts.append(f"{pluralize(traced, 'row')} of trace")
     return f"{', '.join(parts)}; {_LEVEL_TEXTS[findings.options.level]}"
 
@@ -325,8 +329,8 @@ def totals_by_rule(findings: AuditResult) -> tuple[RuleTotals, ...]:
     partitions: Counter[str] = Counter()
     found: Counter[str] = Counter()
     explained: Counter[str] = Counter()
-    for account in findings.summaries:
-        for count in account.rule_counts:
+    for summary in findings.summaries:
+        for count in summary.rule_counts:
             partitions[count.rule] += 1
             found[count.rule] += count.found
             explained[count.rule] += count.explained

@@ -90,7 +90,7 @@ class PartitionEvidence:
         return self.batches.filter(wanted)
 
     @cached_property
-    def lives(self) -> tuple[TopicIncarnation, ...]:
+    def incarnations(self) -> tuple[TopicIncarnation, ...]:
         """Every life of the partition that the trace tells of, in order; one at least.
 
         Each rule about traces looks at them, and to find them takes a pass over the whole trace.
@@ -99,10 +99,10 @@ class PartitionEvidence:
         return tuple(timeline.incarnations(self.traces, self.topic, self.partition))
 
     @property
-    def last_life(self) -> TopicIncarnation | None:
+    def last_incarnation(self) -> TopicIncarnation | None:
         """The life that the logs are of; None where the trace does not know their topic."""
-        life = self.lives[-1]
+        incarnation = self.incarnations[-1]
         ids = {each.topic_id for each in self.metadata.replicas} - {None}
-        if ids and life.topic_id is not None and life.topic_id not in ids:
+        if ids and incarnation.topic_id is not None and incarnation.topic_id not in ids:
             return None
-        return life
+        return incarnation

@@ -93,22 +93,22 @@ class ReplicaLog:
 def replica_logs(evidence: PartitionEvidence) -> tuple[ReplicaLog, ...]:
     """The log of each broker, also where no batch is in it, by broker."""
     rows = evidence.select(Place.LOG)
-    grounds = {each.broker: each for each in evidence.metadata.replicas}
-    brokers = {*grounds, *pc.unique(rows["broker"]).drop_null().to_pylist()}
+    metadata_by_broker = {each.broker: each for each in evidence.metadata.replicas}
+    brokers = {*metadata_by_broker, *pc.unique(rows["broker"]).drop_null().to_pylist()}
     return tuple(
-        _replica_log(grounds.get(broker), broker, evidence.select(Place.LOG, broker))
+        _replica_log(metadata_by_broker.get(broker), broker, evidence.select(Place.LOG, broker))
         for broker in sorted(brokers)
     )
 
 
-def _replica_log(ground: ReplicaMetadata | None, broker: int, rows: pa.Table) -> ReplicaLog:
-    if ground is None:
-        ground = ReplicaMetadata(broker=broker, clean=False, segments=(), epochs=None)
+def _replica_log(metadata: ReplicaMetadata | None, broker: int, rows: pa.Table) -> ReplicaLog:
+    if metadata is None:
+        metadata = ReplicaMetadata(broker=broker, clean=False, segments=(), epochs=None)
     # What rolled after the checkpoints were read is known from its batches alone.
     found = pc.unique(rows["segment"]).drop_null().to_pylist()
-    segments = tuple(sorted({*ground.segments, *found}))
+    segments = tuple(sorted({*metadata.segments, *found}))
     return ReplicaLog(
-        metadata=replace(ground, segments=segments), rows=rows, batches=batches_of(rows)
+        metadata=replace(metadata, segments=segments), rows=rows, batches=batches_of(rows)
     )
 
 
@@ -146,7 +146,9 @@ def logs_of_incarnation(evidence: PartitionEvidence, topic_id: str | None) -> In
     """What belongs to a topic; where no log says its id, what most are of."""
     found = logs_by_incarnation(evidence)
     of_topic = (
-        family for family in found if any(log.metadata.topic_id == topic_id for log in family.logs)
+        topic_logs
+        for topic_logs in found
+        if any(log.metadata.topic_id == topic_id for log in topic_logs.logs)
     )
     return next(of_topic, found[0])
 
@@ -163,10 +165,10 @@ def _incarnation_logs(
     )
 
 
-def _log_start(ground: ReplicaMetadata) -> int:
+def _log_start(metadata: ReplicaMetadata) -> int:
     """The checkpoint lags behind; the leader epochs are cut where the log is."""
-    first = ground.epochs[0][1] if ground.epochs else 0
-    return max(ground.log_start or 0, first)
+    first = metadata.epochs[0][1] if metadata.epochs else 0
+    return max(metadata.log_start or 0, first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

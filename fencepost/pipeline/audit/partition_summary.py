@@ -162,9 +162,9 @@ class PartitionSummary:
         return sum(each.found - each.explained for each in self.rule_counts)
 
 
-def to_json(account: PartitionSummary) -> bytes:
+def to_json(summary: PartitionSummary) -> bytes:
     """An account on its way."""
-    return json.dumps(asdict(account), separators=(",", ":")).encode()
+    return json.dumps(asdict(summary), separators=(",", ":")).encode()
 
 
 def from_json(data: bytes) -> PartitionSummary:

@@ -53,7 +53,7 @@ class PartitionResult:
 def check_partitions(
     batches: pa.Table,
     traces: pa.Table | None,
-    ground: Mapping[TopicPartition, PartitionMetadata],
+    metadata: Mapping[TopicPartition, PartitionMetadata],
     *,
     now_ms: int,
     rules: Collection[str] = (),
@@ -65,7 +65,7 @@ def check_partitions(
 
     :param batches: `BATCHES` of any partitions, in any order.
     :param traces: `TRACES` of any partitions and of none, in any order; None without a trace.
-    :param ground: What is known of partitions besides; each of them is examined.
+    :param metadata: What is known of partitions besides; each of them is examined.
     :param now_ms: When the audit was begun.
     :param rules: Names of `RULES`; none: all that can be followed.
     :param with_history: Whether accounts tell how it went over time.
@@ -75,26 +75,28 @@ def check_partitions(
         for name, rule in RULES.items()
         if (not rules or name in rules) and (traces is not None or not rule.needs_trace)
     )
-    of_none = None if traces is None else _events_without_partition(traces)
-    held = _split(batches, _BATCH_ORDER)
-    traced = {} if traces is None else _split(traces, ("line",))
-    for key in sorted({*held, *traced, *ground}):
-        own = traced.get(key, TRACES.empty_table())
+    without_partition = None if traces is None else _events_without_partition(traces)
+    batches_by_partition = _split(batches, _BATCH_ORDER)
+    traces_by_partition = {} if traces is None else _split(traces, ("line",))
+    for key in sorted({*batches_by_partition, *traces_by_partition, *metadata}):
+        own = traces_by_partition.get(key, TRACES.empty_table())
         evidence = PartitionEvidence(
             topic=key[0],
             partition=key[1],
             now_ms=now_ms,
-            metadata=ground.get(key, _NO_METADATA),
-            batches=held.get(key, BATCHES.empty_table()),
-            traces=None if of_none is None else _with_events(own, of_none, key[0]),
+            metadata=metadata.get(key, _NO_METADATA),
+            batches=batches_by_partition.get(key, BATCHES.empty_table()),
+            traces=None
+            if without_partition is None
+            else _with_events(own, without_partition, key[0]),
         )
-        examined = _check_partition(evidence, chosen)
-        account = replace(
-            examined.summary,
+        result = _check_partition(evidence, chosen)
+        summary = replace(
+            result.summary,
             trace_rows=own.num_rows,
             history=_history(evidence) if with_history else None,
         )
-        yield PartitionResult(summary=account, violations=examined.violations)
+        yield PartitionResult(summary=summary, violations=result.violations)
 
 
 def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> PartitionResult:
@@ -115,7 +117,7 @@ def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> Pa
             continue
         counts.append(count)
         found += kept
-    account = PartitionSummary(
+    summary = PartitionSummary(
         topic=evidence.topic,
         partition=evidence.partition,
         replicas=tuple(replica_inventories(evidence.batches)),
@@ -123,7 +125,7 @@ def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> Pa
         rule_counts=tuple(counts),
         failures=tuple(failures),
     )
-    return PartitionResult(summary=account, violations=tuple(found))
+    return PartitionResult(summary=summary, violations=tuple(found))
 
 
 def _check_rule(rule: Rule, evidence: PartitionEvidence) -> tuple[RuleCount, list[Violation]]:
@@ -159,10 +161,10 @@ def _events_without_partition(traces: pa.Table) -> pa.Table:
     return traces.filter(pc.and_(pc.is_null(traces["partition"]), concerns))
 
 
-def _with_events(own: pa.Table, of_none: pa.Table, topic: str) -> pa.Table:
+def _with_events(own: pa.Table, without_partition: pa.Table, topic: str) -> pa.Table:
     """The rows of a partition and the events of none that may concern it, by line."""
-    mine = pc.fill_null(pc.equal(of_none["topic"], topic), fill_value=True)
-    events = of_none.filter(mine)
+    mine = pc.fill_null(pc.equal(without_partition["topic"], topic), fill_value=True)
+    events = without_partition.filter(mine)
     if not events.num_rows:
         return own
     joined = pa.concat_tables((own, events))
@@ -225,7 +227,7 @@ OUTPUT_SCHEMA: Final = VIOLATION_SCHEMA.append(pa.field(SUMMARY, pa.binary()))
 def run_task(
     batches: pa.Table,
     traces: pa.Table | None,
-    ground: Mapping[TopicPartition, PartitionMetadata],
+    metadata: Mapping[TopicPartition, PartitionMetadata],
     rules: tuple[str, ...],
     *,
     now_ms: int,
@@ -233,11 +235,11 @@ def run_task(
 ) -> pa.Table:
     """What an executor finds in some partitions.
 
-    :param ground: Of these and of others.
+    :param metadata: Of these and of others.
     :param now_ms: When the audit was begun.
     :returns: `OUTPUT_SCHEMA`.
     """
-    own = {key: ground[key] for key in partitions_in(batches, traces) if key in ground}
+    own = {key: metadata[key] for key in partitions_in(batches, traces) if key in metadata}
     parts = []
     for each in check_partitions(
         batches, traces, own, now_ms=now_ms, rules=rules, with_history=with_history
@@ -245,6 +247,6 @@ def run_task(
         found = violation_table(list(each.violations))
         none = pa.nulls(found.num_rows, pa.binary())
         parts.append(found.append_column(OUTPUT_SCHEMA.field(SUMMARY), none))
-        account = [{SUMMARY: to_json(each.summary)}]
-        parts.append(pa.Table.from_pylist(account, schema=OUTPUT_SCHEMA))
+        summary = [{SUMMARY: to_json(each.summary)}]
+        parts.append(pa.Table.from_pylist(summary, schema=OUTPUT_SCHEMA))
     return pa.concat_tables(parts) if parts else OUTPUT_SCHEMA.empty_table()

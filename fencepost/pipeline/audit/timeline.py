@@ -102,8 +102,10 @@ class TopicIncarnation:
     def succeeded(self, *apis: str) -> pa.Table:
         """Those that were answered without an error."""
         rows = self.exchanges(*apis)
-        told = pc.and_(pc.is_valid(rows["answered_ms"]), pc.equal(rows["error"], ErrorCode.NONE))
-        return rows.filter(pc.fill_null(told, fill_value=False))
+        succeeded = pc.and_(
+            pc.is_valid(rows["answered_ms"]), pc.equal(rows["error"], ErrorCode.NONE)
+        )
+        return rows.filter(pc.fill_null(succeeded, fill_value=False))
 
     @cached_property
     def leader_terms(self) -> tuple[LeaderTerm, ...]:
@@ -176,8 +178,8 @@ class TopicIncarnation:
 
     def _missing_election(self, first: int, last: int) -> str | None:
         """That the trace lacks an election, as it does where its process was killed."""
-        told = {reign.epoch for reign in self.leader_terms}
-        missing = next((each for each in range(first, last + 1) if each not in told), None)
+        succeeded = {reign.epoch for reign in self.leader_terms}
+        missing = next((each for each in range(first, last + 1) if each not in succeeded), None)
         return (
             None
             if missing is None

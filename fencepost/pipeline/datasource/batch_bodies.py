@@ -287,7 +287,7 @@ def text(names: pa.BinaryArray) -> pa.StringArray:
 
 def _segment_columns(files: SegmentFiles, count: int, schema: pa.Schema) -> Mapping[str, pa.Array]:
     """The columns that say which segment it is."""
-    said = {
+    texts = {
         "topic": files.topic,
         "partition": files.partition,
         "place": files.place.value,
@@ -297,7 +297,7 @@ def _segment_columns(files: SegmentFiles, count: int, schema: pa.Schema) -> Mapp
     }
     return {
         name: pa.repeat(pa.scalar(value, schema.field(name).type), count)
-        for name, value in said.items()
+        for name, value in texts.items()
     }
 
 
@@ -306,11 +306,11 @@ def _numbers(schema: pa.Schema, name: str, column: Integers) -> pa.Array:
     return pa.array(column.astype(kind.to_pandas_dtype(), copy=False))
 
 
-def _sparse(said: Mapping[int, str], count: int) -> pa.StringArray:
-    if not said:
+def _sparse(texts: Mapping[int, str], count: int) -> pa.StringArray:
+    if not texts:
         return pa.nulls(count, pa.string())
     column: npt.NDArray[np.object_] = np.full(count, None, object)
-    for at, value in said.items():
+    for at, value in texts.items():
         column[at] = value
     return pa.array(column, pa.string())
 

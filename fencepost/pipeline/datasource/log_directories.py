@@ -173,23 +173,23 @@ def _log_dir(folder: Path) -> LogDir | None:
 
 def _replicas(log_dir: LogDir, topics: Collection[str] | None) -> Iterator[Replica]:
     for path in sorted(log_dir.path.iterdir()):
-        said = parse_directory_name(path.name)
-        if said is None or said.state is not DirectoryState.LIVE or not path.is_dir():
+        parsed = parse_directory_name(path.name)
+        if parsed is None or parsed.state is not DirectoryState.LIVE or not path.is_dir():
             continue
-        if said.topic == _METADATA_TOPIC or (topics is not None and said.topic not in topics):
+        if parsed.topic == _METADATA_TOPIC or (topics is not None and parsed.topic not in topics):
             continue
         yield Replica(
             log_dir=log_dir,
-            topic=said.topic,
-            partition=said.partition,
+            topic=parsed.topic,
+            partition=parsed.partition,
             path=path,
             segments=_segments(path),
         )
 
 
 def _segments(folder: Path) -> tuple[Segment, ...]:
-    said = [parse_segment_file_name(path.name) for path in folder.iterdir()]
-    files = [file for file in said if file is not None]
+    parsed = [parse_segment_file_name(path.name) for path in folder.iterdir()]
+    files = [file for file in parsed if file is not None]
     logs = {
         file.offset: file
         for file in files

@@ -1,4 +1,4 @@
-"""The segments of logs and of the tier: listed, divided among tasks, and read by windows of bytes."""
+"""The segments of logs and of the tier: listed, divided among tasks, and read by windows."""
 
 from __future__ import annotations
 

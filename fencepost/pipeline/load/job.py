@@ -88,8 +88,8 @@ def load(
     )
     records = arrange(rows, files, columns, len(plan.bases), names)
     with nullcontext() if tell is None else ProgressReporter(target, plan, total, tell):
-        told = _run(records, assignment)
-    partitions = sorted(told["partitions"], key=lambda each: each["partition"])
+        report_data = _run(records, assignment)
+    partitions = sorted(report_data["partitions"], key=lambda each: each["partition"])
     return Loaded(
         topic=target.topic, partitions=tuple(PartitionLoaded(**each) for each in partitions)
     )
@@ -108,15 +108,15 @@ def _run(records: DataFrame, assignment: Assignment) -> dict[str, Any]:
             writer.save()
         except SPARK_ERRORS as error:
             failure = error
-        told: dict[str, Any] = json.loads(report.read_text()) if report.exists() else {}
-    if told.get("refused"):
-        raise LoadRefused("; ".join(told["refused"])) from failure
+        report_data: dict[str, Any] = json.loads(report.read_text()) if report.exists() else {}
+    if report_data.get("refused"):
+        raise LoadRefused("; ".join(report_data["refused"])) from failure
     if failure is not None:
-        said = unreadable_row(failure)
-        if said is not None:
-            raise UnreadableRows(said) from failure
+        reason = unreadable_row(failure)
+        if reason is not None:
+            raise UnreadableRows(reason) from failure
         raise LoadInterrupted(failure_reason(failure)) from failure
-    return told
+    return report_data
 
 
 @contextmanager
@@ -159,9 +159,9 @@ def unreadable_row(failure: Exception) -> str | None:
     return None if found is None else _at_file(text, found[1].strip())
 
 
-def _at_file(text: str, said: str) -> str:
+def _at_file(text: str, reason: str) -> str:
     file = _FILE.search(text)
-    return said if file is None or file[1] in said else f"{file[1]}: {said}"
+    return reason if file is None or file[1] in reason else f"{file[1]}: {reason}"
 
 
 PROGRESS_INTERVAL_S: Final = 1.0

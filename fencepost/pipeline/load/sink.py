@@ -129,8 +129,8 @@ def _checked_partition(
     """The partition that is begun, if it can be."""
     count = len(assignment.bases)
     if number is None or not 0 <= number < count:
-        said = "none" if number is None else str(number)
-        raise LoadRefused(f"a row says partition {said}; {assignment.topic} has {count}")
+        number_text = "none" if number is None else str(number)
+        raise LoadRefused(f"a row says partition {number_text}; {assignment.topic} has {count}")
     if any(each.partition == number for each in done):
         raise LoadRefused(f"rows of {assignment.topic}-{number} stand between those of others")
     return number
@@ -205,11 +205,11 @@ class _PartitionWorker:
         return self._load
 
     async def _begin(self, number: int) -> None:
-        told = self._assignment
+        assignment = self._assignment
         if self._client is None:
-            self._client = Client(told.bootstrap, client_id=CLIENT_ID)
-        partition = Partition(topic=told.topic, index=number, topic_id=told.topic_id)
-        base, patience_s = told.bases[number], told.patience_s
+            self._client = Client(assignment.bootstrap, client_id=CLIENT_ID)
+        partition = Partition(topic=assignment.topic, index=number, topic_id=assignment.topic_id)
+        base, patience_s = assignment.bases[number], assignment.patience_s
         self._load = PartitionLoad(self._client, partition, base=base, patience_s=patience_s)
         await self._load.begin()
 
@@ -295,9 +295,9 @@ class LoadWriter(DataSourceArrowWriter):
             f"rows of {self._assignment.topic}-{number} were in more than one task"
             for number in sorted({each for each in numbers if numbers.count(each) > 1})
         )
-        told: Mapping[str, object] = {
+        report: Mapping[str, object] = {
             "partitions": [asdict(each) for each in partitions],
             "refused": refused,
         }
-        Path(self._report).write_text(json.dumps(told))
+        Path(self._report).write_text(json.dumps(report))
         return refused

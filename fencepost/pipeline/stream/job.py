@@ -154,15 +154,15 @@ def count_by_key(records: DataFrame, counting: CountOptions) -> DataFrame:
         f.coalesce(f.sum(f.octet_length("value")), f.lit(0)).alias("bytes"),
     )
     if counting.window_s is None:
-        told: tuple[Column, ...] = (f.col("count"), f.col("bytes"))
+        columns: tuple[Column, ...] = (f.col("count"), f.col("bytes"))
         rows = records.groupBy("key").agg(*counted)
     else:
         window = f.window("timestamp", _interval(counting.window_s)).alias("window")
         start, end = (f.unix_millis(f"window.{edge}").alias(edge) for edge in ("start", "end"))
-        told = (start, end, f.col("count"), f.col("bytes"))
+        columns = (start, end, f.col("count"), f.col("bytes"))
         in_time = records.withWatermark("timestamp", _interval(counting.late_s))
         rows = in_time.groupBy(window, "key").agg(*counted)
-    return rows.select("key", f.to_json(f.struct(*told)).alias("value"))
+    return rows.select("key", f.to_json(f.struct(*columns)).alias("value"))
 
 
 def _interval(seconds: float) -> str:

@@ -186,9 +186,9 @@ def followed(
     """What some rules find, each of which is followed to its end."""
     found: list[Violation] = []
     now_ms = time.time_ns() // 1_000_000
-    for examined in check_partitions(rows, traces, known, rules=rules, now_ms=now_ms):
-        assert not examined.summary.failures, examined.summary.failures
-        found += examined.violations
+    for result in check_partitions(rows, traces, known, rules=rules, now_ms=now_ms):
+        assert not result.summary.failures, result.summary.failures
+        found += result.violations
     return found
 
 

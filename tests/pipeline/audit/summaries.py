@@ -90,7 +90,7 @@ def event(
     }
 
 
-def examined(recorded: Recorded, *, topics: Sequence[str] = ()) -> AuditResult:
+def result(recorded: Recorded, *, topics: Sequence[str] = ()) -> AuditResult:
     """An audit without Spark."""
     case = AuditOptions(
         directory=str(recorded.data),
@@ -101,16 +101,16 @@ def examined(recorded: Recorded, *, topics: Sequence[str] = ()) -> AuditResult:
         with_histories=True,
     )
     rows = scan_folder(recorded.data, remote=recorded.tier, checks=Checks.RECORDS)
-    ground = read_partition_metadata(recorded.data, remote=recorded.tier)
+    metadata = read_partition_metadata(recorded.data, remote=recorded.tier)
     trace = read_trace_directory(str(recorded.trace))
-    found = list(check_partitions(rows, trace, ground, now_ms=case.now_ms, with_history=True))
+    found = list(check_partitions(rows, trace, metadata, now_ms=case.now_ms, with_history=True))
     return findings(
         [each.summary for each in found], [v for each in found for v in each.violations], case=case
     )
 
 
 def findings(
-    accounts: Sequence[PartitionSummary],
+    summaries: Sequence[PartitionSummary],
     found: Sequence[Violation] = (),
     *,
     case: AuditOptions | None = None,
@@ -119,11 +119,11 @@ def findings(
     return AuditResult(
         options=case or AuditOptions(directory="/logs", with_histories=True),
         violations=violation_table(list(found)),
-        summaries=tuple(accounts),
+        summaries=tuple(summaries),
     )
 
 
-def account(
+def summary(
     partition: int,
     *,
     found: int = 0,
@@ -179,7 +179,7 @@ def account(
 def violation(
     partition: int = 0, message: str = "so it is", *, offset: int | None = None
 ) -> Violation:
-    """A finding of the rule that `account` counts."""
+    """A finding of the rule that `summary` counts."""
     return Violation(
         rule="torn-tail", topic="orders", partition=partition, message=message, offset=offset
     )

@@ -21,7 +21,7 @@ from fencepost.pipeline.datasource.schemas import Level
 from fencepost.protocol.byte_utils import crc32c
 from tests.harness.recorded import Recorded, recorded
 from tests.pipeline.audit import damage
-from tests.pipeline.audit.summaries import account, examined, findings, violation
+from tests.pipeline.audit.summaries import findings, result, summary, violation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +75,7 @@ def rows(found: AuditResult) -> list[dict[str, object]]:
 
 def test_the_job_finds_what_is_found_without_it(spark: SparkSession, damaged: Recorded) -> None:
     found = audit(spark, case(damaged, with_histories=True))
-    there = examined(damaged)
+    there = result(damaged)
     assert found.summaries == there.summaries
     assert rows(found) == rows(there)
     assert found.violations.schema == VIOLATION_SCHEMA
@@ -250,7 +250,7 @@ def test_what_the_job_cannot_read_is_2(
 
 def test_a_rule_that_failed_is_2_unless_something_was_found() -> None:
     failure = RuleFailure(rule="torn-tail", topic="orders", partition=0, reason="why")
-    assert exit_code(findings([account(0)])) == 0
-    assert exit_code(findings([account(0, found=1, explained=1)], [violation()])) == 0
-    assert exit_code(findings([account(0), account(1, failures=[failure])])) == 2
-    assert exit_code(findings([account(0, found=1), account(1, failures=[failure])])) == 1
+    assert exit_code(findings([summary(0)])) == 0
+    assert exit_code(findings([summary(0, found=1, explained=1)], [violation()])) == 0
+    assert exit_code(findings([summary(0), summary(1, failures=[failure])])) == 2
+    assert exit_code(findings([summary(0, found=1), summary(1, failures=[failure])])) == 1

@@ -56,9 +56,9 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> Rules:
 def run(
     rows: pa.Table,
     trace: pa.Table | None = None,
-    ground: dict[tuple[str, int], PartitionMetadata] | None = None,
+    metadata: dict[tuple[str, int], PartitionMetadata] | None = None,
 ) -> list[PartitionResult]:
-    return list(check_partitions(rows, trace, ground or {}, now_ms=NOW_MS))
+    return list(check_partitions(rows, trace, metadata or {}, now_ms=NOW_MS))
 
 
 def test_batches_come_by_place_broker_segment_and_position(rules: Rules) -> None:

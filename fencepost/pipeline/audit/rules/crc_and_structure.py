@@ -24,11 +24,11 @@ _LOG_FILE: Final = re.compile(r"\.log\b")
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """What fails its checksum, is no batch, or has records that are none."""
-    for family in logs_by_incarnation(evidence):
-        for log in family.logs:
+    for topic_logs in logs_by_incarnation(evidence):
+        for log in topic_logs.logs:
             for row in _damages(log.rows):
                 offset = _offset_of(log, row)
-                yield _violation(evidence, row, offset, _explanation(log, family, row, offset))
+                yield _violation(evidence, row, offset, _explanation(log, topic_logs, row, offset))
     for row in _damages(evidence.select(Place.TIER)):
         # That an object is gone is between the tier and the logs.
         if row["problem"] != Problem.MISSING:
@@ -58,14 +58,14 @@ def _offset_of(log: ReplicaLog, row: dict[str, Any]) -> int:
 
 
 def _explanation(
-    log: ReplicaLog, family: IncarnationLogs, row: dict[str, Any], offset: int
+    log: ReplicaLog, topic_logs: IncarnationLogs, row: dict[str, Any], offset: int
 ) -> str | None:
     """A crash damages the end; what sound batches follow was not written last."""
     if row["problem"] == Problem.MISSING:
         return retention(log, row["segment"])
     if (log.batches.base >= offset).any():
         return None
-    return torn_write(log, family, offset)
+    return torn_write(log, topic_logs, offset)
 
 
 def _violation(

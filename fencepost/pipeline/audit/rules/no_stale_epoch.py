@@ -28,13 +28,13 @@ _NONE: Final = -1
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Every success under an epoch that the broker knew to be another."""
-    for life in evidence.lives:
-        rows = life.succeeded("Produce", *_CHECKED)
+    for incarnation in evidence.incarnations:
+        rows = incarnation.succeeded("Produce", *_CHECKED)
         if not rows.num_rows:
             continue
         asked, shown = _requested_epochs(rows), _shown_epochs(rows)
-        yield from _by_itself(life, rows, asked, shown)
-        yield from _by_others(life, rows, asked, np.maximum(asked, shown))
+        yield from _by_itself(incarnation, rows, asked, shown)
+        yield from _by_others(incarnation, rows, asked, np.maximum(asked, shown))
 
 
 def _requested_epochs(rows: pa.Table) -> Int64Array:
@@ -42,15 +42,15 @@ def _requested_epochs(rows: pa.Table) -> Int64Array:
     asked = pc.fill_null(rows["current_leader_epoch"], _NONE).to_numpy().copy()
     is_silent = pc.and_(pc.is_null(rows["fetch_offset"]), pc.equal(rows["api"], "Fetch"))
     sessions = list(zip(rows["broker"].to_pylist(), rows["session_id"].to_pylist(), strict=True))
-    said: dict[tuple[int, int], int] = {}
+    by_session: dict[tuple[int, int], int] = {}
     silent = is_silent.to_numpy()
     fetches = np.flatnonzero(pc.is_valid(rows["session_id"]).to_numpy())
     numbers = rows["number"].to_numpy()
     for index in fetches[np.argsort(numbers[fetches], kind="stable")].tolist():
         if silent[index]:
-            asked[index] = said.get(sessions[index], _NONE)
+            asked[index] = by_session.get(sessions[index], _NONE)
         else:
-            said[sessions[index]] = int(asked[index])
+            by_session[sessions[index]] = int(asked[index])
     found: Int64Array = asked
     return found
 
@@ -69,7 +69,7 @@ def _shown_epochs(rows: pa.Table) -> Int64Array:
 
 
 def _by_itself(
-    life: TopicIncarnation, rows: pa.Table, asked: Int64Array, shown: Int64Array
+    incarnation: TopicIncarnation, rows: pa.Table, asked: Int64Array, shown: Int64Array
 ) -> Iterator[Violation]:
     """Answers that show another epoch than they were asked under.
 
@@ -85,24 +85,24 @@ def _by_itself(
     wrong = (asked >= 0) & ((shown > asked) | (exact & (shown != asked)))
     for index in np.flatnonzero(wrong).tolist():
         found = f"and shows that it is in epoch {shown[index]}"
-        yield _violation(life, rows, index, int(asked[index]), found)
+        yield _violation(incarnation, rows, index, int(asked[index]), found)
 
 
 def _by_others(
-    life: TopicIncarnation, rows: pa.Table, asked: Int64Array, known: Int64Array
+    incarnation: TopicIncarnation, rows: pa.Table, asked: Int64Array, known: Int64Array
 ) -> Iterator[Violation]:
     """Answers under an epoch older than one that the broker had answered in before."""
     brokers = rows["broker"].to_numpy()
-    starts = _starts(life, rows)
+    starts = _starts(incarnation, rows)
     order = np.lexsort((rows["newest"].to_numpy(), starts, brokers))
     keys = list(zip(brokers[order].tolist(), starts[order].tolist(), strict=True))
     for _, group in groupby(range(len(order)), key=lambda at: keys[at]):
         indexes = order[list(group)]
-        yield from _of_one_start(life, rows, indexes, asked, known)
+        yield from _of_one_start(incarnation, rows, indexes, asked, known)
 
 
 def _of_one_start(
-    life: TopicIncarnation,
+    incarnation: TopicIncarnation,
     rows: pa.Table,
     indexes: Int64Array,
     asked: Int64Array,
@@ -119,14 +119,14 @@ def _of_one_start(
     stale = (asked[indexes] >= 0) & (asked[indexes] < epochs)
     for at in np.flatnonzero(stale).tolist():
         found = f"and was in epoch {epochs[at]} before"
-        yield _violation(life, rows, int(indexes[at]), int(asked[indexes[at]]), found)
+        yield _violation(incarnation, rows, int(indexes[at]), int(asked[indexes[at]]), found)
 
 
-def _starts(life: TopicIncarnation, rows: pa.Table) -> Int64Array:
+def _starts(incarnation: TopicIncarnation, rows: pa.Table) -> Int64Array:
     """How often its broker had been started when each was answered: it may know less then."""
     starts = np.zeros(rows.num_rows, np.int64)
     lines, brokers = rows["line"].to_numpy(), rows["broker"].to_numpy()
-    for event in life.events:
+    for event in incarnation.events:
         if event.kind == Kind.TRACE_STARTED:
             starts += lines > event.line
         elif event.kind == Kind.BROKER_CHANGED and event.details.get("state") == "running":
@@ -135,13 +135,13 @@ def _starts(life: TopicIncarnation, rows: pa.Table) -> Int64Array:
 
 
 def _violation(
-    life: TopicIncarnation, rows: pa.Table, index: int, asked: int, found: str
+    incarnation: TopicIncarnation, rows: pa.Table, index: int, asked: int, found: str
 ) -> Violation:
     row = rows.slice(index, 1).to_pylist()[0]
     return Violation(
         rule=NAME,
-        topic=life.topic,
-        partition=life.partition,
+        topic=incarnation.topic,
+        partition=incarnation.partition,
         message=f"broker {row['broker']} answers {row['api']} without an error under leader epoch "
         f"{asked}, {found}",
         broker=row["broker"],

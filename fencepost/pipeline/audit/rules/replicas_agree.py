@@ -32,13 +32,13 @@ NAME: Final = "replicas-agree"
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Where two replicas have different batches, each pair by itself."""
     compacted = may_be_compacted(evidence)
-    for family in logs_by_incarnation(evidence):
-        ordered = [(log, log.batches.by_offset()) for log in family.logs]
+    for topic_logs in logs_by_incarnation(evidence):
+        ordered = [(log, log.batches.by_offset()) for log in topic_logs.logs]
         for (one, batches), (other, others) in combinations(ordered, 2):
             found = batch_differences(
                 batches,
                 others,
-                family.log_start,
+                topic_logs.log_start,
                 min(one.end, other.end),
                 compacted=compacted,
             )

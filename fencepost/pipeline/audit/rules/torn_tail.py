@@ -28,13 +28,13 @@ NAME: Final = "torn-tail"
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Torn ends of segments, and logs that end too early."""
-    for family in logs_by_incarnation(evidence):
-        for log in family.logs:
+    for topic_logs in logs_by_incarnation(evidence):
+        for log in topic_logs.logs:
             tails = _tails(log.rows)
             for row in tails:
-                yield _torn(evidence, log, family, row)
+                yield _torn(evidence, log, topic_logs, row)
             if not any(row["segment"] == log.active for row in tails):
-                yield from _ends_too_early(evidence, log, family)
+                yield from _ends_too_early(evidence, log, topic_logs)
     for row in _tails(evidence.select(Place.TIER)):
         yield _row_violation(evidence, row, None, row["message"], None)
 
@@ -47,12 +47,12 @@ def _tails(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _torn(
-    evidence: PartitionEvidence, log: ReplicaLog, family: IncarnationLogs, row: dict[str, Any]
+    evidence: PartitionEvidence, log: ReplicaLog, topic_logs: IncarnationLogs, row: dict[str, Any]
 ) -> Violation:
     batches = log.batches
     ends = batches.last[batches.segment == row["segment"]]
     end = int(ends.max()) + 1 if len(ends) else int(row["segment"])
-    message, explanation = row["message"], torn_write(log, family, end)
+    message, explanation = row["message"], torn_write(log, topic_logs, end)
     if row["segment"] == log.active and end < _expected(log):
         message += f"; {_too_early(log, end)}"
     return _row_violation(evidence, row, end, message, explanation)
@@ -80,7 +80,7 @@ def _row_violation(
 
 
 def _ends_too_early(
-    evidence: PartitionEvidence, log: ReplicaLog, family: IncarnationLogs
+    evidence: PartitionEvidence, log: ReplicaLog, topic_logs: IncarnationLogs
 ) -> Iterator[Violation]:
     """A log that ends with a whole batch, too early. One with a damaged end is told as that."""
     end, expected = log.end, _expected(log)
@@ -95,8 +95,8 @@ def _ends_too_early(
         partition=evidence.partition,
         message=_too_early(log, end),
         explanation=(
-            _truncated(evidence, log, family, end)
-            or torn_write(log, family, end)
+            _truncated(evidence, log, topic_logs, end)
+            or torn_write(log, topic_logs, end)
             or lost_disk(log, evidence.traces)
         ),
         broker=log.broker,
@@ -122,7 +122,7 @@ def _too_early(log: ReplicaLog, end: int) -> str:
 
 
 def _truncated(
-    evidence: PartitionEvidence, log: ReplicaLog, family: IncarnationLogs, end: int
+    evidence: PartitionEvidence, log: ReplicaLog, topic_logs: IncarnationLogs, end: int
 ) -> str | None:
     """That it was cut back to a leader who lacked committed records, since the checkpoint."""
     if unclean_shutdown(log, end) is None:
@@ -131,7 +131,7 @@ def _truncated(
     last = log.last_epoch_before(end)
     newer = [
         epoch
-        for other in family.logs
+        for other in topic_logs.logs
         for epoch, start in other.epochs
         if epoch > last and epoch not in own and start < _expected(log)
     ]
