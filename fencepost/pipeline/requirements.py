@@ -98,7 +98,7 @@ def require_master(master: str) -> None:
 
 
 def _connection_error(address: str) -> str:
-    """Why nobody can be reached at ``HOST:PORT``; nothing where somebody can."""
+    """Why ``HOST:PORT`` refuses connections; empty where it accepts one."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         return "not HOST:PORT"

@@ -45,7 +45,7 @@ _IN_ARGUMENTS: Final = re.compile(r"--(jars|packages)\b|\bspark\.jars\b")
 
 
 def jars_are_configured(configs: Mapping[str, str]) -> bool:
-    """Whether jars are named by a session's own configuration, or by whoever set Spark up."""
+    """Whether jars are named by a session's own configuration, or by Spark's own configuration."""
     if any(name.startswith(_JARS_PREFIX) for name in configs):
         return True
     if _IN_ARGUMENTS.search(os.environ.get(_SUBMIT_ARGS_VARIABLE, "")):
@@ -190,7 +190,7 @@ def _open(
         raise CannotRunError(f"Spark does not start: {_error_line(error)}") from error
     except ConnectionError as error:  # it was asked once more when it was gone
         raise CannotRunError("Spark does not start: its Java process ended") from error
-    # What is submitted was shipped by whoever did that, and runs from there itself.
+    # spark-submit has shipped the package, and this process runs from that copy.
     if not submitted and not is_local(opened.sparkContext.master or ""):
         _ship(opened)
     return opened
@@ -238,7 +238,7 @@ def _register(opened: SparkSession) -> None:
 
 _COMMON_CONFIGS: Final = MappingProxyType(
     {
-        # Times are milliseconds since the epoch everywhere else; their zone is nobody's.
+        # Times are milliseconds since the epoch everywhere else; no time zone applies.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.ui.showConsoleProgress": "false",

@@ -37,7 +37,8 @@ class OffsetWrite:
 
     number: int
     completed: int
-    """Who has a greater number asked after it was answered; nobody has where it never was."""
+    """A request with a greater number was sent after this one was answered; none where it never
+    was."""
     line: int
     time_ms: int
     broker: int
@@ -77,7 +78,7 @@ class CommittedOffsetRegister:
     reads: tuple[OffsetRead, ...]
 
     def invalid_reads(self) -> Iterator[tuple[OffsetRead, OffsetWrite]]:
-        """Answers that nobody wrote, or that were overwritten; and what was committed last.
+        """Reads of values that were never written, or were overwritten; and the last commit before.
 
         One before the first commit may be of a time before the trace.
         """

@@ -58,7 +58,7 @@ def _now_ms() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
-    """What is to be looked at, and how closely."""
+    """What is audited, and at which level."""
 
     directory: str
     """Of log directories: as executors see it."""
@@ -73,7 +73,7 @@ class AuditOptions:
     rules: tuple[str, ...] = ()
     """Names of `RULES`; none: all."""
     with_histories: bool = False
-    """Whether accounts tell how it went over time, which a report draws."""
+    """Whether summaries have the history, which a report draws."""
     now_ms: int = field(default_factory=_now_ms)
     """When the audit is begun: what every rule takes for the present, wherever it runs."""
 
@@ -93,7 +93,7 @@ class AuditOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """What came of an audit."""
+    """The violations and summaries that an audit found."""
 
     options: AuditOptions
     violations: pa.Table
@@ -103,17 +103,17 @@ class AuditResult:
 
     @property
     def failures(self) -> tuple[RuleFailure, ...]:
-        """Rules that could not be followed to their end, so that nothing is known of them."""
+        """Rules that raised: they have no result for that partition."""
         return tuple(failure for summary in self.summaries for failure in summary.failures)
 
     @property
     def violation_count(self) -> int:
-        """Findings that nothing explains, those included that are not told one by one."""
+        """Findings without an explanation, those included that are not listed."""
         return sum(summary.violations for summary in self.summaries)
 
     @property
     def explained_count(self) -> int:
-        """Findings that are nobody's fault."""
+        """Findings that have an explanation."""
         return sum(count.explained for summary in self.summaries for count in summary.rule_counts)
 
     def write(self, path: Path) -> None:
@@ -281,7 +281,7 @@ _LEVEL_TEXTS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleTotals:
-    """What came of a rule."""
+    """The counts of a rule over all partitions."""
 
     rule: Rule
     checked: bool

@@ -46,7 +46,7 @@ class TierSegment:
     """Epochs and their start offsets within the segment."""
     bytes: int
     finished: bool
-    """Whether its copy was completed and its deletion not begun: who reads it may rely on it."""
+    """Whether its copy was completed and its deletion not begun: readers may rely on it."""
     topic_id: str | None = None
 
 
@@ -57,7 +57,7 @@ class PartitionMetadata:
     replicas: tuple[ReplicaMetadata, ...] = ()
     tier: tuple[TierSegment, ...] = ()
     with_tier: bool = False
-    """Whether the tier was looked at; else nobody knows what is there."""
+    """Whether the tier was read; else its segments are unknown."""
     compacted: bool = False
     """Whether offsets may be missing because of ``cleanup.policy=compact``."""
     unreadable: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class PartitionEvidence:
 
     @cached_property
     def incarnations(self) -> tuple[TopicIncarnation, ...]:
-        """Every life of the partition that the trace tells of, in order; one at least.
+        """Every incarnation of the partition in the trace, in order; one at least.
 
         Each rule about traces looks at them, and to find them takes a pass over the whole trace.
         """
@@ -100,7 +100,7 @@ class PartitionEvidence:
 
     @property
     def last_incarnation(self) -> TopicIncarnation | None:
-        """The life that the logs are of; None where the trace does not know their topic."""
+        """The incarnation that the logs are of; None where the trace does not have their topic."""
         incarnation = self.incarnations[-1]
         ids = {each.topic_id for each in self.metadata.replicas} - {None}
         if ids and incarnation.topic_id is not None and incarnation.topic_id not in ids:

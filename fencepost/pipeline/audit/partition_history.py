@@ -159,7 +159,7 @@ def _log_end(traces: pa.Table, elections: Int64Array) -> _LogEnd:
     values = np.concatenate((_longs(produced, "offset") + sizes.astype(np.int64), ends + 1))
     order = np.argsort(lines, kind="stable")
     times, lines, values = times[order], lines[order], values[order]
-    # A running maximum that begins anew with each reign.
+    # A running maximum that begins again with each leader term.
     reigns = np.searchsorted(elections, lines)
     lifted = values + reigns * (values.max(initial=0) + 1)
     seen = lifted >= np.maximum.accumulate(lifted)

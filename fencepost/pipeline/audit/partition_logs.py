@@ -114,14 +114,14 @@ def _replica_log(metadata: ReplicaMetadata | None, broker: int, rows: pa.Table) 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class IncarnationLogs:
-    """What belongs together: a topic of the same name may have been deleted and made anew."""
+    """Logs and segments of one incarnation: the topic may have been deleted and created again."""
 
     logs: tuple[ReplicaLog, ...]
     tier: tuple[TierSegment, ...]
 
     @property
     def log_start(self) -> int:
-        """The first offset that nobody has deleted, as far as is known: of that all must agree."""
+        """The highest known log start offset: from there on all must agree."""
         return max((_log_start(log.metadata) for log in self.logs), default=0)
 
 

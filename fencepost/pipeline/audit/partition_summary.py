@@ -74,7 +74,7 @@ class Election:
 
     time_ms: int
     leader: int | None
-    """None: nobody leads, or it is not known who."""
+    """None: there is no leader, or it is unknown."""
     epoch: int
     unclean: bool = False
     """Whether the leader was not in the ISR, so that records may be lost."""
@@ -163,13 +163,13 @@ class PartitionSummary:
 
 
 def to_json(summary: PartitionSummary) -> bytes:
-    """An account on its way."""
+    """A summary as JSON."""
     return json.dumps(asdict(summary), separators=(",", ":")).encode()
 
 
 def from_json(data: bytes) -> PartitionSummary:
     """What `to_json` made."""
-    # Executors only ever write accounts, and are spared the import.
+    # Executors only write summaries, and do not need the import.
     from pydantic import TypeAdapter
 
     return TypeAdapter(PartitionSummary).validate_json(data)

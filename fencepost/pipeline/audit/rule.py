@@ -38,7 +38,7 @@ class Violation:
     message: str
     """A sentence: what is so, and what should be."""
     explanation: str | None = None
-    """Why it is nobody's fault, such as an unclean election; None where it is a violation."""
+    """Why it is legitimate, such as an unclean election; None where it is a violation."""
     broker: int | None = None
     place: str | None = None
     """``log`` or ``tier``."""

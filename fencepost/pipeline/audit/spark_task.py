@@ -34,7 +34,7 @@ TopicPartition: TypeAlias = tuple[str, int]
 """A topic and a partition."""
 
 MAX_LISTED: Final = 10_000
-"""Findings of a rule in a partition that are told one by one; all are counted."""
+"""Findings of a rule in a partition that are listed; all are counted."""
 _BATCH_ORDER: Final = ("place", "broker", "segment", "segment_id", "position")
 WITHOUT_PARTITION: Final = "partition IS NULL AND (kind <> 'exchange' OR api = 'DeleteGroups')"
 """In SQL: the rows of a trace that are of no partition and concern each, or each of their topic."""
@@ -44,7 +44,7 @@ _NO_METADATA: Final = PartitionMetadata()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionResult:
-    """What came of one partition."""
+    """The summary of one partition, and its violations."""
 
     summary: PartitionSummary
     violations: tuple[Violation, ...]
@@ -61,14 +61,14 @@ def check_partitions(
 ) -> Iterator[PartitionResult]:
     """Run rules on every partition that is known of.
 
-    A rule that raises ends for that partition alone, which its account tells.
+    A rule that raises ends for that partition alone: its summary has the failure.
 
     :param batches: `BATCHES` of any partitions, in any order.
     :param traces: `TRACES` of any partitions and of none, in any order; None without a trace.
-    :param metadata: What is known of partitions besides; each of them is examined.
+    :param metadata: By partition; rules run on each of these as well.
     :param now_ms: When the audit was begun.
     :param rules: Names of `RULES`; none: all that can be followed.
-    :param with_history: Whether accounts tell how it went over time.
+    :param with_history: Whether summaries have the history.
     """
     chosen = tuple(
         rule
@@ -129,7 +129,7 @@ def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> Pa
 
 
 def _check_rule(rule: Rule, evidence: PartitionEvidence) -> tuple[RuleCount, list[Violation]]:
-    """What a rule finds, and as much of it as is told."""
+    """The counts of a rule, and the findings that are listed."""
     findings = rule.check(evidence)
     kept = list(islice(findings, MAX_LISTED))
     found, explained = len(kept), sum(each.explanation is not None for each in kept)
@@ -219,9 +219,9 @@ def _ranks(column: pa.ChunkedArray) -> Int64Array:
     return codes
 
 
-SUMMARY: Final = "account"
+SUMMARY: Final = "summary"
 OUTPUT_SCHEMA: Final = VIOLATION_SCHEMA.append(pa.field(SUMMARY, pa.binary()))
-"""A row is a violation, or the account of a partition."""
+"""A row is a violation, or the summary of a partition."""
 
 
 def run_task(

@@ -1,8 +1,8 @@
-"""What a trace tells of one partition, life by life: of each topic that has had its name.
+"""The trace of one partition by incarnations: one for each topic id that had the topic's name.
 
-A topic that is deleted and made anew has another id, begins at offset 0 and in epoch 0, and
-nothing of the one holds for the other. What was asked before a life began, or answered after it
-was over, is left out, and so is what a broker answered that had not heard yet.
+A topic that is deleted and created again has another id, and begins at offset 0 in epoch 0.
+Exchanges that were sent before an incarnation began, or answered after its end, are left out, and
+so are answers of brokers that had not learnt of it yet.
 
 One exchange came before another only if it was answered before the other was asked: `newest` of the
 one is below `number` of the other. The same holds of events. Everything else was at the same time.
@@ -254,7 +254,7 @@ def _values(layers: Mapping[str, Mapping[str, str | None]], name: str) -> set[st
     return {text for each in layers.values() if (text := each.get(name)) is not None}
 
 
-# -- lives --------------------------------------------------------------------------------------
+# -- incarnations -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +267,7 @@ class _IncarnationSpan:
 
 
 def incarnations(traces: pa.Table, topic: str, partition: int) -> Iterator[TopicIncarnation]:
-    """Every life of a partition, in order; one at least.
+    """Every incarnation of a partition, in order; one at least.
 
     :param traces: `TRACES` of the partition and of no partition at all, by line.
     """
@@ -332,7 +332,7 @@ def _spans(events: Iterable[TraceEvent]) -> Iterator[_IncarnationSpan]:
 def _within(
     exchanges: pa.Table, span: _IncarnationSpan, start: int, end: int, events: Iterable[TraceEvent]
 ) -> pa.Table:
-    """The exchanges of a life, asked and answered while it lasted, by brokers that knew of it."""
+    """The exchanges within an incarnation, with brokers that had learnt of it."""
     lines, numbers = exchanges["line"].to_numpy(), exchanges["number"].to_numpy()
     found: npt.NDArray[np.bool_] = (lines >= start) & (lines < end)
     if start:

@@ -56,7 +56,7 @@ class Segment:
     active: bool
     """Whether it is the last one, to which is appended. Its indexes may say what is long gone."""
     swapped: bool = False
-    """Whether compaction was about to put it into place: its indexes are made anew then."""
+    """Whether compaction was about to put it into place: its indexes are rebuilt then."""
 
     @property
     def offset_index(self) -> Path:

@@ -1,7 +1,7 @@
 """Reads a segment from its beginning to its end, in one pass, and tells what is wrong with it.
 
-What comes of it is Arrow, some thousand rows at a time, and only a window of the segment is held.
-What is compared with other segments, other replicas or a checkpoint is for whoever has all of them.
+The result is Arrow, some thousand rows at a time, and only a window of the segment is in memory.
+Comparisons with other segments, other replicas or a checkpoint are made elsewhere (`audit`).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class SegmentFiles:
     :ivar broker: None in the tier.
     :ivar segment_id: None in a log.
     :ivar log: Path of the file, or key of the object; of the others likewise.
-    :ivar offset_index: None where it is of no account: a broker would make it anew.
+    :ivar offset_index: None where it does not count: a broker would rebuild it.
     :ivar size: Bytes of its records, about.
     :ivar closed: Whether nothing is appended to it any more: then its indexes must be there.
     """
@@ -120,7 +120,7 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
-        return 0  # whoever reads it says so
+        return 0  # the task that reads it reports the error
 
 
 WINDOW: Final = 4 << 20
@@ -154,7 +154,7 @@ class Blob(Protocol):
 
 
 class FileBlob:
-    """A file, read by pread: what is cut while it is read is missing, and kills nobody."""
+    """A file, read by pread: when it is cut meanwhile, bytes are missing, and no signal comes."""
 
     window = WINDOW
 

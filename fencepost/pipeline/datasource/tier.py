@@ -1,7 +1,7 @@
 """What the remote tier of ``serve --remote`` holds, read through obstore; nothing is written.
 
-What S3 needs comes from the environment of whoever reads, executors too, or from the URL's query,
-as with ``serve``.
+Settings of S3 come from the environment of the process that reads, executors too, or from the
+URL's query, as with ``serve``.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class Tier:
             raise UnreadableSource(f"the URL of the tier {problem}")
         if is_in_memory(url):
             raise UnreadableSource(
-                "a tier in memory: is gone with its cluster, nobody else can read it"
+                "a tier in memory is gone with its cluster: no other process can read it"
             )
         parts = urlsplit(url)
-        # Whoever serves makes a folder that is not there; whoever reads must not.
+        # `serve` makes a folder that is missing; a reader must not.
         if parts.scheme == "file":
             return cls(url, _folder(Path(unquote(parts.path))))
         try:

@@ -221,7 +221,7 @@ class ProgressReporter:
         target = self._target
         async with Client(target.bootstrap, client_id="fencepost-load-progress") as client:
             for index, base in enumerate(self._plan.bases):
-                if self._over.is_set():  # whoever leaves waits for this
+                if self._over.is_set():  # leaving the context waits for this
                     return
                 partition = Partition(topic=target.topic, index=index)
                 try:

@@ -173,7 +173,7 @@ class _PartitionWorker:
         if self._under_way is not None:
             self._under_way.cancel()
         if self._client is not None:
-            with suppress(Exception):  # nobody minds how a connection ends
+            with suppress(Exception):  # how a connection ends does not matter
                 asyncio.run_coroutine_threadsafe(self._client.close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -231,7 +231,7 @@ FORMAT: Final = "fencepost-load"
 ASSIGNMENT_OPTION: Final = "assignment"
 """The option with an `Assignment`."""
 REPORT_OPTION: Final = "report"
-"""The option with the path of a file on the driver, where it is told how it went."""
+"""The option with the path of a file on the driver, that gets the report."""
 COLUMNS: Final = ("partition", "key", "value", "timestamp")
 """What every row has; it may have ``headers`` as well."""
 

@@ -1,4 +1,4 @@
-"""``fencepost audit``: one job over what is there, what it tells, and its exit code."""
+"""``fencepost audit``: one job over a data directory, its output, and its exit code."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_what_is_missing_beside_the_logs_is_2(
         (["--trace", blocked / "x"], "can't read a trace in"),
         (["--remote", "memory:"], "in memory"),
         (["--remote", (tmp_path / "nowhere").as_uri()], "there is no tier in"),
-        (["--topic", "nobody"], "there is no log of nobody in"),
+        (["--topic", "absent"], "there is no log of absent in"),
         (["--report", tmp_path / "nowhere" / "a.html"], "can't write to"),
         (["--out", blocked / "x"], "can't write to"),
     ):

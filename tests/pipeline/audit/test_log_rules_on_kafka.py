@@ -1,4 +1,4 @@
-"""Nothing is wrong with what a real Kafka wrote, killed or not; what is done to it is found."""
+"""Logs of a real Kafka have no violations, killed or not; damage to them is found."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def run(kind: str) -> Row:
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_what_a_server_that_was_killed_could_not_write_down(ended: bool) -> None:
-    """A batch that was refused is there, and a group is told what nobody has committed."""
+    """A batch that was refused is there, and a group reads an offset that was never committed."""
     rows = [
         run("trace_started"),
         created("a"),

@@ -108,7 +108,7 @@ class Traced(Rig):
     # -- a client ---------------------------------------------------------------------------------
 
     def ask(self, broker: int, api: str, version: int, message: object) -> Json:
-        """Ask one broker, and nobody else."""
+        """Send a request to one broker alone."""
         host, port = self.served.cluster.addresses[broker - 1]
         with socket.create_connection((host, port), _TIMEOUT_S) as connection:
             for chunk in encode_request(BY_NAME[api], version, 1, "tester", message):

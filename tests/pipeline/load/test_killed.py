@@ -170,7 +170,7 @@ async def rivals(client: Client) -> AsyncIterator[None]:
 
 
 async def slow(cluster: AsyncCluster) -> None:
-    """Requests come late, so that there is always something under way when somebody dies."""
+    """Requests come late, so that there is always a request under way when a process dies."""
     await cluster.add_fault(
         "Produce", topic=TOPIC, client_id="fencepost-load", count=None, action={"delay": 120}
     )

@@ -63,7 +63,7 @@ _FONT: Final = re.compile(r" font-family: [^;\"]*;")
 """The page has its own."""
 _PATH: Final = re.compile(r' d="[^"]*"')
 _FRACTION: Final = re.compile(r"(\.\d\d)\d+")
-"""Of a point, whose hundredths nobody sees; without the rest a page is half as large."""
+"""Decimals beyond a hundredth of a point are invisible; without them a page is half as large."""
 _ID: Final = re.compile(r'(\bid="|url\(#|href="#)')
 
 

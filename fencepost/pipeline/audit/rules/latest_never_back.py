@@ -3,9 +3,9 @@
 Of two answers to clients of which one was given before the other was asked for, the later is not
 smaller. Answers of different isolation levels are not compared, nor those to brokers or debuggers.
 
-Nobody can help it where a leader was elected uncleanly, or may be; nor where the later answer is of
-a leader that had not heard yet that it is none any more: a client that minds leader epochs
-(KIP-320) is not answered by it.
+A fall is explained where a leader was elected uncleanly, or may have been, and where the later
+answer is of a leader that had not learnt of its successor yet: a client that sends leader epochs
+(KIP-320) gets an error from it.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """No request succeeds under a leader epoch that is not the broker's (KIP-320).
 
 Fetch, ListOffsets and OffsetForLeaderEpoch say in which epoch their client believes the leader to
-be. What a broker knows is seen from its answers alone, since nobody can tell when an election
-reached it: by one that was given before the question, or by this very answer.
+be. The epoch that a broker knows is taken from its answers alone, since the trace does not say
+when an election reached it: from one that it gave before the request, or from this very answer.
 """
 
 from collections.abc import Iterator

@@ -4,7 +4,7 @@
 - What a replica does not hold itself any more, from the log start on, the tier holds of its
   lineage (KIP-405, KIP-1023): no gap.
 - Where both have the same offsets of a lineage they have the same batches.
-- What the tier has was committed, and so is of the lineage of whoever leads, unless an unclean
+- What the tier has was committed, and so is of the lineage of the leader, unless an unclean
   election has lost it.
 
 Copies that are not finished, or on their way out, count for nothing. Several leaders may have
@@ -100,7 +100,7 @@ def _object_mismatches(
 def _others_serve(
     copy: TierCopy, copies: Sequence[TierCopy], topic_logs: IncarnationLogs
 ) -> str | None:
-    """That nobody has to read it: other copies have it, and the logs themselves."""
+    """That no reader needs it: other copies have it, and the logs themselves."""
     start, end = max(copy.segment.start_offset, topic_logs.log_start), copy.segment.end_offset + 1
     spans = [span for other in copies for span in other.batches.spans]
     for log in topic_logs.logs:
@@ -182,7 +182,7 @@ def _batch_mismatches(
             )
 
 
-# The tier and whoever leads.
+# The tier and the leader.
 
 
 def _truncated_in_tier(

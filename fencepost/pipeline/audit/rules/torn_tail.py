@@ -1,8 +1,8 @@
-"""A log ends with a whole batch, and not before what is known to have been in it.
+"""A log ends with a whole batch, and not before records that it had by its checkpoints.
 
-It had what its broker's checkpoints say: what was made durable (the recovery point), and what was
-committed (the high watermark). Of a broker that did not end in order the end may be torn, as long
-as nothing is missing that was durable, or that was committed and nobody else has.
+By the checkpoints it had the records that were durable (below the recovery point) and those that
+were committed (below the high watermark). When a broker did not end cleanly, the end may be torn,
+as long as no record is missing that was durable, or that was committed and is on no other replica.
 """
 
 from collections.abc import Iterator

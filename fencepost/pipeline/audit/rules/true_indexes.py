@@ -1,7 +1,7 @@
 """The offset index and the time index of a segment say where its batches are, and how late.
 
 The active segment's are whole once its broker has ended in order. What is not known to be durable
-is indexed anew when its broker starts after a crash.
+is indexed again when its broker starts after a crash.
 """
 
 from collections.abc import Iterator
