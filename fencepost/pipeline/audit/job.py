@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from fencepost.pipeline.audit.partition_evidence import PartitionMetadata
+from fencepost.pipeline.audit.partition_evidence import PartitionMetadata, TopicPartition
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure, from_json
 from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA, Rule, violation_table
@@ -31,7 +31,6 @@ from fencepost.pipeline.audit.spark_task import (
     SUMMARY,
     WITHOUT_PARTITION,
     PartitionResult,
-    TopicPartition,
     check_partitions,
     run_task,
 )

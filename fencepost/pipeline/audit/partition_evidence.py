@@ -7,6 +7,7 @@ sent along as `PartitionMetadata`.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,9 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit import timeline
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.schemas import Place
+
+TopicPartition: TypeAlias = tuple[str, int]
+"""A topic's name and the index of a partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

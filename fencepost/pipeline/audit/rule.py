@@ -1,8 +1,8 @@
 """A rule of an audit, and the violations that it yields: rows of one shape, whatever the rule."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -54,6 +54,34 @@ class Violation:
     number: int | None = None
     """Of the exchange in the trace."""
     time_ms: int | None = None
+
+
+def row_violation(
+    rule: str,
+    evidence: PartitionEvidence,
+    row: Mapping[str, Any],
+    *,
+    message: str,
+    explanation: str | None,
+    offset: int | None = None,
+    end_offset: int | None = None,
+    epoch: int | None = None,
+) -> Violation:
+    """A violation at the segment and position of a row of `BATCHES`."""
+    return Violation(
+        rule=rule,
+        topic=evidence.topic,
+        partition=evidence.partition,
+        message=message,
+        explanation=explanation,
+        broker=row["broker"],
+        place=row["place"],
+        segment=row["segment"],
+        position=row["position"],
+        offset=offset,
+        end_offset=end_offset,
+        epoch=epoch,
+    )
 
 
 def violation_table(found: list[Violation]) -> pa.Table:

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,11 @@ import pyarrow.compute as pc
 
 from fencepost.pipeline.audit import partition_history
 from fencepost.pipeline.audit.batch_arrays import Int64Array
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence, PartitionMetadata
+from fencepost.pipeline.audit.partition_evidence import (
+    PartitionEvidence,
+    PartitionMetadata,
+    TopicPartition,
+)
 from fencepost.pipeline.audit.partition_summary import (
     PartitionHistory,
     PartitionSummary,
@@ -29,9 +33,6 @@ from fencepost.pipeline.audit.partition_summary import (
 from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA, Rule, Violation, violation_table
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
-
-TopicPartition: TypeAlias = tuple[str, int]
-"""A topic and a partition."""
 
 MAX_LISTED: Final = 10_000
 """Findings of a rule in a partition that are listed; all are counted."""

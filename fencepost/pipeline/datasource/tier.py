@@ -147,12 +147,17 @@ def _folder(path: Path) -> ObjectStoreMethods:
     return LocalStore(path)
 
 
+def partition_of_key(key: str) -> tuple[str, int]:
+    """Topic and partition of an object, from its key: ``TOPIC-TOPICID/PARTITION/...``."""
+    return _topic_of_key(key), int(key.split("/")[1])
+
+
+def _topic_of_key(key: str) -> str:
+    return key.partition("/")[0][: -_ID_LENGTH - 1]
+
+
 def _is_wanted(key: str, topics: Collection[str] | None) -> bool:
-    """Whether a key begins with ``TOPIC-TOPICID/`` of one of the topics."""
-    if topics is None:
-        return True
-    name = key.partition("/")[0]
-    return name[: -_ID_LENGTH - 1] in topics
+    return topics is None or _topic_of_key(key) in topics
 
 
 def _sort_key(segment: RemoteSegment) -> tuple[str, int, int, str]:

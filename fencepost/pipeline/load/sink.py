@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from threading import Thread
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 from uuid import UUID
 
@@ -164,12 +163,7 @@ class _PartitionWorker:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._under_way is not None:
             self._under_way.cancel()
         if self._client is not None:

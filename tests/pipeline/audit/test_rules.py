@@ -59,6 +59,11 @@ def test_each_module_is_a_rule_of_its_name() -> None:
     assert {name.replace("-", "_") for name in RULES} == modules
 
 
+def test_each_rule_is_named_by_a_test_of_what_it_finds() -> None:
+    tests = [path.read_text() for path in Path(__file__).parent.glob("test_*.py")]
+    assert [name for name in RULES if not any(f'"{name}"' in text for text in tests)] == []
+
+
 def test_a_new_module_is_followed_in_its_place(package: Path) -> None:
     add_rule(package, "a_new_one", like="torn_tail", name="'a-new-one'", order="1")
     add_rule(package, "b_new_one", like="fetched_share", name="'b-new-one'")

@@ -14,7 +14,7 @@ from fencepost.pipeline.audit.batch_arrays import UNTRUSTED_PROBLEMS
 from fencepost.pipeline.audit.explanations import retention, torn_write
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import IncarnationLogs, ReplicaLog, logs_by_incarnation
-from fencepost.pipeline.audit.rule import Rule, Violation
+from fencepost.pipeline.audit.rule import Rule, Violation, row_violation
 from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "crc-and-structure"
@@ -72,16 +72,12 @@ def _violation(
     evidence: PartitionEvidence, row: dict[str, Any], offset: int | None, explanation: str | None
 ) -> Violation:
     last = row["last_offset"] if row["problem"] == Problem.RECORDS else None
-    return Violation(
-        rule=NAME,
-        topic=evidence.topic,
-        partition=evidence.partition,
+    return row_violation(
+        NAME,
+        evidence,
+        row,
         message=row["message"] or row["problem"],
         explanation=explanation,
-        broker=row["broker"],
-        place=row["place"],
-        segment=row["segment"],
-        position=row["position"],
         offset=offset,
         end_offset=None if last is None else last + 1,
         epoch=row["epoch"],

@@ -20,7 +20,7 @@ from fencepost.pipeline.audit.explanations import (
 )
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import IncarnationLogs, ReplicaLog, logs_by_incarnation
-from fencepost.pipeline.audit.rule import Rule, Violation
+from fencepost.pipeline.audit.rule import Rule, Violation, row_violation
 from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "torn-tail"
@@ -36,7 +36,7 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
             if not any(row["segment"] == log.active for row in tails):
                 yield from _ends_too_early(evidence, log, topic_logs)
     for row in _tails(evidence.select(Place.TIER)):
-        yield _row_violation(evidence, row, None, row["message"], None)
+        yield row_violation(NAME, evidence, row, message=row["message"], explanation=None)
 
 
 def _tails(rows: pa.Table) -> list[dict[str, Any]]:
@@ -55,28 +55,7 @@ def _torn(
     message, explanation = row["message"], torn_write(log, topic_logs, end)
     if row["segment"] == log.active and end < _expected(log):
         message += f"; {_too_early(log, end)}"
-    return _row_violation(evidence, row, end, message, explanation)
-
-
-def _row_violation(
-    evidence: PartitionEvidence,
-    row: dict[str, Any],
-    end: int | None,
-    message: str,
-    explanation: str | None,
-) -> Violation:
-    return Violation(
-        rule=NAME,
-        topic=evidence.topic,
-        partition=evidence.partition,
-        message=message,
-        explanation=explanation,
-        broker=row["broker"],
-        place=row["place"],
-        segment=row["segment"],
-        position=row["position"],
-        offset=end,
-    )
+    return row_violation(NAME, evidence, row, message=message, explanation=explanation, offset=end)
 
 
 def _ends_too_early(
