@@ -115,7 +115,7 @@ class CommittedOffsetRegister:
         return min([*minutes, _DEFAULT_RETENTION_MINUTES]) * _MINUTE_MS
 
     def explanation(self, read: OffsetRead, last: OffsetWrite) -> str | None:
-        """Why a coordinator may have told what is not so."""
+        """Why a coordinator may have returned another value."""
         for event in self._coordinator_events():
             unclean = event.kind == COORDINATOR_CHANGED and event.details.get("unclean")
             wiped = event.kind == COORDINATOR_WIPED and event.details.get("alone", True)
@@ -155,8 +155,8 @@ def _later(one: OffsetWrite, two: OffsetWrite) -> OffsetWrite:
 def _may_return(written: OffsetWrite, read: OffsetRead, last: OffsetWrite) -> bool:
     """Whether an answer may be of this commit of the same offset.
 
-    :param last: The one that was asked for last of all that were over before the question: what
-        ended before that began is overwritten.
+    :param last: The one that was requested last of all that were completed before the read: writes
+        that were completed before its request are overwritten.
     """
     if read.has_epoch and written.epoch != read.epoch:
         return False

@@ -83,7 +83,7 @@ class AuditOptions:
 
     @property
     def selected_rules(self) -> tuple[Rule, ...]:
-        """The rules that are asked for."""
+        """The rules that the options name."""
         return tuple(rule for name, rule in RULES.items() if not self.rules or name in self.rules)
 
     def _can_check(self, rule: Rule) -> bool:
@@ -149,7 +149,7 @@ def audit(
 ) -> AuditResult:
     """Look at a cluster's logs, its tier and its trace.
 
-    :param metadata: What `find_partition_metadata` found, where it was asked already.
+    :param metadata: What `find_partition_metadata` found, where it was called already.
     :raises CannotRunError: When there is nothing to look at, or it can't be read.
     """
     metadata = find_partition_metadata(options) if metadata is None else metadata
@@ -324,7 +324,7 @@ def bytes_text(size: int) -> str:
 
 
 def totals_by_rule(findings: AuditResult) -> tuple[RuleTotals, ...]:
-    """One for each rule that was asked for, in the order of the rules."""
+    """One for each selected rule, in the order of the rules."""
     partitions: Counter[str] = Counter()
     found: Counter[str] = Counter()
     explained: Counter[str] = Counter()

@@ -69,8 +69,8 @@ def read_partition_metadata(
     :param remote: The URL of the tier, as ``serve --remote`` takes it.
     :param topics: Only of these; none for all.
     :returns: By topic and partition; empty where there is no log.
-    :raises Unreadable: When there is no log directory, or the tier does not answer. A checkpoint
-        that can't be read counts as missing.
+    :raises UnreadableSource: When there is no log directory, or the tier does not answer. A
+        checkpoint that can't be read counts as missing.
     """
     wanted = frozenset(topics) or None
     log_dirs = find_log_dirs(directory)
@@ -177,7 +177,7 @@ def _compaction_check(
 def _topic_configs(top: Path, defaults: set[str]) -> Mapping[str, Mapping[str, str]]:
     """What a data directory's registry, or a real Kafka's metadata log, says of topics' configs.
 
-    :param defaults: Gets what brokers were told that topics have by default.
+    :param defaults: Gets the brokers' defaults for topics.
     """
     files = RealFileSystem()
     with suppress(OSError, CorruptMetadataLog):

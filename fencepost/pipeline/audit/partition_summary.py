@@ -54,7 +54,7 @@ class ReplicaInventory:
     largest: int
     """Bytes of the largest segment."""
     spans: tuple[SegmentSpan, ...]
-    """At most `MAX_MARKS`: where there are more segments, neighbours are told as one."""
+    """At most `MAX_MARKS`: where there are more segments, neighbours are one entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class PartitionHistory:
     """A partition over time."""
 
     from_trace: bool
-    """Whether it was seen in a trace; else it is told by the timestamps of the batches."""
+    """Whether it was seen in a trace; else it is taken from the timestamps of the batches."""
     log_end: TimeSeries
     """The leader's (exclusive)."""
     high_watermark: TimeSeries
@@ -117,7 +117,7 @@ class RuleCount:
     """Violations, and what is explained."""
     explained: int
     listed: int
-    """How many of them are told one by one."""
+    """How many of them are listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +233,7 @@ def _spans(sound: pa.Table) -> list[SegmentSpan]:
 
 
 def _merge_neighbours(spans: list[SegmentSpan]) -> tuple[SegmentSpan, ...]:
-    """At most `MAX_MARKS`: as many neighbours as it takes are told as one."""
+    """At most `MAX_MARKS`: neighbours are one entry where there are more."""
     together = -(-len(spans) // MAX_MARKS) or 1
     if together == 1:
         return tuple(spans)

@@ -68,7 +68,7 @@ class TraceEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderTerm:
-    """An election and what came of it."""
+    """An election, and the leader and epoch that resulted."""
 
     leader: int
     """-1 where there is none."""
@@ -149,9 +149,9 @@ class TopicIncarnation:
             reason.
         :returns: None where nothing that happened explains it, and the trace tells of all.
         """
-        for reign in self.leader_terms:
-            if reign.line < before and reign.unclean and (epoch is None or reign.epoch > epoch):
-                return f"the election of broker {reign.leader} in epoch {reign.epoch} was unclean"
+        for term in self.leader_terms:
+            if term.line < before and term.unclean and (epoch is None or term.epoch > epoch):
+                return f"the election of broker {term.leader} in epoch {term.epoch} was unclean"
         for event in self.events:
             if event.kind != Kind.REPLICA_WIPED or event.line >= before:
                 continue
@@ -178,8 +178,8 @@ class TopicIncarnation:
 
     def _missing_election(self, first: int, last: int) -> str | None:
         """That the trace lacks an election, as it does where its process was killed."""
-        succeeded = {reign.epoch for reign in self.leader_terms}
-        missing = next((each for each in range(first, last + 1) if each not in succeeded), None)
+        traced_epochs = {term.epoch for term in self.leader_terms}
+        missing = next((each for each in range(first, last + 1) if each not in traced_epochs), None)
         return (
             None
             if missing is None

@@ -26,7 +26,7 @@ _TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 _LARGEST: Final = np.iinfo(np.int64).max
 _NOTHING: Final = np.iinfo(np.int64).min
 _MAX_FAULTS: Final = 100
-"""So many false entries of an index are told one by one: more say nothing new."""
+"""False entries of an index that are listed: more say nothing new."""
 
 Marks: TypeAlias = npt.NDArray[np.bool_]
 Indexes: TypeAlias = npt.NDArray[np.intp]

@@ -63,11 +63,11 @@ def load(
 
     :param checkpoint: A folder of the driver that keeps where the load began, for a topic that is
         not empty. None: it begins at offset 0 of every partition.
-    :param tell: Is told in a line, now and then, how far it has come.
+    :param tell: Called now and then with a line about the progress.
     :raises LoadRefused: When a partition has something else where a row belongs, or will not take
         one. The text names partition and offset.
     :raises LoadInterrupted: When a task failed too often; to be called again.
-    :raises NoSource: When the source cannot be read.
+    :raises UnreadableRows: When the source cannot be read.
     :raises NoSuchColumns: When it has no such columns.
     """
     columns = columns or Columns()
@@ -141,7 +141,7 @@ _FILE: Final = re.compile(r"Encountered error while reading file (\S+?)\.\s")
 _OF_ROWS: Final = re.compile(
     r"(?:^|: )(\[(?:MALFORMED_RECORD_IN_PARSING|USER_RAISED_EXCEPTION)[^\n]*)", re.MULTILINE
 )
-"""What comes again however often it is tried. `rows` raises the second."""
+"""What comes again however often it is tried. `source_rows` raises the second."""
 
 
 def failure_reason(failure: Exception) -> str:

@@ -7,7 +7,7 @@ expects, though not with the first one in it.
 The data source ``fencepost-load``: it can only be written to.
 
 A row is a record and says its partition. The rows of a partition are all in one task, together, in
-their order: `rows.arrange` sees to that.
+their order: `source_rows.arrange` sees to that.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """No record that was acknowledged to acks=all is missing.
 
 Each is looked for where the last leader has it, by its offset and its checksum; below that log in
-the tier. What lies before a log start that anybody was told of has been deleted. Of a compacted
+the tier. Records before a log start that any answer had were deleted. Of a compacted
 topic only the end is looked at. What a producer sent again, or what was converted, has another
 checksum: it is enough that there is something at its offset.
 
@@ -136,9 +136,9 @@ class _Search:
         return int(self.present.base[0]) if len(self.present) else self.log.active
 
     def _log_start(self) -> int:
-        """The highest that a log tells, or that anybody was told."""
-        told: int | None = pc.max(self.incarnation.rows["log_start_offset"]).as_py()
-        return max(self.topic_logs.log_start, told or 0)
+        """The highest of the logs and of any answer in the trace."""
+        answered: int | None = pc.max(self.incarnation.rows["log_start_offset"]).as_py()
+        return max(self.topic_logs.log_start, answered or 0)
 
     def _was_compacted(self) -> bool:
         values = {
@@ -153,14 +153,14 @@ class _Search:
 
         :param batches: By offset.
         """
-        told, found = np.zeros((2, len(batches)), bool)
+        in_metadata, found = np.zeros((2, len(batches)), bool)
         for copy in tier_copies(self.evidence, self.topic_logs.tier):
             start, end = copy.segment.start_offset, copy.segment.end_offset + 1
             numbers = np.arange(*np.searchsorted(batches.base, (start, end)))
             numbers = numbers[batches.last[numbers] < end]
-            told[numbers] = True
+            in_metadata[numbers] = True
             found[numbers] |= _is_in(copy.batches, batches.select(numbers))
-        missing: BoolArray = told & ~found
+        missing: BoolArray = in_metadata & ~found
         return missing
 
     def _violation(self, rows: pa.Table, gone: TracedBatches) -> Violation:

@@ -33,7 +33,7 @@ _NO_EPOCH: Final = -1
 
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
-    """What was told wrongly, and what can't have been consumed."""
+    """Reads that returned another value, and commits that can't have been consumed."""
     last = evidence.last_incarnation
     for incarnation in evidence.incarnations:
         groups = tuple(committed_offset_registers(evidence, incarnation))
@@ -43,7 +43,7 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
             yield from _invalid_commits(evidence, incarnation, groups)
 
 
-# -- what was told ------------------------------------------------------------------------------
+# -- reads --------------------------------------------------------------------------------------
 
 
 def _invalid_reads(
@@ -84,7 +84,7 @@ def _invalid_commits(
     batches = None if evidence.metadata.compacted else longest.batches.by_offset()
     told_start: int | None = pc.max(incarnation.rows["log_start_offset"]).as_py()
     log_start = max(told_start or 0, longest.local_start)
-    newest = max((reign.epoch for reign in incarnation.leader_terms), default=None)
+    newest = max((term.epoch for term in incarnation.leader_terms), default=None)
     for register in groups:
         for commit in register.commits:
             if not commit.is_certain:

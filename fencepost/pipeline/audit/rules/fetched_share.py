@@ -78,7 +78,7 @@ def _wrong_start(incarnation: TopicIncarnation, event: TraceEvent) -> Iterator[V
 
 
 def _last_start_offset(incarnation: TopicIncarnation, event: TraceEvent) -> dict[str, Any] | None:
-    """The last offset to begin at that the follower was told."""
+    """The last start offset that the follower got from its leader."""
     rows = incarnation.succeeded("ListOffsets")
     asked = pc.is_in(rows["timestamp"], pa.array(_ASKED_BY_STARTERS, pa.int64()))
     own = pc.equal(rows["replica_id"], event.broker)

@@ -23,16 +23,16 @@ from fencepost.pipeline.datasource.trace_exchanges import CLIENT_REPLICA_ID
 
 NAME: Final = "latest-never-back"
 LATEST: Final = -1
-"""The timestamp that ListOffsets is asked for."""
+"""The timestamp in a ListOffsets request."""
 _BELOW_ALL: Final = -2
-"""No offset is told that is less than -1."""
+"""Below every offset in an answer: the least is -1."""
 _UNCLEAN: Final = "unclean.leader.election.enable"
 _COLUMNS: Final = ("number", "newest", "line", "time_ms", "offset", "epoch", "broker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """A latest offset as a client was told it."""
+    """A latest offset as a client got it."""
 
     number: int
     newest: int
@@ -116,8 +116,8 @@ def _stale(incarnation: TopicIncarnation, first: _Answer, second: _Answer) -> st
         if second.epoch >= first.epoch:
             return None
         return f"broker {second.broker} had not heard yet of epoch {first.epoch}"
-    reign = next((r for r in reversed(incarnation.leader_terms) if r.line < second.line), None)
-    if reign is None or reign.leader == second.broker:
+    term = next((r for r in reversed(incarnation.leader_terms) if r.line < second.line), None)
+    if term is None or term.leader == second.broker:
         return None
     return f"broker {second.broker} was no leader any more, and had not heard of it yet"
 

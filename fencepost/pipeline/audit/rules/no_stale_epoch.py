@@ -32,14 +32,14 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
         rows = incarnation.succeeded("Produce", *_CHECKED)
         if not rows.num_rows:
             continue
-        asked, shown = _requested_epochs(rows), _shown_epochs(rows)
-        yield from _by_itself(incarnation, rows, asked, shown)
-        yield from _by_others(incarnation, rows, asked, np.maximum(asked, shown))
+        requested, shown = _requested_epochs(rows), _shown_epochs(rows)
+        yield from _by_itself(incarnation, rows, requested, shown)
+        yield from _by_others(incarnation, rows, requested, np.maximum(requested, shown))
 
 
 def _requested_epochs(rows: pa.Table) -> Int64Array:
-    """The epoch that each was asked under; what a fetch session has is not said again."""
-    asked = pc.fill_null(rows["current_leader_epoch"], _NONE).to_numpy().copy()
+    """The epoch of each request; within a fetch session it is sent once."""
+    requested = pc.fill_null(rows["current_leader_epoch"], _NONE).to_numpy().copy()
     is_silent = pc.and_(pc.is_null(rows["fetch_offset"]), pc.equal(rows["api"], "Fetch"))
     sessions = list(zip(rows["broker"].to_pylist(), rows["session_id"].to_pylist(), strict=True))
     by_session: dict[tuple[int, int], int] = {}
@@ -48,10 +48,10 @@ def _requested_epochs(rows: pa.Table) -> Int64Array:
     numbers = rows["number"].to_numpy()
     for index in fetches[np.argsort(numbers[fetches], kind="stable")].tolist():
         if silent[index]:
-            asked[index] = by_session.get(sessions[index], _NONE)
+            requested[index] = by_session.get(sessions[index], _NONE)
         else:
-            by_session[sessions[index]] = int(asked[index])
-    found: Int64Array = asked
+            by_session[sessions[index]] = int(requested[index])
+    found: Int64Array = requested
     return found
 
 
@@ -69,9 +69,9 @@ def _shown_epochs(rows: pa.Table) -> Int64Array:
 
 
 def _by_itself(
-    incarnation: TopicIncarnation, rows: pa.Table, asked: Int64Array, shown: Int64Array
+    incarnation: TopicIncarnation, rows: pa.Table, requested: Int64Array, shown: Int64Array
 ) -> Iterator[Violation]:
-    """Answers that show another epoch than they were asked under.
+    """Answers that show another epoch than their requests had.
 
     Latest is answered to clients in the leader's own epoch, which is neither older nor newer.
     """
@@ -82,14 +82,14 @@ def _by_itself(
         pc.equal(rows["timestamp"], LATEST),
     )
     exact = pc.fill_null(is_latest, fill_value=False).to_numpy() & (shown >= 0)
-    wrong = (asked >= 0) & ((shown > asked) | (exact & (shown != asked)))
+    wrong = (requested >= 0) & ((shown > requested) | (exact & (shown != requested)))
     for index in np.flatnonzero(wrong).tolist():
         found = f"and shows that it is in epoch {shown[index]}"
-        yield _violation(incarnation, rows, index, int(asked[index]), found)
+        yield _violation(incarnation, rows, index, int(requested[index]), found)
 
 
 def _by_others(
-    incarnation: TopicIncarnation, rows: pa.Table, asked: Int64Array, known: Int64Array
+    incarnation: TopicIncarnation, rows: pa.Table, requested: Int64Array, known: Int64Array
 ) -> Iterator[Violation]:
     """Answers under an epoch older than one that the broker had answered in before."""
     brokers = rows["broker"].to_numpy()
@@ -98,14 +98,14 @@ def _by_others(
     keys = list(zip(brokers[order].tolist(), starts[order].tolist(), strict=True))
     for _, group in groupby(range(len(order)), key=lambda at: keys[at]):
         indexes = order[list(group)]
-        yield from _of_one_start(incarnation, rows, indexes, asked, known)
+        yield from _of_one_start(incarnation, rows, indexes, requested, known)
 
 
 def _of_one_start(
     incarnation: TopicIncarnation,
     rows: pa.Table,
     indexes: Int64Array,
-    asked: Int64Array,
+    requested: Int64Array,
     known: Int64Array,
 ) -> Iterator[Violation]:
     """What one broker answered between two of its starts.
@@ -116,10 +116,10 @@ def _of_one_start(
     highest = np.maximum.accumulate(known[indexes])
     before = np.searchsorted(newest, numbers, side="left")
     epochs = np.where(before > 0, highest[np.maximum(before - 1, 0)], _NONE)
-    stale = (asked[indexes] >= 0) & (asked[indexes] < epochs)
+    stale = (requested[indexes] >= 0) & (requested[indexes] < epochs)
     for at in np.flatnonzero(stale).tolist():
         found = f"and was in epoch {epochs[at]} before"
-        yield _violation(incarnation, rows, int(indexes[at]), int(asked[indexes[at]]), found)
+        yield _violation(incarnation, rows, int(indexes[at]), int(requested[indexes[at]]), found)
 
 
 def _starts(incarnation: TopicIncarnation, rows: pa.Table) -> Int64Array:
@@ -135,7 +135,7 @@ def _starts(incarnation: TopicIncarnation, rows: pa.Table) -> Int64Array:
 
 
 def _violation(
-    incarnation: TopicIncarnation, rows: pa.Table, index: int, asked: int, found: str
+    incarnation: TopicIncarnation, rows: pa.Table, index: int, requested: int, found: str
 ) -> Violation:
     row = rows.slice(index, 1).to_pylist()[0]
     return Violation(
@@ -143,10 +143,10 @@ def _violation(
         topic=incarnation.topic,
         partition=incarnation.partition,
         message=f"broker {row['broker']} answers {row['api']} without an error under leader epoch "
-        f"{asked}, {found}",
+        f"{requested}, {found}",
         broker=row["broker"],
         offset=row["offset"] if row["fetch_offset"] is None else row["fetch_offset"],
-        epoch=asked,
+        epoch=requested,
         number=row["number"],
         time_ms=row["time_ms"],
     )

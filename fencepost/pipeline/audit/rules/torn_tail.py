@@ -61,7 +61,7 @@ def _torn(
 def _ends_too_early(
     evidence: PartitionEvidence, log: ReplicaLog, topic_logs: IncarnationLogs
 ) -> Iterator[Violation]:
-    """A log that ends with a whole batch, too early. One with a damaged end is told as that."""
+    """A log that ends with a whole batch, too early. A damaged end is another finding."""
     end, expected = log.end, _expected(log)
     if (
         end >= expected
