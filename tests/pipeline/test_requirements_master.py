@@ -46,7 +46,7 @@ def test_a_standalone_master_has_to_answer(refusing: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["there:²", "two..dots:7077", f"{'long' * 16}:7077"])
-def test_an_address_that_can_be_nobodys_is_told(address: str) -> None:
+def test_an_address_that_can_not_exist_is_refused(address: str) -> None:
     with pytest.raises(CannotRunError, match=f"^no Spark master answers at {address} \\(.+\\)$"):
         require_master(f"spark://{address}")
 

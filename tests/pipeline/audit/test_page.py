@@ -24,7 +24,7 @@ PAGE: Final = (ROOT / "docs" / "audit.md").read_text()
 
 
 @pytest.mark.timeout(600)
-def test_whoever_follows_the_page_sees_what_it_says(
+def test_a_reader_who_follows_the_page_sees_what_it_says(
     spark: SparkSession,
     reader: Reader,
     capsys: pytest.CaptureFixture[str],
@@ -41,9 +41,9 @@ def test_every_block_is_tried() -> None:
 
 
 def test_every_rule_is_told_with_what_it_cannot() -> None:
-    told = dict(re.findall(r"^### ([a-z-]+)\n\n(.*?)\n\n", PAGE, re.MULTILINE | re.DOTALL))
-    assert list(told) == list(RULES)
-    for name, text in told.items():
+    documented = dict(re.findall(r"^### ([a-z-]+)\n\n(.*?)\n\n", PAGE, re.MULTILINE | re.DOTALL))
+    assert list(documented) == list(RULES)
+    for name, text in documented.items():
         for part in ("*Proves* that ", "*From* the ", "*Can't tell* "):
             assert part in " ".join(text.split()), f"{name} has no {part}"
     with_trace = [name for name, rule in RULES.items() if rule.needs_trace]
@@ -53,18 +53,18 @@ def test_every_rule_is_told_with_what_it_cannot() -> None:
 
 def test_every_column_is_told() -> None:
     table = PAGE.partition("| column |")[2].partition("\n\n")[0]
-    told = [
+    documented = [
         name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])
     ]
-    assert told == VIOLATION_SCHEMA.names
+    assert documented == VIOLATION_SCHEMA.names
 
 
 def test_the_options_are_told() -> None:
-    told = set(re.findall(r"`(--[a-z-]+)", PAGE.partition("## Options")[2]))
+    documented = set(re.findall(r"`(--[a-z-]+)", PAGE.partition("## Options")[2]))
     everything: Any = get_command(make_app())
     parameters = everything.commands["audit"].params
     options = {name for each in parameters for name in each.opts if name.startswith("--")}
-    assert told == options - {"--help"}
+    assert documented == options - {"--help"}
     for each in parameters:
         name = each.opts[0]
         if name.startswith("--") and name != "--help":

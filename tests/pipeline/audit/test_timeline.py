@@ -64,7 +64,7 @@ def test_nothing_of_a_partition_is_kept_after_its_rules(rule: str) -> None:
     assert traces() is None
 
 
-def test_a_topic_that_is_made_anew_begins_anew() -> None:
+def test_a_topic_that_is_created_again_begins_at_offset_0() -> None:
     rows = created("one"), latest(5), created("two"), latest(0)
     first, second = evidence(*rows).incarnations
     assert (first.topic_id, second.topic_id) == ("one", "two")

@@ -69,7 +69,7 @@ pytestmark = [
 @pytest.fixture
 async def client(fencepost_async: AsyncCluster) -> AsyncIterator[Client]:
     need_spark()
-    async with Client(fencepost_async.bootstrap, client_id="somebody else") as made:
+    async with Client(fencepost_async.bootstrap, client_id="another-client") as made:
         yield made
 
 
