@@ -156,7 +156,7 @@ async def test_other_batches_with_the_same_records_are_known(
     assert content(await log_of(client, TOPIC)) == content(ROWS)
 
 
-async def test_batches_that_the_broker_rewrote_are_recognised(
+async def test_batches_that_the_broker_rewrote_are_accepted(
     fencepost_async: AsyncCluster,
 ) -> None:
     told = assignment(fencepost_async, "stamped", (0,))
