@@ -94,9 +94,10 @@ def setup(
 ) -> None:
     """Look for Python packages and Java, and fetch Spark's Kafka connector with Maven."""
     with reporting_errors():
-        from fencepost.pipeline.connector import fetch, jars_folder
         from fencepost.pipeline.requirements import (
             SPARK_VERSION,
+            fetch_connector,
+            jars_folder,
             java_version,
             require_java,
             require_packages,
@@ -104,7 +105,7 @@ def setup(
 
         require_packages()
         java = require_java()
-        jars = fetch(force=force)
+        jars = fetch_connector(force=force)
         print(f"Spark {SPARK_VERSION}")
         print(f"Java {java_version(java)}: {java}")
         print(f"Kafka connector, {len(jars)} jars: {jars_folder()}")
@@ -119,10 +120,10 @@ def bundle(
     fencepost needs are to be installed wherever executors run.
     """
     with reporting_errors():
-        from fencepost.pipeline.connector import jars
+        from fencepost.pipeline.requirements import connector_jars
         from fencepost.pipeline.session import SUBMIT_MAIN, write_package
 
-        found = jars()
+        found = connector_jars()
         folder.mkdir(parents=True, exist_ok=True)
         package = write_package(folder / "fencepost.zip")
         main = folder / "main.py"

@@ -33,7 +33,7 @@ async def start(bootstrap: str, topic: str, file: Path, *options: str) -> Proces
 
 
 async def ended(process: Process) -> Ended:
-    """What comes of it."""
+    """Wait for its end: its exit code and output."""
     out, err = await process.communicate()
     assert process.returncode is not None
     return Ended(process.returncode, out, err)

@@ -82,7 +82,7 @@ async def _steer(
     deeds = (_elect, _elect, _lag)
     while True:
         await asyncio.sleep(drawn.uniform(*pause_s))
-        # A broker that lags may not lead, and one that leads has nobody to lag behind.
+        # A broker that lags may not lead, and one that leads has no leader to lag behind.
         with suppress(Refused):
             await drawn.choice(deeds)(cluster, topic, drawn)
 

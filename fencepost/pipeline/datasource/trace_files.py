@@ -114,7 +114,7 @@ _OF_COORDINATORS: Final = {
     Kind.LEADER_CHANGED: COORDINATOR_CHANGED,
     Kind.REPLICA_WIPED: COORDINATOR_WIPED,
 }
-"""Kinds of events of ``__consumer_offsets``, and what they are called where they are of nobody."""
+"""Kinds of events of ``__consumer_offsets``, and their names where they are of no client."""
 _ROWS: Final = 8192
 """About so many make a batch."""
 

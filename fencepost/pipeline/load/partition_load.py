@@ -68,7 +68,7 @@ class PartitionLoad:
         """Look how far the log goes. To be called first.
 
         :raises LoadRefused: When it does not reach back or up to the first row.
-        :raises LoadInterrupted: When nobody tells in time.
+        :raises LoadInterrupted: When no broker answers in time.
         """
         start, self._end = await self._log.bounds()
         if start > self._base:
@@ -157,8 +157,8 @@ class PartitionLog:
     async def bounds(self) -> tuple[int, int]:
         """The first offset, and the one behind the last.
 
-        :raises LoadInterrupted: When nobody tells in time.
-        :raises LoadRefused: When nobody may tell.
+        :raises LoadInterrupted: When no broker answers in time.
+        :raises LoadRefused: When no broker may answer.
         """
         return await self._offset(OffsetSpec.EARLIEST), await self._offset(OffsetSpec.LATEST)
 
@@ -167,7 +167,7 @@ class PartitionLog:
 
         :param start: The offset of the first one; the log reaches behind the last one.
         :raises LoadRefused: When it has something else, or has deleted them meanwhile.
-        :raises LoadInterrupted: When nobody tells in time, or what comes is broken.
+        :raises LoadInterrupted: When no broker answers in time, or the batches are corrupt.
         """
         own = ExpectedRecords(records=chunk, first_offset=start, sequenced=NOT_SEQUENCED)
         at = start

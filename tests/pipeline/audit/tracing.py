@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Final
 
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
+from fencepost.pipeline.audit.rule import Violation
 from fencepost.pipeline.audit.rules import RULES
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.segment_scan import scan_folder
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
 from fencepost.protocol.apis import BY_NAME
@@ -108,7 +108,7 @@ class Traced(Rig):
     # -- a client ---------------------------------------------------------------------------------
 
     def ask(self, broker: int, api: str, version: int, message: object) -> Json:
-        """Ask one broker, and nobody else."""
+        """Send a request to one broker alone."""
         host, port = self.served.cluster.addresses[broker - 1]
         with socket.create_connection((host, port), _TIMEOUT_S) as connection:
             for chunk in encode_request(BY_NAME[api], version, 1, "tester", message):
