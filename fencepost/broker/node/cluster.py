@@ -24,7 +24,7 @@ from fencepost.broker.replication.log_maintenance import LogMaintenance
 from fencepost.broker.replication.replica_storage import MemoryReplicaStorage, ReplicaStorage
 from fencepost.broker.tiering.remote_storage_metrics import CountedObjectStore, RemoteStorageMetrics
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.memory import MemoryLog
+from fencepost.storage.memory import memory_log
 from fencepost.storage.tier.object_store import MemoryObjectStore, ObjectStore
 
 MakeObjectStore: TypeAlias = Callable[[Scheduler], ObjectStore]
@@ -276,7 +276,7 @@ class Cluster:
 
     def _memory_storage(self) -> ReplicaStorage:
         return MemoryReplicaStorage(
-            lambda name, config: MemoryLog(name, config, now_ms=self.scheduler.now_ms())
+            lambda name, config: memory_log(name, config, now_ms=self.scheduler.now_ms())
         )
 
 

@@ -19,8 +19,8 @@ from fencepost.storage.files.index_lookup import (
     read_at,
     scan_to,
 )
+from fencepost.storage.files.process_limits import SegmentTail
 from fencepost.storage.files.segment_files import LogDirectory, SegmentBytes, SegmentFiles
-from fencepost.storage.files.tail_cache import SegmentTail
 from fencepost.storage.formats.file_names import FileState
 from fencepost.storage.formats.indexes import CorruptIndex, TimestampOffset
 from fencepost.storage.log.producer_state import ProducerStateEntry

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
-from fencepost.storage.files.crash_cleanup import clean_up
 from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.file_segment import FileSegment
 from fencepost.storage.files.file_system import FileSystem, StorageFailure
@@ -19,6 +18,7 @@ from fencepost.storage.files.recovery import (
     LogRecovery,
     LogRecoveryReport,
     TruncatedSegment,
+    clean_up,
     epochs_from_batches,
     replay_producer_state,
 )

@@ -7,15 +7,16 @@ and read are named tuples: a frozen dataclass costs four times as much to make.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.leader_epoch_cache import EpochEndOffset, EpochEntry
 from fencepost.storage.log.producer_state import ProducerStateEntry
-from fencepost.storage.log.segments import SegmentInfo
+from fencepost.storage.log.segments import LogSegment, SegmentInfo
 from fencepost.storage.log.staging import StagedRecords, Staging
+from fencepost.storage.log.timestamp_lookup import TimestampAndOffset
 
 
 class ReadResult(NamedTuple):
@@ -28,14 +29,6 @@ class ReadResult(NamedTuple):
     buffers: tuple[Buffer, ...]
     size: int
     first_offset: int
-
-
-class TimestampAndOffset(NamedTuple):
-    """A record's timestamp (ms), offset and leader epoch (-1: unknown)."""
-
-    timestamp: int
-    offset: int
-    epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +49,24 @@ class SegmentCopy:
     records: Iterable[Buffer]
     epochs: tuple[EpochEntry, ...]
     producers: tuple[ProducerStateEntry, ...]
+
+    @classmethod
+    def of(cls, segment: LogSegment, following: LogSegment, epochs: Iterable[EpochEntry]) -> Self:
+        """A copy of a closed segment.
+
+        :param following: The segment after it.
+        :param epochs: All of the log.
+        """
+        end = following.base_offset
+        return cls(
+            base_offset=segment.base_offset,
+            end_offset=end - 1,
+            size_bytes=segment.size,
+            max_timestamp=segment.max_timestamp,
+            records=segment.copy(),
+            epochs=tuple(entry for entry in epochs if entry.start_offset < end),
+            producers=following.producer_snapshot,
+        )
 
 
 class OffsetOutOfRange(ValueError):

@@ -216,6 +216,12 @@ class ProducerStateManager:
             producer.txn_first_offset = view.txn_first_offset
             producer.batches.extend(view.batches)
 
+    def replay(self, headers: Iterable[BatchHeader]) -> None:
+        """Update from batches of the log, in their order; those without a producer are skipped."""
+        for header in headers:
+            if header.has_producer_id:
+                self.update(header)
+
     def clear(self) -> None:
         """Forget everything."""
         self._producers.clear()

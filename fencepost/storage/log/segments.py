@@ -8,10 +8,12 @@ What a log is made of when it is opened.
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol, Self
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import MAX_SEQUENCE, BatchHeader
+from fencepost.storage.log.key_offsets import KeyOffsetStore
 from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 from fencepost.storage.log.producer_state import ProducerStateEntry, ProducerStateManager
 
@@ -196,7 +198,7 @@ class SegmentInfo:
 
     def __repr__(self) -> str:
         size = self.size_bytes
-        return f"SegmentView({self.base_offset} to {self.next_offset}, {size} bytes)"
+        return f"SegmentInfo({self.base_offset} to {self.next_offset}, {size} bytes)"
 
 
 def call_directly(number: Callable[[], int]) -> int:
@@ -205,7 +207,11 @@ def call_directly(number: Callable[[], int]) -> int:
 
 
 class SegmentStore(Protocol):
-    """Where the segments of one log live."""
+    """Where the segments of one log live, and the offsets of its keys."""
+
+    @property
+    def keys(self) -> KeyOffsetStore:
+        """Where the last offsets of the log's keys outlive the process."""
 
     def create(
         self,
@@ -292,6 +298,11 @@ class LogSegments:
         if len(self._bases) == 1:
             return 0
         return max(bisect_right(self._bases, offset) - 1, 0)
+
+    def scan(self, offset: int) -> Iterator[tuple[Buffer, BatchHeader]]:
+        """Batches and their headers, from the first on that ends at or after `offset`."""
+        start = self.index_of(offset)
+        return chain.from_iterable(each.scan(offset=offset) for each in self._segments[start:])
 
     def roll(
         self, base_offset: int, now_ms: int, producers: tuple[ProducerStateEntry, ...]

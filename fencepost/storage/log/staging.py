@@ -10,10 +10,10 @@ from typing import NamedTuple
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import BatchHeader
+from fencepost.storage.log.append import prepare_checked_batch
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.expected_offsets import ExpectedOffsetCheck, LastOfKey
-from fencepost.storage.log.leader_append import prepare_checked_batch
 from fencepost.storage.log.producer_state import BatchMetadata, ProducerStateManager
 from fencepost.storage.log.validation import (
     OpenedBatch,
