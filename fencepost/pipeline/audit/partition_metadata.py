@@ -29,6 +29,7 @@ from fencepost.pipeline.datasource.log_directories import (
     find_replicas,
 )
 from fencepost.pipeline.datasource.tier import Tier
+from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.files.file_system import RealFileSystem
 from fencepost.storage.formats import file_names
 from fencepost.storage.formats.checkpoints import (
@@ -37,7 +38,7 @@ from fencepost.storage.formats.checkpoints import (
     decode_offsets,
     decode_partition_metadata,
 )
-from fencepost.storage.tier.segment_metadata import RemoteSegment, format_uuid
+from fencepost.storage.tier.segment_metadata import RemoteSegment
 
 TopicPartition: TypeAlias = tuple[str, int]
 """Topic and partition."""

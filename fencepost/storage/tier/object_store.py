@@ -19,8 +19,8 @@ from enum import StrEnum
 from typing import Final, Protocol
 from uuid import UUID
 
-from fencepost.protocol.byte_utils import Buffer
-from fencepost.storage.tier.segment_metadata import RemoteSegment, TopicIdPartition, format_uuid
+from fencepost.protocol.byte_utils import Buffer, format_uuid
+from fencepost.storage.tier.segment_metadata import RemoteSegment, TopicIdPartition
 
 
 class TierError(Exception):

@@ -8,13 +8,13 @@ Segments of the tier as events tell of them.
 """
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Self, cast
 from uuid import UUID
 
+from fencepost.protocol.byte_utils import format_uuid, parse_uuid
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 
 
@@ -181,19 +181,6 @@ def _number(fields: Mapping[str, object], name: str) -> int:
     if type(value) is not int:
         raise ValueError(f"{name} is {value!r} instead of a number")
     return value
-
-
-def format_uuid(value: UUID) -> str:
-    """An id as Kafka writes it: 22 characters of URL-safe base64."""
-    return urlsafe_b64encode(value.bytes).decode().rstrip("=")
-
-
-def parse_uuid(text: str) -> UUID:
-    """The id that `format_uuid` wrote.
-
-    :raises ValueError: When it is none.
-    """
-    return UUID(bytes=urlsafe_b64decode(text + "=="))
 
 
 def segment_to_event(segment: RemoteSegment) -> Mapping[str, object]:
