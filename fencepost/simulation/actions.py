@@ -170,7 +170,7 @@ def _lose(world: "World", action: Action) -> None:
 
 
 def _ignore_answer(_answer: object) -> None:
-    """What comes of it is seen."""
+    """The checker sees the effect."""
 
 
 _FOLLOWER_APIS: Final = tuple(

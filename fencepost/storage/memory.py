@@ -174,7 +174,7 @@ class MemorySegment:
         self._content.append(buffer)
 
     def add_header(self, header: BatchHeader, now_ms: int) -> None:
-        """Take note of a batch whose bytes the caller hands to `keep`."""
+        """Add the header of a batch whose bytes the caller passes to `append_bytes`."""
         ends, timestamps = self._ends, self._max_timestamps
         max_timestamp = header.max_timestamp
         if ends:
@@ -189,7 +189,7 @@ class MemorySegment:
         self.last_modified_ms = now_ms
 
     def append_bytes(self, buffer: Buffer) -> None:
-        """Keep one or more whole batches, which were noted by `index`, at the end."""
+        """Append one or more whole batches, whose headers `add_header` has added."""
         self._content.append(buffer)
 
     def read(
@@ -244,7 +244,7 @@ class MemorySegment:
         del self._last_offsets[keep:], self._ends[keep:], self._max_timestamps[keep:]
 
     def free_some(self) -> bool:
-        """Free some of what is held, quickly; False when nothing is left."""
+        """Free some of the memory, quickly; False when nothing is left."""
         return self._content.free_some()
 
     def _start_of(self, batch: int) -> int:

@@ -1,6 +1,6 @@
 """A segment in files: ``.log``, and the sparse ``.index`` and ``.timeindex`` over it.
 
-What is read most, the end of the log, is kept in memory and not read from the file at all.
+Its last buffers are in the tail cache, so that reads at the end of the log need no file.
 """
 
 from collections.abc import Iterator
@@ -339,7 +339,7 @@ class FileSegment:
         self._log.close()
         return False
 
-    # Nobody but the log's store uses what follows, and `files`.
+    # Only the log's store uses the following methods, and `files`.
 
     def finish(self) -> None:
         """Write the indexes: nothing is appended any more, or not for a long time."""
@@ -364,7 +364,7 @@ class FileSegment:
         self.is_synced = True
 
     def mark_synced(self) -> None:
-        """Take it that everything is durable: somebody else has synced it."""
+        """Record that everything is durable: another thread has synced it."""
         self.is_synced = self._is_written
 
     def rename(self, state: FileState) -> None:
@@ -413,7 +413,7 @@ class FileSegment:
         for _, header in scan_headers(self._log.read, 0, size):
             self.add_header(header, modified)
         indexes = self._indexes
-        assert indexes is not None, "they were begun anew"
+        assert indexes is not None, "`reset` makes empty ones"
         self.finish()
         self._home.rebuilt += self.files.index_names
         self._indexes = indexes

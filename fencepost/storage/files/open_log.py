@@ -1,8 +1,9 @@
-"""What is in a directory, as a log.
+"""Opens a log from the files of its directory.
 
-A log that was closed is opened by its names and sizes: of closed segments nothing is read before
-somebody asks, and of the active one its indexes, what lies behind their last entry, and the
-snapshot of the producers at its end. See `fencepost.storage.files.recovery` for the others.
+A log that was closed is opened by the names and sizes of its files. Closed segments are read when
+they are first used; of the active one the indexes, the batches behind their last entry and the
+producer snapshot at its end are read. A log that was not closed is recovered first: see
+`fencepost.storage.files.recovery`.
 """
 
 from bisect import bisect_left

@@ -173,7 +173,7 @@ _OPEN_FILES: Final = 512
 class Evictable(Protocol):
     """Something that can be had again.
 
-    :ivar used: Set by whoever uses it.
+    :ivar used: Set when it is used.
     """
 
     used: bool

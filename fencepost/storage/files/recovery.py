@@ -14,7 +14,7 @@ Files that the end of the process left are cleaned up by Kafka's rules:
   the renaming goes from the last to the first, so some are not ``.swap`` yet.
 - ``.swap`` otherwise: all of them are complete. The segments between the first's beginning and the
   last's end are those that they replace; they are removed, and the swaps get their names.
-- ``.deleted`` and the temporary files of `FileSystem.write_aside` are removed.
+- ``.deleted`` and the temporary files of `write_atomic` are removed.
 - An index without its ``.log`` is removed.
 """
 
@@ -140,12 +140,12 @@ class TruncatedSegment(NamedTuple):
 
 @dataclass(slots=True)
 class LogRecoveryReport:
-    """What was done when a log was opened, for the line that tells it.
+    """The repairs when a log was opened, for a line of the process's log.
 
     :ivar cut: Segments that were cut, or removed because they came behind such a one.
     :ivar tidied: Files that an unfinished compaction or deletion had left, removed or finished.
-    :ivar rebuilt: Files that were missing or broken, and are made anew. An index or a snapshot
-        that nobody needed yet may join them later.
+    :ivar rebuilt: Files that were missing or broken, and were rebuilt. An index or a snapshot
+        that is needed only later may be added later.
     :ivar checked_bytes: How much was validated.
     """
 

@@ -1,10 +1,10 @@
 """The segments of one log in its directory, in Kafka's order of writing and renaming.
 
-What must not happen is that a crash leaves a hole in the log. So segments that go because they
-are old go from the first on, and those that are cut off go from the last on, durably, before
-anything else is cut. Compaction's segments are written as ``.cleaned``; when all are whole and
-durable they are renamed to ``.swap``, from the last on; then what they replace is removed, and
-they get their names. A crash before the first has become ``.swap`` leaves the old ones: see
+A crash must not leave a hole in the log. So expired segments are removed from the first on, and
+truncated ones from the last on, durably, before anything else is truncated. Compaction's segments
+are written as ``.cleaned``; when all are complete and durable they are renamed to ``.swap``, from
+the last on; then the segments that they replace are removed, and they get their names. A crash
+before the first has become ``.swap`` leaves the old segments: see
 `fencepost.storage.files.recovery`.
 """
 

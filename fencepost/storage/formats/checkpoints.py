@@ -1,4 +1,4 @@
-"""The small text files of a log directory: checkpoints, and who a partition and a broker are.
+"""The small text files of a log directory: checkpoints, and the ids of a partition and a broker.
 
 A checkpoint is its version (0), the number of its entries, and an entry a line; every line ends.
 ``partition.metadata`` and ``.kafka_cleanshutdown`` have no end of line at their end.

@@ -140,7 +140,7 @@ def _convert(
     now_ms: int,
     log_start_offset: int,
 ) -> PreparedBatch | AppendRejected:
-    """The batch written anew in the codec that ``compression.type`` asks for."""
+    """The batch, compressed again with the codec that ``compression.type`` asks for."""
     if parsed is None:
         read = read_records(batch, log_start_offset)
         if isinstance(read, AppendRejected):

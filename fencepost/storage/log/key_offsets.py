@@ -1,15 +1,15 @@
 """The last offset of each key in a log: what ``check.expected.offsets.scope=key`` compares with.
 
-An append tells it nothing. It knows the log up to some offset, and when a check asks it reads the
-rest: so logs that check no keys have none of it, and followers pay nothing, while a new leader
-reads once what it has not read yet. A leader that checked an append has decoded its records
-already and hands over what it found.
+The key offsets cover the log up to some offset, and a check reads the rest of the log first. So a
+log that checks no keys has none, and a follower pays nothing, while a new leader reads once what it
+has not read yet. A leader that checked an append has decoded its records already and adds their
+keys.
 
-It has an entry for each key that a record between the log start and there has, and no other. What
-the log start passes goes at once: entries are in the order of their offsets. So does a key whose
-last record was a tombstone that compaction removed; whatever else compaction removes has a later
-record of its key. What a truncation took can't be told from what was before it: the log lets go of
-all of it then, and begins anew.
+There is an entry for each key that has a record between the log start and that offset. Entries are
+in the order of their offsets, so that those before a new log start are dropped at once. A key whose
+last record was a tombstone is dropped when compaction removes it; any other record that compaction
+removes has a later one of its key. After a truncation the earlier last records are unknown: all
+entries are dropped, and the log is read again.
 """
 
 from collections import OrderedDict
@@ -29,7 +29,7 @@ class LatestKeyOffsets:
     Records without a key have no entry, nor have markers of transactions, nor the records of a
     batch that do not parse, as compaction takes it too.
 
-    :param offsets: What is known, in the order of the offsets.
+    :param offsets: The entries, in the order of the offsets.
     :ivar until: Everything before this offset (exclusive) is counted in. It is where a batch
         begins or may begin, never within one.
     """
@@ -95,8 +95,8 @@ class LatestKeyOffsets:
     def drop_removed(self, removed: Mapping[bytes, int]) -> None:
         """Lose the keys whose last record was removed.
 
-        :param removed: Of each key the offset of a record, which was its last one so far as whoever
-            removed it could see.
+        :param removed: Of each key the offset of a removed record, the last one that compaction
+            could see.
         """
         for key, offset in removed.items():
             if self._offsets.get(key) == offset:

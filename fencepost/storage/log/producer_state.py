@@ -1,4 +1,4 @@
-"""What a log knows of the producers that wrote to it (KIP-98, KIP-360).
+"""The state of the producers that wrote to a log (KIP-98, KIP-360).
 
 Per producer id: its epoch and its last five batches. They tell a retried batch (answered as it
 was the first time) from a gap (refused). A producer that is not known may begin with any

@@ -1,4 +1,4 @@
-"""Which of the oldest segments retention.* and, of tiered logs, local.retention.* let go."""
+"""Which of the oldest segments retention.* and, of tiered logs, local.retention.* delete."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,7 @@
-"""One segment of a log: what every segment can do, wherever its bytes lie.
+"""The segments of a log: the protocols of a segment and of the store that makes them, and a list
+of them by offset.
 
-The segments of one log, oldest first, found by offset.
-
-What a log is made of when it is opened.
+`InitialLogState` is everything that a log consists of when it is opened.
 """
 
 from bisect import bisect_right
@@ -66,10 +65,10 @@ class LogSegment(Protocol):
         """Keep a buffer that is exactly one batch."""
 
     def add_header(self, header: BatchHeader, now_ms: int) -> None:
-        """Take note of a batch whose bytes the caller hands to `keep`."""
+        """Add the header of a batch whose bytes the caller passes to `append_bytes`."""
 
     def append_bytes(self, buffer: Buffer) -> None:
-        """Keep one or more whole batches, which were noted by `index`, at the end."""
+        """Append one or more whole batches, whose headers `add_header` has added."""
 
     def read(
         self, offset: int, *, max_bytes: int, upper_bound: int, min_one_batch: bool
@@ -101,9 +100,9 @@ class LogSegment(Protocol):
         """Drop the batch that holds `offset` and all after it."""
 
     def free_some(self) -> bool:
-        """Free some of what is held, quickly; False when nothing is left.
+        """Free some of the memory, quickly; False when nothing is left.
 
-        For a segment that nobody reads any more.
+        Only for a segment that is not read any more.
         """
 
 

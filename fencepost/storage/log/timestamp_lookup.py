@@ -1,4 +1,4 @@
-"""Finding records by time (KIP-33, KIP-734)."""
+"""Finds records by timestamp (KIP-33, KIP-734)."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,10 +1,8 @@
-"""A segment in the remote tier, as its metadata tells of it (KIP-405).
+"""The metadata of a segment in the remote tier (KIP-405), and its form in events.
 
 The names are those of Kafka's ``RemoteLogSegmentMetadata``. The metadata of each segment lies in
 the tier beside the segment's bytes, as one small JSON object with the fields of Kafka's
-``RemoteLogSegmentMetadataRecord``; it is written anew at each change of state.
-
-Segments of the tier as events tell of them.
+``RemoteLogSegmentMetadataRecord``; it is written again at each change of state.
 """
 
 import json
@@ -184,7 +182,7 @@ def _number(fields: Mapping[str, object], name: str) -> int:
 
 
 def segment_to_event(segment: RemoteSegment) -> Mapping[str, object]:
-    """What a segment is: ``id``, ``start_offset``, ``end_offset``, ``epochs`` and ``bytes``."""
+    """A segment in an event: ``id``, ``start_offset``, ``end_offset``, ``epochs``, ``bytes``."""
     return {
         "id": format_uuid(segment.id),
         "start_offset": segment.start_offset,

@@ -371,7 +371,7 @@ def test_a_copy_outlives_its_segment(files: FaultyFileSystem) -> None:
     assert b"v" * 100 in data
 
 
-# What is held in memory.
+# Memory.
 
 
 def test_ten_thousand_logs_keep_no_more_than_one(files: FaultyFileSystem) -> None:

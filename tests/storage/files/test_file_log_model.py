@@ -297,7 +297,7 @@ class BothLogs(RuleBasedStateMachine):
         before, local_start = all_records(self.memory), self.memory.local_log_start_offset
         self.fs.crash(None if seed is None else Random(seed))
         self.open(clean=False, recovery_point=recovery_point)
-        # What was removed may be there again: nobody has synced that it was.
+        # What was removed may be there again: the removal was not synced.
         start = max(self.file.log_start_offset, local_start)
         found = [record for record in all_records(self.file) if record.offset >= start]
         written = [record for record in before if record.offset >= start]

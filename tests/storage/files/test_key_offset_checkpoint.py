@@ -100,7 +100,7 @@ def test_it_is_written_once(files: FaultyFileSystem) -> None:
     put(log, b"a", b"b")
     known(log)
     log.roll(NOW)
-    put(log, b"c")  # nobody asks
+    put(log, b"c")  # without a check
     files.fail(Operation.CHANGE, under=PATH, times=None)
     log.roll(NOW)
     log.close()
