@@ -1,4 +1,4 @@
-"""The report of a simulation: its totals, and of each failure the invariant and a small schedule."""
+"""The report of a simulation: totals, and of each failure the invariant and a small schedule."""
 
 import textwrap
 from collections.abc import Iterable

@@ -31,8 +31,8 @@ _PENDING_BYTES: Final = 1 << 20
 class FileSegment:
     """A `LogSegment` in files; see there.
 
-    What it knows of its batches (their end, their largest timestamp, how many records they hold)
-    is found out when it is first asked for: to open it costs a look at the file's size.
+    The end of its batches, their largest timestamp and the number of records are computed on first
+    use: to open it only the file's size is read.
 
     :ivar files: Where it is; only for the log's store.
     :ivar is_synced: Whether everything in it is durable.
@@ -82,7 +82,7 @@ class FileSegment:
         self._max_index_bytes = home.config.segment_index_bytes
         self.files = SegmentFiles(home, base_offset, state, size=size or 0)
         self._log = self.files.log
-        self._size = size or 0  # with what was noted and is still to be kept
+        self._size = size or 0  # including headers whose bytes are not appended yet
         self._tail: SegmentTail | None = None
         self._pending: list[Buffer] | None = None
         self._rolling_timestamp: int | None = None
@@ -96,7 +96,7 @@ class FileSegment:
             self.reset()
 
     def reset(self) -> None:
-        """Know of no batch, so that `index` can take note of those that are in the file."""
+        """Forget all batches, so that `add_header` can add those of the file again."""
         if self._indexes is not None:
             self._home.shared.indexes.remove(self)
         self._end = SegmentEnd(self.base_offset)
@@ -108,7 +108,7 @@ class FileSegment:
         if self.files.state is FileState.CLEANED:
             self._pending = []
 
-    # What it knows.
+    # Its state.
 
     @property
     def is_empty(self) -> bool:
@@ -179,13 +179,13 @@ class FileSegment:
         self.append_bytes(buffer)
 
     def add_header(self, header: BatchHeader, now_ms: int) -> None:
-        """Take note of a batch whose bytes the caller hands to `keep`."""
+        """Add the header of a batch whose bytes the caller passes to `append_bytes`."""
         end = self._end or self._load_end()
         if self._is_written:
             self._mark_indexes_unwritten()
         if not self._size:
             self._rolling_timestamp = header.max_timestamp
-        assert self._indexes is not None, "indexes that are not written are held"
+        assert self._indexes is not None, "unwritten indexes are in memory"
         end.add_batch(header, self._size, self._indexes, self._interval)
         self._size += header.size
         if self._records is not None:
@@ -194,7 +194,7 @@ class FileSegment:
         self.is_synced = False
 
     def append_bytes(self, buffer: Buffer) -> None:
-        """Keep one or more whole batches, which were noted by `index`, at the end."""
+        """Append one or more whole batches, whose headers `add_header` has added."""
         if self._pending is not None:
             self._pending.append(buffer)
             if self._size - self._log.size > _PENDING_BYTES:

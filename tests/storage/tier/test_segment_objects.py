@@ -40,9 +40,9 @@ def test_the_bytes_come_unchanged_and_as_often_as_asked() -> None:
     once, again = b"".join(records), b"".join(records)
     assert once == again == b"".join(copy.records)
     assert len(once) == copy.size_bytes
-    again = IndexedRecords(copy, 100)
-    assert b"".join(again) == once
-    assert records.offset_index.entries() == again.offset_index.entries() != []
+    repeated = IndexedRecords(copy, 100)
+    assert b"".join(repeated) == once
+    assert records.offset_index.entries() == repeated.offset_index.entries() != []
 
 
 def test_entries_come_when_more_than_the_interval_went_by_as_in_kafka() -> None:
