@@ -15,7 +15,14 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from fencepost.broker.core.context import Context, Peer
-from fencepost.broker.network.links import CONTROLLER, Deliver, Link
+from fencepost.broker.network.links import (
+    CONTROLLER,
+    BrokerId,
+    ControllerNode,
+    Deliver,
+    Link,
+    NodeId,
+)
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.node.persistence import MakePersistence
@@ -61,6 +68,20 @@ class RunEnvironment:
 IN_MEMORY: Final = RunEnvironment()
 
 
+CONTROLLER_NUMBER: Final = 0
+"""The controller in schedules, whose brokers begin with 1."""
+
+
+def node_number(node: NodeId) -> int:
+    """How a schedule writes a node."""
+    return CONTROLLER_NUMBER if isinstance(node, ControllerNode) else node
+
+
+def node_of(number: int) -> NodeId:
+    """The node that a schedule writes so."""
+    return CONTROLLER if number == CONTROLLER_NUMBER else BrokerId(number)
+
+
 class SimulatedNetwork:
     """Messages on their way, in order of each link. Links among each other have none."""
 
@@ -81,7 +102,7 @@ class SimulatedNetwork:
 
     def send(self, link: Link, deliver: Deliver) -> None:
         """Take a message from the network."""
-        if link.source == CONTROLLER:
+        if link.source is CONTROLLER:
             self.on_controller_send()
         queue = self._waiting.get(link)
         if queue is None:
@@ -141,7 +162,7 @@ class SimulatedObjectStore:
 
     @property
     def objects(self) -> dict[str, bytes]:
-        """What is there, by key."""
+        """The contents, by key."""
         return self._memory.objects
 
     # -- what brokers ask -----------------------------------------------------------------------
@@ -205,4 +226,4 @@ class SimulatedObjectStore:
 
 
 def _ignore_change(_key: str) -> None:
-    """The default: sends are not observed."""
+    """The default: changes are not observed."""

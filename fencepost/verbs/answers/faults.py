@@ -5,9 +5,16 @@ from typing import Literal
 from pydantic import ConfigDict
 
 from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.derived import Derived, answered_fault
 
 
-class FaultState(Answer):
+@answered_fault(
+    {
+        "api": "Kafka's name.",
+        "action": "As it was given; an error by Kafka's name where it has one.",
+    }
+)
+class FaultState(Derived, Answer):
     """A fault, as it was set, and what it has done."""
 
     id: int
@@ -16,21 +23,6 @@ class FaultState(Answer):
     """Requests that it hit."""
     left: int | None
     """Requests that it will hit yet, at most; null: no end."""
-    api: str
-    """Kafka's name."""
-    versions: str | None
-    broker: int | None
-    client_id: str | None
-    source: Literal["clients", "brokers"] | None
-    topic: str | None
-    partition: int | None
-    group: str | None
-    transactional_id: str | None
-    count: int | None
-    after: int
-    probability: float
-    action: dict[str, object]
-    """As it was given; an error by Kafka's name where it has one."""
 
     model_config = ConfigDict(
         json_schema_extra={
