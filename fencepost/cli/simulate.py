@@ -253,7 +253,7 @@ def _parts(seeds: range, steps: int, jobs: int) -> Iterator["RunTotals"]:
 
 def _show_failure(what: str, outcome: "Outcome") -> None:
     from fencepost.simulation.report import describe_shrunk
-    from fencepost.simulation.shrink import shrink
+    from fencepost.simulation.runner import shrink
 
     if outcome.failure is not None:
         print(f"{what}: {describe_shrunk(outcome, shrink(outcome))}")

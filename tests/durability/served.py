@@ -102,7 +102,7 @@ class Served:
 
 
 def _free_ports(count: int) -> int:
-    """The first of so many ports in a row that nobody listens on."""
+    """The first of `count` ports in a row that no process listens on."""
     drawn = random.SystemRandom()
     for _ in range(100):
         first = drawn.randrange(_FIRST_PORT, _LAST_PORT)

@@ -39,7 +39,7 @@ class FaultyFileSystem:
         self._machine = CrashableMachine()
         self._locks: dict[PurePath, FaultyLock] = {}
 
-    # -- what is done to it ----------------------------------------------------------------------
+    # -- faults ----------------------------------------------------------------------------------
 
     def fail(
         self,

@@ -30,6 +30,7 @@ from fencepost.pipeline.datasource.log_directories import (
     find_replicas,
 )
 from fencepost.pipeline.datasource.tier import Tier, partition_of_key
+from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.files.file_system import RealFileSystem
 from fencepost.storage.formats import file_names
 from fencepost.storage.formats.checkpoints import (
@@ -38,7 +39,7 @@ from fencepost.storage.formats.checkpoints import (
     decode_offsets,
     decode_partition_metadata,
 )
-from fencepost.storage.tier.segment_metadata import RemoteSegment, format_uuid
+from fencepost.storage.tier.segment_metadata import RemoteSegment
 
 T = TypeVar("T")
 

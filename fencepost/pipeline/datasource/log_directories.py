@@ -1,7 +1,7 @@
 """Where the logs of a cluster lie: log directories, replicas, and the files of their segments.
 
 What is found is what a broker that starts now would open: leftovers of compaction and deletion are
-taken as it takes them (`fencepost.storage.files.crash_cleanup`), but nothing is changed.
+taken as it takes them (`fencepost.storage.files.recovery`), but nothing is changed.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from fencepost.pipeline.datasource.log_directories import find_log_dirs, find_replicas
 from fencepost.pipeline.datasource.schemas import Place
 from fencepost.pipeline.datasource.tier import Tier
+from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.tier.object_store import ObjectKind, object_key
-from fencepost.storage.tier.segment_metadata import format_uuid
 
 SMALL_SEGMENTS_BYTES: Final = 4 << 20
 """Bytes that are read in less time than it takes to start a task."""

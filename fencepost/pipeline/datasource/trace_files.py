@@ -19,7 +19,7 @@ import pyarrow as pa
 from fencepost.broker.core.events import Kind
 from fencepost.pipeline.datasource.schemas import TRACES
 from fencepost.pipeline.datasource.trace_exchanges import Json, Row, exchange_rows, replica_id
-from fencepost.storage.tier.segment_metadata import format_uuid
+from fencepost.protocol.byte_utils import format_uuid
 
 _NAME: Final = re.compile(r"(trace-.+)-(\d{4,})\.jsonl")
 _FILE_BITS: Final = 32
