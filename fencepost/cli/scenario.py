@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fencepost.cli.completion import scenarios
 from fencepost.cli.output import BAD, GOOD, QUIET, STRONG, Table, Text, line, show
-from fencepost.cli.typer_options import AsJson
+from fencepost.cli.typer_options import AsJson, scenarios
 
 if TYPE_CHECKING:
     from fencepost.scenario.model import Listener, Scenario, ScenarioOutcome, Step, StepOutcome

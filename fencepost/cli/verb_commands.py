@@ -16,13 +16,12 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from fencepost.cli import tables
-from fencepost.cli.completion import completer
 from fencepost.cli.output import show
 from fencepost.cli.parameters import ALWAYS, Kind, Parameter, parameters
-from fencepost.cli.typer_options import AsJson, ControlUrl, control_connection
+from fencepost.cli.typer_options import AsJson, ControlUrl, completer, control_connection
 from fencepost.cli.usage_errors import InvalidUsage, check_name, suggest_existing
 from fencepost.protocol.lookup import did_you_mean
-from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE, Method, Shape, Verb
 from fencepost.verbs.models import problem, problems

@@ -10,10 +10,16 @@ from uuid import UUID
 
 from fencepost.client.batches import decode_records
 from fencepost.client.cluster import resolve_topic_id
-from fencepost.client.connection import TIMEOUT_S, Connection
+from fencepost.client.connection import (
+    FETCH,
+    LIST_OFFSETS,
+    OFFSET_FOR_LEADER_EPOCH,
+    PRODUCE,
+    TIMEOUT_S,
+    Connection,
+)
 from fencepost.client.errors import MalformedAnswer
 from fencepost.client.model import EpochEnd, Fetched, FoundOffset, Isolation, Partition, Produced
-from fencepost.client.typed_requests import FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH, PRODUCE
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import (

@@ -1,11 +1,11 @@
 """The cluster's events as a stream of server-sent events.
 
-All watchers read from one row of the last events, each at its own pace. One that is too slow misses
-the oldest and learns how many; the stream waits for none. Events are kept from the first watcher
-on, so that one who was disconnected can go on where it was.
+All watchers read from one queue of the last events, each at its own pace. A watcher that is too
+slow misses the oldest and is sent their number; events never wait for a watcher. Events are kept
+from the first watcher on, so that a client that was disconnected can resume.
 
 A stream is text (the HTML standard, "Server-sent events"): ``id``, ``event`` and ``data`` lines and
-an empty one for each event, and now and then a comment, which is a line that begins with a colon.
+an empty line for each event, and at times a comment, which is a line that begins with a colon.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from itertools import islice
 from typing import Final
 
 from fencepost.broker.core.events import Event, Events
-from fencepost.verbs.answers.journal import EventState
+from fencepost.control.trace_lines import event_state
 
 MAX_KEPT: Final = 4096
-"""Events that a watcher may be behind."""
+"""How many events a watcher may be behind."""
 KEEP_ALIVE_S: Final = 15.0
 """How long a stream is silent at most: longer, and a proxy may close it."""
 _COMMENT: Final = ": still here\n\n"
@@ -27,7 +27,7 @@ _COMMENT: Final = ": still here\n\n"
 class EventStream:
     """The last events of a cluster, numbered.
 
-    :param events: Where they are told; it listens from the first watcher on.
+    :param events: Their source; it is listened to from the first watcher on.
     """
 
     def __init__(self, events: Events) -> None:
@@ -55,20 +55,20 @@ class EventStream:
 
     async def _stream(self, cursor: int) -> AsyncIterator[str]:
         """The events behind the cursor, and comments while there are none."""
-        rung = asyncio.Event()
-        self._watchers.add(rung)
+        arrived = asyncio.Event()
+        self._watchers.add(arrived)
         try:
             yield _COMMENT
             while not self._is_closed:
-                rung.clear()
+                arrived.clear()
                 found = self._after(cursor)
                 if found:
                     yield _text(found, lost=found[0][0] - cursor - 1)
                     cursor = found[-1][0]
-                elif not await _wait_for_event(rung):
+                elif not await _wait_for_event(arrived):
                     yield _COMMENT
         finally:
-            self._watchers.discard(rung)
+            self._watchers.discard(arrived)
 
     def _after(self, cursor: int) -> list[tuple[int, Event]]:
         unseen = min(self._newest - cursor, len(self._kept))
@@ -84,11 +84,11 @@ class EventStream:
             watcher.set()
 
 
-async def _wait_for_event(rung: asyncio.Event) -> bool:
-    """Wait for news; False when there is none for long."""
+async def _wait_for_event(arrived: asyncio.Event) -> bool:
+    """Wait for an event; False when none comes for `KEEP_ALIVE_S`."""
     try:
         async with asyncio.timeout(KEEP_ALIVE_S):
-            await rung.wait()
+            await arrived.wait()
     except TimeoutError:
         return False
     return True
@@ -100,19 +100,3 @@ def _text(events: list[tuple[int, Event]], *, lost: int) -> str:
         data = event_state(number, event).model_dump_json()
         lines.append(f"id: {number}\nevent: {event.kind}\ndata: {data}\n\n")
     return "".join(lines)
-
-
-def event_state(number: int, event: Event) -> EventState:
-    """An event as JSON.
-
-    :param number: Its place among all that are told.
-    """
-    return EventState(
-        number=number,
-        kind=event.kind,
-        time_ms=event.time_ms,
-        topic=event.topic,
-        partition=event.partition,
-        broker=event.broker,
-        details=dict(event.details),
-    )

@@ -1,9 +1,5 @@
-"""Faults as the control API takes and shows them.
+"""The verbs on faults, and faults as the control API takes and shows them."""
 
-What each verb on faults does.
-"""
-
-import asyncio
 import re
 from typing import Annotated, Final, Literal, TypeVar, assert_never
 
@@ -27,11 +23,11 @@ from fencepost.broker.faults.rules import (
     action_to_dict,
 )
 from fencepost.broker.node.cluster import Cluster
-from fencepost.control.routing import Served, serves, wait_within
+from fencepost.control.routing import Served, listening, serves, wait_within
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import find_api, find_error
-from fencepost.verbs.answers.base import Done
-from fencepost.verbs.answers.faults import FaultState
+from fencepost.verbs.answers import Done
+from fencepost.verbs.answers.cluster import FaultState
 from fencepost.verbs.bodies import FaultAction, FaultBody, HitsFilter
 
 _T = TypeVar("_T")
@@ -46,10 +42,10 @@ _SOURCES: Final[dict[bool | None, Literal["clients", "brokers"] | None]] = {
 
 
 def read_rule(cluster: Cluster, body: FaultBody) -> FaultRule:
-    """What a test has set.
+    """The rule of a fault.
 
-    :raises ControllerError: INVALID_REQUEST where a name is none; BROKER_ID_NOT_REGISTERED where
-        there is no such broker.
+    :raises ControllerError: INVALID_REQUEST where a name is not one of Kafka's;
+        BROKER_ID_NOT_REGISTERED where there is no such broker.
     """
     if body.broker is not None and body.broker not in cluster.brokers:
         brokers = ", ".join(map(str, cluster.brokers))
@@ -98,26 +94,19 @@ def fault_state(fault: Fault) -> FaultState:
 
 
 async def wait_for_hits(cluster: Cluster, fault: Fault, hits: int) -> Fault:
-    """Wait until a fault has hit so often, which it may have already.
+    """Wait until a fault has this number of hits, which it may have already.
 
-    :raises ControllerError: RESOURCE_NOT_FOUND when it is removed before.
+    :raises ControllerError: RESOURCE_NOT_FOUND when the fault is removed before.
     """
-    rung = asyncio.Event()
-
-    def note(event: Event) -> None:
-        if event.kind in (Kind.FAULT_HIT, Kind.FAULT_REMOVED, Kind.RESET):
-            rung.set()
-
-    listeners = cluster.events.listeners
-    listeners.append(note)
-    try:
+    with listening(cluster.events.listeners, _is_of_faults, most=1) as received:
         while fault.hits < hits:
             cluster.faults.get(fault.id)
-            await rung.wait()
-            rung.clear()
-    finally:
-        listeners.remove(note)
+            await received.wait()
     return fault
+
+
+def _is_of_faults(event: Event) -> bool:
+    return event.kind in (Kind.FAULT_HIT, Kind.FAULT_REMOVED, Kind.RESET)
 
 
 def _read_action(body: FaultAction) -> Action:

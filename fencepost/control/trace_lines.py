@@ -1,17 +1,66 @@
-"""The lines of ``serve --trace``: what the API would show, in one JSON object each.
+"""Exchanges and events, each as one JSON object.
 
-An exchange is a line as ``/v1/trace`` shows it, but however many elements and batches it has; an
-event is ``{"event": ..., "newest": ...}`` as ``/v1/events`` tells it, with a number of its own;
-what is in files alone has number 0.
+`TraceLines` writes the lines of ``serve --trace``. An exchange is a line as ``/v1/trace`` shows it,
+with all of its elements and batches; an event is ``{"event": ..., "newest": ...}`` as
+``/v1/events`` sends it, numbered from 1 in each trace. Events of trace files alone have number 0.
 """
 
+from collections.abc import Callable
 from itertools import count
 
 from fencepost.broker.core.events import TRACE_FILE_ONLY, Event
+from fencepost.broker.server.journal import AnyExchange
 from fencepost.broker.server.trace_file import Item, TraceEvent
-from fencepost.control.event_stream import event_state
-from fencepost.control.journal import exchange_state
-from fencepost.control.message_json import WHOLE
+from fencepost.control.message_json import WHOLE, Limits, request_json, response_json
+from fencepost.verbs.answers.journal import EventState, ExchangeState
+
+
+def exchange_state(
+    exchange: AnyExchange,
+    topics: set[str],
+    name_of: Callable[[str], str | None],
+    limits: Limits,
+) -> ExchangeState:
+    """An exchange for a reader.
+
+    :param topics: Receives the names and ids of the topics in it.
+    :param name_of: Gives the name that belongs to a topic id, None where it is not known.
+    """
+    request = request_json(exchange, topics, limits)
+    response = response_json(exchange, topics, limits)
+    names = ((text, name_of(text)) for text in sorted(topics))
+    return ExchangeState(
+        number=exchange.number,
+        time_ms=exchange.time_ms,
+        answered_ms=exchange.answered_ms,
+        elapsed_us=exchange.elapsed_us,
+        newest=exchange.newest,
+        broker=exchange.broker_id,
+        connection=exchange.connection_id,
+        client_id=exchange.client_id,
+        api=exchange.api.title,
+        version=exchange.version,
+        correlation_id=exchange.correlation_id,
+        request=request,
+        response=response,
+        topic_names={text: name for text, name in names if name is not None},
+    )
+
+
+def event_state(number: int, event: Event) -> EventState:
+    """An event as JSON.
+
+    :param number: Its place among all that are told.
+    """
+    return EventState(
+        number=number,
+        kind=event.kind,
+        time_ms=event.time_ms,
+        topic=event.topic,
+        partition=event.partition,
+        broker=event.broker,
+        details=dict(event.details),
+    )
 
 
 class TraceLines:

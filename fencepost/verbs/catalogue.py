@@ -14,9 +14,14 @@ from types import MappingProxyType
 from typing import Final
 
 from fencepost.verbs import bodies
-from fencepost.verbs.answers.base import Answer, Done, Health
-from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
-from fencepost.verbs.answers.faults import FaultState, TierFaultState
+from fencepost.verbs.answers import Answer, Done, Health
+from fencepost.verbs.answers.cluster import (
+    BrokerState,
+    ClockState,
+    ClusterState,
+    FaultState,
+    TierFaultState,
+)
 from fencepost.verbs.answers.journal import EventState, ExchangeState
 from fencepost.verbs.answers.topics import (
     CompactionState,

@@ -7,9 +7,14 @@ where there is none.
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Literal
 
-from fencepost.verbs.answers.base import Done, Health
-from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
-from fencepost.verbs.answers.faults import FaultState, TierFaultState
+from fencepost.verbs.answers import Done, Health
+from fencepost.verbs.answers.cluster import (
+    BrokerState,
+    ClockState,
+    ClusterState,
+    FaultState,
+    TierFaultState,
+)
 from fencepost.verbs.answers.journal import EventState, ExchangeState
 from fencepost.verbs.answers.topics import (
     CompactionState,

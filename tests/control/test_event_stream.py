@@ -1,4 +1,4 @@
-"""Events over HTTP: who watches hears everything in order, and holds nobody up."""
+"""Events over HTTP: a watcher receives all in order, and delays no other client."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ KINDS: Final = tuple(FaultAction.model_fields)
 
 
 class _Later(FaultAction):
-    """Actions with one that nobody reads."""
+    """Actions with one that the control API does not read."""
 
     explode: Literal[True] | None = None
 

@@ -45,7 +45,7 @@ def test_openapi_says_so_of_bodies_and_of_queries() -> None:
 
 
 def test_models_that_were_used_before_are_described_all_the_same() -> None:
-    """In a process of its own, where nobody has asked for descriptions."""
+    """In a process of its own, where the descriptions have not been read."""
     code = (
         "from fencepost.verbs.bodies import HoldBody\n"
         "from fencepost.verbs.models import add_descriptions\n"

@@ -2,8 +2,8 @@
 
 A partition gets the replicas that it is to have, keeps those that it has, and is rid of the latter
 as soon as the former are in sync (``fencepost.broker.controller.reassignment``): at once where
-nobody has to catch up. The answer says that it has begun; ListPartitionReassignments, whether it is
-over. Null replicas take back what is in progress.
+no replica has to catch up. The answer says that it has begun; ListPartitionReassignments, whether
+it is still in progress. Null replicas cancel one in progress.
 
 Each partition is answered by itself: INVALID_REPLICA_ASSIGNMENT where the target is empty, names a
 broker twice or one that is not registered, or where only an unclean leader could take it back;

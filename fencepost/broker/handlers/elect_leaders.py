@@ -1,8 +1,8 @@
 """ElectLeaders (43), versions 0-2: hold elections (KIP-183, KIP-460).
 
 A preferred election makes the first replica of the assignment the leader if it is in sync. An
-unclean one is held only where nobody leads: whoever is eligible leads, else the first replica that
-is online, and what only others had is lost. The answer comes when the leaders are elected.
+unclean one is held only where there is no leader: an eligible replica leads, else the first replica
+that is online, and records that only others have are lost. The answer comes after the election.
 
 Each partition is answered by itself: ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE,
 ELIGIBLE_LEADERS_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION. Where the request names no topics (null)

@@ -66,7 +66,7 @@ _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Partitions that a fault has refused, whoever asks for them."""
+    """Partitions that a fault has refused, to clients and followers alike."""
 
     code: int
     topic: str | None
@@ -82,7 +82,7 @@ class Refusal:
 
 
 def handle(ctx: Context, request: FetchRequest) -> Answer[FetchResponse]:
-    """Read what is there, or wait for more."""
+    """Read the records in the log, or wait for more."""
     return _answer(ctx, request, _Reading)
 
 

@@ -2,7 +2,7 @@
 
 from pydantic import ConfigDict
 
-from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers import Answer
 
 
 class EventState(Answer):

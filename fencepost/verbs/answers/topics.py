@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import ConfigDict
 
-from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers import Answer
 
 
 class EpochStart(Answer):
