@@ -39,7 +39,7 @@ MODULES: Final = MappingProxyType(
 GROUPS: Final = MappingProxyType(
     {
         "broker": "Stop, start, kill and isolate brokers.",
-        "clock": "Let time pass on a manual clock.",
+        "clock": "Advance a manual clock.",
         "fault": "Let requests meet errors, delays, ends of connections and the like.",
         "tier": "Use a partition's remote tier now, lose it, and let it fail or be late.",
         "topic": "Create and delete topics.",

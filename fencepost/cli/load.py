@@ -209,7 +209,7 @@ def _summary(loaded: "Loaded") -> str:
 def _format(source: Sequence[str], asked: str | None) -> str:
     """What the files are, as it is asked for, or as their names end.
 
-    :raises Mistake: When that is not to be seen, or is more than one.
+    :raises InvalidUsage: When that is not to be seen, or is more than one.
     """
     from fencepost.pipeline.load.options import format_of
 

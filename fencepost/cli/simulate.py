@@ -164,7 +164,7 @@ def _refuse_ignored_options(**options: object) -> None:
     """What has no effect on the run that is asked for.
 
     :param options: None for what was not given.
-    :raises Mistake: When something was.
+    :raises InvalidUsage: When something was.
     """
     given = {name for name, value in options.items() if value is not None}
     kind = next((each for each in OPTIONS_BY_MODE if each in given), None)

@@ -62,7 +62,7 @@ def os_error_text(error: OSError) -> str:
 def parse_pairs(flag: str, metavar: str, given: Sequence[str] | None) -> dict[str, str]:
     """What an option that may be repeated was given, such as ``sep=;``, by the names.
 
-    :raises Mistake: When a text has no name, or no sign of equality.
+    :raises InvalidUsage: When a text has no name, or no sign of equality.
     """
     found = {}
     for text in given or ():

@@ -49,7 +49,7 @@ def bind_arguments(
 
     :param texts: By `Parameter.key`; None, False and nothing at all where nothing was given.
     :param said: Fields that the words of the command give.
-    :raises Mistake: When something will not do.
+    :raises InvalidUsage: When something will not do.
     """
     path: Fields = {}
     fields: Fields = dict(said)

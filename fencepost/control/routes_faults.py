@@ -71,7 +71,7 @@ def read_rule(cluster: Cluster, body: FaultBody) -> FaultRule:
 
 
 def fault_state(fault: Fault) -> FaultState:
-    """A fault as it was set, and what it has done."""
+    """A fault as it was set, and its hits."""
     rule = fault.rule
     return FaultState(
         id=fault.id,

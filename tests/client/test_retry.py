@@ -1,4 +1,4 @@
-"""A question that is asked until it is answered."""
+"""Retries until an answer is accepted."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ class Said:
 
     error: int = 0
     value: int = 0
+
+
+def has_value(answer: Said) -> bool:
+    return answer.value >= 0
 
 
 def script(*said: Said | Exception) -> Callable[[], Awaitable[Said]]:

@@ -15,7 +15,7 @@ def test_fields_are_described_by_the_docstrings_below_them() -> None:
     add_descriptions()
     assert FaultBody.model_fields["group"].description == "Group id."
     text = FaultBody.model_fields["count"].description or ""
-    assert text.startswith("Requests that it hits, then it hits no more; ")
+    assert text.startswith("How many requests it hits before it ends; ")
     assert "\n" not in text.partition(";")[0]
 
 

@@ -71,7 +71,7 @@ def read_partition_metadata(
     :param remote: The URL of the tier, as ``serve --remote`` takes it.
     :param topics: Only of these; none for all.
     :returns: By topic and partition; empty where there is no log.
-    :raises Unreadable: When there is no log directory, or the tier does not answer. A checkpoint
+    :raises UnreadableSource: When there is no log directory, or the tier does not answer. A checkpoint
         that can't be read counts as missing.
     """
     wanted = frozenset(topics) or None

@@ -93,7 +93,7 @@ def find_log_dirs(folder: str | Path) -> tuple[LogDir, ...]:
     """The log directories in a folder, by broker.
 
     :param folder: A log directory itself, what ``serve --data-dir`` named, or a folder of such.
-    :raises Unreadable: When there is none, it can't be read, or they are of several clusters.
+    :raises UnreadableSource: When there is none, it can't be read, or they are of several clusters.
     """
     top = Path(folder)
     if not top.is_dir():
@@ -121,7 +121,7 @@ def find_replicas(
     Directories on their way out or in are left out.
 
     :param topics: Only of these; None for all.
-    :raises Unreadable: When a directory can't be read, or a broker has a partition twice.
+    :raises UnreadableSource: When a directory can't be read, or a broker has a partition twice.
     """
     found: dict[tuple[str, int, int], Replica] = {}
     for log_dir in log_dirs:

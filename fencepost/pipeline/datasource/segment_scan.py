@@ -144,7 +144,7 @@ def scan_folder(
 
     :param folder: As `find_log_dirs` takes it; None for the tier alone.
     :param remote: The URL of a tier.
-    :raises Unreadable: When either can't be read.
+    :raises UnreadableSource: When either can't be read.
     """
     tier = None if remote is None else Tier.open(remote)
     found = list_segments(None if folder is None else str(folder), tier, topics)

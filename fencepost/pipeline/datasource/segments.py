@@ -51,7 +51,7 @@ def list_segments(
 
     :param folder: As `find_log_dirs` takes it; None for the tier alone.
     :param topics: Only of these; None for all.
-    :raises Unreadable: When either can't be read.
+    :raises UnreadableSource: When either can't be read.
     """
     logs = [] if folder is None else _in_logs(folder, topics)
     return logs + ([] if tier is None else _in_tier(tier, topics))

@@ -48,7 +48,7 @@ class Tier:
     def open(cls, url: str) -> Tier:
         """The tier that a URL names, as ``serve --remote`` takes it.
 
-        :raises Unreadable: When there is none, or it does not answer.
+        :raises UnreadableSource: When there is none, or it does not answer.
         """
         problem = remote_problem(url)
         if problem is not None:
@@ -70,7 +70,7 @@ class Tier:
         """All segments of which there are metadata, by topic, partition and start offset.
 
         :param topics: Only of these; None for all.
-        :raises Unreadable: When the tier can't be listed or read.
+        :raises UnreadableSource: When the tier can't be listed or read.
         """
         from obstore.exceptions import BaseError
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Answer(BaseModel):
-    """What an answer says; later versions may say more."""
+    """An answer; later versions may add fields."""
 
     model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
 
@@ -37,10 +37,10 @@ class ErrorAnswer(Answer):
 
 
 class Health(Answer):
-    """Whether the cluster serves."""
+    """Whether the cluster is up."""
 
     status: Literal["ok"] = "ok"
 
 
 class Done(Answer):
-    """It is done, and there is no more to say."""
+    """The effect is complete; there is no content."""

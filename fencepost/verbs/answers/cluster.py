@@ -12,17 +12,17 @@ class BrokerState(Answer):
 
     id: int
     host: str
-    """As advertised to clients; the address that you reached where none is."""
+    """As advertised to clients; where none is, the address of the control API."""
     port: int
     """It stays the broker's while the broker is down, and refuses connections."""
     state: Literal["running", "stopped", "killed"]
     """Of its process."""
     fenced: bool
-    """Whether the controller takes it for offline: then it leads nothing and is in no ISR."""
+    """Whether the controller considers it offline: then it leads nothing and is in no ISR."""
     epoch: int
     """Of its registration; rises each time that it registers (KIP-903)."""
     isolated_from: tuple[int | Literal["controller"], ...]
-    """Whom it does not reach, because a test has cut the links."""
+    """The nodes to which a test has cut its links."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -100,14 +100,14 @@ class ClusterState(Answer):
 
 
 class FaultState(Answer):
-    """A fault, as it was set, and what it has done."""
+    """A fault as it was set, and its hits."""
 
     id: int
     """Rises by one with each fault of the process, also across a reset."""
     hits: int
-    """Requests that it hit."""
+    """The number of requests that it has hit."""
     left: int | None
-    """Requests that it will hit yet, at most; null: no end."""
+    """How many more requests it hits, at most; null: no limit."""
     api: str
     """Kafka's name."""
     versions: str | None
@@ -151,19 +151,19 @@ class FaultState(Answer):
 
 
 class TierFaultState(Answer):
-    """A fault of the remote tier, as it was set, and what it has done."""
+    """A fault of the remote tier as it was set, and its hits."""
 
     id: int
     """Rises by one with each tier fault."""
     hits: int
-    """Operations that it hit."""
+    """The number of operations that it has hit."""
     left: int | None
-    """Operations that it will hit yet, at most; null: no end."""
+    """How many more operations it hits, at most; null: no limit."""
     operation: Literal["upload", "fetch", "delete", "list"]
     error: str | None
-    """What the tier says; null where the operation is only late."""
+    """The tier's error message; null where the operation is only delayed."""
     delay_ms: int | None
-    """Null where it is not late."""
+    """Null where there is no delay."""
     count: int | None
 
     model_config = ConfigDict(
