@@ -15,14 +15,12 @@ from typing import Final
 from bench import inside, load, process, servers
 from bench.inside import BATCH_BYTES, BATCH_RECORDS, TOPIC, Inside, Pair, cost
 from fencepost.broker.core.context import Context
-from fencepost.broker.core.errors import ControllerUnreachable
 from fencepost.broker.handlers import handler_of
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.server.journal import Exchange, Journal
 from fencepost.broker.server.run import tune_garbage_collection
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -94,11 +92,7 @@ def without_layers() -> Iterator[None]:
 
 def _handle(_: Broker, api: Api, ctx: Context[Broker], request: object) -> object:
     """Hand a request to its handler, without a look at faults."""
-    handler = handler_of(api)
-    try:
-        return handler.handle(ctx, request)
-    except ControllerUnreachable:
-        return handler.refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+    return handler_of(api).handle(ctx, request)
 
 
 def _nothing(*_: object) -> None:

@@ -12,7 +12,7 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.broker.metadata.image import ClusterImage, PartitionImage, TopicImage
 from fencepost.broker.metadata.topic_lookup import offline_replicas, online_brokers
-from fencepost.broker.network.links import CONTROLLER
+from fencepost.broker.network.links import ControllerNode
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.follower.steps import FollowerState
@@ -80,8 +80,8 @@ def broker_state(cluster: Cluster, broker_id: int, *, reached_host: str) -> Brok
         fenced=registered.fenced,
         epoch=registered.epoch,
         isolated_from=tuple(
-            "controller" if node == CONTROLLER else node
-            for node in cluster.network.unreachable_nodes(broker_id)
+            "controller" if isinstance(node, ControllerNode) else node
+            for node in cluster.network.unreachable_nodes(broker.broker_id)
         ),
     )
 

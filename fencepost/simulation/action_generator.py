@@ -12,8 +12,9 @@ from itertools import accumulate
 from typing import Final
 
 from fencepost.broker.metadata.image import NO_LEADER
-from fencepost.broker.network.links import CONTROLLER, Link
+from fencepost.broker.network.links import Link
 from fencepost.simulation.clients import REREADING_CLIENT
+from fencepost.simulation.environment import CONTROLLER_NUMBER, node_number
 from fencepost.simulation.schedule import (
     ACKS_ALL,
     ACKS_LEADER,
@@ -68,6 +69,9 @@ _FIRST_FETCH_WITH_TIER: Final = 14
 """Before it a follower can't be told that what it wants has moved to the tier."""
 _FAULTY: Final = (0, 0, 0, 2, 6)
 """How often followers meet faults."""
+_ADMIN: Final = (0, 0, 1, 3)
+"""How often administrators ask for leaders, and for configs."""
+_SEGMENTS_MS: Final = (1, 1_000, 30_000, 604_800_000)
 _REPAIRS: Final = {ActionKind.START: 6, ActionKind.REJOIN: 5, ActionKind.RELEASE: 4}
 _CHECKS: Final = 0.3
 """Share of the topics that check expected offsets."""
@@ -128,6 +132,10 @@ class ActionGenerator:
             self._stores = tier.choice((0.15, 0.3, 0.5))
         self._fails = tier.choice((0.0, 0.0, 0.02, 0.1))
         """How likely it is that the tier fails to do it."""
+        # As well from chances of its own.
+        admin = random.Random(f"admin {world.setup.seed}")
+        weights[ActionKind.ELECT_LEADERS] = admin.choice(_ADMIN)
+        weights[ActionKind.CONFIGURE] = admin.choice(_ADMIN)
         self.unclean_share = rng.choice((0, 0.3)) if risky else 0.0
         self._verbs = list(weights)
         self._weights = list(accumulate(weights.values()))
@@ -146,7 +154,7 @@ class ActionGenerator:
             if action is not None:
                 return action
         if rng.random() < self._stalls:
-            node = rng.randint(CONTROLLER, self.world.setup.brokers)
+            node = rng.randint(CONTROLLER_NUMBER, self.world.setup.brokers)
             self._stalled[node] = self._step + rng.randint(20, 200)
         verb = rng.choices(self._verbs, cum_weights=self._weights)[0]
         return _GENERATORS[verb](self, verb)
@@ -156,12 +164,14 @@ class ActionGenerator:
         links = [
             link
             for link in self.world.network
-            if not stalled or stalled.get(link.target, 0) <= self._step
+            if not stalled or stalled.get(node_number(link.target), 0) <= self._step
         ]
         if not links:
             return None
         link: Link = links[int(self.rng.random() * len(links))]
-        return Action(ActionKind.DELIVER, broker=link.target, other=link.source)
+        return Action(
+            ActionKind.DELIVER, broker=node_number(link.target), other=node_number(link.source)
+        )
 
     def _store(self) -> Action:
         """One of the first that wait: the store has no order, and yet does not forget any."""
@@ -236,6 +246,14 @@ def _reassign(dice: ActionGenerator, verb: ActionKind) -> Action:
     return Action(verb, dice.partition(), how=",".join(map(str, target)))
 
 
+def _via_broker(dice: ActionGenerator, verb: ActionKind) -> Action:
+    return Action(verb, dice.partition(), dice.broker())
+
+
+def _configure(dice: ActionGenerator, verb: ActionKind) -> Action:
+    return Action(verb, broker=dice.broker(), amount=dice.rng.choice(_SEGMENTS_MS))
+
+
 def _of_broker(dice: ActionGenerator, verb: ActionKind) -> Action:
     return Action(verb, broker=dice.broker())
 
@@ -256,10 +274,13 @@ def _start(dice: ActionGenerator, verb: ActionKind) -> Action:
 
 
 def _rejoin(dice: ActionGenerator, verb: ActionKind) -> Action:
-    network = dice.world.cluster.network
-    return _one_of(
-        dice, verb, [b for b in dice.world.cluster.brokers if network.unreachable_nodes(b)]
-    )
+    cluster = dice.world.cluster
+    cut_off = [
+        b.broker_id
+        for b in cluster.brokers.values()
+        if cluster.network.unreachable_nodes(b.broker_id)
+    ]
+    return _one_of(dice, verb, list[int](cut_off))
 
 
 def _one_of(dice: ActionGenerator, verb: ActionKind, brokers: list[int]) -> Action:
@@ -319,6 +340,8 @@ _GENERATORS: Final[dict[ActionKind, Callable[[ActionGenerator, ActionKind], Acti
     ActionKind.ELECT: _elect,
     ActionKind.PREFER: _of_partition,
     ActionKind.REASSIGN: _reassign,
+    ActionKind.ELECT_LEADERS: _via_broker,
+    ActionKind.CONFIGURE: _configure,
     ActionKind.STOP: _of_broker,
     ActionKind.KILL: _fenced,
     ActionKind.START: _start,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from fencepost.broker.controller.registration import Fence
-from fencepost.broker.faults import rules
+from fencepost.broker.faults import kinds
 from fencepost.broker.faults.rules import FaultRule
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node import tier_actions as tiering
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fencepost.simulation.world import World
 
 FIRST_FETCH_WITH_REGISTRATION: Final = 15
+SEGMENT_MS: Final = "segment.ms"
 
 
 def _serves(world: "World", action: Action) -> bool:
@@ -60,7 +61,7 @@ def _delete(world: "World", action: Action) -> None:
         world.checker.record_deletion(action.broker, action.partition)
 
 
-# -- what happens to brokers ------------------------------------------------------------------
+# -- what administrators ask for ---------------------------------------------------------------
 
 
 def _reassign(world: "World", action: Action) -> None:
@@ -68,6 +69,19 @@ def _reassign(world: "World", action: Action) -> None:
         back = action.how == BACK
         target = None if back else tuple(map(int, action.how.split(",")))
         world.clients.reassign(action.partition, target)
+
+
+def _elect_leaders(world: "World", action: Action) -> None:
+    if _serves(world, action):
+        world.clients.elect_preferred(action.partition, action.broker)
+
+
+def _configure(world: "World", action: Action) -> None:
+    if world.is_running(action.broker):
+        world.clients.configure(SEGMENT_MS, str(action.amount), action.broker)
+
+
+# -- what happens to brokers ------------------------------------------------------------------
 
 
 def _kill(world: "World", action: Action) -> None:
@@ -170,23 +184,23 @@ def _lose(world: "World", action: Action) -> None:
 
 
 def _ignore_answer(_answer: object) -> None:
-    """What comes of it is seen."""
+    """The checker sees the effects."""
 
 
 _FOLLOWER_APIS: Final = tuple(
     BY_NAME[name] for name in ("fetch", "offset_for_leader_epoch", "list_offsets")
 )
-_FAULTS: Final[dict[str, rules.Action]] = dict(
+_FAULTS: Final[dict[str, kinds.Action]] = dict(
     zip(
         FAULTS,
         (
-            rules.Refuse(ErrorCode.KAFKA_STORAGE_ERROR),
-            rules.Refuse(ErrorCode.REQUEST_TIMED_OUT),
-            rules.Delay(1_500),
-            rules.Disconnect(rules.DisconnectWhen.BEFORE),
-            rules.Disconnect(rules.DisconnectWhen.AFTER),
-            rules.Drop(),
-            rules.Corrupt(),
+            kinds.Refuse(ErrorCode.KAFKA_STORAGE_ERROR),
+            kinds.Refuse(ErrorCode.REQUEST_TIMED_OUT),
+            kinds.Delay(1_500),
+            kinds.Disconnect(kinds.DisconnectWhen.BEFORE),
+            kinds.Disconnect(kinds.DisconnectWhen.AFTER),
+            kinds.Drop(),
+            kinds.Corrupt(),
         ),
         strict=True,
     )
@@ -208,6 +222,8 @@ ACTIONS: Final[dict[ActionKind, _Performer]] = {
     ActionKind.ELECT: _elect,
     ActionKind.PREFER: _prefer,
     ActionKind.REASSIGN: _reassign,
+    ActionKind.ELECT_LEADERS: _elect_leaders,
+    ActionKind.CONFIGURE: _configure,
     ActionKind.STOP: lambda world, action: operator_actions.stop(world.cluster, action.broker),
     ActionKind.KILL: _kill,
     ActionKind.START: lambda world, action: operator_actions.start(world.cluster, action.broker),

@@ -7,10 +7,15 @@ looked at, and each is compared with what was seen of it last: steps are many, a
 offset of one replica.
 """
 
-from typing import Final
+from typing import Any, Final
 
+from fencepost.broker.controller.requests import AlterPartitions
 from fencepost.broker.metadata.image import NO_LEADER, ClusterImage, PartitionImage
-from fencepost.broker.network.links import CONTROLLER, Link
+from fencepost.broker.network.links import (
+    ControllerNode,
+    ControllerRequest,
+    Link,
+)
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.replica import Replica
@@ -81,6 +86,8 @@ class ClusterChecker:
         self._enough = enough_replicas
         self.current_link: Link | None = None
         """Where the message came from, and went to, that arrives now; None where none does."""
+        self.current_request: ControllerRequest[Any] | None = None
+        """What the controller answers now; None where it answers no broker."""
         topic = self._image.topics[TOPIC]
         self.partitions = [PartitionHistory(index) for index in range(len(topic.partitions))]
         self._replicas = {
@@ -100,7 +107,7 @@ class ClusterChecker:
     def check_link(self, link: Link) -> None:
         """A message has arrived, or was lost on its way."""
         for node in link:
-            if node != CONTROLLER:
+            if not isinstance(node, ControllerNode):
                 self.check_broker(node)
         self.check_controller()
 
@@ -275,15 +282,17 @@ class ClusterChecker:
     ) -> None:
         """A leader's high watermark rises, perhaps because of a message of another broker."""
         via = self.current_link
-        if via is None or via.source == CONTROLLER or via.target != broker.broker_id:
+        if via is None or via.target != broker.broker_id:
             return
-        replica = seen.replica
-        if replica is not None and broker.view.brokers[via.source].fenced:
+        source, replica = via.source, seen.replica
+        if isinstance(source, ControllerNode):
+            return
+        if replica is not None and broker.view.brokers[source].fenced:
             counted = (*replica.isr, *(replica.pending_isr or ()))
             require(
                 must.fenced_replicas_move_no_high_watermark,
                 seen.location,
-                via.source,
+                source,
                 counted,
                 before,
                 after,
@@ -334,7 +343,7 @@ class ClusterChecker:
         self.add_to_digest(index, now.leader, now.leader_epoch, now.partition_epoch, *now.isr)
         joined = [b for b in (*now.isr, *now.elr) if b not in (*was.isr, *was.elr)]
         # Leaders propose who joins. What the controller makes of it by itself loses records.
-        if joined and (self.current_link is None or self.current_link.target != CONTROLLER):
+        if joined and not isinstance(self.current_request, AlterPartitions):
             require(must.elections_are_clean, index, was, now, self.allows_unclean)
             history.taint(f"brokers {joined} were made the ISR, uncleanly")
         if not history.tainted:

@@ -17,6 +17,7 @@ from fencepost.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from fencepost.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from fencepost.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -26,6 +27,11 @@ from fencepost.protocol.messages.fetch import (
 from fencepost.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+)
+from fencepost.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
 )
 from fencepost.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -76,6 +82,8 @@ _LIST_OFFSETS: Final = BY_NAME["list_offsets"]
 _METADATA: Final = BY_NAME["metadata"]
 _OFFSET_FOR_LEADER_EPOCH: Final = BY_NAME["offset_for_leader_epoch"]
 _ALTER_PARTITION_REASSIGNMENTS: Final = BY_NAME["alter_partition_reassignments"]
+_ELECT_LEADERS: Final = BY_NAME["elect_leaders"]
+_INCREMENTAL_ALTER_CONFIGS: Final = BY_NAME["incremental_alter_configs"]
 _DELETE_RECORDS: Final = BY_NAME["delete_records"]
 _FIND_COORDINATOR: Final = BY_NAME["find_coordinator"]
 _OFFSET_COMMIT: Final = BY_NAME["offset_commit"]
@@ -85,6 +93,9 @@ _METADATA_VERSION: Final = 9
 _OFFSETS_VERSION: Final = 9
 """Of OffsetCommit and OffsetFetch: the newest that names topics."""
 _FIND_VERSION: Final = 3
+_PREFERRED: Final = 0
+_SET: Final = 0
+_TOPIC_RESOURCE: Final = 2
 _CONSUMER: Final = -1
 _HIGH_WATERMARK: Final = -1
 _TIMEOUT_MS: Final = 20_000
@@ -194,6 +205,24 @@ class ClientRequests:
         api = _ALTER_PARTITION_REASSIGNMENTS
         self._send(broker, api, api.max_version, request)
 
+    def elect_preferred(self, broker: Broker, index: int) -> None:
+        """Have the preferred leader elected; the answer is not waited for."""
+        request = ElectLeadersRequest(
+            election_type=_PREFERRED,
+            topic_partitions=(TopicPartitions(topic=TOPIC, partitions=(index,)),),
+        )
+        self._send(broker, _ELECT_LEADERS, _ELECT_LEADERS.max_version, request)
+
+    def configure(self, broker: Broker, name: str, value: str) -> None:
+        """Set a config of the topic; the answer is not waited for."""
+        config = AlterableConfig(name=name, config_operation=_SET, value=value)
+        resource = AlterConfigsResource(
+            resource_type=_TOPIC_RESOURCE, resource_name=TOPIC, configs=(config,)
+        )
+        request = IncrementalAlterConfigsRequest(resources=(resource,))
+        api = _INCREMENTAL_ALTER_CONFIGS
+        self._send(broker, api, api.max_version, request)
+
     # -- groups ---------------------------------------------------------------------------------
 
     def coordinator(self, broker: Broker, group: str) -> int:
@@ -221,7 +250,7 @@ class ClientRequests:
         return cast(OffsetCommitResponse | Wait[OffsetCommitResponse], answer)
 
     def committed(self, broker: Broker, group: str, index: int) -> None:
-        """Ask how far a group has come; the answer matters to nobody here."""
+        """Ask how far a group has come; the answer is ignored."""
         topic = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(index,))
         wanted = OffsetFetchRequestGroup(group_id=group, topics=(topic,))
         request = OffsetFetchRequest(groups=(wanted,))

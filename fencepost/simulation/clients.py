@@ -206,7 +206,7 @@ class Clients:
             reader.log.truncate(tip.base_offset)
 
     def _reset(self, reader: SimulatedConsumer, broker: Broker, index: int) -> None:
-        """Begin anew at the log start, as ``auto.offset.reset=earliest`` has it."""
+        """Start again at the log start, as ``auto.offset.reset=earliest`` has it."""
         found = reader.requests.list_offset(
             broker, index, client_requests.EARLIEST, epoch=reader.epoch
         )
@@ -270,6 +270,8 @@ class Clients:
         """Delete all records below the high watermark."""
         self._admin.delete_records(self._cluster.brokers[broker_id], index)
 
+    # -- administrators -------------------------------------------------------------------------
+
     def reassign(self, index: int, target: tuple[int, ...] | None) -> None:
         """Give a partition other replicas, or None: those that it had; by any broker that can."""
         network = self._cluster.network
@@ -279,6 +281,14 @@ class Clients:
         broker = next(able, None)
         if broker is not None:
             self._admin.reassign(broker, index, target)
+
+    def elect_preferred(self, index: int, broker_id: int) -> None:
+        """Have the preferred leader elected, through a broker that may not reach the controller."""
+        self._admin.elect_preferred(self._cluster.brokers[broker_id], index)
+
+    def configure(self, name: str, value: str, broker_id: int) -> None:
+        """Change a config of the topic, through a broker that may not reach the controller."""
+        self._admin.configure(self._cluster.brokers[broker_id], name, value)
 
     # -- metadata -------------------------------------------------------------------------------
 

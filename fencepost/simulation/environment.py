@@ -1,11 +1,10 @@
-"""Where a simulated run takes place: in memory with nobody looking on, unless somebody says more.
+"""The environment of a simulated run: in memory and without observers by default.
 
-A run that is to leave something behind is given a data directory, and what sees every request, by
-whoever starts it: the simulation itself writes nothing.
+The simulation itself writes nothing. A run that leaves data behind is given a data directory and an
+observer of every request.
 
-The simulated network's wires: every message waits on its link until somebody lets it arrive.
-
-The simulated remote tier: each operation waits until somebody has it done, or lets it fail.
+In the simulated network every message waits on its link until the schedule delivers it. In the
+simulated remote tier each operation waits until the schedule performs it, or lets it fail.
 
 Operations may overtake each other, as those of many brokers at a real store do. What a segment's
 metadata say is there is looked up as it is written: see `TierContents`.
@@ -17,7 +16,14 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from fencepost.broker.core.context import Context, Peer
-from fencepost.broker.network.links import CONTROLLER, Deliver, Link
+from fencepost.broker.network.links import (
+    CONTROLLER,
+    BrokerId,
+    ControllerNode,
+    Deliver,
+    Link,
+    NodeId,
+)
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.node.persistence import MakePersistence
@@ -63,6 +69,20 @@ class RunEnvironment:
 IN_MEMORY: Final = RunEnvironment()
 
 
+CONTROLLER_NUMBER: Final = 0
+"""The controller in schedules, whose brokers begin with 1."""
+
+
+def node_number(node: NodeId) -> int:
+    """How a schedule writes a node."""
+    return CONTROLLER_NUMBER if isinstance(node, ControllerNode) else node
+
+
+def node_of(number: int) -> NodeId:
+    """The node that a schedule writes so."""
+    return CONTROLLER if number == CONTROLLER_NUMBER else BrokerId(number)
+
+
 class SimulatedNetwork:
     """Messages on their way, in order of each link. Links among each other have none."""
 
@@ -83,7 +103,7 @@ class SimulatedNetwork:
 
     def send(self, link: Link, deliver: Deliver) -> None:
         """Take a message from the network."""
-        if link.source == CONTROLLER:
+        if link.source is CONTROLLER:
             self.on_controller_send()
         queue = self._waiting.get(link)
         if queue is None:
@@ -92,7 +112,7 @@ class SimulatedNetwork:
             queue.append(deliver)
 
     def deliver(self, link: Link) -> bool:
-        """Let the oldest message of a link arrive; what comes of it is left to the scheduler.
+        """Let the oldest message of a link arrive; the scheduler runs what follows from it.
 
         :returns: Whether there was one.
         """
@@ -111,7 +131,7 @@ class SimulatedNetwork:
 
 
 def _ignore_send() -> None:
-    """Nobody listens."""
+    """No observer."""
 
 
 FAILURE_REASON = "the schedule lets it fail"
@@ -120,8 +140,8 @@ FAILURE_REASON = "the schedule lets it fail"
 class PendingOperation(NamedTuple):
     """Something that the tier is asked for.
 
-    :ivar carry_out: Does it, and tells whoever asked.
-    :ivar fail: Tells whoever asked that it can't be done.
+    :ivar carry_out: Performs it, and reports the result.
+    :ivar fail: Reports an error.
     """
 
     perform: Callable[[], None]
@@ -143,7 +163,7 @@ class SimulatedObjectStore:
 
     @property
     def objects(self) -> dict[str, bytes]:
-        """What is there, by key."""
+        """The contents, by key."""
         return self._memory.objects
 
     # -- what brokers ask -----------------------------------------------------------------------
@@ -187,7 +207,7 @@ class SimulatedObjectStore:
     def complete(self, number: int, *, fails: bool = False) -> bool:
         """Have one of the waiting operations done, or fail.
 
-        :param number: Which; where there are fewer it begins anew.
+        :param number: Which; modulo how many there are.
         :returns: Whether there was one.
         """
         if not self.pending:
@@ -207,4 +227,4 @@ class SimulatedObjectStore:
 
 
 def _ignore_change(_key: str) -> None:
-    """Nobody listens."""
+    """No observer."""

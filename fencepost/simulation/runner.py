@@ -138,6 +138,8 @@ WEIGHTS: Final = {
     ActionKind.START: 10,
     ActionKind.REJOIN: 10,
     ActionKind.RELEASE: 6,
+    ActionKind.ELECT_LEADERS: 0.5,
+    ActionKind.CONFIGURE: 0.3,
 }
 """How often what happens: faults pass quickly, so that a cluster gets something done."""
 _SHARES: Final = (0.5, 1, 1, 2)

@@ -57,7 +57,11 @@ class ActionKind(StrEnum):
     PREFER = "prefer"
     """The preferred leader is elected, if it is in sync."""
     REASSIGN = "reassign"
-    """A partition is given other replicas, or what is in progress is taken back."""
+    """An administrator gives a partition other replicas, or takes back what is in progress."""
+    ELECT_LEADERS = "elect-leaders"
+    """An administrator asks a broker for the preferred leader."""
+    CONFIGURE = "configure"
+    """An administrator asks a broker for another ``segment.ms`` of the topic."""
     STOP = "stop"
     KILL = "kill"
     START = "start"
@@ -117,6 +121,8 @@ FORMS: Final[dict[ActionKind, str]] = {
     ActionKind.ELECT: "p{partition} {broker} {how}",
     ActionKind.PREFER: "p{partition}",
     ActionKind.REASSIGN: "p{partition} to {how}",
+    ActionKind.ELECT_LEADERS: "p{partition} via {broker}",
+    ActionKind.CONFIGURE: "segment.ms={amount} via {broker}",
     ActionKind.STOP: "{broker}",
     ActionKind.KILL: "{broker} fence={how}",
     ActionKind.START: "{broker}",

@@ -1,12 +1,12 @@
 """A simulated cluster with its clients, and what each action does to it."""
 
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.scheduler import ManualClock, advance
-from fencepost.broker.network.links import Link
+from fencepost.broker.network.links import ControllerEndpoint, ControllerRequest, Link
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
 from fencepost.simulation import invariants as must
@@ -18,6 +18,7 @@ from fencepost.simulation.environment import (
     RunEnvironment,
     SimulatedNetwork,
     SimulatedObjectStore,
+    node_of,
 )
 from fencepost.simulation.invariants import require
 from fencepost.simulation.producers import Producers
@@ -52,6 +53,25 @@ _TIERED: Final = {
 _CONFIGS: Final = {"log.cleaner.enable": "false", "log.cleaner.backoff.ms": "86400000"}
 
 
+R = TypeVar("R")
+
+
+class CheckedController:
+    """The controller as an end of links, whose checker sees what it answers."""
+
+    def __init__(self, controller: ControllerEndpoint, checker: ClusterChecker) -> None:
+        self._controller = controller
+        self._checker = checker
+
+    def handle(self, request: ControllerRequest[R]) -> R:
+        """Answer a broker, and check each image that it makes."""
+        self._checker.current_request = request
+        try:
+            return self._controller.handle(request)
+        finally:
+            self._checker.current_request = None
+
+
 class World:
     """One cluster, with what watches it. Actions that make no sense in its state do nothing."""
 
@@ -82,6 +102,9 @@ class World:
         )
         self.checker.allows_unclean = setup.unclean
         self.network.on_controller_send = self.checker.check_controller
+        self.cluster.network.attach_controller(
+            CheckedController(self.cluster.controller_apis, self.checker)
+        )
         self.checker.check_all()
         self.clients = Clients(self.cluster, self.checker, setup, stage.send)
         self.producers = Producers(self.cluster, self.checker, setup, stage)
@@ -92,7 +115,7 @@ class World:
         :raises InvariantViolation: When an invariant does not hold any more.
         """
         if action.kind is ActionKind.DELIVER:
-            self.deliver(Link(action.other, action.broker))
+            self.deliver(Link(node_of(action.other), node_of(action.broker)))
             return
         with suppress(ControllerError):  # refused: the action made no sense
             ACTIONS[action.kind](self, action)

@@ -4,7 +4,7 @@ Names are the contract's: fields may be added, none renamed or removed. Offsets 
 high watermarks are exclusive, all others inclusive; times are milliseconds.
 """
 
-from typing import Annotated, Final, Literal, Self, TypeAlias, TypeVar, cast
+from typing import Annotated, Final, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -19,13 +19,15 @@ from pydantic import (
 )
 
 from fencepost.broker.controller.registration import Fence
+from fencepost.broker.faults import kinds
+from fencepost.verbs.derived import Derived, given_action, given_fault
 
 T = TypeVar("T")
 Listed = Annotated[tuple[T, ...], Strict(False)]
 """A JSON array. JSON has no tuples, so this alone is not strict; its elements are."""
 
 MAX_FETCHES: Final = 1000
-MAX_DELAY_MS: Final = 24 * 3600 * 1000
+MAX_DELAY_MS: Final = kinds.MAX_DELAY_MS
 DEFAULT_TIMEOUT_MS: Final = 10_000
 MAX_ADVANCE_MS: Final = 31 * 24 * 3600 * 1000
 """A month: brokers do something every few seconds, and nothing else happens until all is done."""
@@ -228,30 +230,10 @@ class TierFaultBody(Body):
 
 # -- faults -------------------------------------------------------------------------------------
 
-FaultKind: TypeAlias = Literal[
-    "error", "delay", "disconnect", "throttle", "drop", "corrupt", "stale_metadata"
-]
-"""Each field of `FaultAction`. Whatever reads an action matches this, so that none is forgotten."""
 
-
-class FaultAction(Body):
+@given_action()
+class FaultAction(Derived, Body):
     """The effect on a request that a fault hits: exactly one of these."""
-
-    error: str | int | None = None
-    """Kafka's name of an error, or its code. The request is refused with it and not carried out;
-    REQUEST_TIMED_OUT comes after it was, as at a real broker."""
-    delay: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] | None = None
-    """Milliseconds that the request waits in the broker's queue, and its connection with it."""
-    disconnect: Literal["before", "after"] | None = None
-    """The connection closes instead of an answer: before the request is executed, or after."""
-    throttle: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] | None = None
-    """``throttle_time_ms`` of the answer, during which the connection is not read (KIP-219)."""
-    drop: Literal[True] | None = None
-    """The request is executed and never answered, nor is any later one on its connection."""
-    corrupt: Literal[True] | None = None
-    """One byte of the records is changed: of a Produce request, or of a Fetch answer."""
-    stale_metadata: Annotated[int, Field(ge=0)] | None = None
-    """Metadata answers the leader, its epoch and the ISR as they were in this leader epoch."""
 
     @model_validator(mode="before")
     @classmethod
@@ -272,44 +254,14 @@ class FaultAction(Body):
         flag = Literal[True] | None
         return tuple(name for name, field in cls.model_fields.items() if field.annotation == flag)
 
-    @property
-    def kind(self) -> FaultKind:
-        """The one that is given."""
-        (kind,) = self.model_fields_set
-        return cast(FaultKind, kind)
 
-
-class FaultBody(Body):
+@given_fault(FaultAction)
+class FaultBody(Derived, Body):
     """A fault: which requests it hits, and its effect. All selectors must match."""
 
-    api: str | int
-    """Kafka's name of the API, such as ``Produce``, or its key."""
-    versions: str | int | None = None
-    """Of the API, inclusive: ``9``, ``"4-8"``, ``"9-"`` or ``"-8"``."""
-    broker: int | None = None
-    """The broker that receives the request."""
-    client_id: str | None = None
-    """Of a client; a follower of this cluster has ``broker-2-fetcher-0``."""
-    source: Literal["clients", "brokers"] | None = None
-    """Senders: clients, or other brokers of the cluster, such as followers. Left out: both."""
-    topic: str | None = None
-    """Named in the request. An error is then only this topic's."""
-    partition: Annotated[int, Field(ge=0)] | None = None
-    """Of the topic, which is to be named too. An error is then only this partition's."""
-    group: str | None = None
-    """Group id."""
-    transactional_id: str | None = None
-    count: Annotated[int, Field(ge=1)] | None = 1
-    """How many requests it hits before it ends; null: all, always."""
-    after: Annotated[int, Field(ge=0)] = 0
-    """How many matching requests pass before the first hit."""
-    probability: Annotated[float, Field(gt=0, le=1), Strict(False)] = 1
-    """The probability that a matching request is hit; drawn from the cluster's seed."""
-    action: FaultAction
-
-    @field_validator("client_id", "topic", "group", "transactional_id")
+    @field_validator("*")
     @classmethod
-    def _is_sendable(cls, given: str | None) -> str | None:
+    def _is_sendable(cls, given: T) -> T:
         """Refuse text that no request can carry."""
         return _require_utf8(given)
 

@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Body
+from fencepost.verbs.derived import Derived
 
 
 def problems(error: ValidationError) -> str:
@@ -45,7 +46,10 @@ def dotted_path(place: Sequence[str | int]) -> str:
 
 def all_models() -> list[type[BaseModel]]:
     """All models of requests and answers that have been defined so far."""
-    return [*_subclasses(Body), *_subclasses(Answer)]
+    made = (*_subclasses(Body), *_subclasses(Answer))
+    return [
+        each for each in made if not issubclass(each, Derived) or each.documented_in is not None
+    ]
 
 
 @cache
@@ -69,6 +73,11 @@ def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 
 def _add_descriptions(model: type[BaseModel]) -> None:
+    if issubclass(model, Derived) and model.documented_in is not None:
+        for name, (owner, documented) in model.documented_in.items():
+            known = _docstrings(owner.__module__).get(owner.__name__, {})
+            text = inspect.getdoc(owner) if documented is None else known.get(documented)
+            model.model_fields[name].description = text
     for base in model.__mro__:
         known = _docstrings(base.__module__).get(base.__name__, {})
         for name, field in model.model_fields.items():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker.network.links import Deliver, Link
+from fencepost.broker.network.links import CONTROLLER, Deliver, Link
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import (
@@ -165,7 +165,7 @@ class Post:
         self._target: int | None = None
 
     def __call__(self, link: Link, deliver: Deliver) -> None:
-        if link == Link(0, self._target or -1):
+        if link.source is CONTROLLER and link.target == self._target:
             self._kept.append(deliver)
         else:
             deliver()

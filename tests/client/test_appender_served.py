@@ -10,17 +10,17 @@ import pytest
 
 from fencepost.broker.controller.registration import Fence
 from fencepost.broker.controller.topic_changes import NewTopic
-from fencepost.broker.faults.registry import Fault
-from fencepost.broker.faults.rules import (
+from fencepost.broker.faults.kinds import (
     Action,
     Delay,
     Disconnect,
     DisconnectWhen,
     Drop,
-    FaultRule,
     Refuse,
     StaleMetadata,
 )
+from fencepost.broker.faults.registry import Fault
+from fencepost.broker.faults.rules import FaultRule
 from fencepost.broker.node import operator_actions
 from fencepost.broker.server.server import Server
 from fencepost.client import (
@@ -91,7 +91,7 @@ def fault(
     client_id: str | None = None,
 ) -> Fault:
     rule = FaultRule(
-        api=BY_NAME[api], action=action, count=count, client_id=client_id, brokers_ask=False
+        api=BY_NAME[api], action=action, count=count, client_id=client_id, source="clients"
     )
     return server.cluster.faults.add(rule)
 

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from fencepost.broker.controller.registration import Fence
-from fencepost.broker.faults.rules import Delay, FaultRule
+from fencepost.broker.faults.kinds import Delay
+from fencepost.broker.faults.rules import FaultRule
 from fencepost.broker.node import operator_actions
 from fencepost.broker.server.server import Server
 from fencepost.client.client import Client

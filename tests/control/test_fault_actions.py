@@ -1,38 +1,51 @@
-"""Every action that a fault may have is read as itself, and none as another."""
+"""Every kind of fault that the broker has can be given, and is answered as it was given."""
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from pydantic import ValidationError
 
-from fencepost.broker.faults.rules import Action, action_to_dict
-from fencepost.control.routes_faults import read_rule
+from fencepost.broker.faults.kinds import KINDS
+from fencepost.broker.faults.registry import Fault
+from fencepost.control.routes_faults import fault_state, read_rule
 from fencepost.verbs.bodies import FaultAction, FaultBody
 from tests.broker.driver import Driver
 
+if TYPE_CHECKING:
+    from fencepost.broker.faults.rules import FaultRule
+
 _VALUES: Final = ("NOT_LEADER_OR_FOLLOWER", "after", 5, True)
 """One of them will do for any kind of action."""
-KINDS: Final = tuple(FaultAction.model_fields)
+EVERY_SELECTOR: Final = {
+    "api": "OffsetFetch",
+    "versions": "2-7",
+    "broker": 1,
+    "client_id": "c",
+    "source": "clients",
+    "topic": "t",
+    "partition": 3,
+    "group": "g",
+    "transactional_id": "x",
+    "count": None,
+    "after": 2,
+    "probability": 0.5,
+    "action": {"drop": True},
+}
 
 
-class _Later(FaultAction):
-    """Actions with one that the control API does not read."""
-
-    explode: Literal[True] | None = None
+def read(given: dict[str, object]) -> FaultRule:
+    return read_rule(Driver(1).cluster, FaultBody.model_validate(given))
 
 
-def body(action: FaultAction) -> FaultBody:
-    some = FaultBody(api="Metadata", action=FaultAction(drop=True))
-    return some.model_copy(update={"action": action})
+def answered(rule: FaultRule) -> dict[str, object]:
+    """A fault as the control API answers it, without its id and its hits."""
+    state = fault_state(Fault(1, rule, lambda _ctx, _request: True)).model_dump()
+    return {name: value for name, value in state.items() if name not in ("id", "hits", "left")}
 
 
-def read(action: FaultAction) -> Action:
-    return read_rule(Driver(1).cluster, body(action)).action
-
-
-def given(kind: str) -> dict[str, object]:
+def an_action(kind: str) -> dict[str, object]:
     """An action of this kind, as JSON has it."""
     for value in _VALUES:
         try:
@@ -44,16 +57,25 @@ def given(kind: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_action_is_read_and_told_as_it_was_given(kind: str) -> None:
-    action = given(kind)
-    assert action_to_dict(read(FaultAction.model_validate(action))) == action
+def test_an_action_is_read_and_answered_as_it_was_given(kind: str) -> None:
+    rule = read({"api": "Metadata", "action": an_action(kind)})
+    assert type(rule.action) is KINDS[kind]
+    assert answered(rule)["action"] == an_action(kind)
 
 
-def test_every_action_of_a_rule_can_be_given() -> None:
-    found = {type(read(FaultAction.model_validate(given(kind)))) for kind in KINDS}
-    assert found == set(get_args(Action))
+def test_every_selector_is_read_and_answered_as_it_was_given() -> None:
+    assert answered(read(EVERY_SELECTOR)) == EVERY_SELECTOR
 
 
-def test_an_action_that_is_not_read_is_taken_for_no_other() -> None:
-    with pytest.raises(AssertionError, match="explode"):
-        read(_Later(explode=True))
+def test_the_example_has_every_field_that_can_be_given() -> None:
+    assert EVERY_SELECTOR.keys() == FaultBody.model_fields.keys()
+
+
+def test_what_is_left_out_is_answered_with_its_default() -> None:
+    defaults = {"count": 1, "after": 0, "probability": 1, "action": {"drop": True}}
+    given = {"api": 9, "action": "drop"}
+    assert answered(read(given)) == {
+        **dict.fromkeys(EVERY_SELECTOR),
+        "api": "OffsetFetch",
+        **defaults,
+    }

@@ -16,7 +16,7 @@ from fencepost.broker.controller import elections
 from fencepost.broker.controller.controller import Controller
 from fencepost.broker.coordinator.replica_log import ReplicaLog
 from fencepost.broker.core.outcomes import ThrottledResponse
-from fencepost.broker.faults import interceptor
+from fencepost.broker.faults.interceptor import Interception
 from fencepost.broker.groups import offsets
 from fencepost.broker.handlers import fetch, list_offsets, offset_for_leader_epoch
 from fencepost.broker.metadata import features
@@ -150,15 +150,15 @@ def _retries_are_appended() -> None:
 
 
 def _throttled_clients_are_read_from() -> None:
-    throttled = interceptor._throttled
+    throttle = Interception.throttle
 
-    def wrong(ctx: interceptor.Context, response: object, ms: int) -> object:
-        outcome = throttled(ctx, response, ms)
+    def wrong(self: Interception, response: object, ms: int) -> object:
+        outcome = throttle(self, response, ms)
         if isinstance(outcome, ThrottledResponse):
             outcome.until.complete(None)
         return outcome
 
-    _set(interceptor, "_throttled", wrong)
+    _set(Interception, "throttle", wrong)
 
 
 def _acks_all_waits_for_nobody() -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from fencepost.broker.configs.effective_configs import ListOffsetsGate
-from fencepost.broker.controller import controller, elections
+from fencepost.broker.controller import controller, elections, isr_proposals
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers import fetch, list_offsets
 from fencepost.broker.handlers.context import Context
@@ -99,7 +99,7 @@ def gate_off(patch: pytest.MonkeyPatch) -> None:
 def fenced_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
     """Whoever has caught up joins the ISR, online or not (KAFKA-6880)."""
     patch.setattr(isr.IsrManager, "_is_online", lambda _self, _id, _epoch: True)
-    patch.setattr(controller.Controller, "_may_join", lambda _self, _id, _epoch: True)
+    patch.setattr(isr_proposals, "is_eligible", lambda _broker, _epoch: True)
 
 
 def lagging_replicas_admitted(patch: pytest.MonkeyPatch) -> None:

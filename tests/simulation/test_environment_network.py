@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from fencepost.broker.network.links import Link
-from fencepost.simulation.environment import SimulatedNetwork
+from fencepost.broker.network.links import CONTROLLER, Link
+from fencepost.simulation.environment import SimulatedNetwork, node_of
 
-ONE, OTHER, CONTROLLER = Link(1, 2), Link(2, 1), Link(0, 1)
+ONE, OTHER = Link(node_of(1), node_of(2)), Link(node_of(2), node_of(1))
 
 
 def test_messages_of_a_link_arrive_in_order_when_they_are_let() -> None:
@@ -36,5 +36,5 @@ def test_the_controller_is_heard_when_it_speaks() -> None:
     links, heard = SimulatedNetwork(), list[int]()
     links.on_controller_send = lambda: heard.append(1)
     links.send(ONE, lambda: None)
-    links.send(CONTROLLER, lambda: None)
+    links.send(Link(CONTROLLER, node_of(1)), lambda: None)
     assert heard == [1]

@@ -272,6 +272,7 @@ SCHEDULES = {
         deliver 1->3
         deliver 1->3
         reassign p0 to 1,2,3
+        deliver 1->0
         store done 0
         produce p0 to 1 acks=all x1
         deliver 0->1
@@ -299,6 +300,7 @@ SCHEDULES = {
         produce p0 to 1 acks=all x2
         deliver 1->3
         reassign p0 to 1,3,4,2
+        deliver 1->0
         deliver 0->3
         deliver 1->3
         deliver 1->3

@@ -79,6 +79,8 @@ def test_a_printed_schedule_is_the_same_schedule(setup: Setup, done: list[Action
         ("produce p0 to 2 acks=all x3", Action(ActionKind.PRODUCE, 0, 2, amount=3, how="all")),
         ("elect p0 3 unclean", Action(ActionKind.ELECT, 0, 3, how="unclean")),
         ("reassign p1 to 4,2", Action(ActionKind.REASSIGN, 1, how="4,2")),
+        ("elect-leaders p1 via 3", Action(ActionKind.ELECT_LEADERS, 1, 3)),
+        ("configure segment.ms=5 via 2", Action(ActionKind.CONFIGURE, broker=2, amount=5)),
         ("kill 2 fence=never", Action(ActionKind.KILL, broker=2, how="never")),
         ("hold-at p1 2 +5", Action(ActionKind.HOLD_AT, 1, 2, amount=5)),
         ("settle", Action(ActionKind.SETTLE)),

@@ -139,6 +139,15 @@ class BrokerConfigs:
             )
             self._read()
 
+    def layers_of(self, broker_id: int) -> ConfigLayers:
+        """The configs of a broker of the same cluster, which has the same static ones."""
+        own = self._seen.get(broker_id, NO_CONFIGS)
+        if own == self.layers.own:
+            return self.layers
+        return ConfigLayers(
+            static=self._static, cluster_default=self.layers.cluster_default, own=own
+        )
+
     def topic(self, name: str) -> TopicSettings:
         """The configs of a topic of the view; the broker's defaults for one that is not in it.
 

@@ -1,11 +1,13 @@
-"""Topics that a broker has the controller create, as its configs say."""
+"""Topics that a broker has the controller create, as the broker's configs say."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
-from fencepost.broker.controller.controller import Controller
+from fencepost.broker.controller.requests import CreateTopic
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.metadata.image import INTERNAL_TOPICS, ClusterImage
+from fencepost.protocol.errors import ErrorCode
 
 
 class ControllerClient(Protocol):
@@ -14,49 +16,61 @@ class ControllerClient(Protocol):
     view: ClusterImage
     configs: BrokerConfigs
 
-    @property
-    def controller(self) -> Controller:
-        """The controller.
-
-        :raises ControllerUnreachable: When this broker is cut off from it.
-        """
+    def ask_controller(
+        self,
+        request: CreateTopic,
+        answered: Callable[[ErrorCode], None],
+        lost: Callable[[], None],
+    ) -> None:
+        """Send the controller a request of the broker's own."""
         ...
 
 
-def auto_create_topic(broker: ControllerClient, name: str) -> None:
-    """Create a topic because a client asked for it.
+def auto_create_topic(broker: ControllerClient, name: str) -> ErrorCode:
+    """Have a topic created because a client asked for it.
 
-    :raises ControllerError: When it can't be.
+    :returns: NONE also where the answer is still on its way: the view says whether the topic is
+        there. REQUEST_TIMED_OUT where the controller is not reached.
     """
     if name in INTERNAL_TOPICS:
-        create_internal_topic(broker, name)
-        return
-    broker.controller.create_topic(
+        return create_internal_topic(broker, name)
+    configs = broker.configs
+    return _create(
+        broker,
         NewTopic(
             name=name,
-            partitions=broker.configs.num_partitions,
-            replication_factor=broker.configs.default_replication_factor,
+            partitions=configs.num_partitions,
+            replication_factor=configs.default_replication_factor,
             configs={},
-        )
+        ),
     )
 
 
-def create_internal_topic(broker: ControllerClient, name: str) -> None:
-    """Create ``__consumer_offsets`` if it is not there.
+def create_internal_topic(broker: ControllerClient, name: str) -> ErrorCode:
+    """Have ``__consumer_offsets`` created if it is not there; returns as `auto_create_topic`.
 
     Its replication factor is no larger than the number of brokers: one broker has to do.
-
-    :raises ControllerError: When it can't be.
     """
     if name in broker.view.topics:
-        return
+        return ErrorCode.NONE
     online = sum(not each.fenced for each in broker.view.brokers.values())
     configs = broker.configs
-    broker.controller.create_topic(
+    return _create(
+        broker,
         NewTopic(
             name=name,
             partitions=configs.offsets_topic_num_partitions,
             replication_factor=min(configs.offsets_topic_replication_factor, online),
             configs=configs.offsets_topic_configs,
-        )
+        ),
     )
+
+
+def _create(broker: ControllerClient, topic: NewTopic) -> ErrorCode:
+    errors: list[ErrorCode] = []
+    broker.ask_controller(
+        CreateTopic(topic=topic),
+        errors.append,
+        lambda: errors.append(ErrorCode.REQUEST_TIMED_OUT),
+    )
+    return errors[0] if errors else ErrorCode.NONE

@@ -1,9 +1,7 @@
-"""Local retention of all topics, which dynamic configs of brokers may change (KIP-405).
-
-What a request may do to resources' configs, for both APIs that alter them.
+"""Changes of resources' dynamic configs, for both APIs that alter them.
 
 As in Apache Kafka the checks come in this order: duplicate names, nulls, the kind of resource, its
-name, the operations, the configs that come of them, and only then whether a topic exists. A
+name, the operations, the resulting configs, and only then whether a topic exists. A
 resource is changed as a whole or not at all, and does not wait for the others of its request.
 """
 

@@ -1,12 +1,12 @@
-"""The controller: the only one who changes the cluster's registry.
+"""The controller: the only node that changes the cluster's metadata.
 
-It answers what a client asked of topics and partitions, makes the next image of the cluster, and
-hands it to the brokers. Elections are its decision alone.
+It changes topics, partitions, brokers, features and configs, makes the next image of the cluster,
+and publishes it to the brokers. Elections are its decision alone.
 """
 
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 from fencepost.broker.configs.effective_configs import TopicSettings
@@ -16,7 +16,9 @@ from fencepost.broker.controller.elections import (
     change_partition,
     elect_leader,
     is_clean_leader,
+    without_failed,
 )
+from fencepost.broker.controller.isr_proposals import IsrProposal, proposal_error
 from fencepost.broker.controller.topic_changes import NewTopic, TopicPlanner
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.metadata.features import NEWEST, Levels
@@ -27,25 +29,8 @@ Publish = Callable[[ClusterImage, frozenset[str]], None]
 """Takes a new image and the names of the topics that changed in it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IsrProposal:
-    """A leader's proposal of another ISR for its partition (KIP-497, AlterPartition)."""
-
-    topic: str
-    topic_id: UUID
-    index: int
-    leader: int
-    broker_epoch: int
-    """The leader's registration."""
-    leader_epoch: int
-    partition_epoch: int
-    """Of the partition as the leader knows it: another change may have come first."""
-    isr: tuple[tuple[int, int], ...]
-    """Broker ids, each with the registration in which it fetched; -1 where it did not say."""
-
-
 class Controller:
-    """Registry and elections of one cluster."""
+    """Metadata and elections of one cluster."""
 
     def __init__(
         self,
@@ -128,7 +113,7 @@ class Controller:
     # -- elections ------------------------------------------------------------------------------
 
     def election_rules(self, topic: str) -> ElectionRules:
-        """What the cluster means for the elections of a topic's partitions now."""
+        """The rules for elections of a topic's partitions, as the cluster is now."""
         settings = self._settings(topic)
         return ElectionRules(
             is_online=self.is_online,
@@ -190,33 +175,11 @@ class Controller:
         partition = self.image.partition(proposal.topic, proposal.index)
         if partition is None or proposal.topic_id not in self.image.names:
             return ErrorCode.UNKNOWN_TOPIC_ID
-        problem = self._proposal_problem(proposal, partition)
+        problem = proposal_error(self.image, proposal, partition)
         if problem is not None:
             return problem
         isr = tuple(broker_id for broker_id, _ in proposal.isr)
         return change_partition(partition, self.election_rules(proposal.topic), isr=isr)
-
-    def _proposal_problem(
-        self, proposal: IsrProposal, partition: PartitionImage
-    ) -> ErrorCode | None:
-        leader = self.image.brokers.get(proposal.leader)
-        if leader is None or leader.epoch != proposal.broker_epoch:
-            return ErrorCode.STALE_BROKER_EPOCH
-        if proposal.leader_epoch < partition.leader_epoch or proposal.leader != partition.leader:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        if proposal.partition_epoch != partition.partition_epoch:
-            return ErrorCode.INVALID_UPDATE_VERSION
-        if any(broker_id not in partition.replicas for broker_id, _ in proposal.isr):
-            return ErrorCode.INVALID_REQUEST
-        if not all(self._may_join(*member) for member in proposal.isr):
-            return ErrorCode.INELIGIBLE_REPLICA
-        if any(broker_id in partition.failed for broker_id, _ in proposal.isr):
-            return ErrorCode.INELIGIBLE_REPLICA
-        return None
-
-    def _may_join(self, broker_id: int, broker_epoch: int) -> bool:
-        broker = self.image.brokers[broker_id]
-        return not broker.fenced and broker_epoch in (-1, broker.epoch)
 
     def update_partitions(self, changes: Mapping[tuple[str, int], PartitionImage]) -> None:
         """Put changed partitions into the registry, by topic and index, all in one image."""
@@ -258,16 +221,16 @@ class Controller:
             self._set_broker(replace(broker, fenced=True), leaves=True)
 
     def unfence(self, broker_id: int) -> None:
-        """Register a broker anew that was fenced: it is online, in the next broker epoch."""
+        """Register a broker again that was fenced: it is online, in the next broker epoch."""
         broker = self.image.brokers[broker_id]
         self._set_broker(replace(broker, fenced=False, epoch=broker.epoch + 1), leaves=False)
 
     def fail_replicas(self, broker_id: int, replicas: Iterable[tuple[str, UUID, int]]) -> None:
         """A broker can't use these replicas' logs: it leaves their ISRs, and others lead.
 
-        They are offline until it is registered anew.
+        They are offline until the broker registers again.
 
-        :param replicas: Topic, its id, and index; what it has told of before stays as it is.
+        :param replicas: Topic, its id, and index; those reported before stay as they are.
         """
         changes = {}
         for name, topic_id, index in replicas:
@@ -292,7 +255,7 @@ class Controller:
 
         :raises ControllerError: UNKNOWN_TOPIC_OR_PARTITION where there is no such partition.
         """
-        before = _without_failed(self.partition(topic, index), broker_id)
+        before = without_failed(self.partition(topic, index), broker_id)
         broker = self.image.brokers[broker_id]
         isr = [b for b in before.isr if b != broker_id]
         after = change_partition(before, self.election_rules(topic), isr=isr, lost=[broker_id])
@@ -307,7 +270,7 @@ class Controller:
         self.update_partitions({(topic, index): after})
 
     def _set_broker(self, broker: BrokerImage, *, leaves: bool) -> None:
-        """A broker comes or goes: every partition with a replica of its is looked at again."""
+        """A broker comes or goes: every partition of which it has a replica is evaluated again."""
         brokers = {**self.image.brokers, broker.broker_id: broker}
         online = [b.broker_id for b in brokers.values() if not b.fenced]
         controller = self.image.controller_id
@@ -318,7 +281,7 @@ class Controller:
         for name, index, partition in self._partitions(self.image.topics):
             if broker.broker_id in partition.replicas:
                 gone = (broker.broker_id,) if leaves else ()
-                before = partition if leaves else _without_failed(partition, broker.broker_id)
+                before = partition if leaves else without_failed(partition, broker.broker_id)
                 after = self._reevaluated(name, before, gone)
                 if after is not partition:
                     touched[name, index] = after
@@ -362,14 +325,14 @@ class Controller:
         self._reevaluate_all(self.image.topics)
 
     def next_producer_ids(self, count: int) -> range:
-        """Producer ids that nobody has had."""
+        """Producer ids that no producer has had."""
         first = self._next_producer_id
         self._next_producer_id += count
         self.record_producer_ids(self._next_producer_id)
         return range(first, first + count)
 
     def skip_producer_ids(self, below: int) -> None:
-        """Never give out ids lower than this one: somebody has had them."""
+        """Never give out ids lower than this one: producers may have had them."""
         self._next_producer_id = max(self._next_producer_id, below)
         self.record_producer_ids(self._next_producer_id)
 
@@ -385,10 +348,10 @@ class Controller:
         )
         self._publish_next(empty, set(self.image.topics))
 
-    # -- a cluster that has been before ---------------------------------------------------------
+    # -- restart --------------------------------------------------------------------------------
 
     def load_image(self, image: ClusterImage) -> None:
-        """Know the cluster as it was; brokers hear of it when it is announced."""
+        """Take over an earlier image; `publish_image` sends it to the brokers."""
         self.image = image
 
     def restart_partitions(
@@ -396,7 +359,7 @@ class Controller:
         conclude: Callable[[str, int, PartitionImage], PartitionImage],
         next_producer_id: int,
     ) -> None:
-        """Conclude what becomes of every partition, by topic and index, before it is told."""
+        """Set every partition to what ``conclude`` makes of it, before it is published."""
         topics = {
             name: replace(
                 topic,
@@ -411,7 +374,7 @@ class Controller:
         self._next_producer_id = next_producer_id
 
     def publish_image(self) -> None:
-        """Let the brokers hear of everything."""
+        """Send the brokers the whole image."""
         self._publish_next(self.image, set(self.image.topics))
 
     # -- inside ---------------------------------------------------------------------------------
@@ -431,12 +394,5 @@ class Controller:
             self.update_partitions(settled)
 
 
-def _without_failed(partition: PartitionImage, broker_id: int) -> PartitionImage:
-    """The partition, where a broker's log has not failed, or does not any more."""
-    if broker_id not in partition.failed:
-        return partition
-    return replace(partition, failed=tuple(b for b in partition.failed if b != broker_id))
-
-
 def _record_nothing(_next_producer_id: int) -> None:
-    """Nobody keeps it: ids begin anew with the process."""
+    """A cluster in memory: ids begin at 0 with each process."""

@@ -1,9 +1,9 @@
-"""What becomes of a partition when its replicas come and go: who leads, who is in sync.
+"""Elections: the leader, ISR and ELR of a partition when its replicas come and go.
 
 Pure: a partition in, the next one out. The rules are Kafka's since KIP-966. A clean leader comes
 from the ISR, or from the eligible leader replicas (ELR), who left the ISR when it was already
 smaller than ``min.insync.replicas`` and so have all that was ever acknowledged to acks=all. Where
-neither is left, whoever led last may lead again, alone; anybody else only uncleanly.
+neither is left, the last leader may lead again, alone; any other replica only uncleanly.
 
 A new leader is a new leader epoch. A partition without a leader has an epoch of its own too, and a
 replica that holds the partition no more ends one, so that it can't be taken for a follower.
@@ -18,19 +18,19 @@ from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
 
 
 class ElectionType(Enum):
-    """What an election is held for."""
+    """Which replicas an election prefers."""
 
     ANY = "any"
     """The leader stays while it may; else the first of the assignment that may."""
     PREFERRED = "preferred"
     """The first of the assignment, if it may."""
     UNCLEAN = "unclean"
-    """As ``ANY``, and a replica that is out of sync where nobody else is left."""
+    """As ``ANY``, and a replica that is out of sync where no other is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionRules:
-    """What the rest of the cluster means for one partition."""
+    """The state of the cluster on which a partition's election depends."""
 
     is_online: Callable[[int], bool]
     """Whether a broker is registered and not fenced."""
@@ -77,7 +77,7 @@ def elect_leader(before: PartitionImage, leader: int, rules: ElectionRules) -> P
     """The partition with this very leader, in a new leader epoch even where it led before.
 
     A leader from the ISR, or from the ELR while the ISR is empty, is a clean one; any other is the
-    whole ISR afterwards, and nobody is eligible besides.
+    whole ISR afterwards, and no other is eligible.
 
     :param leader: A broker that is online and among the replicas.
     """
@@ -93,6 +93,13 @@ def elect_leader(before: PartitionImage, leader: int, rules: ElectionRules) -> P
 def is_clean_leader(partition: PartitionImage, broker_id: int) -> bool:
     """Whether no acknowledged record is lost with this leader."""
     return broker_id in partition.isr or (not partition.isr and broker_id in partition.elr)
+
+
+def without_failed(partition: PartitionImage, broker_id: int) -> PartitionImage:
+    """The partition, where a broker's log has not failed, or does not any more."""
+    if broker_id not in partition.failed:
+        return partition
+    return replace(partition, failed=tuple(b for b in partition.failed if b != broker_id))
 
 
 def _assigned(
@@ -113,7 +120,7 @@ def _assigned(
 def _with_eligible(
     draft: PartitionImage, before: PartitionImage, lost: frozenset[int], rules: ElectionRules
 ) -> PartitionImage:
-    """Who has left the ISR since it was large enough is eligible still (KIP-966)."""
+    """Replicas that left the ISR since it was large enough are still eligible (KIP-966)."""
     if _is_large_enough(draft, rules):
         return replace(draft, elr=())
     eligible = {*before.elr, *before.isr} & set(draft.replicas)
@@ -142,7 +149,7 @@ def _elected(draft: PartitionImage, rules: ElectionRules, election: ElectionType
 
 
 def _last_known_leader(draft: PartitionImage) -> int | None:
-    """Who led last where nobody is left who is in sync or eligible: what it has is all there is."""
+    """The last leader where no replica is in sync or eligible: no other log has more."""
     if draft.isr or draft.elr:
         return None
     known = draft.last_known_elr or (draft.leader,)
@@ -159,5 +166,5 @@ def _with_leader(draft: PartitionImage, leader: int, rules: ElectionRules) -> Pa
 
 
 def _with_unclean_leader(draft: PartitionImage, leader: int) -> PartitionImage:
-    """Uncleanly: what others have is worth no more than what this leader lacks."""
+    """Uncleanly: records that this leader lacks are lost, and no other replica is eligible."""
     return replace(draft, leader=leader, isr=(leader,), elr=(), last_known_elr=())

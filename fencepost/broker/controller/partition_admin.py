@@ -1,7 +1,7 @@
-"""What administrators change of partitions that exist: leaders (KIP-460) and replicas (KIP-455).
+"""Changes of existing partitions by administrators: leaders (KIP-460) and replicas (KIP-455).
 
-Every partition of a request is looked at by itself, as the registry was before the request: it
-changes, stays as it is, or has a problem. All that changes does so in one new view of the cluster.
+Every partition of a request is judged by itself, by the image before the request: it changes, stays
+as it is, or has an error. All changes of a request are in one new image of the cluster.
 """
 
 from collections.abc import Iterable, Sequence
@@ -55,7 +55,7 @@ _NOT_AVAILABLE = {
 
 
 class PartitionAdmin:
-    """Elections and reassignments in a controller's registry."""
+    """Elections and reassignments at a controller."""
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
@@ -65,8 +65,8 @@ class PartitionAdmin:
     ) -> list[PartitionError | None]:
         """Hold elections; None where a leader was elected, in the order of ``partitions``.
 
-        :param election: ``PREFERRED`` or ``UNCLEAN``; an unclean one is held only where nobody
-            leads, and prefers who may lead cleanly.
+        :param election: ``PREFERRED`` or ``UNCLEAN``; an unclean one is held only where there is
+            no leader, and prefers a replica that may lead cleanly.
         """
         return self._apply((key, self._elected(*key, election)) for key in partitions)
 
@@ -176,7 +176,7 @@ class PartitionAdmin:
         return None
 
     def _target_error(self, target: tuple[int, ...]) -> str | None:
-        """What a target includes that it must not; of several, what a real broker names."""
+        """What a target must not include; of several errors, the one that a real broker names."""
         if not target:
             return "an empty replica list."
         before = None

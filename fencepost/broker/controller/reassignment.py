@@ -2,13 +2,13 @@
 
 Pure, and each step is one change of the partition. At its beginning a partition gets the replicas
 that it is to have and keeps those that it has: the new ones catch up and enter the ISR, the old
-ones serve on. It is complete with the first ISR that holds all that came: then those that are to go
-are replicas no more, and where the leader is one of them another is elected in the same change
-(``elections.conclude``).
+ones serve on. It is complete with the first ISR that holds all added replicas: then the removed
+ones are no replicas any more, and where one of them leads, another is elected in the same change
+(`elections.change_partition`).
 
 The rules are those of Kafka 4.3, with its one oddity: a reassignment on top of another starts from
-all replicas that there are by then. Where it brings (or removes) nobody, those that were coming
-(going) stay marked so; and where one is to come and to go, only a cancellation ends it.
+all replicas that there are by then. Where it adds (or removes) no replica, those that were being
+added (removed) stay marked so; where one is both added and removed, only a cancellation ends it.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from fencepost.broker.metadata.image import PartitionImage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """Who is to hold a partition, with all who hold it meanwhile."""
+    """The replicas of a partition, with those that it has during a reassignment."""
 
     replicas: tuple[int, ...]
     """Broker ids: the preferred leader first, those that are to go last."""

@@ -1,13 +1,13 @@
-"""When the controller gives a broker up; on its own, because whoever only asks needs it too."""
+"""When the controller fences a broker; a module of its own, which the verbs import cheaply."""
 
 from enum import StrEnum
 
 
 class Fence(StrEnum):
-    """When the controller marks a broker offline that it hears no more of."""
+    """When the controller fences a broker that it no longer reaches."""
 
     NOW = "now"
     TIMEOUT = "timeout"
     """After ``broker.session.timeout.ms``."""
     NEVER = "never"
-    """Not at all: it goes on believing in the broker, and elects nobody in its place."""
+    """Never: the broker stays online in the image, and leads on."""

@@ -1,10 +1,8 @@
-"""Which brokers hold which partition of a new topic.
+"""New topics and partitions: validation, and placement of replicas on brokers.
 
-Round robin over the brokers with racks taken in turn, as Kafka spreads replicas: the leaders of a
-topic's partitions go round, and a partition's replicas lie on different racks while there are any.
-Brokers that are offline (fenced) come last on their rack, and never lead.
-
-What topics are to be: whether they may, and which brokers get which of their partitions.
+Placement is round robin over the brokers with racks taken in turn, as Kafka spreads replicas: the
+leaders of a topic's partitions go round, and a partition's replicas lie on different racks while
+there are any. Brokers that are offline (fenced) come last on their rack, and never lead.
 """
 
 import random

@@ -24,6 +24,22 @@ class Peer:
     """Whether it is a broker of this cluster."""
 
 
+class PartitionRefusal(NamedTuple):
+    """Partitions that are refused whatever their state, because a fault says so."""
+
+    code: int
+    topic: str | None
+    """None is every topic."""
+    partition: int | None
+    """None is every partition of the topic."""
+    is_late: bool
+    """Whether they are read or appended to all the same."""
+
+    def applies_to(self, topic: str | None, index: int) -> bool:
+        """Whether a partition is refused."""
+        return self.topic in (None, topic) and self.partition in (None, index)
+
+
 class Context(NamedTuple, Generic[N_co]):
     """The context of one request: the broker that serves it, the client, the version and the time.
 
@@ -37,8 +53,8 @@ class Context(NamedTuple, Generic[N_co]):
     peer: Peer
     now_ms: int
     """When the broker began to handle the request: milliseconds since 1970-01-01 UTC."""
-    faults_checked: bool = False
-    """Whether the fault rules have been applied to the request."""
+    refusal: PartitionRefusal | None = None
+    """Partitions that Produce and Fetch refuse."""
 
     def host_of(self, broker: BrokerImage) -> str:
         """The host under which this client reaches a broker.

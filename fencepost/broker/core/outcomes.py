@@ -76,6 +76,11 @@ class ThrottledResponse:
     """Complete when the connection is no longer blocked."""
 
 
+Delivery: TypeAlias = ThrottledResponse
+"""A response that is not simply sent. One more kind joins this union: then the type checker names
+the places that must handle it; all that they have in common is the `response`."""
+
+
 def map_response(answer: T | Wait[T], convert: Callable[[T], R]) -> R | Wait[R]:
     """``convert`` of a response, as soon as that is complete."""
     return gather_responses([answer], lambda answers: convert(answers[0]))

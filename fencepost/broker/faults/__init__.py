@@ -1,6 +1,11 @@
-"""Faults: what a test lets requests meet on their way, as data.
+"""Faults: what a test does to requests, as data.
 
-`rules` says what there is, `registry` holds what is set, `door` is where requests meet it: before a
-broker's handlers, for clients and for other brokers alike. While no fault is set, a request costs
-one look at an empty list.
+`rules.FaultRule` is a fault: `selectors` say which requests it hits, one of `kinds` says what
+happens to them. `registry` holds the faults that are set and intercepts requests before a broker's
+handlers, from clients and from other brokers alike. While no fault is set, a request costs one
+check of an empty tuple.
+
+A new kind of fault is a class in `kinds`; the control API, the command line and the page derive
+theirs from it. An outcome that a connection does not know yet is a class in `core.outcomes` that
+the connection handles.
 """

@@ -1,26 +1,34 @@
-"""Records with a byte that is another one; what they were copied from stays whole."""
+"""Records with one changed byte, in a copy: what they were copied from is left as it is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
-from fencepost.broker.faults.matching import partition_index_of, topic_name_of
-from fencepost.broker.faults.request_fields import TOPICS
-from fencepost.broker.faults.rules import FaultRule
-from fencepost.broker.handlers.context import Context
+from fencepost.broker.faults.interceptor import Interception
+from fencepost.broker.faults.matching import partition_index_of, topic_name_of, topics_of
+from fencepost.broker.faults.request_fields import topic_fields
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.messages.fetch import FetchResponse, PartitionData
 from fencepost.protocol.messages.produce import PartitionProduceData, ProduceRequest
 from fencepost.protocol.records import HEADER_SIZE, CorruptBatch, iter_headers
 
-_PRODUCE = TOPICS["produce"]
-_FETCH = TOPICS["fetch"]
+
+def corrupt(hit: Interception) -> object:
+    """Carry out a Produce with other records, or answer a Fetch with other ones."""
+    if hit.api.name == "produce":
+        return hit.carry_out(_corrupt_request(hit, cast(ProduceRequest, hit.request)))
+    return hit.convert(
+        hit.carry_out(), lambda response: _corrupt_response(hit, cast(FetchResponse, response))
+    )
 
 
-def corrupt_produce(rule: FaultRule, ctx: Context, request: ProduceRequest) -> ProduceRequest:
-    """The request as it arrives, in the partitions that the rule selects."""
+def _corrupt_request(hit: Interception, request: ProduceRequest) -> ProduceRequest:
+    """The request with other records in the selected partitions."""
+    shape, selectors = topics_of(topic_fields(hit.api)), hit.selectors
 
     def partition(data: PartitionProduceData) -> PartitionProduceData:
-        if rule.partition not in (None, partition_index_of(_PRODUCE, data)) or not data.records:
+        index = partition_index_of(shape, data)
+        if selectors.partition not in (None, index) or not data.records:
             return data
         return replace(data, records=corrupted(data.records))
 
@@ -28,33 +36,29 @@ def corrupt_produce(rule: FaultRule, ctx: Context, request: ProduceRequest) -> P
         request,
         topic_data=tuple(
             replace(topic, partition_data=tuple(map(partition, topic.partition_data)))
-            if rule.topic in (None, topic_name_of(_PRODUCE, ctx, topic))
+            if selectors.topic in (None, topic_name_of(shape, hit.ctx, topic))
             else topic
             for topic in request.topic_data
         ),
     )
 
 
-def corrupt_fetch(
-    rule: FaultRule, ctx: Context, response: FetchResponse, strike: Callable[[], bool]
-) -> FetchResponse:
-    """The answer, in the partitions that the rule selects.
-
-    :param strike: Asked once, and only if there are records: whether the rule hits.
-    """
+def _corrupt_response(hit: Interception, response: FetchResponse) -> FetchResponse:
+    """The response with other records in the selected partitions; a hit only if there are any."""
+    shape, selectors = topics_of(topic_fields(hit.api)), hit.selectors
 
     def selected(topic: str | None, partition: PartitionData) -> bool:
         return (
-            rule.topic in (None, topic)
-            and rule.partition in (None, partition.partition_index)
+            selectors.topic in (None, topic)
+            and selectors.partition in (None, partition.partition_index)
             and bool(partition.records)
         )
 
-    names = [topic_name_of(_FETCH, ctx, topic) for topic in response.responses]
+    names = [topic_name_of(shape, hit.ctx, topic) for topic in response.responses]
     topics = tuple(zip(names, response.responses, strict=True))
     if not any(selected(name, p) for name, topic in topics for p in topic.partitions):
         return response
-    if not strike():
+    if not hit.try_hit():
         return response
     return replace(
         response,
@@ -74,9 +78,9 @@ def corrupt_fetch(
 
 
 def corrupted(records: Buffer) -> bytearray:
-    """A copy in which the last byte of the first batch is another one, so that its checksum fails.
+    """A copy with another last byte of the first batch, so that the batch's checksum fails.
 
-    Of what is no batch it is the last byte of all.
+    Where there is no batch it is the last byte of all.
     """
     copy = bytearray(records)
     try:

@@ -1,4 +1,7 @@
-"""Who led each partition in its last leader epochs, so that a test may have it told again."""
+"""Each partition as it was in its last leader epochs, for metadata that is stale on purpose.
+
+Every start imports this module; `stale_metadata` would also import the schema of Metadata.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -7,7 +10,7 @@ from uuid import UUID
 from fencepost.broker.metadata.image import PartitionImage, TopicImage
 
 MAX_EPOCHS: Final = 32
-"""Of a partition; older ones are forgotten."""
+"""Of a partition; older ones are dropped."""
 
 
 class LeaderEpochHistory:

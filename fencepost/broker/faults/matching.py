@@ -1,18 +1,19 @@
-"""Whether a request fits a rule."""
+"""Whether a request matches the selectors of a fault, and whether any request could."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, TypeAlias, cast
 from uuid import UUID
 
 from fencepost.broker.faults.request_fields import (
-    GROUPS,
-    TOPICS,
-    TRANSACTIONAL_IDS,
     KeyFields,
     TopicFields,
-    throttled_since,
+    group_fields,
+    titles_of_apis_with_groups,
+    titles_of_apis_with_transactional_ids,
+    topic_fields,
+    transactional_id_fields,
 )
-from fencepost.broker.faults.rules import FaultRule, Throttle
+from fencepost.broker.faults.selectors import Selectors
 from fencepost.broker.handlers.context import Context
 from fencepost.protocol.messages.fetch import FetchRequest
 
@@ -25,30 +26,42 @@ OF_TOPIC = 2
 FIRST_OFFSET_FETCH_OF_GROUPS = 8
 
 
-def matcher_of(rule: FaultRule) -> Matcher:
-    """What tells whether a request of the rule's API fits it."""
-    lowest = (throttled_since(rule.api) or 0) if isinstance(rule.action, Throttle) else 0
+def matcher_of(selectors: Selectors, *, first_version: int) -> Matcher:
+    """Make the function that checks whether a request of the selected API matches.
 
-    def fits(ctx: Context, request: object) -> bool:
-        if ctx.version < lowest:
+    :param first_version: Of the API; no request of an earlier one matches.
+    """
+    brokers_only = None if selectors.source is None else selectors.source == "brokers"
+
+    def matches(ctx: Context, request: object) -> bool:
+        if ctx.version < first_version:
             return False
-        if rule.versions is not None and ctx.version not in rule.versions:
+        if selectors.versions is not None and ctx.version not in selectors.versions:
             return False
-        if rule.broker is not None and ctx.broker.broker_id != rule.broker:
+        if selectors.broker is not None and ctx.broker.broker_id != selectors.broker:
             return False
-        if rule.brokers_ask is not None and ctx.peer.is_broker != rule.brokers_ask:
+        if brokers_only is not None and ctx.peer.is_broker != brokers_only:
             return False
-        if rule.client_id is not None and ctx.client_id != rule.client_id:
+        if selectors.client_id is not None and ctx.client_id != selectors.client_id:
             return False
-        return _names_key(TRANSACTIONAL_IDS, rule.transactional_id, rule, request) and (
-            _names_group_and_topic(rule, ctx, request)
+        return _names_transactional_id(selectors, request) and (
+            _names_group_and_topic(selectors, ctx, request)
         )
 
-    return fits
+    return matches
+
+
+# -- topics -------------------------------------------------------------------------------------
+
+
+def topics_of(api_fields: TopicFields | None) -> TopicFields:
+    """The fields of an API that names topics, as validation has checked."""
+    assert api_fields is not None, "a rule with a topic is for an API that names topics"
+    return api_fields
 
 
 def topic_name_of(shape: TopicFields, ctx: Context, topic: object) -> str | None:
-    """The name of a topic that a request or an answer names; None where nobody knows its id."""
+    """The name of a topic in a request or response; None where its id is unknown."""
     if isinstance(topic, str):
         return topic
     # Only some kinds of topics have this field, as their shape says.
@@ -71,48 +84,22 @@ def partition_index_of(shape: TopicFields, partition: object) -> int:
 
 
 def asks_for_all(shape: TopicFields, version: int, holder: object) -> bool:
-    """Whether no topic is named, and each is meant."""
+    """Whether no topic is named, and so each is meant."""
     named = [getattr(holder, field) for field in shape.request_fields]
-    return shape.one_error_for_all and (
-        None in named or (version < shape.none_below and not any(named))
-    )
-
-
-def _names_group_and_topic(rule: FaultRule, ctx: Context, request: object) -> bool:
-    if rule.api.name == "offset_fetch" and ctx.version >= FIRST_OFFSET_FETCH_OF_GROUPS:
-        groups = cast("OffsetFetchRequest", request).groups
-        return any(
-            rule.group in (None, group.group_id) and _names_topic(rule, ctx, group)
-            for group in groups
-        )
-    return _names_key(GROUPS, rule.group, rule, request) and _names_topic(rule, ctx, request)
-
-
-def _names_key(
-    shapes: Mapping[str, KeyFields], wanted: str | None, rule: FaultRule, request: object
-) -> bool:
-    return wanted is None or wanted in keys_of(shapes[rule.api.name], request)
-
-
-def keys_of(shape: KeyFields, request: object) -> tuple[str, ...]:
-    """The groups (or transactional ids) that a request names."""
-    # Only FindCoordinator has this field, as its shape says.
-    if shape.kind is not None and getattr(request, "key_type") != shape.kind:  # noqa: B009  # as above
-        return ()
-    one = () if shape.one is None else (getattr(request, shape.one),)
-    many = () if shape.many is None else getattr(request, shape.many)
-    return (*one, *many)
-
-
-def _names_topic(rule: FaultRule, ctx: Context, holder: object) -> bool:
-    if rule.topic is None:
+    if shape.null_is_all and None in named:
         return True
-    shape = TOPICS[rule.api.name]
+    return version < shape.empty_is_all_below and not any(named)
+
+
+def _names_topic(selectors: Selectors, ctx: Context, holder: object) -> bool:
+    if selectors.topic is None:
+        return True
+    shape = topics_of(topic_fields(selectors.api))
     if asks_for_all(shape, ctx.version, holder):
         return True
     return any(
-        name == rule.topic
-        and (rule.partition is None or indexes is None or rule.partition in indexes)
+        name == selectors.topic
+        and (selectors.partition is None or indexes is None or selectors.partition in indexes)
         for name, indexes in _topics(shape, ctx, holder)
     )
 
@@ -120,7 +107,7 @@ def _names_topic(rule: FaultRule, ctx: Context, holder: object) -> bool:
 def _topics(
     shape: TopicFields, ctx: Context, holder: object
 ) -> Iterator[tuple[str | None, Collection[int] | None]]:
-    """The topics that are named, and their partitions where these are too."""
+    """The topics that a request names, with their partitions where it names these too."""
     if isinstance(holder, FetchRequest):
         yield from _fetched(ctx, holder)
         return
@@ -133,7 +120,92 @@ def _topics(
 
 
 def _fetched(ctx: Context, request: FetchRequest) -> Iterator[tuple[str | None, Collection[int]]]:
-    """What a Fetch is about: its session too, which it need not name again (KIP-227)."""
+    """The partitions of a Fetch, with those of its session, which it need not name (KIP-227)."""
     for name, topic_id, index in ctx.broker.fetch_sessions.requested(request):
         known = name or (None if topic_id is None else ctx.broker.view.names.get(topic_id))
         yield known, (index,)
+
+
+# -- groups and transactional ids ---------------------------------------------------------------
+
+
+def keys_of(shape: KeyFields, request: object) -> tuple[str, ...]:
+    """The groups (or transactional ids) that a request names."""
+    # Only FindCoordinator has this field, as its shape says.
+    if shape.kind is not None and getattr(request, "key_type") != shape.kind:  # noqa: B009  # as above
+        return ()
+    one = () if shape.one is None else (getattr(request, shape.one),)
+    many = () if shape.many is None else getattr(request, shape.many)
+    return (*one, *many)
+
+
+def _names_group_and_topic(selectors: Selectors, ctx: Context, request: object) -> bool:
+    api = selectors.api
+    if api.name == "offset_fetch" and ctx.version >= FIRST_OFFSET_FETCH_OF_GROUPS:
+        groups = cast("OffsetFetchRequest", request).groups
+        return any(
+            selectors.group in (None, group.group_id) and _names_topic(selectors, ctx, group)
+            for group in groups
+        )
+    if selectors.group is not None and not _names_key(group_fields(api), selectors.group, request):
+        return False
+    return _names_topic(selectors, ctx, request)
+
+
+def _names_transactional_id(selectors: Selectors, request: object) -> bool:
+    wanted = selectors.transactional_id
+    return wanted is None or _names_key(transactional_id_fields(selectors.api), wanted, request)
+
+
+def _names_key(shape: KeyFields | None, wanted: str, request: object) -> bool:
+    return shape is not None and wanted in keys_of(shape, request)
+
+
+# -- validation ---------------------------------------------------------------------------------
+
+
+def selector_problems(selectors: Selectors, *, changes_responses: bool) -> Iterator[str]:
+    """Why no request could ever match, one line each.
+
+    :param changes_responses: Whether the fault changes responses, and so may select a partition
+        that the request does not name.
+    """
+    yield from _version_problems(selectors)
+    title, api = selectors.api.title, selectors.api
+    if selectors.topic is not None and topic_fields(api) is None:
+        yield f"topic: {title} names no topics"
+    if selectors.group is not None and group_fields(api) is None:
+        yield f"group: {title} names no group; {_listed(titles_of_apis_with_groups())} do"
+    if selectors.transactional_id is not None and transactional_id_fields(api) is None:
+        named = _listed(titles_of_apis_with_transactional_ids())
+        yield f"transactional_id: {title} names no transactional id; {named} do"
+    if selectors.group is not None and selectors.transactional_id is not None:
+        yield "group, transactional_id: no request names both"
+    if selectors.partition is not None:
+        yield from _partition_problems(selectors, changes_responses=changes_responses)
+
+
+def _version_problems(selectors: Selectors) -> Iterator[str]:
+    api, versions = selectors.api, selectors.versions
+    if versions is None:
+        return
+    if not any(version in versions for version in range(api.min_version, api.max_version + 1)):
+        yield (
+            f"versions: {api.title} is served in versions {api.min_version} to "
+            f"{api.max_version}, and {versions} is none of them"
+        )
+
+
+def _partition_problems(selectors: Selectors, *, changes_responses: bool) -> Iterator[str]:
+    if selectors.topic is None:
+        yield "partition: name its topic too"
+    shape = topic_fields(selectors.api)
+    if shape is None or shape.partitions is not None:
+        return
+    if shape.response_partitions is None or not changes_responses:
+        yield f"partition: {selectors.api.title} names topics and no partitions; leave it out"
+
+
+def _listed(titles: list[str]) -> str:
+    *others, last = titles
+    return f"{', '.join(others)} and {last}"

@@ -1,29 +1,42 @@
-"""A refusal of a part of a request: the rest is carried out, and the two answers become one.
+"""The refusal of a request, or of a part of it: the rest is carried out, and both responses join.
 
-OffsetFetch from v8 on: groups, with topics each. And OffsetDelete's refusal of partitions.
+Produce and Fetch refuse single partitions themselves, as the request's context says: the partitions
+of a fetch session are not in the request. All other APIs are split here. OffsetFetch from v8 on has
+groups with topics each.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
+from fencepost.broker.core.context import PartitionRefusal
+from fencepost.broker.core.outcomes import HANG_UP
+from fencepost.broker.core.waits import Wait
+from fencepost.broker.faults.interceptor import Interception
 from fencepost.broker.faults.matching import (
     FIRST_OFFSET_FETCH_OF_GROUPS,
     asks_for_all,
     partition_index_of,
     topic_name_of,
+    topics_of,
 )
 from fencepost.broker.faults.request_fields import (
-    GROUPS,
-    TOPICS,
-    TRANSACTIONAL_IDS,
     FieldName,
     TopicFields,
+    group_fields,
+    topic_fields,
+    transactional_id_fields,
 )
-from fencepost.broker.faults.rules import FaultRule, Refuse
+from fencepost.broker.faults.selectors import Selectors
 from fencepost.broker.handlers import handler_of
 from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    TopicPartitions,
+)
+from fencepost.protocol.messages.fetch import FetchResponse
 from fencepost.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -40,93 +53,170 @@ from fencepost.protocol.messages.offset_fetch import (
 )
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    Message: TypeAlias = DataclassInstance
-    """A request or answer of any API, or a struct in one."""
+    from fencepost.broker.faults.interceptor import Message
 else:
     Message: TypeAlias = object
 
 RefuseWith: TypeAlias = Callable[[Message], Message]
-"""Answers a request, or what was cut out of one, with the rule's error."""
+"""Makes the response that refuses a request, or a part of one, with the fault's error."""
 _LEADERLESS: Final = (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.LISTENER_NOT_FOUND)
+_SESSION_CODES: Final = (
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+)
+"""Errors of Fetch that are about the session, not about a partition."""
+_FIRST_FETCH_WITH_SESSIONS: Final = 7
+
+
+def refuse(hit: Interception, code: int) -> object:
+    """Refuse what the fault selects with an error code; carry out the rest.
+
+    REQUEST_TIMED_OUT comes late: what is selected is carried out as well.
+    """
+    selectors, name = hit.selectors, hit.api.name
+    is_late = code == ErrorCode.REQUEST_TIMED_OUT
+    has_session = name == "fetch" and hit.ctx.version >= _FIRST_FETCH_WITH_SESSIONS
+    if has_session and code in _SESSION_CODES:
+        return FetchResponse(error_code=code)
+    if name == "fetch" or (name == "produce" and selectors.topic is not None):
+        refusal = PartitionRefusal(code, selectors.topic, selectors.partition, is_late)
+        return hit.carry_out(ctx=hit.ctx._replace(refusal=refusal))
+    request = cast("Message", hit.request)
+    split = split_request(_Part(selectors, code, hit.ctx), request)
+    if split is None:
+        if is_late:
+            _cancel_wait(hit.carry_out())
+        hangs_up = getattr(request, "acks", None) == 0
+        return HANG_UP if hangs_up else handler_of(hit.api).refuse(request, code)
+    if is_late and split.selected is not None:
+        _cancel_wait(hit.carry_out(split.selected))
+    return hit.convert(
+        hit.carry_out(split.rest), lambda response: split.join(cast("Message", response))
+    )
+
+
+def _cancel_wait(answer: object) -> None:
+    """The request is carried out; its response is another one."""
+    if isinstance(answer, Wait):
+        answer.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What a fault refuses of one request."""
+
+    selectors: Selectors
+    code: int
+    ctx: Context
+
+    @property
+    def shape(self) -> TopicFields:
+        """Where the API names topics."""
+        return topics_of(topic_fields(self.selectors.api))
 
 
 class SplitRequest(NamedTuple):
-    """A request in two, and how its answer is put together."""
+    """A request in two, and how its response is put together."""
 
     selected: Message | None
-    """What is refused; None where only the answer tells, as that to a request for all topics."""
+    """What is refused; None where only the response has it, as that to a request for all topics."""
     rest: Message
     """What is carried out."""
     join: Callable[[Message], Message]
-    """Makes the answer to the rest that to the whole request."""
+    """Makes the response to the whole request from that to the rest."""
 
 
-def split_request(
-    rule: FaultRule, action: Refuse, ctx: Context, request: Message
-) -> SplitRequest | None:
-    """Take a request that fits apart; None where all of it is refused."""
-    # MOVED
+def split_request(part: _Part, request: Message) -> SplitRequest | None:
+    """Split a request that matches; None where all of it is refused."""
+    selectors = part.selectors
 
     def refuse(selected: Message) -> Message:
         if isinstance(selected, OffsetDeleteRequest):
-            return refuse_offset_deletions(selected, action.code)
-        return cast("Message", handler_of(rule.api).refuse(selected, action.code))
+            return _refuse_offset_deletions(selected, part.code)
+        return cast("Message", handler_of(selectors.api).refuse(selected, part.code))
 
-    if rule.api.name == "offset_fetch" and ctx.version >= FIRST_OFFSET_FETCH_OF_GROUPS:
-        return split_groups(rule, action, ctx, request) if rule.selects_parts else None
-    if rule.topic is not None or _is_about_topics(rule, action, ctx, request):
-        parting = split_topics(rule, action, ctx, request, refuse)
-        # With nothing left it would be asked for everything, page by page.
-        asks_anew = rule.api.name == "describe_topic_partitions" and parting.selected is not None
-        return (
-            None if asks_anew and not any(_named(TOPICS[rule.api.name], parting.rest)) else parting
-        )
-    return _split_keys(rule, request, refuse)
+    if selectors.api.name == "offset_fetch" and part.ctx.version >= FIRST_OFFSET_FETCH_OF_GROUPS:
+        return _split_groups(part, request) if selectors.selects_parts else None
+    if isinstance(request, ElectLeadersRequest) and request.topic_partitions is None:
+        return None if selectors.topic is None else _split_elections(part, request, refuse)
+    if selectors.topic is not None or _is_about_topics(part, request):
+        split = _split_topics(part, request, refuse)
+        # With no topic left the rest would mean every topic, page by page.
+        is_paged = selectors.api.name == "describe_topic_partitions" and split.selected is not None
+        return None if is_paged and not any(_named(part.shape, split.rest)) else split
+    return _split_keys(part, request, refuse)
 
 
-def _is_about_topics(rule: FaultRule, action: Refuse, ctx: Context, request: Message) -> bool:
-    """Whether a rule without a topic refuses each topic that is asked for.
+def _is_about_topics(part: _Part, request: Message) -> bool:
+    """Whether a rule without a topic refuses each topic that the request names.
 
-    Metadata tells of brokers whatever it says of topics: without them no client would believe it.
+    A response to Metadata has the brokers whatever it says of topics: without them no client would
+    believe it.
     """
-    if rule.api.name != "metadata" or action.code == ErrorCode.REBOOTSTRAP_REQUIRED:
+    if part.selectors.api.name != "metadata" or part.code == ErrorCode.REBOOTSTRAP_REQUIRED:
         return False
-    shape = TOPICS[rule.api.name]
-    return asks_for_all(shape, ctx.version, request) or any(_named(shape, request))
+    return asks_for_all(part.shape, part.ctx.version, request) or any(_named(part.shape, request))
 
 
 # -- topics -------------------------------------------------------------------------------------
 
 
-def split_topics(
-    rule: FaultRule, action: Refuse, ctx: Context, holder: Message, refuse: RefuseWith
-) -> SplitRequest:
-    """Take the rule's topic, or its partition, out of what names topics.
+def _split_topics(part: _Part, holder: Message, refuse: RefuseWith) -> SplitRequest:
+    """Take the selected topic, or its partition, out of what names topics.
 
-    :param holder: A request, or what is within one for each group.
+    :param holder: A request, or a group in one.
     """
-    shape = TOPICS[rule.api.name]
-    told_alone = shape.partitions is None and rule.partition is not None
-    if told_alone or asks_for_all(shape, ctx.version, holder):
-        return SplitRequest(None, holder, lambda answer: _changed(rule, action, ctx, shape, answer))
+    shape = part.shape
+    only_in_response = shape.partitions is None and part.selectors.partition is not None
+    if only_in_response or asks_for_all(shape, part.ctx.version, holder):
+        return SplitRequest(None, holder, lambda response: _with_errors(part, response))
     halves: dict[FieldName, tuple[tuple[object, ...], tuple[object, ...]]] = {
-        field: _partition_topics(rule, ctx, shape, getattr(holder, field) or ())
+        field: _partition_topics(part, getattr(holder, field) or ())
         for field in shape.request_fields
     }
     selected = replace(holder, **{field: half[0] for field, half in halves.items()})
     rest = replace(holder, **{field: half[1] for field, half in halves.items()})
-    answered = shape.response_field
-    assert answered is not None, "such a rule is refused"
-    nothing_is_all = asks_for_all(shape, ctx.version, rest)
+    topics_field = shape.response_field
+    assert topics_field is not None, "such a rule is refused"
+    nothing_is_all = asks_for_all(shape, part.ctx.version, rest)
 
-    def join(answer: Message) -> Message:
-        told = () if nothing_is_all else getattr(answer, answered)
-        refused = getattr(refuse(selected), answered)
-        return replace(answer, **{answered: _joined(shape, told, refused)})
+    def join(response: Message) -> Message:
+        carried_out = () if nothing_is_all else getattr(response, topics_field)
+        refused = getattr(refuse(selected), topics_field)
+        return replace(response, **{topics_field: _joined(shape, carried_out, refused)})
 
     return SplitRequest(selected, rest, join)
+
+
+def _split_elections(part: _Part, request: ElectLeadersRequest, refuse: RefuseWith) -> SplitRequest:
+    """Split a request for elections everywhere, which is carried out everywhere else.
+
+    As with null, the response leaves out partitions that need no election.
+    """
+    topics = part.ctx.broker.view.topics.values()
+    everywhere = tuple(
+        TopicPartitions(topic=topic.name, partitions=tuple(range(len(topic.partitions))))
+        for topic in topics
+    )
+    split = _split_topics(part, replace(request, topic_partitions=everywhere), refuse)
+
+    def join(response: Message) -> Message:
+        elected = cast(ElectLeadersResponse, response)
+        results = tuple(
+            replace(
+                topic,
+                partition_result=tuple(
+                    each
+                    for each in topic.partition_result
+                    if each.error_code != ErrorCode.ELECTION_NOT_NEEDED
+                ),
+            )
+            for topic in elected.replica_election_results
+        )
+        return split.join(replace(elected, replica_election_results=results))
+
+    return split._replace(join=join)
 
 
 def _named(shape: TopicFields, holder: Message) -> Iterable[object]:
@@ -134,19 +224,22 @@ def _named(shape: TopicFields, holder: Message) -> Iterable[object]:
 
 
 def _partition_topics(
-    rule: FaultRule, ctx: Context, shape: TopicFields, topics: Iterable[Message | str]
+    part: _Part, topics: Iterable[Message | str]
 ) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    """The topics that are selected, and the others; a topic may be in both with its partitions."""
+    shape, selectors = part.shape, part.selectors
     selected: list[object] = []
     rest: list[object] = []
     for topic in topics:
-        if rule.topic not in (None, topic_name_of(shape, ctx, topic)):
+        if selectors.topic not in (None, topic_name_of(shape, part.ctx, topic)):
             rest.append(topic)
-        elif rule.partition is None or shape.partitions is None or isinstance(topic, str):
+        elif selectors.partition is None or shape.partitions is None or isinstance(topic, str):
             selected.append(topic)
         else:
             partitions = getattr(topic, shape.partitions)
-            inside = tuple(p for p in partitions if partition_index_of(shape, p) == rule.partition)
-            others = tuple(p for p in partitions if partition_index_of(shape, p) != rule.partition)
+            wanted = [partition_index_of(shape, p) == selectors.partition for p in partitions]
+            inside = tuple(p for p, is_in in zip(partitions, wanted, strict=True) if is_in)
+            others = tuple(p for p, is_in in zip(partitions, wanted, strict=True) if not is_in)
             if inside:
                 selected.append(replace(topic, **{shape.partitions: inside}))
             if others or not inside:
@@ -155,11 +248,11 @@ def _partition_topics(
 
 
 def _joined(
-    shape: TopicFields, told: Iterable[Message], refused: Iterable[Message]
+    shape: TopicFields, carried_out: Iterable[Message], refused: Iterable[Message]
 ) -> tuple[Message, ...]:
-    """All topics of two answers; those that both tell of have the partitions of both."""
+    """All topics of two responses; those that are in both have the partitions of both."""
     inner = shape.response_partitions
-    topics = list(told)
+    topics = list(carried_out)
     places = {_identity(shape, topic): place for place, topic in enumerate(topics)}
     for topic in refused:
         place = places.get(_identity(shape, topic))
@@ -176,28 +269,30 @@ def _identity(shape: TopicFields, topic: Message) -> tuple[object, ...]:
     return tuple(getattr(topic, field, None) for field in fields)
 
 
-def _changed(
-    rule: FaultRule, action: Refuse, ctx: Context, shape: TopicFields, answer: Message
-) -> Message:
-    """An answer in which the rule's topics or partitions have its error instead."""
-    answered, inner = shape.response_field, shape.response_partitions
-    assert answered is not None, "such a rule is refused"
+def _with_errors(part: _Part, response: Message) -> Message:
+    """A response in which the selected topics or partitions have the error instead."""
+    shape, selectors = part.shape, part.selectors
+    topics_field, inner, index = (
+        shape.response_field,
+        shape.response_partitions,
+        shape.response_index,
+    )
+    assert topics_field is not None, "such a rule is refused"
     assert inner is not None, "such a rule is refused"
+    assert index is not None, "where there are partitions they have an index"
 
-    def topic(told: Message) -> Message:
-        if rule.topic not in (None, topic_name_of(shape, ctx, told)):
-            return told
-        if rule.partition is None and hasattr(told, "error_code"):
-            return replace(told, **{"error_code": action.code, inner: ()})
+    def topic(current: Message) -> Message:
+        if selectors.topic not in (None, topic_name_of(shape, part.ctx, current)):
+            return current
+        if selectors.partition is None and hasattr(current, "error_code"):
+            return replace(current, **{"error_code": part.code, inner: ()})
         partitions = tuple(
-            _with_error(p, action.code)
-            if rule.partition in (None, getattr(p, shape.response_index))
-            else p
-            for p in getattr(told, inner)
+            _with_error(p, part.code) if selectors.partition in (None, getattr(p, index)) else p
+            for p in getattr(current, inner)
         )
-        return replace(told, **{inner: partitions})
+        return replace(current, **{inner: partitions})
 
-    return replace(answer, **{answered: tuple(map(topic, getattr(answer, answered)))})
+    return replace(response, **{topics_field: tuple(map(topic, getattr(response, topics_field)))})
 
 
 def _with_error(partition: Message, code: int) -> Message:
@@ -212,22 +307,23 @@ def _with_error(partition: Message, code: int) -> Message:
 # -- groups and transactional ids ---------------------------------------------------------------
 
 
-def _split_keys(rule: FaultRule, request: Message, refuse: RefuseWith) -> SplitRequest | None:
-    shape, wanted = GROUPS.get(rule.api.name), rule.group
-    if rule.transactional_id is not None:
-        shape, wanted = TRANSACTIONAL_IDS[rule.api.name], rule.transactional_id
+def _split_keys(part: _Part, request: Message, refuse: RefuseWith) -> SplitRequest | None:
+    selectors = part.selectors
+    shape, wanted = group_fields(selectors.api), selectors.group
+    if selectors.transactional_id is not None:
+        shape, wanted = transactional_id_fields(selectors.api), selectors.transactional_id
     if shape is None or wanted is None or shape.many is None or shape.response_field is None:
         return None
     keys: tuple[str, ...] = getattr(request, shape.many)
     if not keys:
         return None
-    answered = shape.response_field
+    response_field = shape.response_field
     selected = replace(request, **{shape.many: tuple(key for key in keys if key == wanted)})
     rest = replace(request, **{shape.many: tuple(key for key in keys if key != wanted)})
 
-    def join(answer: Message) -> Message:
-        told = (*getattr(answer, answered), *getattr(refuse(selected), answered))
-        return replace(answer, **{answered: told})
+    def join(response: Message) -> Message:
+        refused = getattr(refuse(selected), response_field)
+        return replace(response, **{response_field: (*getattr(response, response_field), *refused)})
 
     return SplitRequest(selected, rest, join)
 
@@ -236,40 +332,37 @@ _NO_OFFSET = -1
 _JoinResponses = Callable[[Message], Message]
 
 
-def split_groups(rule: FaultRule, action: Refuse, ctx: Context, request: Message) -> SplitRequest:
-    """Take the rule's group out of a request for many, or its topic out of every group."""
+def _split_groups(part: _Part, request: Message) -> SplitRequest:
+    """Take the selected group out of a request for many, or the selected topic out of each."""
+    selectors, code = part.selectors, part.code
     rest: list[OffsetFetchRequestGroup] = []
     refused: list[OffsetFetchResponseGroup] = []
     joins: dict[str, _JoinResponses] = {}
     whole = cast(OffsetFetchRequest, request)
     for group in whole.groups:
-        if rule.group not in (None, group.group_id):
+        if selectors.group not in (None, group.group_id):
             rest.append(group)
-        elif rule.topic is None:
-            refused.append(
-                OffsetFetchResponseGroup(group_id=group.group_id, error_code=action.code)
-            )
+        elif selectors.topic is None:
+            refused.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=code))
         else:
-            parting = split_topics(
-                rule, action, ctx, group, lambda g: _refused_group(g, action.code)
-            )
-            rest.append(cast(OffsetFetchRequestGroup, parting.rest))
-            joins[group.group_id] = parting.join
+            split = _split_topics(part, group, lambda g: _refused_group(g, code))
+            rest.append(cast(OffsetFetchRequestGroup, split.rest))
+            joins[group.group_id] = split.join
 
-    def join(answer: Message) -> Message:
-        told = (
+    def join(response: Message) -> Message:
+        carried_out = (
             joins[group.group_id](group) if group.group_id in joins else group
-            for group in cast(OffsetFetchResponse, answer).groups
+            for group in cast(OffsetFetchResponse, response).groups
         )
-        return replace(answer, groups=(*told, *refused))
+        return replace(response, groups=(*carried_out, *refused))
 
     return SplitRequest(None, replace(whole, groups=tuple(rest)), join)
 
 
 def _refused_group(group: Message, code: int) -> OffsetFetchResponseGroup:
-    asked = cast(OffsetFetchRequestGroup, group)
+    requested = cast(OffsetFetchRequestGroup, group)
     return OffsetFetchResponseGroup(
-        group_id=asked.group_id,
+        group_id=requested.group_id,
         topics=tuple(
             OffsetFetchResponseTopics(
                 name=topic.name,
@@ -281,12 +374,12 @@ def _refused_group(group: Message, code: int) -> OffsetFetchResponseGroup:
                     for index in topic.partition_indexes
                 ),
             )
-            for topic in asked.topics or ()
+            for topic in requested.topics or ()
         ),
     )
 
 
-def refuse_offset_deletions(request: OffsetDeleteRequest, code: int) -> OffsetDeleteResponse:
+def _refuse_offset_deletions(request: OffsetDeleteRequest, code: int) -> OffsetDeleteResponse:
     """The same error for every partition, and none for the whole."""
     return OffsetDeleteResponse(
         topics=tuple(

@@ -1,16 +1,16 @@
 """The faults that are set in a cluster: one list, in the order in which they are tried."""
 
 import random
-from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Events, Kind
-from fencepost.broker.core.outcomes import HANG_UP, BlockingResponse
-from fencepost.broker.core.scheduler import Scheduler, Timer
+from fencepost.broker.core.scheduler import Scheduler
+from fencepost.broker.faults.interceptor import Handle, Interception, PendingOutcomes
 from fencepost.broker.faults.leader_epoch_history import LeaderEpochHistory
-from fencepost.broker.faults.rules import Corrupt, FaultRule
+from fencepost.broker.faults.rules import FaultRule, validate_rule
+from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -19,65 +19,56 @@ if TYPE_CHECKING:
 
 
 class Fault:
-    """A rule that is set, and what it has done."""
+    """A rule that is set, and its hits."""
 
     __slots__ = ("hits", "id", "matches", "rule", "skipped")
 
-    def __init__(self, number: int, rule: FaultRule, fits: "Matcher") -> None:
+    def __init__(self, number: int, rule: FaultRule, matches: "Matcher") -> None:
         self.id = number
         self.rule = rule
-        self.matches = fits
+        self.matches = matches
         self.hits = 0
         self.skipped = 0
-        """Requests that fit, up to ``rule.after``."""
+        """Requests that matched, up to ``rule.after``."""
 
     @property
     def left(self) -> int | None:
-        """Requests that it will hit yet, at most; None is no end."""
+        """The requests that it can still hit; None is no end."""
         return None if self.rule.count is None else self.rule.count - self.hits
-
-    @property
-    def waits_for_records(self) -> bool:
-        """Whether only an answer tells if it hits: a Fetch without records can't be corrupted."""
-        return isinstance(self.rule.action, Corrupt) and self.rule.api.name == "fetch"
 
 
 class FaultRegistry:
-    """Rules, their hits, and the answers that they hold back.
+    """The faults of a cluster, their hits, and what they delay.
 
-    :param seed: What probabilities are drawn from; after a reset they come in the same order.
+    :param seed: Of the random numbers; after a reset the same ones are drawn again.
     """
 
     def __init__(self, scheduler: Scheduler, events: Events, seed: int) -> None:
         self.active: tuple[Fault, ...] = ()
-        """Those that may hit yet, in order. Empty: there is nothing to look at."""
-        self.blocking_responses: dict[BlockingResponse, int] = {}
-        """Answers that hold a connection up, and the broker that owes them."""
+        """The faults that can still hit, in order; empty where no request is to be checked."""
+        self.pending = PendingOutcomes(scheduler)
         self.leader_epoch_history = LeaderEpochHistory()
-        self._scheduler = scheduler
         self._events = events
         self._seed = seed
         self._rng = self._new_rng()
         self._numbers = count(1)
         self._faults: dict[int, Fault] = {}
-        self._queue: dict[Timer, int] = {}
-        """When delayed requests are carried out, and by which broker."""
 
     # -- rules ----------------------------------------------------------------------------------
 
     def add(self, rule: FaultRule) -> Fault:
-        """Set a fault, tried after those that there are.
+        """Set a fault, which is tried after those that there are.
 
         :raises ControllerError: INVALID_REQUEST when no request could ever meet it.
         """
-        # Imports are late: few clusters ever see a fault, and all start. What takes part when a
-        # request is hit comes now, so that no request waits for it.
-        from fencepost.broker.faults import corruption, interceptor, partial_refusal, stale_metadata  # noqa: F401  # as just said
+        # Few clusters ever have a fault, and all start: what only a fault needs is imported now,
+        # also what a hit needs, so that no request waits for an import.
+        from fencepost.broker.faults import corruption, partial_refusal, stale_metadata  # noqa: F401  # as just said
         from fencepost.broker.faults.matching import matcher_of
-        from fencepost.broker.faults.rule_validation import validate_rule
 
         validate_rule(rule)
-        fault = Fault(next(self._numbers), rule, matcher_of(rule))
+        matches = matcher_of(rule, first_version=rule.action.first_version(rule.api))
+        fault = Fault(next(self._numbers), rule, matches)
         self._faults[fault.id] = fault
         self._update_active()
         self._emit(Kind.FAULT_ADDED, fault, broker=rule.broker)
@@ -98,7 +89,7 @@ class FaultRegistry:
         return fault
 
     def remove(self, number: int) -> Fault:
-        """Take a fault back. Requests that it has hit go on as they are.
+        """Remove a fault. It does not change requests that it has hit.
 
         :raises ControllerError: RESOURCE_NOT_FOUND when there is none.
         """
@@ -109,36 +100,55 @@ class FaultRegistry:
         return fault
 
     def remove_all(self) -> None:
-        """Take every fault back."""
+        """Remove every fault."""
         for number in tuple(self._faults):
             self.remove(number)
 
     def reset(self) -> None:
-        """No faults, nothing held back, the same chances again."""
+        """Remove every fault, cancel what is pending, and draw the same random numbers again."""
         self._faults.clear()
         self._update_active()
         self._rng = self._new_rng()
-        self._cancel(lambda _broker_id: True)
+        self.pending.cancel()
 
     def on_broker_down(self, broker_id: int) -> None:
-        """A broker goes down: what lies in its queue is not carried out, nor answered."""
-        self._cancel(lambda owner: owner == broker_id)
+        """A broker goes down: what is in its queue is neither carried out nor answered."""
+        self.pending.cancel(broker_id)
 
     # -- hits -----------------------------------------------------------------------------------
 
-    def find(self, ctx: "Context", api_key: int, request: object) -> Fault | None:
-        """The first fault that hits a request; its hit is counted, unless the answer decides."""
+    def intercept(self, api: Api, ctx: "Context", request: object, handle: Handle) -> object:
+        """Answer a request as the first fault that hits it says, else as the handlers do.
+
+        :param handle: The broker's handlers.
+        """
+        fault = self._find(ctx, api, request)
+        if fault is None:
+            return handle(api, ctx, request)
+        return fault.rule.action.intercept(
+            Interception(
+                selectors=fault.rule,
+                api=api,
+                ctx=ctx,
+                request=request,
+                handle=handle,
+                pending=self.pending,
+                leader_epoch_history=self.leader_epoch_history,
+                try_hit=lambda: self._try_hit(fault, ctx),
+            )
+        )
+
+    def _find(self, ctx: "Context", api: Api, request: object) -> Fault | None:
+        """The first fault that hits a request; the hit counts now unless the response decides."""
         for fault in self.active:
-            rule = fault.rule
-            if rule.api.key == api_key and fault.matches(ctx, request):
-                if fault.waits_for_records:
-                    return fault
-                if self.try_hit(fault, ctx):
-                    return fault
+            if fault.rule.api.key != api.key or not fault.matches(ctx, request):
+                continue
+            if fault.rule.action.is_decided_by_response(api) or self._try_hit(fault, ctx):
+                return fault
         return None
 
-    def try_hit(self, fault: Fault, ctx: "Context") -> bool:
-        """Whether a fault hits a request that fits; counted where it does."""
+    def _try_hit(self, fault: Fault, ctx: "Context") -> bool:
+        """Whether a fault hits a request that matches; a hit is counted."""
         rule = fault.rule
         if fault not in self.active:
             return False
@@ -153,31 +163,6 @@ class FaultRegistry:
         self._emit(Kind.FAULT_HIT, fault, broker=ctx.broker.broker_id, client_id=ctx.client_id)
         return True
 
-    # -- time -----------------------------------------------------------------------------------
-
-    def block_response(self, broker_id: int) -> BlockingResponse:
-        """An answer that a broker owes, and that holds a connection up."""
-        return BlockingResponse(self.blocking_responses, broker_id)
-
-    def run_after(self, broker_id: int, after_ms: int, run: Callable[[], None]) -> None:
-        """Run something of a broker's later; not, if it goes down or the cluster is reset."""
-
-        def due() -> None:
-            del self._queue[timer]
-            run()
-
-        timer = self._scheduler.at(self._scheduler.now_ms() + after_ms, due)
-        self._queue[timer] = broker_id
-
-    def _cancel(self, concerns: Callable[[int], bool]) -> None:
-        for timer in [timer for timer, owner in self._queue.items() if concerns(owner)]:
-            timer.cancel()
-            del self._queue[timer]
-        for held in [held for held, owner in self.blocking_responses.items() if concerns(owner)]:
-            held.complete(HANG_UP)
-
-    # -- inside ---------------------------------------------------------------------------------
-
     def _update_active(self) -> None:
         self.active = tuple(fault for fault in self._faults.values() if fault.left != 0)
 
@@ -185,8 +170,6 @@ class FaultRegistry:
         return random.Random(f"faults {self._seed}")
 
     def _emit(self, kind: Kind, fault: Fault, *, broker: int | None, **details: object) -> None:
-        from fencepost.broker.faults.rules import action_to_dict
-
         rule = fault.rule
         self._events.emit(
             kind,
@@ -195,6 +178,6 @@ class FaultRegistry:
             broker=broker,
             id=fault.id,
             api=rule.api.title,
-            action=action_to_dict(rule.action),
+            action=rule.action.to_json(),
             **details,
         )

@@ -1,10 +1,10 @@
-"""Faults of the remote tier: operations of the store that a test lets fail or take time.
+"""Faults of the remote tier: operations of the object store that fail or take time.
 
-They stand between the brokers and the store, for the whole cluster. As in Kafka it is the segments
-whose way is barred: ``upload``, ``fetch`` and ``delete`` are the operations of its
-RemoteStorageManager on a segment, and each meets a fault once, however many objects it has.
-``list``, which is no operation there, is how a task learns what the tier has: while it fails, a
-new leader does not know its highest tiered offset.
+They apply between the brokers and the store, for the whole cluster. As in Kafka they are faults of
+segments: ``upload``, ``fetch`` and ``delete`` are the operations of its RemoteStorageManager on a
+segment, and each meets a fault once, however many objects the segment has. ``list``, which is no
+operation there, is how a task learns what the tier has: while it fails, a new leader does not know
+its highest tiered offset.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ from fencepost.storage.tier.object_store import (
 
 
 class RemoteOperation(StrEnum):
-    """What a fault may meet."""
+    """An operation that a fault can hit."""
 
     UPLOAD = "upload"
     """A segment's records are copied."""
@@ -36,16 +36,16 @@ class RemoteOperation(StrEnum):
     DELETE = "delete"
     """A segment's objects are deleted."""
     LIST = "list"
-    """A task looks what the tier has of its partition."""
+    """A task lists what the tier has of its partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteFaultRule:
-    """What is to happen to an operation.
+    """What happens to an operation.
 
-    :ivar error: It fails, and this is why; None: it is done.
-    :ivar delay_ms: How long before it fails or is done; None: no time.
-    :ivar count: How often; None is always.
+    :ivar error: Why it fails; None: it succeeds.
+    :ivar delay_ms: The delay before it fails or begins; None: no delay.
+    :ivar count: The operations that it hits; None is no end.
     """
 
     operation: RemoteOperation
@@ -55,7 +55,7 @@ class RemoteFaultRule:
 
 
 class RemoteFault:
-    """A rule that is set, and what it has done."""
+    """A rule that is set, and its hits."""
 
     __slots__ = ("hits", "id", "rule")
 
@@ -66,12 +66,12 @@ class RemoteFault:
 
     @property
     def left(self) -> int | None:
-        """Operations that it will hit yet, at most; None is no end."""
+        """The operations that it can still hit; None is no end."""
         return None if self.rule.count is None else self.rule.count - self.hits
 
 
 class RemoteFaultRegistry:
-    """The rules that are set, in the order in which they are tried; the first that fits hits."""
+    """The rules that are set, in the order in which they are tried; the first that matches hits."""
 
     def __init__(self, scheduler: Scheduler, events: Events) -> None:
         self._scheduler = scheduler
@@ -80,7 +80,7 @@ class RemoteFaultRegistry:
         self._ids = count(1)
 
     def all(self) -> tuple[RemoteFault, ...]:
-        """Those that are set, spent ones too, oldest first."""
+        """Every rule that is set, also those that are over, oldest first."""
         return tuple(self._faults.values())
 
     def get(self, number: int) -> RemoteFault | None:
@@ -101,7 +101,7 @@ class RemoteFaultRegistry:
         return fault
 
     def remove(self, number: int) -> bool:
-        """Take a rule back; False where there is none of this id. What is delayed stays so."""
+        """Remove a rule; False where none has this id. Operations that are delayed stay delayed."""
         fault = self._faults.pop(number, None)
         if fault is None:
             return False
@@ -116,7 +116,7 @@ class RemoteFaultRegistry:
         return True
 
     def reset(self) -> None:
-        """Take all rules back; nobody is told. Ids go on."""
+        """Remove all rules, without events. Ids go on rising."""
         self._faults.clear()
 
     def intercept(
@@ -126,9 +126,9 @@ class RemoteFaultRegistry:
         do: Callable[[], None],
         fail: Callable[[TierError], None],
     ) -> None:
-        """Have an operation done, or fail, now or later, as the rules say.
+        """Carry an operation out, or let it fail, now or later, as the rules say.
 
-        :param key: What it is about.
+        :param key: The object, or the first of several.
         """
         fault = next((f for f in self._faults.values() if _hits(f, operation)), None)
         if fault is None:
@@ -156,7 +156,7 @@ def _hits(fault: RemoteFault, operation: RemoteOperation) -> bool:
 
 
 class FaultyObjectStore:
-    """An `ObjectStore` before which faults stand."""
+    """An `ObjectStore` whose operations meet faults first."""
 
     def __init__(self, store: ObjectStore, faults: RemoteFaultRegistry) -> None:
         self._store = store

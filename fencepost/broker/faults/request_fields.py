@@ -1,42 +1,68 @@
-"""Where each API names topics, partitions and groups: in its requests, and in its answers.
+"""Where each API names topics, partitions, groups and transactional ids, derived from its schema.
 
-One table for all, so that a fault can be about a part of a request whatever the API. Names of
-fields are those of the message classes.
+A selector can so select a part of a request of any API, also of one that is added later. Kafka's
+definitions give the type of a name (a topic's, a group's); what they do not say is data below.
+Names of fields are those of the message classes. Each table is derived when a fault first needs it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from fencepost.protocol.apis import Api
-from fencepost.protocol.codec.schema import message_schema
+from fencepost.protocol.apis import APIS, Api
+from fencepost.protocol.codec.schema import (
+    FieldSchema,
+    Side,
+    StructSchema,
+    entity_types,
+    message_schema,
+)
 
 FieldName: TypeAlias = str
+
+_TOPIC: Final = "TopicName"
+_GROUP: Final = "GroupId"
+_TRANSACTIONAL_ID: Final = "TransactionalId"
+_ERROR: Final = "error_code"
+_RESOURCE: Final = "resource_type"
+
+# -- what the schemas do not say ----------------------------------------------------------------
+
+_EVERY_VERSION: Final = 1 << 15
+_EMPTY_IS_ALL_BELOW: Final[Mapping[str, int]] = {
+    "metadata": 1,
+    "describe_topic_partitions": _EVERY_VERSION,
+}
+"""By API, the version below which no topics at all mean every topic."""
+_NOT_REQUESTED: Final = ("forgotten_topics_data",)
+"""Fields with topics that a request does not ask for."""
+_COORDINATOR_TYPES: Final[Mapping[str, int]] = {_GROUP: 0, _TRANSACTIONAL_ID: 1}
+"""FindCoordinator's ``key_type``: its keys are plain strings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFields:
-    """Where a request names topics, and where its answer tells of them."""
+    """Where a request names topics, and where its response does."""
 
-    request_fields: tuple[FieldName, ...] = ("topics",)
+    request_fields: tuple[FieldName, ...]
     """Fields of the request; an element is a struct, or the name itself."""
-    name: FieldName = "name"
-    """Of a topic, in request and answer."""
-    partitions: FieldName | None = "partitions"
+    name: FieldName
+    """Of a topic, in request and response."""
+    partitions: FieldName | None = None
     """Of a topic in the request; None where it names no partitions."""
-    index: FieldName | None = "partition_index"
+    index: FieldName | None = None
     """Of a partition there; None where partitions are plain numbers."""
-    response_field: FieldName | None = "topics"
-    """Of the answer; None where it has no room for an error of a topic or partition."""
-    response_partitions: FieldName | None = "partitions"
-    """Of a topic in the answer; None where it tells of topics alone."""
-    response_index: FieldName = "partition_index"
+    response_field: FieldName | None = None
+    """Of the response; None where it has no error for a topic or partition."""
+    response_partitions: FieldName | None = None
+    """Of a topic in the response; None where it has errors of topics alone."""
+    response_index: FieldName | None = None
     """Of a partition there."""
-    one_error_for_all: bool = False
-    """Whether null (or nothing, as ``none_below`` says) asks for all topics, and so for each."""
-    none_below: int = 0
-    """Below this version no topics at all ask for all."""
+    null_is_all: bool = False
+    """Whether null instead of topics means every topic."""
+    empty_is_all_below: int = 0
+    """Below this version no topics at all mean every topic."""
     resources: bool = False
     """Whether topics are among resources of other types."""
 
@@ -48,126 +74,174 @@ class KeyFields:
     one: FieldName | None = None
     """A field of the request."""
     many: FieldName | None = None
-    """Another that has several, as plain texts; they can be answered apart."""
+    """Another that has several, as strings; they can be refused one by one."""
     response_field: FieldName | None = None
-    """Where the answer tells of each."""
+    """The field of the response with one element for each of several."""
     kind: int | None = None
-    """The ``key_type`` that such a key has; None where there is no other type."""
+    """The ``key_type`` of such a key; None where there is no other type."""
 
 
-_EVERY_VERSION: Final = 1 << 15
-_PRODUCE: Final = TopicFields(
-    request_fields=("topic_data",),
-    partitions="partition_data",
-    index="index",
-    response_field="responses",
-    response_partitions="partition_responses",
-    response_index="index",
-)
-_CONFIGS: Final = TopicFields(
-    request_fields=("resources",),
-    name="resource_name",
-    partitions=None,
-    response_field="results",
-    response_partitions=None,
-    resources=True,
-)
-_CHANGED_CONFIGS: Final = TopicFields(
-    request_fields=("resources",),
-    name="resource_name",
-    partitions=None,
-    response_field="responses",
-    response_partitions=None,
-    resources=True,
-)
-_PLAIN: Final = TopicFields()
+@cache
+def topic_fields(api: Api) -> TopicFields | None:
+    """Where an API names topics; None where it names none."""
+    requested = list(_topic_arrays(api, "request"))
+    if not requested:
+        return None
+    structs = [each.struct for each in requested if each.struct is not None]
+    partitions = _first(_partition_arrays(structs))
+    found = TopicFields(
+        request_fields=tuple(dict.fromkeys(each.name for each in requested)),
+        name=next(filter(None, map(_topic_name_field, structs))),
+        partitions=None if partitions is None else partitions.name,
+        index=_index_field(partitions),
+        null_is_all=any(each.nullable for each in requested),
+        empty_is_all_below=_EMPTY_IS_ALL_BELOW.get(api.name, 0),
+        resources=any(_has(struct, _RESOURCE) for struct in structs),
+    )
+    return _with_response(api, found)
 
-TOPICS: Final = MappingProxyType(
-    {
-        "produce": _PRODUCE,
-        "fetch": TopicFields(name="topic", index="partition", response_field="responses"),
-        "list_offsets": _PLAIN,
-        "metadata": TopicFields(partitions=None, one_error_for_all=True, none_below=1),
-        "offset_commit": _PLAIN,
-        "offset_fetch": TopicFields(
-            partitions="partition_indexes", index=None, one_error_for_all=True
-        ),
-        "create_topics": TopicFields(partitions=None, response_partitions=None),
-        "delete_topics": TopicFields(
-            request_fields=("topic_names", "topics"),
-            partitions=None,
-            response_field="responses",
-            response_partitions=None,
-        ),
-        "delete_records": _PLAIN,
-        "offset_for_leader_epoch": TopicFields(
-            name="topic", index="partition", response_index="partition"
-        ),
-        "describe_configs": _CONFIGS,
-        "alter_configs": _CHANGED_CONFIGS,
-        "incremental_alter_configs": _CHANGED_CONFIGS,
-        "describe_log_dirs": TopicFields(name="topic", index=None, response_field=None),
-        "create_partitions": TopicFields(
-            partitions=None, response_field="results", response_partitions=None
-        ),
-        "elect_leaders": TopicFields(
-            request_fields=("topic_partitions",),
-            name="topic",
-            index=None,
-            response_field="replica_election_results",
-            response_partitions="partition_result",
-            response_index="partition_id",
-        ),
-        "alter_partition_reassignments": TopicFields(response_field="responses"),
-        "list_partition_reassignments": TopicFields(
-            partitions="partition_indexes", index=None, response_field=None
-        ),
-        "offset_delete": _PLAIN,
-        "describe_producers": TopicFields(partitions="partition_indexes", index=None),
-        "describe_quorum": TopicFields(name="topic_name"),
-        "describe_topic_partitions": TopicFields(
-            partitions=None, one_error_for_all=True, none_below=_EVERY_VERSION
-        ),
-    }
-)
-"""By API name; the others name no topics."""
 
-_OWN: Final = KeyFields(one="group_id")
-GROUPS: Final = MappingProxyType(
-    {
-        "offset_commit": _OWN,
-        "offset_fetch": _OWN,
-        "offset_delete": _OWN,
-        "join_group": _OWN,
-        "heartbeat": _OWN,
-        "leave_group": _OWN,
-        "sync_group": _OWN,
-        "describe_groups": KeyFields(many="groups", response_field="groups"),
-        "delete_groups": KeyFields(many="groups_names", response_field="results"),
-        "find_coordinator": KeyFields(
-            one="key", many="coordinator_keys", response_field="coordinators", kind=0
-        ),
-    }
-)
-"""By API name; the others name no group. From v8 on OffsetFetch has groups with topics each."""
+@cache
+def group_fields(api: Api) -> KeyFields | None:
+    """Where an API names groups; None where it names none.
 
-TRANSACTIONAL_IDS: Final = MappingProxyType(
-    {
-        "produce": KeyFields(one="transactional_id"),
-        "init_producer_id": KeyFields(one="transactional_id"),
-        "find_coordinator": KeyFields(
-            one="key", many="coordinator_keys", response_field="coordinators", kind=1
-        ),
-    }
-)
-"""By API name; the others name no transactional id."""
+    OffsetFetch has from v8 on groups with topics each; that is its own (`matching`).
+    """
+    return _key_fields(api, _GROUP)
+
+
+@cache
+def transactional_id_fields(api: Api) -> KeyFields | None:
+    """Where an API names transactional ids; None where it names none."""
+    return _key_fields(api, _TRANSACTIONAL_ID)
 
 
 @cache
 def throttled_since(api: Api) -> int | None:
-    """The first version whose answer has a throttle time; None where no answer has one."""
-    for version in range(api.min_version, api.max_version + 1):
-        fields = message_schema(api.name, "response", version).fields
-        if any(field.name == "throttle_time_ms" for field in fields):
-            return version
+    """The first version whose response has a throttle time; None where none has one."""
+    return next(
+        (
+            version
+            for version in _versions(api)
+            if _has(message_schema(api.name, "response", version), "throttle_time_ms")
+        ),
+        None,
+    )
+
+
+def titles_of_apis_with_groups() -> list[str]:
+    """Kafka's names of the APIs that name groups."""
+    return [api.title for api in APIS if group_fields(api) is not None]
+
+
+def titles_of_apis_with_transactional_ids() -> list[str]:
+    """Kafka's names of the APIs that name transactional ids."""
+    return [api.title for api in APIS if transactional_id_fields(api) is not None]
+
+
+# -- topics -------------------------------------------------------------------------------------
+
+
+def _with_response(api: Api, requested: TopicFields) -> TopicFields:
+    """Add the fields of the response that have an error for a topic or for a partition."""
+    for field in _topic_arrays(api, "response"):
+        if field.struct is None:
+            continue
+        arrays = _partition_arrays([field.struct])
+        partitions = _first(a for a in arrays if a.struct is not None and _has(a.struct, _ERROR))
+        if partitions is not None or _has(field.struct, _ERROR):
+            return replace(
+                requested,
+                response_field=field.name,
+                response_partitions=None if partitions is None else partitions.name,
+                response_index=_index_field(partitions),
+            )
+    return requested
+
+
+def _topic_arrays(api: Api, side: Side) -> Iterator[FieldSchema]:
+    """The arrays of topics at the top of a message and in its groups, in every version."""
+    for struct in _structs(api, side):
+        types = entity_types(struct)
+        for field in struct.fields:
+            if field.name in _NOT_REQUESTED or not field.array:
+                continue
+            named = field.struct is not None and _topic_name_field(field.struct) is not None
+            if named or types.get(field.name) == _TOPIC:
+                yield field
+
+
+def _structs(api: Api, side: Side) -> Iterator[StructSchema]:
+    """A message, and the groups in it, in every version that is served."""
+    for version in _versions(api):
+        message = message_schema(api.name, side, version)
+        yield message
+        for field in message.fields:
+            if field.struct is not None and _GROUP in entity_types(field.struct).values():
+                yield field.struct
+
+
+def _topic_name_field(struct: StructSchema) -> FieldName | None:
+    if _has(struct, _RESOURCE):
+        return "resource_name"
+    types = entity_types(struct)
+    return next((f.name for f in struct.fields if types[f.name] == _TOPIC and not f.array), None)
+
+
+def _partition_arrays(topics: list[StructSchema]) -> Iterator[FieldSchema]:
+    for topic in topics:
+        for field in topic.fields:
+            if field.array and field.name.startswith("partition"):
+                yield field
+
+
+def _index_field(partitions: FieldSchema | None) -> FieldName | None:
+    """The index is the first number of its type in every struct of a partition."""
+    if partitions is None or partitions.struct is None:
+        return None
+    return next(field.name for field in partitions.struct.fields if field.kind == "int32")
+
+
+# -- groups and transactional ids ---------------------------------------------------------------
+
+
+def _key_fields(api: Api, entity: str) -> KeyFields | None:
+    one = many = kind = None
+    for version in _versions(api):
+        request = message_schema(api.name, "request", version)
+        types = entity_types(request)
+        if _has(request, "key_type"):
+            kind = _COORDINATOR_TYPES[entity]
+        for field in request.fields:
+            is_key = types[field.name] == "str" and "key" in field.name
+            if types[field.name] == entity or (kind is not None and is_key):
+                one, many = (one, field.name) if field.array else (field.name, many)
+    if one is None and many is None:
+        return None
+    response_field = None if many is None else _key_response_field(api, entity)
+    return KeyFields(one=one, many=many, response_field=response_field, kind=kind)
+
+
+def _key_response_field(api: Api, entity: str) -> FieldName | None:
+    response = message_schema(api.name, "response", api.max_version)
+    for field in response.fields:
+        if field.array and field.struct is not None:
+            types = entity_types(field.struct)
+            if entity in types.values() or "key" in types:
+                return field.name
     return None
+
+
+# -- schemas ------------------------------------------------------------------------------------
+
+
+def _versions(api: Api) -> range:
+    return range(api.min_version, api.max_version + 1)
+
+
+def _has(struct: StructSchema, name: FieldName) -> bool:
+    return any(field.name == name for field in struct.fields)
+
+
+def _first(fields: Iterator[FieldSchema]) -> FieldSchema | None:
+    return next(fields, None)

@@ -1,10 +1,9 @@
 """Metadata as it was: partitions in an earlier leader epoch (KIP-232)."""
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
-from fencepost.broker.faults.leader_epoch_history import LeaderEpochHistory
-from fencepost.broker.faults.rules import FaultRule
+from fencepost.broker.faults.interceptor import Interception
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import PartitionImage, TopicImage
 from fencepost.protocol.errors import ErrorCode
@@ -18,50 +17,47 @@ from fencepost.protocol.messages.metadata import (
 _NO_EPOCH: Final = -1
 
 
-def with_stale_epoch(
-    rule: FaultRule,
-    epoch: int,
-    ctx: Context,
-    history: LeaderEpochHistory,
-    response: MetadataResponse,
-) -> MetadataResponse:
-    """The answer with the rule's partitions as they were in ``epoch``.
+def with_stale_epoch(hit: Interception, epoch: int) -> MetadataResponse:
+    """The response with the selected partitions as they were in ``epoch``.
 
-    One that has not had that epoch, or whose history does not go back so far, stays as it is. Those
-    who led then are among the brokers, whatever became of them.
+    A partition that never had that epoch, or whose history does not go back so far, stays as it is.
+    The leaders of that epoch are among the brokers, also those that are gone.
     """
+    ctx, selectors = hit.ctx, hit.selectors
+    response = cast(MetadataResponse, hit.carry_out())
     leaders: set[int] = set()
 
-    def partition(topic: TopicImage, told: MetadataResponsePartition) -> MetadataResponsePartition:
-        index = told.partition_index
-        if rule.partition not in (None, index):
-            return told
-        was = history.find(topic.topic_id, index, epoch)
+    def partition(
+        topic: TopicImage, current: MetadataResponsePartition
+    ) -> MetadataResponsePartition:
+        index = current.partition_index
+        if selectors.partition not in (None, index):
+            return current
+        was = hit.leader_epoch_history.find(topic.topic_id, index, epoch)
         if was is None:
-            return told
+            return current
         leaders.add(was.leader)
-        return _stale_partition(told, was)
+        return _stale_partition(current, was)
 
-    def topic(told: MetadataResponseTopic) -> MetadataResponseTopic:
-        image = ctx.broker.view.topics.get(told.name or "")
-        if image is None or rule.topic not in (None, image.name):
-            return told
-        return replace(told, partitions=tuple(partition(image, p) for p in told.partitions))
+    def topic(current: MetadataResponseTopic) -> MetadataResponseTopic:
+        image = ctx.broker.view.topics.get(current.name or "")
+        if image is None or selectors.topic not in (None, image.name):
+            return current
+        return replace(current, partitions=tuple(partition(image, p) for p in current.partitions))
 
     topics = tuple(map(topic, response.topics))
     return replace(response, topics=topics, brokers=_with_brokers(leaders, ctx, response))
 
 
 def _stale_partition(
-    told: MetadataResponsePartition, was: PartitionImage
+    current: MetadataResponsePartition, was: PartitionImage
 ) -> MetadataResponsePartition:
-    nobody = was.leader < 0
     return replace(
-        told,
-        error_code=ErrorCode.LEADER_NOT_AVAILABLE if nobody else ErrorCode.NONE,
+        current,
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if was.leader < 0 else ErrorCode.NONE,
         leader_id=was.leader,
-        # In the old message format no epoch is told, of whatever time.
-        leader_epoch=_NO_EPOCH if told.leader_epoch == _NO_EPOCH else was.leader_epoch,
+        # In the old message format no response has an epoch, whatever the time.
+        leader_epoch=_NO_EPOCH if current.leader_epoch == _NO_EPOCH else was.leader_epoch,
         isr_nodes=was.isr,
     )
 

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.metadata.image import ClusterImage
+from fencepost.broker.network.links import BrokerId
 from fencepost.broker.replication.replica import Replica
 
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -18,7 +19,7 @@ NO_PREFERRED_REPLICA: Final = -1
 class SelectorNode(Protocol):
     """What the selection needs of the leader's broker."""
 
-    broker_id: int
+    broker_id: BrokerId
     view: ClusterImage
     configs: BrokerConfigs
 

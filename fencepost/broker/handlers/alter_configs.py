@@ -9,7 +9,7 @@ Versions: 1 is 0, 2 is 1 in the compact encoding.
 
 from fencepost.broker.configs.operations import AlterConfigOp
 from fencepost.broker.controller.config_changes import Alteration, ConfigChanges
-from fencepost.broker.handlers.context import Context
+from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -19,11 +19,11 @@ from fencepost.protocol.messages.alter_configs import (
 )
 
 
-def handle(ctx: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
+def handle(ctx: ControllerContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     changes = ConfigChanges(
-        registry=ctx.broker.controller,
-        broker_id=ctx.broker.broker_id,
-        layers=ctx.broker.configs.layers,
+        registry=ctx.controller,
+        broker_id=ctx.broker_id,
+        layers=ctx.layers,
         replace=True,
     )
     errors = changes.apply(

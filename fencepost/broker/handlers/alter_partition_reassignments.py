@@ -3,7 +3,7 @@
 A partition gets the replicas that it is to have, keeps those that it has, and is rid of the latter
 as soon as the former are in sync (``fencepost.broker.controller.reassignment``): at once where
 no replica has to catch up. The answer says that it has begun; ListPartitionReassignments, whether
-it is still in progress. Null replicas cancel one in progress.
+it is over. Null replicas take back what is in progress.
 
 Each partition is answered by itself: INVALID_REPLICA_ASSIGNMENT where the target is empty, names a
 broker twice or one that is not registered, or where only an unclean leader could take it back;
@@ -13,8 +13,8 @@ that are offline can be named: the reassignment waits for them.
 Versions: v1 can forbid that the number of replicas changes, and says whether it did (KIP-860).
 """
 
+from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.controller.partition_admin import PartitionAdmin, PartitionError, Reassignment
-from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -25,7 +25,7 @@ from fencepost.protocol.messages.alter_partition_reassignments import (
 
 
 def handle(
-    ctx: Context, request: AlterPartitionReassignmentsRequest
+    ctx: ControllerContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     """Begin and cancel, in one new view of the cluster."""
     asked = [
@@ -34,7 +34,7 @@ def handle(
         for each in topic.partitions
     ]
     allow = request.allow_replication_factor_change
-    admin = PartitionAdmin(ctx.broker.controller)
+    admin = PartitionAdmin(ctx.controller)
     problems = iter(admin.alter_reassignments(asked, keep_factor=not allow))
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=allow,

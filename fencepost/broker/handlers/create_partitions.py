@@ -12,8 +12,8 @@ Missing: quotas.
 
 from collections import Counter
 
+from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.core.errors import ControllerError
-from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import TopicImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_partitions import (
@@ -24,7 +24,7 @@ from fencepost.protocol.messages.create_partitions import (
 )
 
 
-def handle(ctx: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+def handle(ctx: ControllerContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Plan for every topic, grow those that can."""
     times = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}
@@ -43,7 +43,7 @@ def handle(ctx: Context, request: CreatePartitionsRequest) -> CreatePartitionsRe
             planned = CreatePartitionsTopicResult(name=topic.name)
         results[topic.name] = planned
     if grown and not request.validate_only:
-        ctx.broker.controller.update_topics(grown)
+        ctx.controller.update_topics(grown)
     return CreatePartitionsResponse(results=tuple(results.values()))
 
 
@@ -57,14 +57,14 @@ def refuse(request: CreatePartitionsRequest, error_code: int) -> CreatePartition
     )
 
 
-def _plan(ctx: Context, asked: CreatePartitionsTopic) -> TopicImage | CreatePartitionsTopicResult:
+def _plan(
+    ctx: ControllerContext, asked: CreatePartitionsTopic
+) -> TopicImage | CreatePartitionsTopicResult:
     assignments = None
     if asked.assignments is not None:
         assignments = [assignment.broker_ids for assignment in asked.assignments]
     try:
-        return ctx.broker.controller.topic_planner.plan_partitions(
-            asked.name, asked.count, assignments
-        )
+        return ctx.controller.topic_planner.plan_partitions(asked.name, asked.count, assignments)
     except ControllerError as error:
         unknown = error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return CreatePartitionsTopicResult(

@@ -20,9 +20,9 @@ from typing import Final
 
 from fencepost.broker.configs.config_entries import topic_entries
 from fencepost.broker.configs.topic_configs import validate_topic_configs
+from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import ControllerError
-from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import TopicImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import (
@@ -56,7 +56,7 @@ class _Planned:
         return 1 + len(self.topic.partitions) + len(self.configs)
 
 
-def handle(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
+def handle(ctx: ControllerContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Plan every topic, create those that can be, answer for all."""
     times = Counter(topic.name for topic in request.topics)
     wanted = [t for t in request.topics if times[t.name] == 1 and t.name != METADATA_TOPIC]
@@ -75,7 +75,7 @@ def handle(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
             "Unable to perform excessively large batch operation.",
         )
     if planned and not request.validate_only:
-        ctx.broker.controller.create_topics([(plan.topic, plan.configs) for plan in planned])
+        ctx.controller.create_topics([(plan.topic, plan.configs) for plan in planned])
     results = [
         _created(ctx, plan) if isinstance(plan, _Planned) else plan
         for plan in (*plans, *_never_created(times))
@@ -100,21 +100,21 @@ def _error(name: str, code: int, message: str | None) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=code, error_message=message)
 
 
-def _count_partitions(ctx: Context, topics: Sequence[CreatableTopic]) -> int:
+def _count_partitions(ctx: ControllerContext, topics: Sequence[CreatableTopic]) -> int:
     total = 0
     for topic in topics:
         if topic.assignments:
             total += len(topic.assignments)
         elif topic.num_partitions == DEFAULT:
-            total += ctx.broker.configs.num_partitions
+            total += ctx.configs.num_partitions
         else:
             total += max(topic.num_partitions, 0)
     return total
 
 
-def _plan(ctx: Context, asked: CreatableTopic) -> _Planned | CreatableTopicResult:
-    controller, configs = ctx.broker.controller, {c.name: c.value for c in asked.configs}
-    layers = ctx.broker.configs.layers
+def _plan(ctx: ControllerContext, asked: CreatableTopic) -> _Planned | CreatableTopicResult:
+    controller, configs = ctx.controller, {c.name: c.value for c in asked.configs}
+    layers = ctx.layers
     try:
         controller.topic_planner.check_new_name(asked.name)
         invalid = validate_topic_configs(
@@ -129,11 +129,13 @@ def _plan(ctx: Context, asked: CreatableTopic) -> _Planned | CreatableTopicResul
     return _Planned(planned, texts)
 
 
-def _new_topic(ctx: Context, asked: CreatableTopic, configs: Mapping[str, str]) -> NewTopic:
+def _new_topic(
+    ctx: ControllerContext, asked: CreatableTopic, configs: Mapping[str, str]
+) -> NewTopic:
     if asked.assignments:
         return NewTopic(name=asked.name, assignments=_assignments(ctx, asked), configs=configs)
     partitions, factor = asked.num_partitions, asked.replication_factor
-    defaults = ctx.broker.configs
+    defaults = ctx.configs
     return NewTopic(
         name=asked.name,
         partitions=defaults.num_partitions if partitions == DEFAULT else partitions,
@@ -142,7 +144,7 @@ def _new_topic(ctx: Context, asked: CreatableTopic, configs: Mapping[str, str]) 
     )
 
 
-def _assignments(ctx: Context, asked: CreatableTopic) -> tuple[tuple[int, ...], ...]:
+def _assignments(ctx: ControllerContext, asked: CreatableTopic) -> tuple[tuple[int, ...], ...]:
     """Broker ids by partition index.
 
     :raises ControllerError: When the assignments do not make a topic.
@@ -157,7 +159,7 @@ def _assignments(ctx: Context, asked: CreatableTopic) -> tuple[tuple[int, ...], 
                 f"A manual partition assignment was specified, but {name} was not set to -1.",
             )
     by_index = _by_index(asked.assignments)
-    ctx.broker.controller.topic_planner.check_assignments(tuple(by_index.values()))
+    ctx.controller.topic_planner.check_assignments(tuple(by_index.values()))
     if sorted(by_index) != list(range(len(by_index))):
         raise ControllerError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -193,7 +195,7 @@ def _never_created(times: Mapping[str, int]) -> list[CreatableTopicResult]:
     return results
 
 
-def _created(ctx: Context, plan: _Planned) -> CreatableTopicResult:
+def _created(ctx: ControllerContext, plan: _Planned) -> CreatableTopicResult:
     topic = plan.topic
     return CreatableTopicResult(
         name=topic.name,
@@ -205,7 +207,9 @@ def _created(ctx: Context, plan: _Planned) -> CreatableTopicResult:
     )
 
 
-def _configs(ctx: Context, configs: Mapping[str, str]) -> tuple[CreatableTopicConfigs, ...]:
+def _configs(
+    ctx: ControllerContext, configs: Mapping[str, str]
+) -> tuple[CreatableTopicConfigs, ...]:
     return tuple(
         CreatableTopicConfigs(
             name=entry.name,
@@ -214,5 +218,5 @@ def _configs(ctx: Context, configs: Mapping[str, str]) -> tuple[CreatableTopicCo
             config_source=entry.config_source,
             is_sensitive=entry.is_sensitive,
         )
-        for entry in topic_entries(ctx.broker.configs.layers, configs, None)
+        for entry in topic_entries(ctx.layers, configs, None)
     )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker.handlers.context import Context
+from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.metadata.image import ClusterImage, TopicImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.delete_topics import (
@@ -33,16 +33,16 @@ _NEITHER: Final = "Neither topic name nor id were specified."
 _TWICE: Final = "The provided topic name maps to an ID that was already supplied."
 
 
-def handle(ctx: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+def handle(ctx: ControllerContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Delete what can be deleted."""
-    if not ctx.broker.configs.delete_topic_enable:
+    if not ctx.configs.delete_topic_enable:
         if ctx.version < _FIRST_WITH_DISABLED:
             return refuse(request, ErrorCode.INVALID_REQUEST)
         return refuse(request, ErrorCode.TOPIC_DELETION_DISABLED)
-    results = _results(ctx.broker.controller.image, _asked(request))
+    results = _results(ctx.controller.image, _asked(request))
     deleted = [r.name for r in results if r.error_code == ErrorCode.NONE and r.name is not None]
     if deleted:
-        ctx.broker.controller.delete_topics(deleted)
+        ctx.controller.delete_topics(deleted)
     return DeleteTopicsResponse(responses=tuple(results))
 
 

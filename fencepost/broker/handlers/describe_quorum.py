@@ -12,7 +12,7 @@ listener to name.
 
 from typing import Final
 
-from fencepost.broker.handlers.context import Context
+from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -29,12 +29,12 @@ _ONLY: Final = [(METADATA_TOPIC, [0])]
 _UNKNOWN: Final = "This server does not host this topic-partition."
 
 
-def handle(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def handle(ctx: ControllerContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Describe the one partition."""
     asked = [(t.topic_name, [p.partition_index for p in t.partitions]) for t in request.topics]
     if asked != _ONLY:
         return _every_partition(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN)
-    image = ctx.broker.controller.image
+    image = ctx.controller.image
     states = {
         broker_id: ReplicaState(
             replica_id=broker_id,

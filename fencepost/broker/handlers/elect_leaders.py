@@ -1,8 +1,8 @@
 """ElectLeaders (43), versions 0-2: hold elections (KIP-183, KIP-460).
 
 A preferred election makes the first replica of the assignment the leader if it is in sync. An
-unclean one is held only where there is no leader: an eligible replica leads, else the first replica
-that is online, and records that only others have are lost. The answer comes after the election.
+unclean one is held only where there is no leader: an eligible replica leads, else the first that is
+online, and what only others had is lost. The answer comes when the leaders are elected.
 
 Each partition is answered by itself: ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE,
 ELIGIBLE_LEADERS_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION. Where the request names no topics (null)
@@ -16,9 +16,9 @@ answer; v2 compact types.
 from collections.abc import Iterator
 from typing import Final
 
+from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.controller.elections import ElectionType
 from fencepost.broker.controller.partition_admin import PartitionAdmin, PartitionError
-from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.elect_leaders import (
@@ -32,14 +32,14 @@ from fencepost.protocol.messages.elect_leaders import (
 _ELECTIONS: Final = {0: ElectionType.PREFERRED, 1: ElectionType.UNCLEAN}
 
 
-def handle(ctx: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
+def handle(ctx: ControllerContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Hold every election that is needed, in one new view of the cluster."""
     election = _ELECTIONS.get(request.election_type)
     if election is None:
         return _refused(
             request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"
         )
-    controller = ctx.broker.controller
+    controller = ctx.controller
     everywhere = request.topic_partitions is None
     asked = request.topic_partitions or (_everything(controller.image) if everywhere else ())
     partitions = [(topic.topic, index) for topic in asked for index in topic.partitions]

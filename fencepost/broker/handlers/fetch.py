@@ -25,12 +25,12 @@ v18 the follower's high watermark.
 Missing: aborted transactions (no transactions yet).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 from uuid import UUID
 
+from fencepost.broker.core.context import PartitionRefusal
 from fencepost.broker.core.outcomes import Answer
 from fencepost.broker.core.waits import Wait, WatchList
 from fencepost.broker.fetch.fetch_sessions import CachedPartition, FetchPlan, Key, move_to_end
@@ -64,40 +64,12 @@ READ_COMMITTED: Final = 1
 _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Partitions that a fault has refused, to clients and followers alike."""
-
-    code: int
-    topic: str | None
-    """None is every topic."""
-    partition: int | None
-    """None is every partition of the topic."""
-    is_late: bool
-    """Whether they are read all the same: a follower's fetch then counts as one."""
-
-    def selects(self, topic: str | None, index: int) -> bool:
-        """Whether a partition is refused."""
-        return self.topic in (None, topic) and self.partition in (None, index)
-
-
 def handle(ctx: Context, request: FetchRequest) -> Answer[FetchResponse]:
-    """Read the records in the log, or wait for more."""
-    return _answer(ctx, request, _Reading)
-
-
-def handle_in_part(ctx: Context, request: FetchRequest, refusal: Refusal) -> Answer[FetchResponse]:
-    """Read as ever what a fault has not refused."""
-    return _answer(ctx, request, partial(_ReadingInPart, refusal=refusal))
-
-
-def _answer(
-    ctx: Context, request: FetchRequest, start: Callable[..., "_Reading"]
-) -> Answer[FetchResponse]:
+    """Read what is there, or wait for more."""
     plan = ctx.broker.fetch_sessions.plan(request, ctx.version, ctx.now_ms)
     if plan.error:
         return FetchResponse(error_code=plan.error)
-    reading = start(ctx, request, plan, fetch_source_of(request, ctx.version))
+    reading = _Reading(ctx, request, plan, fetch_source_of(request, ctx.version))
     reading.read()
     if reading.tiered:
         return _wait_for_tier(ctx, reading)
@@ -191,7 +163,10 @@ class _Reading:
             limit = min(limit, self.ctx.broker.configs.fetch_max_bytes)
         for key, cached in self.plan.partitions.items():
             left = max(0, limit - self.size - self.promised)
-            answer = self._read_partition(key, cached.request, left)
+            if self.ctx.refusal is None:
+                answer = self._read_partition(key, cached.request, left)
+            else:
+                answer = self._read_unless_refused(key, cached.request, left, self.ctx.refusal)
             self.answers[key] = answer
             if (
                 answer.error_code
@@ -243,6 +218,18 @@ class _Reading:
         news = not self.plan.incremental or cached.has_changed(answer)
         cached.update_response(answer)
         return news
+
+    def _read_unless_refused(
+        self, key: Key, asked: FetchPartition, left: int, refusal: PartitionRefusal
+    ) -> PartitionData:
+        """A late refusal reads as well: a follower's fetch then counts as one."""
+        topic, topic_id, index = key
+        name = topic or (None if topic_id is None else self.ctx.broker.view.names.get(topic_id))
+        is_refused = refusal.applies_to(name, index)
+        if is_refused and not refusal.is_late:
+            return _error(index, refusal.code)
+        answer = self._read_partition(key, asked, left)
+        return _error(index, refusal.code) if is_refused else answer
 
     def _read_partition(self, key: Key, asked: FetchPartition, left: int) -> PartitionData:
         ctx, (topic, topic_id, index) = self.ctx, key
@@ -368,23 +355,6 @@ class _Reading:
             NodeEndpoint(node_id=b.broker_id, host=self.ctx.host_of(b), port=b.port, rack=b.rack)
             for b in (brokers[leader] for leader in sorted(leaders))
         )
-
-
-@dataclass(slots=True, kw_only=True)
-class _ReadingInPart(_Reading):
-    """Reads as ever, but for the partitions that a fault has refused."""
-
-    refusal: Refusal
-
-    def _read_partition(self, key: Key, asked: FetchPartition, left: int) -> PartitionData:
-        topic, topic_id, index = key
-        name = topic or (None if topic_id is None else self.ctx.broker.view.names.get(topic_id))
-        refused = self.refusal.selects(name, index)
-        if refused and not self.refusal.is_late:
-            return _error(index, self.refusal.code)
-        # A slotted dataclass is another class than the one that a plain super() would mean.
-        answer = super(_ReadingInPart, self)._read_partition(key, asked, left)
-        return _error(index, self.refusal.code) if refused else answer
 
 
 _NOT_DIVERGING: Final = EpochEndOffset()

@@ -17,7 +17,6 @@ from typing import Final
 
 from fencepost.broker.controller.auto_topic_creation import create_internal_topic
 from fencepost.broker.coordinator.partitioner import partition_for
-from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import BrokerImage
@@ -84,10 +83,7 @@ def _coordinator(ctx: Context, key: str, key_type: int) -> Coordinator:
 def _leader(ctx: Context, group_id: str) -> BrokerImage | None:
     """The broker that leads the group's partition, None while there is none."""
     if OFFSETS_TOPIC not in ctx.broker.view.topics:
-        try:
-            create_internal_topic(ctx.broker, OFFSETS_TOPIC)
-        except ControllerError:
-            return None
+        create_internal_topic(ctx.broker, OFFSETS_TOPIC)
     view = ctx.broker.view
     topic = view.topics.get(OFFSETS_TOPIC)
     if topic is None:

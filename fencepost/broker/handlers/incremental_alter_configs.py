@@ -10,7 +10,7 @@ Versions: 1 is 0 in the compact encoding.
 
 from fencepost.broker.configs.operations import AlterConfigOp
 from fencepost.broker.controller.config_changes import Alteration, ConfigChanges
-from fencepost.broker.handlers.context import Context
+from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -21,12 +21,12 @@ from fencepost.protocol.messages.incremental_alter_configs import (
 
 
 def handle(
-    ctx: Context, request: IncrementalAlterConfigsRequest
+    ctx: ControllerContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     changes = ConfigChanges(
-        registry=ctx.broker.controller,
-        broker_id=ctx.broker.broker_id,
-        layers=ctx.broker.configs.layers,
+        registry=ctx.controller,
+        broker_id=ctx.broker_id,
+        layers=ctx.layers,
         replace=False,
     )
     errors = changes.apply(

@@ -7,8 +7,8 @@ view.
 
 from collections.abc import Iterable, Iterator
 
+from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.controller.reassignment import is_in_progress
-from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -19,10 +19,10 @@ from fencepost.protocol.messages.list_partition_reassignments import (
 
 
 def handle(
-    ctx: Context, request: ListPartitionReassignmentsRequest
+    ctx: ControllerContext, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     """List what is in progress."""
-    image = ctx.broker.controller.image
+    image = ctx.controller.image
     asked: Iterable[tuple[str, Iterable[int]]]
     if request.topics is None:
         asked = ((t.name, range(len(t.partitions))) for t in image.topics.values())

@@ -20,7 +20,6 @@ from uuid import UUID
 
 from fencepost.broker.controller.auto_topic_creation import auto_create_topic
 from fencepost.broker.controller.topic_changes import topic_name_problem
-from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import TopicImage
 from fencepost.broker.metadata.topic_lookup import offline_replicas, online_brokers
@@ -109,12 +108,11 @@ def _answer(
 
 
 def _create(ctx: Context, request: MetadataRequest, name: str) -> MetadataResponseTopic:
-    try:
-        auto_create_topic(ctx.broker, name)
-    except ControllerError as error:
-        return _error(name, error.code)
+    code = auto_create_topic(ctx.broker, name)
+    if code is not ErrorCode.NONE:
+        return _error(name, code)
     topic = ctx.broker.view.topics.get(name)
-    if topic is None:  # the view is behind: the client asks again
+    if topic is None:  # the answer or the view is still on its way: the client asks again
         return _error(name, ErrorCode.LEADER_NOT_AVAILABLE)
     return _describe(ctx, request, topic)
 

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
+from fencepost.broker.core.context import PartitionRefusal
 from fencepost.broker.core.outcomes import HANG_UP, Answer, HangUp
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
@@ -61,6 +62,8 @@ def handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | H
             for topic in request.topic_data
             for partition in topic.partition_data
         ]
+    if ctx.refusal is not None:
+        outcomes = [_refuse_late(ctx, outcome, ctx.refusal) for outcome in outcomes]
     if request.acks == 0:
         return HANG_UP if any(o.response.error_code for o in outcomes) else None
     pending = [o.appended for o in outcomes if o.appended and not o.appended.is_complete]
@@ -84,6 +87,19 @@ def refuse(request: ProduceRequest, error_code: int) -> ProduceResponse:
             for topic in request.topic_data
         )
     )
+
+
+def _refuse_late(
+    ctx: Context, outcome: PartitionOutcome, refusal: PartitionRefusal
+) -> PartitionOutcome:
+    """Refuse a partition that was appended to, where a fault says so."""
+    name: str | None = outcome.topic
+    if outcome.topic_id is not None:
+        name = ctx.broker.view.names.get(outcome.topic_id)
+    if not refusal.applies_to(name, outcome.response.index):
+        return outcome
+    refused = error_response(outcome.response.index, refusal.code)
+    return PartitionOutcome(outcome.topic, outcome.topic_id, refused)
 
 
 def _is_transactional(request: ProduceRequest, *, every_batch: bool) -> bool:

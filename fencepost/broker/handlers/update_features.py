@@ -12,7 +12,7 @@ validation alone; v2 has no results of single features. The results are those of
 NONE for a message; a refusal has none.
 """
 
-from fencepost.broker.handlers.context import Context
+from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.metadata.features import FeatureUpdate, UpgradeType, update_error
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.update_features import (
@@ -24,9 +24,9 @@ from fencepost.protocol.messages.update_features import (
 _FIRST_WITH_TYPE = 1
 
 
-def handle(ctx: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+def handle(ctx: ControllerContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     """Have the controller finalize all levels that are asked for."""
-    controller = ctx.broker.controller
+    controller = ctx.controller
     updates = _updates(request, ctx.version)
     image = controller.image
     for update in updates:

@@ -1,42 +1,66 @@
-"""The network of a cluster: messages on links between the brokers and the controller.
+"""The network of a cluster: brokers and the controller exchange messages on links.
 
-Nodes exchange messages and nothing else: requests and responses, new images, proposals for an ISR,
-notifications of followers. The network is the same in a served cluster, where a message arrives in
-the same turn, and in the simulation, which keeps it until its seed delivers it.
+Each exchange between nodes is a message: requests of brokers to each other and to the controller,
+clients' requests that brokers forward, responses, images of the cluster, wake-ups of followers.
+In service a message arrives in the same turn; the simulation delays it until its seed delivers it.
 
-Whether a message arrives is decided at delivery: a link that was cut meanwhile loses it, and so
-does a node that went down, even if it is up again. Messages of one link never overtake each other.
+Delivery is decided at the time of arrival: a link that was cut meanwhile loses the message, and so
+does a node that went down meanwhile, even if it is up again. Messages of a link stay in order.
 """
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import (
+    Any,
+    Final,
+    Generic,
+    NamedTuple,
+    NewType,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    final,
+)
 
 from fencepost.broker.core.context import Context, Peer
-from fencepost.broker.core.outcomes import HANG_UP, HangUp, ThrottledResponse
+from fencepost.broker.core.outcomes import HANG_UP, Delivery, HangUp
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.core.waits import Wait
 from fencepost.protocol.apis import Api
 
-T = TypeVar("T")
+R = TypeVar("R")
 REQUEST_TIMEOUT_MS: Final = 30_000
 """How long a broker waits for another's answer: Kafka's ``replica.socket.timeout.ms``."""
-_FAULT_OUTCOMES: Final = (HangUp, ThrottledResponse)
-CONTROLLER: Final = 0
-"""The controller's node id on links; brokers have theirs from 1."""
+_FAULT_OUTCOMES: Final = (HangUp, Delivery)
+BrokerId = NewType("BrokerId", int)
+"""A broker as an end of links; 0 is one like any other."""
+
+
+@final
+class ControllerNode:
+    """The controller as an end of links. It is no broker, and has no broker's id."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "controller"
+
+
+CONTROLLER: Final = ControllerNode()
+NodeId: TypeAlias = BrokerId | ControllerNode
 
 
 class Link(NamedTuple):
     """From one node to another. The way back is another link."""
 
-    source: int
-    target: int
+    source: NodeId
+    target: NodeId
 
 
 class Endpoint(Protocol):
     """What the network needs of a broker."""
 
-    broker_id: int
+    broker_id: BrokerId
     scheduler: Scheduler
 
     @property
@@ -65,11 +89,11 @@ Transport = Callable[[Link, Deliver], None]
 OnResponse = Callable[[object | None], None]
 """Takes the answer to a request; None where there is none."""
 ObserveRequest = Callable[[Api, Context[Any], object], OnResponse]
-"""Sees a request as a broker takes it up, and gives what is to see its answer."""
+"""Observes a request that a broker receives, and returns the observer of its answer."""
 
 
 def deliver_now(_link: Link, deliver: Deliver) -> None:
-    """Carry as in service: in the same turn."""
+    """Deliver as in service: in the same turn."""
     deliver()
 
 
@@ -82,6 +106,23 @@ def _ignore_response(_answer: object | None) -> None:
     pass
 
 
+class ControllerRequest(Generic[R]):
+    """A broker's message to the controller, whose answer is an ``R``.
+
+    The kinds are defined where they are answered: `fencepost.broker.controller.requests`.
+    """
+
+    __slots__ = ()
+
+
+class ControllerEndpoint(Protocol):
+    """The controller, as far as links need it."""
+
+    def handle(self, request: ControllerRequest[R]) -> R:
+        """Answer a broker."""
+        ...
+
+
 class Network:
     """The links between the nodes of one cluster."""
 
@@ -89,15 +130,20 @@ class Network:
         self._transport = carry
         self.observe: ObserveRequest = _observe_nothing
         """Called with each request between brokers that arrives."""
+        self._controller: ControllerEndpoint
         self._brokers: dict[int, Endpoint] = {}
         self._peers: dict[int, tuple[Peer, str]] = {}
         """How each broker appears to the others as a client, and its client id."""
-        self._cuts: set[frozenset[int]] = set()
-        self._down: set[int] = set()
-        self._incarnations: dict[int, int] = {CONTROLLER: 0}
+        self._cuts: set[frozenset[NodeId]] = set()
+        self._down: set[NodeId] = set()
+        self._incarnations: dict[NodeId, int] = {CONTROLLER: 0}
         """How often each node went down: a message to or from an earlier life is lost."""
 
     # -- nodes and links ------------------------------------------------------------------------
+
+    def attach_controller(self, controller: ControllerEndpoint) -> None:
+        """Connect the controller to all brokers."""
+        self._controller = controller
 
     def attach(self, broker: Endpoint) -> None:
         """Connect a broker to all others and to the controller."""
@@ -107,32 +153,42 @@ class Network:
         self._peers[broker_id] = _peer(name, broker.host), f"{name}-fetcher-0"
         self._incarnations.setdefault(broker_id, 0)
 
-    def on_broker_down(self, broker_id: int) -> None:
+    def on_broker_down(self, broker_id: BrokerId) -> None:
         """A broker goes down: what is on the way to it or from it is lost."""
         self._incarnations[broker_id] += 1
         self._down.add(broker_id)
 
-    def on_broker_up(self, broker_id: int) -> None:
+    def on_broker_up(self, broker_id: BrokerId) -> None:
         """A broker is up again."""
         self._down.discard(broker_id)
 
-    def cut_link(self, a: int, b: int) -> None:
+    def cut_link(self, a: NodeId, b: NodeId) -> None:
         """Lose every message between two nodes, both ways, those on the way as well."""
         self._cuts.add(frozenset((a, b)))
 
-    def restore_link(self, a: int, b: int) -> None:
+    def restore_link(self, a: NodeId, b: NodeId) -> None:
         """Let two nodes reach each other again."""
         self._cuts.discard(frozenset((a, b)))
 
-    def unreachable_nodes(self, node: int) -> Collection[int]:
-        """Every node that this one can't reach because of a cut, in order."""
-        return sorted(other for cut in self._cuts if node in cut for other in cut - {node})
+    def is_cut(self, a: NodeId, b: NodeId) -> bool:
+        """Whether the link between two nodes is cut."""
+        return frozenset((a, b)) in self._cuts
 
-    def is_down(self, node: int) -> bool:
+    def unreachable_brokers(self, node: NodeId) -> Collection[BrokerId]:
+        """Every broker that a node can't reach because of a cut, in order."""
+        others = (other for cut in self._cuts if node in cut for other in cut - {node})
+        return sorted(other for other in others if not isinstance(other, ControllerNode))
+
+    def unreachable_nodes(self, node: NodeId) -> Collection[NodeId]:
+        """The same, and before them the controller where it can't reach that."""
+        controller = (CONTROLLER,) if self.is_cut(node, CONTROLLER) else ()
+        return (*controller, *self.unreachable_brokers(node))
+
+    def is_down(self, node: NodeId) -> bool:
         """Whether a broker is not running; the controller always is."""
         return node in self._down
 
-    def reaches(self, source: int, target: int) -> bool:
+    def reaches(self, source: NodeId, target: NodeId) -> bool:
         """Whether a message would arrive now."""
         if not self._down and not self._cuts:
             return True
@@ -149,18 +205,18 @@ class Network:
 
     def send(
         self,
-        source: int,
-        target: int,
+        source: NodeId,
+        target: NodeId,
         deliver: Deliver,
         *,
         lost: Deliver | None = None,
-        teller: int | None = None,
+        notify_node: NodeId | None = None,
     ) -> None:
         """Send one message.
 
-        :param lost: Called instead of ``deliver`` when it does not arrive, unless ``teller``, who
-            is to learn it, went down meanwhile.
-        :param teller: The node whose ``lost`` this is; None is the source.
+        :param lost: Called instead of ``deliver`` when it does not arrive, unless ``notify_node``
+            went down meanwhile.
+        :param notify_node: The node whose ``lost`` this is; None is the source.
         """
         if self._transport is deliver_now:  # nothing changes on the way
             if self.reaches(source, target):
@@ -176,15 +232,15 @@ class Network:
             if same and self.reaches(source, target):
                 deliver()
             elif lost is not None:
-                learns = source if teller is None else teller
-                if lives[learns] == (at_source if learns == source else at_target):
+                notified = source if notify_node is None else notify_node
+                if lives[notified] == (at_source if notified == source else at_target):
                     lost()
 
         self._transport(Link(source, target), arrive)
 
     def request(
         self,
-        source_id: int,
+        source_id: BrokerId,
         target_id: int,
         api: Api,
         version: int,
@@ -202,22 +258,23 @@ class Network:
         if target is None:
             lost()
             return
+        target_node = target.broker_id
 
         def reply(saw: OnResponse, response: object) -> None:
             if isinstance(response, _FAULT_OUTCOMES):
                 if isinstance(response, HangUp):
                     saw(None)
-                    self.send(target_id, source_id, lost, lost=lost, teller=source_id)
+                    self.send(target_node, source_id, lost, lost=lost, notify_node=source_id)
                     return
-                response = response.response  # no client is throttled
+                response = response.response  # followers are not throttled
             saw(response)
             if response is not None:
                 self.send(
-                    target_id,
+                    target_node,
                     source_id,
                     partial(answered, response),
                     lost=lost,
-                    teller=source_id,
+                    notify_node=source_id,
                 )
 
         def serve() -> None:
@@ -231,35 +288,39 @@ class Network:
             else:
                 reply(saw, answer)
 
-        self.send(source_id, target_id, serve, lost=lost)
+        self.send(source_id, target_node, serve, lost=lost)
 
     def ask_controller(
         self,
-        source_id: int,
-        ask: Callable[[], T],
-        answered: Callable[[T], None],
+        source_id: BrokerId,
+        request: ControllerRequest[R],
+        answered: Callable[[R], None],
         lost: Deliver,
     ) -> None:
-        """Let a broker ask the controller something.
+        """Send a broker's request to the controller.
 
-        :param ask: Runs at the controller.
+        :param answered: Called with the answer, in this turn or a later one.
+        :param lost: Called when the request or its answer got lost. The controller may have carried
+            the request out.
         """
 
         def serve() -> None:
-            answer = ask()
-            self.send(CONTROLLER, source_id, partial(answered, answer), lost=lost, teller=source_id)
+            answer = self._controller.handle(request)
+            self.send(
+                CONTROLLER, source_id, partial(answered, answer), lost=lost, notify_node=source_id
+            )
 
         self.send(source_id, CONTROLLER, serve, lost=lost)
 
-    def notify_follower(self, source_id: int, target_id: int, topic: str, index: int) -> None:
-        """Tell a follower that its leader has something new. It carries nothing but that.
+    def notify_follower(self, source_id: BrokerId, target_id: int, topic: str, index: int) -> None:
+        """Notify a follower that its leader has new records or a new high watermark.
 
         A real follower's fetch would be waiting at the leader; this one is not kept there, because
         ten thousand idle partitions would each keep one.
         """
         target = self._brokers.get(target_id)
         if target is not None:
-            self.send(source_id, target_id, partial(target.wake_follower, topic, index))
+            self.send(source_id, target.broker_id, partial(target.wake_follower, topic, index))
 
 
 def _peer(name: str, host: str) -> Peer:

@@ -2,21 +2,21 @@
 
 import random
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
-from fencepost.broker.core.context import Context
-from fencepost.broker.core.errors import ControllerUnreachable
+from fencepost.broker.controller.requests import Envelope
 from fencepost.broker.core.events import Events
 from fencepost.broker.core.scheduler import Scheduler
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.faults.registry import FaultRegistry
 from fencepost.broker.fetch.fetch_sessions import FetchSessionCache
 from fencepost.broker.groups.group_coordinator import GroupCoordinator
-from fencepost.broker.handlers import handler_of
+from fencepost.broker.handlers import CONTROLLER_APIS, handler_of
 from fencepost.broker.handlers.client_metrics import ClientMetricsManager
 from fencepost.broker.metadata.features import limit_versions
 from fencepost.broker.metadata.image import ClusterImage
-from fencepost.broker.network.links import CONTROLLER
+from fencepost.broker.network.links import BrokerId, ControllerRequest, Network
 from fencepost.broker.node.coordination import GroupCoordination
 from fencepost.broker.produce.producer_id_manager import ProducerIdManager
 from fencepost.broker.replication.isr import IsrManager
@@ -29,11 +29,11 @@ from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.tier.object_store import ObjectStore
 
 if TYPE_CHECKING:
-    from fencepost.broker.controller.controller import Controller
-    from fencepost.broker.faults.interceptor import FaultNode
-    from fencepost.broker.network.links import Network
+    from fencepost.broker.handlers.context import Context
 
-T = TypeVar("T")
+R = TypeVar("R")
+_FORWARDING_TIMEOUT_MS: Final = 60_000
+"""How long a client waits for the controller whose request has no timeout, as in Kafka."""
 
 
 class Broker:
@@ -41,14 +41,13 @@ class Broker:
 
     def __init__(
         self,
-        broker_id: int,
+        broker_id: BrokerId,
         *,
         view: ClusterImage,
         configs: BrokerConfigs,
         scheduler: Scheduler,
         rng: random.Random,
-        network: "Network",
-        controller: "Controller",
+        network: Network,
         disk: ReplicaStorage,
         producer_ids: ProducerIdManager,
         events: Events,
@@ -96,7 +95,6 @@ class Broker:
             on_resigned=self.group_coordination.on_resigned,
         )
         self.remote_log_manager = RemoteLogManager(self, objects)
-        self._controller = controller
         # Of the replica manager, and here as well: requests need them without one more call.
         self.replicas = self.replica_manager.replicas
         self.offline = self.replica_manager.offline
@@ -119,24 +117,14 @@ class Broker:
         """The epoch of its registration."""
         return self.view.brokers[self.broker_id].epoch
 
-    @property
-    def controller(self) -> "Controller":
-        """The controller, for a client's request.
-
-        :raises ControllerUnreachable: When this broker is cut off from it.
-        """
-        if not self.network.reaches(self.broker_id, CONTROLLER):
-            raise ControllerUnreachable(self.broker_id)
-        return self._controller
-
     def ask_controller(
         self,
-        ask: Callable[["Controller"], T],
-        answered: Callable[[T], None],
+        request: ControllerRequest[R],
+        answered: Callable[[R], None],
         lost: Callable[[], None],
     ) -> None:
         """Send a request of the broker itself to the controller."""
-        self.network.ask_controller(self.broker_id, lambda: ask(self._controller), answered, lost)
+        self.network.ask_controller(self.broker_id, request, answered, lost)
 
     def max_version(self, api: Api) -> int:
         """The highest version of an API that this broker serves (inclusive).
@@ -149,25 +137,52 @@ class Broker:
         """Whether clients are served any version of an API."""
         return self.version_limits.get(api.name, api.max_version) >= api.min_version
 
-    def handle(self, api: Api, ctx: "Context[FaultNode]", request: object) -> object:
+    def handle(self, api: Api, ctx: "Context", request: object) -> object:
         """Handle a request: return a response, a ``Wait``, None for no response, or HANG_UP.
 
-        The error code is REQUEST_TIMED_OUT where the request needs the controller and this broker
-        does not reach it. Where a fault applies, the ``Wait`` may be a `BlockingResponse`, whose
-        result may be a `ThrottledResponse` or HANG_UP.
+        Requests for the controller are forwarded. Where a fault applies, the ``Wait`` may be a
+        `BlockingResponse`, whose result may be a `Delivery` or HANG_UP.
         """
-        if self.faults.active and not ctx.faults_checked:
-            from fencepost.broker.faults.interceptor import intercept
+        if self.faults.active:
+            return self.faults.intercept(api, ctx, request, self._handle)
+        return self._handle(api, ctx, request)
 
-            return intercept(api, ctx, request)
+    def _handle(self, api: Api, ctx: "Context", request: object) -> object:
+        """Handle a request that no fault intercepts."""
         handler = handler_of(api)
         try:
+            if api.name in CONTROLLER_APIS:
+                return self._forward(api, ctx, request)
             return handler.handle(ctx, request)
-        except ControllerUnreachable:
-            return handler.refuse(request, ErrorCode.REQUEST_TIMED_OUT)
         except StorageFailure as failure:
             self._take_log_offline(failure)
             return handler.refuse(request, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _forward(self, api: Api, ctx: "Context", request: object) -> object:
+        """Have the controller answer a client's request (KIP-590).
+
+        The client gets REQUEST_TIMED_OUT where the request or the answer is lost, or the answer is
+        not here in time; the controller may carry the request out even then.
+        """
+        response: Wait[object] = Wait()
+
+        def time_out() -> object:
+            return handler_of(api).refuse(request, ErrorCode.REQUEST_TIMED_OUT)
+
+        envelope = Envelope(
+            broker_id=self.broker_id,
+            api=api,
+            version=ctx.version,
+            client_id=ctx.client_id,
+            peer=ctx.peer,
+            request=request,
+        )
+        self.ask_controller(envelope, response.complete, lambda: response.complete(time_out()))
+        if response.done:
+            return response.result
+        timeout_ms: int = getattr(request, "timeout_ms", _FORWARDING_TIMEOUT_MS)
+        response.expire_at(self.scheduler, self.scheduler.now_ms() + max(timeout_ms, 0), time_out)
+        return response
 
     def apply(self, image: ClusterImage, changed: frozenset[str]) -> None:
         """Apply a new metadata image.
@@ -197,6 +212,7 @@ class Broker:
         self.isr_manager.clear()
         self.fetch_sessions.clear()
         self.client_metrics.clear()
+        self.producer_ids.on_broker_stop()
 
     def start(self, image: ClusterImage) -> None:
         """Start the process again, with what the disk holds and this image."""

@@ -10,13 +10,16 @@ from typing import Final, TypeAlias
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs, static_configs
 from fencepost.broker.controller.controller import Controller
+from fencepost.broker.controller.controller_apis import ControllerApis
+from fencepost.broker.controller.requests import AllocateProducerIds
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.core.scheduler import Clock, Scheduler
 from fencepost.broker.faults.registry import FaultRegistry
 from fencepost.broker.faults.remote_storage import FaultyObjectStore, RemoteFaultRegistry
+from fencepost.broker.handlers import controller_handler_of
 from fencepost.broker.metadata.image import BrokerImage, ClusterImage
-from fencepost.broker.network.links import CONTROLLER, Network, Transport, deliver_now
+from fencepost.broker.network.links import CONTROLLER, BrokerId, Network, Transport, deliver_now
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.persistence import MakePersistence
 from fencepost.broker.produce.producer_id_manager import ProducerIdManager
@@ -32,6 +35,9 @@ MakeObjectStore: TypeAlias = Callable[[Scheduler], ObjectStore]
 
 DEFAULTS: Final = {"group.initial.rebalance.delay.ms": "0"}
 """Static configs that differ from Kafka's defaults, as they do in the file that Kafka ships."""
+
+_NO_BROKER: Final = -1
+"""The id by which the controller's configs are read: no broker's dynamic ones are its own."""
 
 
 class Conformance(StrEnum):
@@ -104,7 +110,7 @@ class Cluster:
         if self.persistence is not None and self.persistence.starts:
             # Another sequence in each process, or a topic would get the id of an earlier one.
             self.rng.seed(f"{options.seed} after {self.persistence.starts}")
-        self._configs = self._make_configs(CONTROLLER, {**DEFAULTS, **options.configs})
+        self._configs = self._make_configs(_NO_BROKER, self._controller_static_configs())
         self.tier_faults = RemoteFaultRegistry(self.scheduler, self.events)
         self.remote_storage_metrics = RemoteStorageMetrics()
         self.objects = self._make_objects(make_objects)
@@ -117,6 +123,10 @@ class Cluster:
             publish=self._publish,
             downgrades_unsafely=options.conformance is Conformance.KIP,
         )
+        self.controller_apis = ControllerApis(
+            self.controller, self._configs, self.scheduler, controller_handler_of
+        )
+        self.network.attach_controller(self.controller_apis)
         if self.persistence is not None:
             self.persistence.set_cluster_id(self.controller.image.cluster_id)
         self._published = self.controller.image
@@ -124,7 +134,7 @@ class Cluster:
         """Topics that changed in views that did not reach a broker, by broker."""
         self._log_maintenance: list[LogMaintenance] = []
         self.brokers = {
-            broker_id: self._make_broker(broker_id, address)
+            broker_id: self._make_broker(BrokerId(broker_id), address)
             for broker_id, address in enumerate(options.addresses, start=1)
         }
         if self.persistence is not None:
@@ -200,14 +210,25 @@ class Cluster:
         def lost() -> None:
             unheard[broker_id] = unheard.get(broker_id, frozenset()) | changed
 
-        self.network.send(CONTROLLER, broker_id, deliver, lost=lost)
+        self.network.send(CONTROLLER, broker.broker_id, deliver, lost=lost)
 
-    def _next_producer_ids(self, broker_id: int, count: int) -> range:
-        """A block for a broker, if it reaches the controller.
+    def _request_producer_ids(
+        self,
+        broker_id: BrokerId,
+        count: int,
+        answered: Callable[[range], None],
+        lost: Callable[[], None],
+    ) -> None:
+        self.network.ask_controller(broker_id, AllocateProducerIds(count=count), answered, lost)
 
-        :raises ControllerUnreachable: When it does not.
-        """
-        return self.brokers[broker_id].controller.next_producer_ids(count)
+    def _controller_static_configs(self) -> dict[str, str]:
+        """Those that all brokers have, and so the configs of topics by default."""
+        static = {**DEFAULTS, **self.options.configs}
+        if self.persistence is not None:
+            static["log.dirs"] = "brokers"  # that logs are kept in files is all that counts
+            if self.persistence.syncs:
+                static["log.flush.interval.messages"] = "1"
+        return static
 
     def _make_configs(self, node: int, static: Mapping[str, str]) -> BrokerConfigs:
         apache = self.options.conformance is Conformance.APACHE
@@ -217,7 +238,7 @@ class Cluster:
         gate = {"list.offsets.gate": "kafka"} if apache else {}
         return BrokerConfigs(node, {**gate, **static}, log_template=template, apache=apache)
 
-    def _make_broker(self, broker_id: int, address: Address) -> Broker:
+    def _make_broker(self, broker_id: BrokerId, address: Address) -> Broker:
         options, persistence = self.options, self.persistence
         apache = options.conformance is Conformance.APACHE
         log_dir = None if persistence is None else persistence.log_dir(broker_id)
@@ -238,10 +259,9 @@ class Cluster:
             scheduler=self.scheduler,
             rng=self.rng,
             network=self.network,
-            controller=self.controller,
             disk=self._memory_storage() if log_dir is None else log_dir,
             producer_ids=ProducerIdManager(
-                partial(self._next_producer_ids, broker_id),
+                partial(self._request_producer_ids, broker_id),
                 self.scheduler,
                 at_once=not apache,
             ),

@@ -12,7 +12,7 @@ from fencepost.broker.controller.registration import Fence
 from fencepost.broker.core.errors import ControllerError, ControllerUnreachable
 from fencepost.broker.core.events import Kind
 from fencepost.broker.metadata.image import PartitionImage
-from fencepost.broker.network.links import CONTROLLER
+from fencepost.broker.network.links import CONTROLLER, BrokerId, ControllerNode, NodeId
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.follower.follower import Follower
@@ -46,7 +46,7 @@ def start(cluster: Cluster, broker_id: int) -> None:
     broker = _broker(cluster, broker_id)
     if broker.running:
         raise ControllerError(ErrorCode.INVALID_REQUEST, f"broker {broker_id} runs already")
-    if CONTROLLER in cluster.network.unreachable_nodes(broker_id):
+    if cluster.network.is_cut(broker.broker_id, CONTROLLER):
         raise ControllerError(
             ErrorCode.INVALID_REQUEST,
             f"broker {broker_id} is isolated from the controller and cannot register: "
@@ -74,7 +74,7 @@ def isolate(
 
     :param fence: When the controller notices, where it is the controller that it is cut off from.
     """
-    _running(cluster, broker_id)
+    broker = _running(cluster, broker_id)
     for other in brokers:
         _broker(cluster, other)
         if other == broker_id:
@@ -82,9 +82,9 @@ def isolate(
                 ErrorCode.INVALID_REQUEST, f"broker {broker_id} cannot be isolated from itself"
             )
     for other in brokers:
-        cluster.network.cut_link(broker_id, other)
+        cluster.network.cut_link(broker.broker_id, BrokerId(other))
     if from_controller:
-        cluster.network.cut_link(broker_id, CONTROLLER)
+        cluster.network.cut_link(broker.broker_id, CONTROLLER)
     cluster.events.emit(
         Kind.BROKER_CHANGED,
         broker=broker_id,
@@ -98,11 +98,11 @@ def isolate(
 
 
 def rejoin(cluster: Cluster, broker_id: int) -> None:
-    """Mend every link of a broker; it registers again where the controller had fenced it."""
+    """Restore every link of a broker; it registers again where the controller had fenced it."""
     broker = _broker(cluster, broker_id)
-    others = cluster.network.unreachable_nodes(broker_id)
+    others = cluster.network.unreachable_nodes(broker.broker_id)
     for other in others:
-        cluster.network.restore_link(broker_id, other)
+        cluster.network.restore_link(broker.broker_id, other)
     if others:
         cluster.events.emit(Kind.BROKER_CHANGED, broker=broker_id, state="rejoined")
     if broker.running and others:
@@ -121,7 +121,7 @@ def restore(cluster: Cluster) -> None:
             start(cluster, broker_id)
 
 
-def _reconnect(cluster: Cluster, broker: Broker, others: Collection[int]) -> None:
+def _reconnect(cluster: Cluster, broker: Broker, others: Collection[NodeId]) -> None:
     broker_id = broker.broker_id
     if CONTROLLER in others:
         if cluster.controller.is_online(broker_id):
@@ -132,7 +132,7 @@ def _reconnect(cluster: Cluster, broker: Broker, others: Collection[int]) -> Non
         for replica in broker.replicas.values():
             broker.isr_manager.resend_lost_proposal(replica)
     for other in others:
-        if other != CONTROLLER:
+        if not isinstance(other, ControllerNode):
             broker.replica_manager.wake_followers_of(other)
             cluster.brokers[other].replica_manager.wake_followers_of(broker_id)
 
@@ -146,7 +146,7 @@ def _fence(cluster: Cluster, broker_id: int, fence: Fence) -> None:
         timeout_ms = broker.configs.broker_session_timeout_ms
 
         def expire() -> None:
-            silent = not cluster.network.reaches(broker_id, CONTROLLER)
+            silent = not cluster.network.reaches(broker.broker_id, CONTROLLER)
             if silent and cluster.controller.image.brokers[broker_id].epoch == epoch:
                 cluster.controller.fence(broker_id)
 

@@ -13,6 +13,7 @@ from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.core import context
 from fencepost.broker.core.events import Events
 from fencepost.broker.metadata.topic_lookup import resolve_name
+from fencepost.broker.network.links import BrokerId
 from fencepost.broker.replication.node import ReplicaHolder
 from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.broker.replication.replica import Replica
@@ -36,7 +37,7 @@ _FIRST_WITH_IDS: Final = 13
 class ProduceNode(ReplicaHolder, Protocol):
     """What an append needs of the leader's broker."""
 
-    broker_id: int
+    broker_id: BrokerId
     configs: BrokerConfigs
     events: Events
 
@@ -155,6 +156,9 @@ def _find_replica(
     name = resolve_name(ctx.broker.view, topic, topic_id, by_id=ctx.version >= _FIRST_WITH_IDS)
     if isinstance(name, ErrorCode):
         return PartitionOutcome(topic, topic_id, error_response(index, name))
+    refusal = ctx.refusal
+    if refusal is not None and not refusal.is_late and refusal.applies_to(name, index):
+        return PartitionOutcome(topic, topic_id, error_response(index, refusal.code))
     replica = find_leader(ctx.broker, name, index)
     if isinstance(replica, ErrorCode):
         return PartitionOutcome(topic, topic_id, _not_leader_response(ctx, name, index, replica))

@@ -11,7 +11,8 @@ the way at a time, and until its fate is known the high watermark waits for the 
 new one: the controller may have accepted already.
 """
 
-from fencepost.broker.controller.controller import IsrProposal
+from fencepost.broker.controller.isr_proposals import IsrProposal
+from fencepost.broker.controller.requests import AlterPartitions
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.replication.follower_progress import UNKNOWN_OFFSET
 from fencepost.broker.replication.node import LeaderNode
@@ -115,10 +116,8 @@ class IsrManager:
                 if replica.is_leader and replica.leader_epoch == proposal.leader_epoch:
                     replica.proposal_lost = True
 
-        proposals = [proposal for _, proposal in sent]
-        self._broker.ask_controller(
-            lambda controller: controller.alter_partitions(proposals), answered, lost
-        )
+        proposals = tuple(proposal for _, proposal in sent)
+        self._broker.ask_controller(AlterPartitions(proposals=proposals), answered, lost)
 
     def _proposal(self, replica: Replica, isr: tuple[int, ...]) -> IsrProposal:
         broker = self._broker

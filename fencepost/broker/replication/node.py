@@ -6,18 +6,17 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
-from fencepost.broker.controller.controller import Controller
 from fencepost.broker.core.async_tasks import AsyncTask
 from fencepost.broker.core.events import Events
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.metadata.image import ClusterImage, TopicImage
-from fencepost.broker.network.links import Network
+from fencepost.broker.network.links import BrokerId, ControllerRequest, Network
 from fencepost.broker.replication.follower.start_offset import AuxiliaryState
 from fencepost.broker.replication.replica import Replica
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.tier.object_store import TierError
 
-T = TypeVar("T")
+R = TypeVar("R")
 
 
 class ReplicaHolder(Protocol):
@@ -33,7 +32,7 @@ class ReplicaHolder(Protocol):
 class LeaderNode(ReplicaHolder, Protocol):
     """What a leader needs to change its ISR."""
 
-    broker_id: int
+    broker_id: BrokerId
     configs: BrokerConfigs
     scheduler: Scheduler
 
@@ -44,8 +43,8 @@ class LeaderNode(ReplicaHolder, Protocol):
 
     def ask_controller(
         self,
-        ask: Callable[[Controller], T],
-        answered: Callable[[T], None],
+        request: ControllerRequest[R],
+        answered: Callable[[R], None],
         lost: Callable[[], None],
     ) -> None:
         """Send a request to the controller; ``lost`` where it or its response is lost."""
@@ -74,7 +73,7 @@ class AuxiliaryStates(Protocol):
 class FollowerNode(Protocol):
     """What a follower needs to fetch from its leader."""
 
-    broker_id: int
+    broker_id: BrokerId
     view: ClusterImage
     configs: BrokerConfigs
     scheduler: Scheduler

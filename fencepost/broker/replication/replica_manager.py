@@ -10,6 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from fencepost.broker.configs.effective_configs import TopicSettings
+from fencepost.broker.controller.requests import FailReplicas
 from fencepost.broker.core.events import Kind
 from fencepost.broker.metadata.image import ClusterImage, PartitionImage, TopicImage
 from fencepost.broker.replication.follower.follower import Follower
@@ -143,9 +144,9 @@ class ReplicaManager:
     def report_failures(self) -> None:
         """Report all offline replicas to the controller, also those that were reported before."""
         if self.offline:
-            failed = [(topic, topic_id, at) for (topic, at), topic_id in self.offline.items()]
+            failed = tuple((topic, topic_id, at) for (topic, at), topic_id in self.offline.items())
             self._node.ask_controller(
-                lambda controller: controller.fail_replicas(self._node.broker_id, failed),
+                FailReplicas(broker_id=self._node.broker_id, replicas=failed),
                 _ignore_answer,
                 _ignore_loss,
             )

@@ -10,10 +10,16 @@ connection it arrived on and affects nothing else.
 """
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, assert_never, cast
 
 from fencepost.broker.core.context import Context, Peer
-from fencepost.broker.core.outcomes import HANG_UP, BlockingResponse, HangUp, ThrottledResponse
+from fencepost.broker.core.outcomes import (
+    HANG_UP,
+    BlockingResponse,
+    Delivery,
+    HangUp,
+    ThrottledResponse,
+)
 from fencepost.broker.core.scheduler import Clock
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers import handler_of
@@ -346,13 +352,20 @@ class Connection:
             return
         if isinstance(outcome, HangUp):
             self._hang_up(exchange)
-        elif isinstance(outcome, ThrottledResponse):
-            self._respond(exchange, outcome.response)
-            outcome.until.then(lambda _: self._unmute())
+        elif isinstance(outcome, Delivery):
+            self._deliver(exchange, outcome)
         else:
             self._respond(exchange, outcome)
             self._max_in_flight = MAX_IN_FLIGHT
         self._owner.output_ready()
+
+    def _deliver(self, exchange: Exchange, delivery: Delivery) -> None:
+        match delivery:
+            case ThrottledResponse(response, until):
+                self._respond(exchange, response)
+                until.then(lambda _: self._unmute())
+            case _:
+                assert_never(delivery)
 
     def _unmute(self) -> None:
         """The throttle time is over."""

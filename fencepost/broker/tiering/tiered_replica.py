@@ -15,6 +15,7 @@ from fencepost.broker.core.async_tasks import AsyncSteps, AsyncTask, OnDone, del
 from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.core.scheduler import Scheduler, Timer
 from fencepost.broker.metadata.image import ClusterImage
+from fencepost.broker.network.links import BrokerId
 from fencepost.broker.replication.replica import Replica
 from fencepost.broker.tiering import remote_retention, segment_copy
 from fencepost.broker.tiering.metadata_listing import list_metadata
@@ -34,7 +35,7 @@ from fencepost.storage.tier.segment_objects import epochs_within
 class TierNode(Protocol):
     """What the remote tier needs of the broker that uses it."""
 
-    broker_id: int
+    broker_id: BrokerId
     view: ClusterImage
     configs: BrokerConfigs
     scheduler: Scheduler

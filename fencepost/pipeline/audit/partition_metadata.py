@@ -71,8 +71,8 @@ def read_partition_metadata(
     :param remote: The URL of the tier, as ``serve --remote`` takes it.
     :param topics: Only of these; none for all.
     :returns: By topic and partition; empty where there is no log.
-    :raises UnreadableSource: When there is no log directory, or the tier does not answer. A checkpoint
-        that can't be read counts as missing.
+    :raises UnreadableSource: When there is no log directory, or the tier does not answer. A
+        checkpoint that can't be read counts as missing.
     """
     wanted = frozenset(topics) or None
     log_dirs = find_log_dirs(directory)

@@ -70,7 +70,7 @@ def load(
     :raises LoadRefused: When a partition has something else where a row belongs, or will not take
         one. The text names partition and offset.
     :raises LoadInterrupted: When a task failed too often; to be called again.
-    :raises NoSource: When the source cannot be read.
+    :raises UnreadableRows: When the source cannot be read.
     :raises NoSuchColumns: When it has no such columns.
     """
     columns = columns or Columns()

@@ -199,3 +199,14 @@ def split_type(annotation: Any) -> tuple[Any, bool, bool]:
     if get_origin(annotation) is tuple:
         return split_type(args[0])[0], True, nullable
     return annotation, False, nullable
+
+
+def entity_types(struct: StructSchema) -> dict[str, str]:
+    """The name of each field's type in Kafka's definitions, such as ``TopicName`` or ``GroupId``.
+
+    On the wire these are plain strings and numbers.
+    """
+    return {
+        field_name(f): getattr(split_type(f.type)[0], "__name__", "")
+        for f in fields(struct.kio_class)
+    }

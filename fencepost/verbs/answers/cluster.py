@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import ConfigDict
 
 from fencepost.verbs.answers import Answer
+from fencepost.verbs.derived import Derived, answered_fault
 
 
 class BrokerState(Answer):
@@ -99,7 +100,13 @@ class ClusterState(Answer):
     )
 
 
-class FaultState(Answer):
+@answered_fault(
+    {
+        "api": "Kafka's name.",
+        "action": "As it was given; an error by Kafka's name where it has one.",
+    }
+)
+class FaultState(Derived, Answer):
     """A fault as it was set, and its hits."""
 
     id: int
@@ -108,21 +115,6 @@ class FaultState(Answer):
     """The number of requests that it has hit."""
     left: int | None
     """How many more requests it hits, at most; null: no limit."""
-    api: str
-    """Kafka's name."""
-    versions: str | None
-    broker: int | None
-    client_id: str | None
-    source: Literal["clients", "brokers"] | None
-    topic: str | None
-    partition: int | None
-    group: str | None
-    transactional_id: str | None
-    count: int | None
-    after: int
-    probability: float
-    action: dict[str, object]
-    """As it was given; an error by Kafka's name where it has one."""
 
     model_config = ConfigDict(
         json_schema_extra={

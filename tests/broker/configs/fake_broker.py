@@ -9,9 +9,11 @@ from typing import Any, TypeAlias, cast
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.controller import Controller
+from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.handlers import (
+    CONTROLLER_APIS,
     alter_configs,
     describe_configs,
     incremental_alter_configs,
@@ -51,13 +53,20 @@ class FakeBroker:
         self.controller.create_topic(NewTopic(name=topic, configs=configs))
 
     def ask(self, api: str, version: int, request: Message) -> Message:
-        context = Context(
-            broker=cast(Broker, self),
-            version=version,
-            client_id="test",
-            peer=Peer(connection_id="c1", host="127.0.0.1"),
-            now_ms=0,
+        peer = Peer(connection_id="c1", host="127.0.0.1")
+        context: Context[Broker] | ControllerContext = Context(
+            cast(Broker, self), version, "test", peer, 0
         )
+        if api in CONTROLLER_APIS:
+            context = ControllerContext(
+                controller=self.controller,
+                configs=self.configs,
+                broker_id=self.broker_id,
+                version=version,
+                client_id="test",
+                peer=peer,
+                now_ms=0,
+            )
         return HANDLERS[api].handle(context, request)
 
     def _take(self, image: ClusterImage, changed: frozenset[str]) -> None:

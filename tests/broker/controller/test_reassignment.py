@@ -95,7 +95,7 @@ def test_who_comes_or_goes_stays_marked_where_a_new_target_marks_nobody(
         (partition([1, 2, 3], [2, 3, 1], removing=[3]), ([1, 2], [2, 1])),
         # It need not where there are to be more.
         (partition([1, 2, 3], [1, 3], adding=[3]), ([1, 2, 3], [1, 3])),
-        # Somebody has to stay.
+        # One replica has to stay.
         (partition([1, 2], [2], removing=[2]), None),
         (partition([1], [], adding=[1]), None),
         (partition([1, 2, 3], [1, 2, 3], adding=[3], removing=[3]), None),
@@ -108,7 +108,7 @@ def test_who_comes_or_goes_stays_marked_where_a_new_target_marks_nobody(
         "fewer",
         "more",
         "only those who go",
-        "nobody",
+        "an empty ISR",
         "come and go",
     ],
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fencepost.broker.core.events import Event
+from fencepost.broker.faults.kinds import Action
 from fencepost.broker.faults.registry import Fault
-from fencepost.broker.faults.rules import Action, FaultRule
+from fencepost.broker.faults.rules import FaultRule
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.driver import Driver

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fencepost.broker.faults.rules import (
+from fencepost.broker.faults.kinds import (
     Action,
     Corrupt,
     Delay,
@@ -260,9 +260,9 @@ def test_a_delayed_long_poll_of_a_client_that_is_gone_waits_for_nothing(driver: 
 
 def cancel(driver: Driver) -> None:
     """What connections do when they are gone."""
-    for held in tuple(driver.cluster.faults.blocking_responses):
+    for held in tuple(driver.cluster.faults.pending.blocking_responses):
         held.cancel()
-    assert not driver.cluster.faults.blocking_responses
+    assert not driver.cluster.faults.pending.blocking_responses
 
 
 # -- disconnect, drop ---------------------------------------------------------------------------
@@ -414,7 +414,7 @@ def test_what_is_held_back_ends_with_its_broker_and_with_a_reset(
     assert ("late" in driver.cluster.controller.image.topics) == (
         isinstance(action, Drop) and ending is kill
     )
-    assert not driver.cluster.faults.blocking_responses
+    assert not driver.cluster.faults.pending.blocking_responses
 
 
 def test_another_brokers_end_changes_nothing(driver: Driver) -> None:
@@ -445,7 +445,7 @@ def test_a_bug_in_what_was_delayed_costs_one_connection(
 
 
 def test_followers_are_not_hit_where_clients_are_meant(driver: Driver) -> None:
-    fault = set_fault(driver, "fetch", Refuse(CODE), brokers_ask=False)
+    fault = set_fault(driver, "fetch", Refuse(CODE), source="clients")
     produce(driver, "t", b"a")
     assert fault.hits == 0
     assert fetch(driver, "t", 0).error_code == CODE

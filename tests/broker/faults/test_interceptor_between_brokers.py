@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.broker.faults.registry import Fault
-from fencepost.broker.faults.rules import (
+from fencepost.broker.faults.kinds import (
     Action,
     Corrupt,
     Delay,
@@ -17,6 +16,7 @@ from fencepost.broker.faults.rules import (
     Refuse,
     Throttle,
 )
+from fencepost.broker.faults.registry import Fault
 from fencepost.broker.network.links import REQUEST_TIMEOUT_MS
 from fencepost.broker.node import operator_actions
 from fencepost.broker.replication.follower.steps import FollowerState, Step
@@ -183,21 +183,21 @@ def test_an_answer_that_comes_too_late_is_not_waited_for(driver: Driver) -> None
     on_follower(driver, Drop())
     send_produce(driver, "t", b"a", timeout_ms=120_000)
     driver.advance(REQUEST_TIMEOUT_MS)
-    assert not driver.cluster.faults.blocking_responses
+    assert not driver.cluster.faults.pending.blocking_responses
 
 
 def test_a_leader_that_goes_down_answers_nothing_that_it_held_back(driver: Driver) -> None:
     on_follower(driver, Delay(5000))
     send_produce(driver, "t", b"a")
     operator_actions.kill(driver.cluster, 1)
-    assert not driver.cluster.faults.blocking_responses
+    assert not driver.cluster.faults.pending.blocking_responses
     operator_actions.start(driver.cluster, 1)
     driver.advance(10_000)
     assert driver.partition("t").isr in {(1, 2), (2, 1)}
 
 
 def test_faults_for_brokers_do_not_hit_clients(driver: Driver) -> None:
-    fault = set_fault(driver, "fetch", Refuse(CODE), brokers_ask=True)
+    fault = set_fault(driver, "fetch", Refuse(CODE), source="brokers")
     asked = send_produce(driver, "t", b"a")
     assert (asked.done, fault.hits) == (False, 1)
     driver.advance(BACKOFF_MS)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fencepost.broker.faults.rules import (
+from fencepost.broker.faults.kinds import (
     Action,
     Corrupt,
     Delay,
@@ -222,7 +222,7 @@ def test_who_hangs_up_while_a_request_is_delayed_is_not_written_to(edge: Edge) -
     client.connection.connection_lost(None)
     edge.pass_time(200)
     assert (bytes(client.transport.written), end(edge)) == (b"", 1)
-    assert not edge.cluster.faults.blocking_responses
+    assert not edge.cluster.faults.pending.blocking_responses
 
 
 def reset(edge: Edge) -> None:

@@ -1,23 +1,20 @@
-"""Which requests a fault hits, how often, and what is told of it."""
+"""Which requests a fault hits, how often, and the events of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Kind
-from fencepost.broker.faults.rules import (
-    Action,
-    Corrupt,
-    Delay,
-    Refuse,
-    StaleMetadata,
-    Throttle,
-    Versions,
-)
+from fencepost.broker.faults.interceptor import Interception
+from fencepost.broker.faults.kinds import Action, Corrupt, Delay, Refuse, StaleMetadata, Throttle
+from fencepost.broker.faults.request_fields import topic_fields
+from fencepost.broker.faults.selectors import Versions
+from fencepost.protocol.apis import APIS, BY_NAME
+from fencepost.protocol.codec.schema import message_schema
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
 from fencepost.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -25,8 +22,15 @@ from fencepost.protocol.messages.metadata import MetadataRequest
 from tests.broker.driver import NEWEST, Driver
 from tests.broker.faults.faulty import CODE, listen, set_fault
 from tests.broker.talk import create, fetch, list_offset, produce, send_produce
+from tests.protocol.messages import ours, smallest
 
 OTHER = ErrorCode.POLICY_VIOLATION
+FOR_ALL: Final = {
+    api.name: fields
+    for api in APIS
+    if (fields := topic_fields(api)) is not None and fields.null_is_all
+}
+"""The APIs whose requests name no topics where they mean all of them."""
 
 
 @pytest.fixture
@@ -74,7 +78,7 @@ def test_versions_are_inclusive(
         ({"topic": "t", "partition": 0, "broker": 1, "client_id": "c1"}, 1),
         ({"topic": "t", "partition": 1}, 0),
         ({"topic": "t", "broker": 2}, 0),
-        ({"brokers_ask": True}, 0),
+        ({"source": "brokers"}, 0),
     ],
 )
 def test_every_selector_is_to_fit(driver: Driver, selector: dict[str, Any], hits: int) -> None:
@@ -102,7 +106,7 @@ def test_a_group_and_a_transactional_id_select(driver: Driver) -> None:
 
 
 def test_another_api_does_not_fit(driver: Driver) -> None:
-    fault = set_fault(driver, "fetch", Refuse(CODE), brokers_ask=False)
+    fault = set_fault(driver, "fetch", Refuse(CODE), source="clients")
     list_offset(driver, "t", -1)
     assert fault.hits == 0
 
@@ -205,7 +209,7 @@ def test_with_no_fault_left_nothing_is_looked_at(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults = driver.cluster.faults
-    monkeypatch.setattr(type(faults), "find", lambda *_: pytest.fail("looked at"))
+    monkeypatch.setattr(type(faults), "intercept", lambda *_: pytest.fail("looked at"))
     assert not faults.active
     assert codes(driver, 1) == [0]
     monkeypatch.undo()
@@ -295,8 +299,8 @@ def test_an_error_without_a_name_is_told_by_its_number(driver: Driver) -> None:
             Refuse(1),
             {"transactional_id": "x"},
             (
-                "transactional_id: Fetch names no transactional id; Produce, InitProducerId and "
-                "FindCoordinator do"
+                "transactional_id: Fetch names no transactional id; Produce, FindCoordinator and "
+                "InitProducerId do"
             ),
         ),
         (
@@ -343,11 +347,31 @@ def test_what_no_request_could_meet_is_refused_in_one_line(
     assert driver.cluster.faults.all() == ()
 
 
-def test_an_action_that_nobody_checks_is_not_set(driver: Driver) -> None:
-    unknown: Any = object()
-    with pytest.raises(AssertionError, match="unreachable"):
-        set_fault(driver, "fetch", unknown)
-    assert driver.cluster.faults.all() == ()
+def test_a_kind_of_fault_without_checks_cannot_be_made() -> None:
+    class Unchecked(Action):
+        name = "unchecked"
+
+        def intercept(self, hit: Interception) -> object:
+            return hit.carry_out()
+
+    unchecked: Any = Unchecked
+    with pytest.raises(TypeError, match="abstract method"):
+        unchecked()
+
+
+@pytest.mark.parametrize("name", FOR_ALL)
+def test_a_request_for_all_topics_names_each(driver: Driver, name: str) -> None:
+    api = BY_NAME[name]
+    wire = message_schema(name, "request", api.max_version)
+    everything = dict.fromkeys(FOR_ALL[name].request_fields)
+    content = smallest(wire)
+    if name == "offset_fetch":
+        content["groups"] = ({**content["groups"][0], "group_id": "g", **everything},)
+    else:
+        content.update(everything)
+    fault = set_fault(driver, name, Delay(10), topic="t")
+    driver.send(1, name, api.max_version, ours(wire, content))
+    assert fault.hits == 1
 
 
 def test_a_request_of_metadata_that_names_no_topic_is_refused_as_a_whole(driver: Driver) -> None:

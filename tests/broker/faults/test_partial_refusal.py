@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from fencepost.broker.faults.request_fields import TOPICS, TopicFields
-from fencepost.broker.faults.rules import Refuse
-from fencepost.protocol.apis import APIS, BY_NAME, Api
+from fencepost.broker.faults.kinds import Refuse
+from fencepost.broker.faults.request_fields import TopicFields, topic_fields
+from fencepost.protocol.apis import APIS, Api
 from fencepost.protocol.codec.schema import FieldSchema, message_schema
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_topics import CreateTopicsRequest
@@ -19,6 +19,7 @@ from fencepost.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from fencepost.protocol.messages.elect_leaders import ElectLeadersRequest
 from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from fencepost.protocol.messages.offset_commit import (
@@ -40,14 +41,15 @@ Told: TypeAlias = dict[tuple[str, int | None], int]
 """Error codes by topic and partition; by None where an answer tells of topics alone."""
 OF_TOPIC: Final = 2
 _GIVEN: Final = {"group_id": "g", "acks": 1}
+SHAPES: Final = {api.name: fields for api in APIS if (fields := topic_fields(api)) is not None}
 BY_TOPIC: Final = [
     (api, version)
     for api in APIS
-    if api.name in TOPICS and TOPICS[api.name].response_field is not None
+    if api.name in SHAPES and SHAPES[api.name].response_field is not None
     for version in range(api.min_version, api.max_version + 1)
 ]
 NEWEST_BY_TOPIC: Final = [case for case in BY_TOPIC if case[1] == case[0].max_version]
-BY_PARTITION: Final = [case for case in BY_TOPIC if TOPICS[case[0].name].partitions is not None]
+BY_PARTITION: Final = [case for case in BY_TOPIC if SHAPES[case[0].name].partitions is not None]
 
 
 def title(case: tuple[Api, int]) -> str:
@@ -78,7 +80,7 @@ class Asking:
     """A request of any API that names topics t and u, both partitions of each."""
 
     def __init__(self, driver: Driver, api: Api, version: int) -> None:
-        self.shape = TOPICS[api.name]
+        self.shape = SHAPES[api.name]
         self._topics = driver.cluster.controller.image.topics
         wire = message_schema(api.name, "request", version)
         content = smallest(wire)
@@ -134,7 +136,9 @@ def told(driver: Driver, shape: TopicFields, answer: Message) -> Told:
             name = getattr(topic, shape.name) or names[topic.topic_id]
             inner = shape.response_partitions
             partitions = () if inner is None else getattr(topic, inner)
-            codes = {(name, getattr(p, shape.response_index)): p.error_code for p in partitions}
+            codes = {
+                (name, getattr(p, shape.response_index or "")): p.error_code for p in partitions
+            }
             own = getattr(topic, "error_code", None)
             if own is not None and (own or not codes):
                 codes[name, None] = own
@@ -272,6 +276,24 @@ def test_described_topics(driver: Driver) -> None:
     assert answer.next_cursor is None
 
 
+def test_an_election_everywhere_is_refused_for_one_topic_and_held_elsewhere() -> None:
+    driver = Driver(2)
+    for name in ("t", "u"):
+        create(driver, name, [(1, 2), (1, 2)])
+        driver.elect(name, 0, 2)
+    set_fault(driver, "elect_leaders", Refuse(CODE), topic="t")
+    answer = driver.ask(1, "elect_leaders", NEWEST, ElectLeadersRequest(topic_partitions=None))
+    codes = {
+        (topic.topic, result.partition_id): result.error_code
+        for topic in answer.replica_election_results
+        for result in topic.partition_result
+    }
+    # As ever, a partition that needs no election is left out.
+    assert codes == {("t", 0): CODE, ("t", 1): CODE, ("u", 0): 0}
+    image = driver.cluster.controller.image
+    assert [image.topics[name].partitions[0].leader for name in ("t", "u")] == [2, 1]
+
+
 # -- groups and transactional ids ---------------------------------------------------------------
 
 
@@ -370,12 +392,3 @@ def test_of_resources_only_topics_are_topics(driver: Driver) -> None:
     answer = driver.ask(1, "describe_configs", 4, ours(wire, content))
     assert [r.error_code for r in answer.results] == [0]
     assert fault.hits == 0
-
-
-def test_every_api_is_in_this_table_or_names_no_topics() -> None:
-    words = ("topic", "topics", "topic_data", "topic_partitions", "resources", "topic_names")
-    for api in BY_NAME.values():
-        fields = {f.name for f in message_schema(api.name, "request", api.max_version).fields}
-        assert (api.name in TOPICS) == (
-            not fields.isdisjoint(words) or ("groups" in fields and api.name == "offset_fetch")
-        ), api.title

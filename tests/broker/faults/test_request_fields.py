@@ -1,43 +1,40 @@
-"""The table of shapes says what Kafka's messages are."""
+"""The fields that are derived are those of Kafka's messages, and no API is left out."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pytest
 from kio.schema.types import GroupId, TopicName, TransactionalId
 
 from fencepost.broker.core.errors import ControllerError
-from fencepost.broker.faults import request_fields
+from fencepost.broker.faults.kinds import Drop
 from fencepost.broker.faults.request_fields import (
-    GROUPS,
-    TOPICS,
-    TRANSACTIONAL_IDS,
     KeyFields,
     TopicFields,
+    group_fields,
     throttled_since,
+    topic_fields,
+    transactional_id_fields,
 )
-from fencepost.broker.faults.rule_validation import validate_rule
-from fencepost.broker.faults.rules import Drop, FaultRule
+from fencepost.broker.faults.rules import FaultRule, validate_rule
 from fencepost.protocol.apis import APIS, BY_NAME, Api
 from fencepost.protocol.codec.schema import Side, StructSchema, message_schema, split_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
-    from _typeshed import DataclassInstance
-
+Place: TypeAlias = tuple[str, Callable[[Api], object], type, str]
 EVERY_API: Final = pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
-PLACES: Final[tuple[tuple[str, Mapping[str, object], type, str], ...]] = (
-    ("topic", TOPICS, TopicName, "resource_type"),
-    ("group", GROUPS, GroupId, "key_type"),
-    ("transactional_id", TRANSACTIONAL_IDS, TransactionalId, "key_type"),
+PLACES: Final[tuple[Place, ...]] = (
+    ("topic", topic_fields, TopicName, "resource_type"),
+    ("group", group_fields, GroupId, "key_type"),
+    ("transactional_id", transactional_id_fields, TransactionalId, "key_type"),
 )
-"""A selector, its table, what Kafka's definitions call the type of a field that holds such a name,
+"""A selector, its fields, what Kafka's definitions call the type of a field that holds such a name,
 and a field beside one that may hold others too."""
 EVERY_PLACE: Final = pytest.mark.parametrize("place", PLACES, ids=lambda place: place[0])
 
@@ -50,12 +47,6 @@ def versions(name: str, side: Side) -> list[StructSchema]:
 
 def names(structs: Iterable[StructSchema]) -> set[str]:
     return {field.name for struct in structs for field in struct.fields}
-
-
-def inside(structs: Iterable[StructSchema], name: str | None) -> list[StructSchema]:
-    """The structs that this field holds, in whatever version."""
-    found = (field for struct in structs for field in struct.fields if field.name == name)
-    return [field.struct for field in found if field.struct is not None]
 
 
 def leaves(kio_class: Any) -> Iterator[tuple[object, str]]:  # noqa: ANN401  # any of kio's classes
@@ -84,98 +75,166 @@ def test_the_first_version_with_a_throttle_time(name: str, since: int | None) ->
     assert throttled_since(BY_NAME[name]) == since
 
 
-# -- every API that names something is there ----------------------------------------------------
+# -- every API that names something -------------------------------------------------------------
 
 
 @EVERY_PLACE
 @EVERY_API
-def test_an_api_is_in_a_table_if_its_requests_name_such(
-    api: Api, place: tuple[str, Mapping[str, object], type, str]
-) -> None:
-    _, table, entity, beside = place
+def test_an_api_has_fields_if_its_requests_name_such(api: Api, place: Place) -> None:
+    _, fields_of, entity, beside = place
     requests = versions(api.name, "request")
     found = set(chain.from_iterable(leaves(request.kio_class) for request in requests))
     named = any(kind is entity or name == beside for kind, name in found)
-    assert (api.name in table) == named
+    assert (fields_of(api) is not None) == named
 
 
 @EVERY_PLACE
 @EVERY_API
-def test_a_selector_of_what_an_api_does_not_name_is_refused(
-    api: Api, place: tuple[str, Mapping[str, object], type, str]
-) -> None:
-    selector, table, _, _ = place
+def test_a_selector_of_what_an_api_does_not_name_is_refused(api: Api, place: Place) -> None:
+    selector, fields_of, _, _ = place
     selectors: dict[str, Any] = {selector: "x"}
     rule = FaultRule(api=api, action=Drop(), **selectors)
-    if api.name in table:
+    if fields_of(api) is not None:
         validate_rule(rule)
     else:
         with pytest.raises(ControllerError, match=f"{selector}: {api.title} names no "):
             validate_rule(rule)
 
 
-# -- every field that is named is there ---------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", TOPICS)
-def test_topics_are_where_the_table_says(name: str) -> None:
-    shape: TopicFields = TOPICS[name]
-    requests = versions(name, "request")
-    requests += inside(requests, "groups")
-    for asked in shape.request_fields:
-        assert asked in names(requests)
-        topics = inside(requests, asked)
-        if topics:
-            assert shape.name in names(topics)
-            assert shape.resources == ("resource_type" in names(topics))
-            check_partitions(topics, shape.partitions, shape.index)
-    responses = versions(name, "response")
-    responses += inside(responses, "groups")
-    if shape.response_field is not None:
-        assert shape.response_field in names(responses)
-        topics = inside(responses, shape.response_field)
-        assert shape.name in names(topics)
-        check_partitions(topics, shape.response_partitions, shape.response_index)
-
-
-def check_partitions(topics: list[StructSchema], partitions: str | None, index: str | None) -> None:
-    if partitions is None:
-        return
-    assert partitions in names(topics)
-    structs = inside(topics, partitions)
-    assert index is None if not structs else index in names(structs)
-
-
-@pytest.mark.parametrize("table", [GROUPS, TRANSACTIONAL_IDS], ids=["groups", "transactional_ids"])
-def test_keys_are_where_the_table_says(table: dict[str, KeyFields]) -> None:
-    for name, shape in table.items():
-        requests = names(versions(name, "request"))
-        assert {shape.one, shape.many} - {None} <= requests
-        assert (shape.kind is not None) == ("key_type" in requests)
-        if shape.response_field is not None:
-            assert shape.response_field in names(versions(name, "response"))
+# -- the fields ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("model", "tables"),
-    [(TopicFields, (TOPICS,)), (KeyFields, (GROUPS, TRANSACTIONAL_IDS))],
-    ids=["topics", "keys"],
+    ("name", "expected"),
+    [
+        (
+            "produce",
+            TopicFields(
+                request_fields=("topic_data",),
+                name="name",
+                partitions="partition_data",
+                index="index",
+                response_field="responses",
+                response_partitions="partition_responses",
+                response_index="index",
+            ),
+        ),
+        (
+            "fetch",
+            TopicFields(
+                request_fields=("topics",),
+                name="topic",
+                partitions="partitions",
+                index="partition",
+                response_field="responses",
+                response_partitions="partitions",
+                response_index="partition_index",
+            ),
+        ),
+        (
+            "metadata",
+            TopicFields(
+                request_fields=("topics",),
+                name="name",
+                response_field="topics",
+                response_partitions="partitions",
+                response_index="partition_index",
+                null_is_all=True,
+                empty_is_all_below=1,
+            ),
+        ),
+        (
+            "offset_fetch",
+            TopicFields(
+                request_fields=("topics",),
+                name="name",
+                partitions="partition_indexes",
+                response_field="topics",
+                response_partitions="partitions",
+                response_index="partition_index",
+                null_is_all=True,
+            ),
+        ),
+        (
+            "delete_topics",
+            TopicFields(
+                request_fields=("topic_names", "topics"), name="name", response_field="responses"
+            ),
+        ),
+        (
+            "create_topics",
+            TopicFields(request_fields=("topics",), name="name", response_field="topics"),
+        ),
+        (
+            "describe_configs",
+            TopicFields(
+                request_fields=("resources",),
+                name="resource_name",
+                response_field="results",
+                resources=True,
+            ),
+        ),
+        (
+            "describe_log_dirs",
+            TopicFields(
+                request_fields=("topics",), name="topic", partitions="partitions", null_is_all=True
+            ),
+        ),
+        (
+            "elect_leaders",
+            TopicFields(
+                request_fields=("topic_partitions",),
+                name="topic",
+                partitions="partitions",
+                response_field="replica_election_results",
+                response_partitions="partition_result",
+                response_index="partition_id",
+                null_is_all=True,
+            ),
+        ),
+    ],
 )
-def test_every_field_of_a_shape_is_one_that_some_api_needs(
-    model: type[DataclassInstance], tables: tuple[Mapping[str, object], ...]
+def test_where_an_api_names_topics(name: str, expected: TopicFields) -> None:
+    assert topic_fields(BY_NAME[name]) == expected
+
+
+@EVERY_API
+def test_a_response_names_topics_as_its_request_does(api: Api) -> None:
+    shape = topic_fields(api)
+    if shape is None or shape.response_field is None:
+        return
+    responses = versions(api.name, "response")
+    responses += [f.struct for each in responses for f in each.fields if f.struct is not None]
+    topics = [
+        field.struct
+        for each in responses
+        for field in each.fields
+        if field.name == shape.response_field and field.struct is not None
+    ]
+    assert shape.name in names(topics)
+
+
+@pytest.mark.parametrize(
+    ("name", "groups", "transactional_ids"),
+    [
+        ("join_group", KeyFields(one="group_id"), None),
+        ("describe_groups", KeyFields(many="groups", response_field="groups"), None),
+        ("delete_groups", KeyFields(many="groups_names", response_field="results"), None),
+        ("list_groups", None, None),
+        ("produce", None, KeyFields(one="transactional_id")),
+        (
+            "find_coordinator",
+            *(
+                KeyFields(
+                    one="key", many="coordinator_keys", response_field="coordinators", kind=kind
+                )
+                for kind in (0, 1)
+            ),
+        ),
+    ],
+)
+def test_where_an_api_names_groups_and_transactional_ids(
+    name: str, groups: KeyFields | None, transactional_ids: KeyFields | None
 ) -> None:
-    entries = [entry for table in tables for entry in table.values()]
-    plain = model()
-    for field in fields(model):
-        assert any(getattr(e, field.name) != getattr(plain, field.name) for e in entries), (
-            field.name
-        )
-
-
-def test_every_field_that_is_mentioned_exists() -> None:
-    known = {field.name for model in (TopicFields, KeyFields) for field in fields(model)}
-    for api in APIS:
-        known |= names(versions(api.name, "request"))
-    mentioned = set(re.findall(r"``(\w+)``", Path(request_fields.__file__).read_text("utf-8")))
-    assert mentioned
-    assert mentioned <= known
+    assert group_fields(BY_NAME[name]) == groups
+    assert transactional_id_fields(BY_NAME[name]) == transactional_ids

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from fencepost.broker.coordinator.partitioner import partition_for
-from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.handlers import find_coordinator
 from fencepost.broker.metadata.image import NO_LEADER, ClusterImage
@@ -79,9 +78,8 @@ def test_without_the_topic_there_is_no_coordinator(
 ) -> None:
     driver = Driver(1)
 
-    def create(_broker: Broker, name: str) -> None:
-        if fails:
-            raise ControllerError(ErrorCode.INVALID_REPLICATION_FACTOR, name)
+    def create(_broker: Broker, _name: str) -> ErrorCode:
+        return ErrorCode.INVALID_REPLICATION_FACTOR if fails else ErrorCode.NONE
 
     monkeypatch.setattr(find_coordinator, "create_internal_topic", create)
     assert find(driver, "g")[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import TypeVar, cast
+
 import pytest
 
 from fencepost.broker.controller.registration import Fence
-from fencepost.broker.network.links import CONTROLLER, Link
+from fencepost.broker.controller.requests import AllocateProducerIds
+from fencepost.broker.network.links import (
+    CONTROLLER,
+    BrokerId,
+    ControllerRequest,
+    Link,
+    Network,
+    NodeId,
+)
 from fencepost.broker.node import operator_actions
+from fencepost.broker.node.broker import Broker
 from fencepost.protocol.apis import BY_NAME
 from tests.broker.driver import Driver
 from tests.broker.talk import create, produce
 from tests.harness.transport import ManualTransport
 
 API_VERSIONS = BY_NAME["api_versions"]
+R = TypeVar("R")
+ONE, TWO, THREE = BrokerId(1), BrokerId(2), BrokerId(3)
 
 
 def start(brokers: int = 3) -> tuple[Driver, ManualTransport]:
@@ -21,7 +35,7 @@ def start(brokers: int = 3) -> tuple[Driver, ManualTransport]:
     return driver, post
 
 
-def send(driver: Driver, source: int, target: int, told: list[str]) -> None:
+def send(driver: Driver, source: NodeId, target: NodeId, told: list[str]) -> None:
     driver.cluster.network.send(
         source, target, lambda: told.append("arrived"), lost=lambda: told.append("lost")
     )
@@ -31,14 +45,16 @@ def test_a_message_arrives_once() -> None:
     driver, post = start()
     told: list[str] = []
     post.keeps = True
-    send(driver, 1, 2, told)
+    send(driver, ONE, TWO, told)
     assert told == []
-    assert post.deliver() == [Link(1, 2)]
+    assert post.deliver() == [Link(ONE, TWO)]
     assert told == ["arrived"]
 
 
-@pytest.mark.parametrize(("source", "target"), [(1, 2), (2, 1), (1, CONTROLLER), (CONTROLLER, 1)])
-def test_a_cut_link_loses_both_ways_what_was_on_the_way(source: int, target: int) -> None:
+@pytest.mark.parametrize(
+    ("source", "target"), [(ONE, TWO), (TWO, ONE), (ONE, CONTROLLER), (CONTROLLER, ONE)]
+)
+def test_a_cut_link_loses_both_ways_what_was_on_the_way(source: NodeId, target: NodeId) -> None:
     driver, post = start()
     told: list[str] = []
     post.keeps = True
@@ -54,20 +70,20 @@ def test_a_cut_link_loses_both_ways_what_was_on_the_way(source: int, target: int
 
 def test_a_cut_touches_no_other_link() -> None:
     driver, _ = start()
-    driver.cluster.network.cut_link(1, 2)
+    driver.cluster.network.cut_link(ONE, TWO)
     told: list[str] = []
-    send(driver, 1, 3, told)
-    send(driver, 3, 2, told)
+    send(driver, ONE, THREE, told)
+    send(driver, THREE, TWO, told)
     assert told == ["arrived", "arrived"]
-    assert list(driver.cluster.network.unreachable_nodes(1)) == [2]
-    assert list(driver.cluster.network.unreachable_nodes(3)) == []
+    assert list(driver.cluster.network.unreachable_nodes(ONE)) == [2]
+    assert list(driver.cluster.network.unreachable_nodes(THREE)) == []
 
 
 def test_a_message_to_an_earlier_life_is_lost() -> None:
     driver, post = start()
     told: list[str] = []
     post.keeps = True
-    send(driver, 1, 2, told)
+    send(driver, ONE, TWO, told)
     post.keeps = False
     operator_actions.kill(driver.cluster, 2)
     operator_actions.start(driver.cluster, 2)
@@ -79,7 +95,7 @@ def test_who_went_down_learns_nothing_of_what_it_had_sent() -> None:
     driver, post = start()
     told: list[str] = []
     post.keeps = True
-    send(driver, 1, 2, told)
+    send(driver, ONE, TWO, told)
     post.keeps = False
     operator_actions.kill(driver.cluster, 1)
     operator_actions.start(driver.cluster, 1)
@@ -91,18 +107,58 @@ def test_an_answer_that_gets_lost_is_told_to_who_asked() -> None:
     driver, post = start()
     network, told = driver.cluster.network, []
     post.keeps = True
-    network.ask_controller(1, lambda: 7, lambda n: told.append(str(n)), lambda: told.append("lost"))
-    assert post.deliver() == [Link(1, CONTROLLER)]
-    network.cut_link(1, CONTROLLER)
-    assert post.deliver() == [Link(CONTROLLER, 1)]
+    network.ask_controller(
+        ONE,
+        AllocateProducerIds(count=7),
+        lambda ids: told.append(str(ids)),
+        lambda: told.append("lost"),
+    )
+    assert post.deliver() == [Link(ONE, CONTROLLER)]
+    network.cut_link(ONE, CONTROLLER)
+    assert post.deliver() == [Link(CONTROLLER, ONE)]
     assert told == ["lost"]
 
 
-def test_a_request_to_nobody_is_lost_at_once() -> None:
+class Echo:
+    """A controller that answers with what it is asked."""
+
+    def handle(self, request: ControllerRequest[R]) -> R:
+        return cast(R, request)
+
+
+def test_a_broker_with_the_id_0_is_not_the_controller() -> None:
+    network, told, zero = Network(), list[str](), BrokerId(0)
+    network.attach_controller(Echo())
+    network.attach(cast(Broker, SimpleNamespace(broker_id=zero, host="127.0.0.1")))
+
+    def ask(broker_id: BrokerId) -> None:
+        network.ask_controller(
+            broker_id,
+            AllocateProducerIds(count=1),
+            lambda _answer: told.append(f"answered {broker_id}"),
+            lambda: told.append(f"lost {broker_id}"),
+        )
+
+    network.cut_link(zero, ONE)
+    assert (network.reaches(ONE, zero), network.reaches(ONE, CONTROLLER)) == (False, True)
+    ask(zero)
+    ask(ONE)
+    network.cut_link(ONE, CONTROLLER)
+    assert list(network.unreachable_nodes(ONE)) == [CONTROLLER, zero]
+    ask(zero)
+    ask(ONE)
+    network.on_broker_down(zero)
+    network.restore_link(ONE, CONTROLLER)
+    ask(zero)
+    ask(ONE)
+    assert told == ["answered 0", "answered 1", "answered 0", "lost 1", "lost 0", "answered 1"]
+
+
+def test_a_request_to_a_broker_that_there_is_not_is_lost_at_once() -> None:
     driver, _ = start()
     told: list[str] = []
     driver.cluster.network.request(
-        1,
+        ONE,
         9,
         API_VERSIONS,
         0,

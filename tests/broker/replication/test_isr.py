@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.broker.controller.controller import IsrProposal
+from fencepost.broker.controller.isr_proposals import IsrProposal
 from fencepost.broker.controller.registration import Fence
 from fencepost.broker.metadata.image import PartitionImage
-from fencepost.broker.network.links import CONTROLLER, Link
+from fencepost.broker.network.links import CONTROLLER, BrokerId, Link
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.driver import Driver
@@ -186,9 +186,9 @@ def test_a_proposal_whose_answer_got_lost_is_settled_by_the_view() -> None:
     leader = driver.leader("t")
     post.keeps = True
     fetches(driver, 3, 0)
-    assert post.deliver() == [Link(1, CONTROLLER)]
+    assert post.deliver() == [Link(BrokerId(1), CONTROLLER)]
     assert isr(driver) == (1, 2, 3)
-    driver.cluster.network.cut_link(1, CONTROLLER)
+    driver.cluster.network.cut_link(BrokerId(1), CONTROLLER)
     post.deliver(len(post.kept))
     assert (leader.isr, leader.pending_isr) == ((1, 2), (1, 2, 3))
     post.keeps = False
@@ -241,12 +241,12 @@ def test_who_fetched_in_an_earlier_registration_is_not_even_proposed() -> None:
 def test_a_proposal_that_got_lost_is_repeated_with_the_next_check() -> None:
     driver = start()
     hold(driver, 3)
-    driver.cluster.network.cut_link(1, CONTROLLER)
+    driver.cluster.network.cut_link(BrokerId(1), CONTROLLER)
     leader = driver.leader("t")
     driver.broker(1).isr_manager.remove_from_isr(leader, 3)
     driver.cluster.scheduler.run_due()
     assert (isr(driver), leader.pending_isr) == ((1, 2, 3), (1, 2))
-    driver.cluster.network.restore_link(1, CONTROLLER)
+    driver.cluster.network.restore_link(BrokerId(1), CONTROLLER)
     assert isr(driver) == (1, 2, 3)
     driver.advance(LAG_MS // 2)
     assert (isr(driver), leader.pending_isr) == ((1, 2), None)

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fencepost.broker.controller.registration import Fence
 from fencepost.broker.core.errors import ControllerError
-from fencepost.broker.faults.rules import (
-    Action,
-    Delay,
-    Disconnect,
-    DisconnectWhen,
-    Drop,
-    FaultRule,
-    Refuse,
-)
+from fencepost.broker.faults.kinds import Action, Delay, Disconnect, DisconnectWhen, Drop, Refuse
+from fencepost.broker.faults.rules import FaultRule
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fencepost.broker.network.links import BrokerId
 from fencepost.broker.node.operator_actions import elect, hold, isolate, rejoin, release, step
 from fencepost.broker.replication.replica import Replica
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
@@ -324,11 +325,11 @@ def test_without_any_epoch_it_cuts_to_the_high_watermark() -> None:
 def test_it_tries_again_after_the_backoff_when_nobody_answers() -> None:
     driver = Driver(2, {"replica.fetch.backoff.ms": "300"})
     create(driver, "t", [(1, 2)])
-    driver.cluster.network.cut_link(1, 2)
+    driver.cluster.network.cut_link(BrokerId(1), BrokerId(2))
     send_produce(driver, "t", b"a", acks=1)
     driver.broker(2).wake_follower("t", 0)
     driver.advance(0)
-    driver.cluster.network.restore_link(1, 2)
+    driver.cluster.network.restore_link(BrokerId(1), BrokerId(2))
     driver.advance(299)
     assert driver.replica(2, "t").log.log_end_offset == 0
     driver.advance(1)

@@ -1,0 +1,120 @@
+"""Where requests reach the controller, and what its handlers are given.
+
+Brokers forward clients' requests in an `Envelope` and ask on their own account by the other
+messages of `requests`. A listener for tools would call `ControllerApis.handle_api` as the envelope
+does: the handlers don't depend on who has sent a request.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeVar, cast
+
+from fencepost.broker.configs.config_layers import ConfigLayers
+from fencepost.broker.configs.effective_configs import BrokerConfigs
+from fencepost.broker.controller.controller import Controller
+from fencepost.broker.controller.requests import (
+    AllocateProducerIds,
+    AlterPartitions,
+    CreateTopic,
+    Envelope,
+    FailReplicas,
+)
+from fencepost.broker.core.context import Peer
+from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.core.scheduler import Scheduler
+from fencepost.broker.network.links import ControllerRequest
+from fencepost.protocol.apis import Api
+from fencepost.protocol.errors import ErrorCode
+
+R = TypeVar("R")
+
+
+class ControllerContext(NamedTuple):
+    """One request's surroundings at the controller."""
+
+    controller: Controller
+    configs: BrokerConfigs
+    """The controller's own."""
+    broker_id: int
+    """The broker that the client sent its request to."""
+    version: int
+    """Of the API that is being answered."""
+    client_id: str | None
+    peer: Peer
+    """The client, as the broker sees it."""
+    now_ms: int
+    """Milliseconds since 1970-01-01 UTC, when the controller received the request."""
+
+    @property
+    def layers(self) -> ConfigLayers:
+        """The configs of the broker that the client sent its request to."""
+        return self.configs.layers_of(self.broker_id)
+
+
+class ControllerHandler(Protocol):
+    """A module of ``fencepost.broker.handlers`` whose API the controller answers."""
+
+    def handle(self, ctx: ControllerContext, request: object) -> object:
+        """Answer a request."""
+        ...
+
+
+class ControllerApis:
+    """The controller as an end of links."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        configs: BrokerConfigs,
+        scheduler: Scheduler,
+        handler_of: Callable[[Api], ControllerHandler],
+    ) -> None:
+        """What it is given.
+
+        :param configs: Those of the controller, which follow its image.
+        :param handler_of: The table of the APIs that the controller answers.
+        """
+        self._controller = controller
+        self._configs = configs
+        self._scheduler = scheduler
+        self._handler_of = handler_of
+
+    def handle(self, request: ControllerRequest[R]) -> R:
+        """Answer a broker."""
+        return cast(R, self._answer(request))
+
+    def handle_api(self, envelope: Envelope) -> object:
+        """Answer a client's request by the handler of its API."""
+        ctx = ControllerContext(
+            controller=self._controller,
+            configs=self._configs,
+            broker_id=envelope.broker_id,
+            version=envelope.version,
+            client_id=envelope.client_id,
+            peer=envelope.peer,
+            now_ms=self._scheduler.now_ms(),
+        )
+        return self._handler_of(envelope.api).handle(ctx, envelope.request)
+
+    def _answer(self, request: object) -> object:
+        controller = self._controller
+        match request:
+            case Envelope():
+                return self.handle_api(request)
+            case AlterPartitions():
+                return controller.alter_partitions(request.proposals)
+            case FailReplicas():
+                controller.fail_replicas(request.broker_id, request.replicas)
+                return None
+            case AllocateProducerIds():
+                return controller.next_producer_ids(request.count)
+            case CreateTopic():
+                return self._create_topic(request)
+            case _:
+                raise TypeError(f"the controller answers no {type(request).__name__}")
+
+    def _create_topic(self, request: CreateTopic) -> ErrorCode:
+        try:
+            self._controller.create_topic(request.topic)
+        except ControllerError as error:
+            return error.code
+        return ErrorCode.NONE

@@ -1,0 +1,152 @@
+"""Models of the fields of dataclasses: a fault's are those of `fencepost.broker.faults.rules`.
+
+A field whose type JSON does not have says itself how JSON writes it. The descriptions are the
+docstrings of the dataclasses, which `fencepost.verbs.models` reads when they are needed.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from enum import StrEnum
+from functools import reduce
+from operator import or_
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
+
+from pydantic import BaseModel, ConfigDict, Field, Strict, create_model
+
+from fencepost.broker.faults.kinds import KINDS, Action
+from fencepost.broker.faults.rules import FaultRule
+from fencepost.broker.faults.selectors import json_forms
+
+M = TypeVar("M", bound=BaseModel)
+Fields = dict[str, tuple[Any, Any]]
+Documented = Mapping[str, tuple[type, str | None]]
+_REQUIRED: Final = ...
+
+
+class Derived(BaseModel):
+    """A model whose fields are those of a dataclass."""
+
+    # Without its fields a model is never used, and few commands use a fault.
+    model_config = ConfigDict(defer_build=True)
+
+    documented_in: ClassVar[Documented | None] = None
+    """For each field the class and its field whose docstring describes it, or the class alone.
+
+    None where the fields are still to be added.
+    """
+
+    @classmethod
+    def is_complete(cls) -> bool:
+        """Whether the fields of the dataclass have been added."""
+        return cls.documented_in is not None
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # a field that is derived
+            """The dataclass has the type of the field."""
+
+
+def add_fields(derived: Fields, documented_in: Documented) -> Callable[[type[M]], type[M]]:
+    """Decorate a model: its own fields come first, the derived ones after them."""
+
+    def decorate(model: type[M]) -> type[M]:
+        made: type[M] = create_model(
+            model.__name__,
+            __base__=model,
+            __module__=model.__module__,
+            __doc__=model.__doc__,
+            **derived,  # type: ignore[call-overload]  # pydantic's own way to give fields by name
+        )
+        made.documented_in = documented_in  # type: ignore[attr-defined]  # of `Derived`
+        return made
+
+    return decorate
+
+
+def given_fault(action: type[BaseModel]) -> Callable[[type[M]], type[M]]:
+    """Add the fields of a fault as a test gives them."""
+    forms = json_forms(FaultRule)
+    derived: Fields = {}
+    for each in fields(FaultRule):
+        default = _REQUIRED if each.default is MISSING else each.default
+        given = forms[each.name].given if each.name in forms else each.type
+        derived[each.name] = (_json_type(given), default)
+    derived["action"] = (action, _REQUIRED)
+    documented = {
+        each.name: (owner, each.name)
+        for each in fields(FaultRule)
+        for owner in FaultRule.__mro__
+        if each.name in vars(owner).get("__annotations__", {})
+    }
+    return add_fields(derived, documented)
+
+
+def given_action() -> Callable[[type[M]], type[M]]:
+    """Add one field for each kind of fault."""
+    derived: Fields = {}
+    documented: dict[str, tuple[type, str | None]] = {}
+    for name, kind in KINDS.items():
+        value_type, field_name = _value_of(kind)
+        derived[name] = (value_type | None, None)
+        documented[name] = (kind, field_name)
+    return add_fields(derived, documented)
+
+
+def answered_fault(descriptions: Mapping[str, str]) -> Callable[[type[M]], type[M]]:
+    """Add the fields of a fault as it is answered.
+
+    :param descriptions: Of fields that are described otherwise than where they are given.
+    """
+    forms = json_forms(FaultRule)
+    derived: Fields = {}
+    for each in fields(FaultRule):
+        answered = forms[each.name].answered if each.name in forms else each.type
+        if each.name == "action":
+            answered = dict[str, object]
+        description = descriptions.get(each.name)
+        derived[each.name] = (_without_limits(answered), Field(description=description))
+    return add_fields(derived, {})
+
+
+def _value_of(kind: type[Action]) -> tuple[Any, str | None]:
+    """The type of an action's value in JSON, and the field that has it; true without a field."""
+    values = fields(kind)  # type: ignore[arg-type]  # every kind is a dataclass
+    if not values:
+        return Literal[True], None
+    (value,) = values
+    forms = json_forms(kind)
+    given = forms[value.name].given if value.name in forms else value.type
+    return _json_type(given), value.name
+
+
+def _json_type(annotation: Any) -> Any:  # noqa: ANN401  # any annotation of a field
+    """The annotation as pydantic has it: with its bounds, and an enum as its values."""
+    if get_origin(annotation) in (Union, UnionType):
+        return reduce(or_, map(_json_type, get_args(annotation)))
+    if get_origin(annotation) is Annotated:
+        inner, limits = get_args(annotation)
+        constraints = {name: value for name, value in limits._asdict().items() if value is not None}
+        # A query is all text; numbers with a fraction are read from it as well.
+        strictness = (Strict(False),) if inner is float else ()
+        return Annotated[(inner, Field(**constraints), *strictness)]
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return Literal[tuple(each.value for each in annotation)]
+    return annotation
+
+
+def _without_limits(annotation: Any) -> Any:  # noqa: ANN401  # as above
+    if get_origin(annotation) in (Union, UnionType):
+        return reduce(or_, map(_without_limits, get_args(annotation)))
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
