@@ -29,7 +29,7 @@ from fencepost.broker.produce.expected_offsets import extract_expected_offsets
 from fencepost.broker.server.journal import Exchange, Journal
 from fencepost.broker.server.remote_urls import RemoteUnavailable, open_remote
 from fencepost.broker.server.trace_file import Item, RotatingFile, TraceEvent, subscribe
-from fencepost.control.trace_lines import TraceLines
+from fencepost.control.message_json import TraceLines
 from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec import decode_request, encode_request, encode_response

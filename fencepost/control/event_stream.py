@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 from fencepost.broker.core.events import Event, Events
-from fencepost.control.trace_lines import event_state
+from fencepost.control.message_json import event_state
 
 MAX_KEPT: Final = 4096
 """How many events a watcher may be behind."""

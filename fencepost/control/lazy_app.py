@@ -40,7 +40,7 @@ async def serve(server: Server, sock: socket.socket, stop: asyncio.Event) -> Non
 
 def trace_lines() -> Describe:
     """The formatter of trace lines, which takes as long to import as the rest."""
-    from fencepost.control.trace_lines import TraceLines
+    from fencepost.control.message_json import TraceLines
 
     return TraceLines()
 

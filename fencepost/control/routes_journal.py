@@ -16,9 +16,8 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.server.journal import MAX_EXCHANGES, AnyExchange, Exchange, Journal
 from fencepost.control.event_stream import EventStream
-from fencepost.control.message_json import SHORT
+from fencepost.control.message_json import SHORT, exchange_state
 from fencepost.control.routing import Served, listening, serves, wait_within
-from fencepost.control.trace_lines import exchange_state
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import find_api, find_error
 from fencepost.verbs.answers.journal import EventState, ExchangeState
