@@ -1,4 +1,4 @@
-"""``fencepost simulate --record DIR``: leaves behind what a served cluster would.
+"""``fencepost simulate --record DIR``: writes the files that a served cluster would.
 
     DIR/data           as of ``serve --data-dir DIR/data``
     DIR/tier           as of ``--remote file://DIR/tier``
@@ -57,7 +57,7 @@ class CannotRecord(Exception):
 
 
 def record(directory: Path, seed: int, minutes: float, *, heals: bool = True) -> Outcome:
-    """Play a seed for some time, and leave behind what a served cluster would.
+    """Run a seed for some time, and write the files that a served cluster would.
 
     :param directory: Empty, or not there.
     :param minutes: Of simulated time.

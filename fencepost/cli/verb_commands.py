@@ -209,7 +209,7 @@ def _signature(verb: Verb, known: Sequence[Parameter]) -> Iterator[inspect.Param
     for each in known:
         yield _declared(each, verb)
     if verb.shape is Shape.STREAM:
-        option = typer.Option("--count", metavar="N", min=0, help="End after so many.")
+        option = typer.Option("--count", metavar="N", min=0, help="End after N.")
         yield _keyword(_COUNT, Annotated[int | None, option], None)
     yield _keyword(_CONTROL, ControlUrl, None)
     yield _keyword(_AS_JSON, AsJson, False)

@@ -1,4 +1,4 @@
-"""Every verb, once: its names, its place in HTTP, what it takes and what it answers.
+"""Every verb, once: its names, its method and path, its request model and its response model.
 
 A verb's parameters are those in its path and the fields of what it takes. HTTP puts the former in
 the path and the latter in the body (of a POST) or the query (of a GET). The command line takes
