@@ -22,7 +22,7 @@ help: ## What there is to make
 
 serve: $(RUN) ## Three brokers on 127.0.0.1:9092-9094, control on 9644, until Ctrl-C
 	@echo 'Three brokers on 127.0.0.1:9092-9094, control on http://127.0.0.1:9644. In another terminal:'
-	@echo '  kcat -b 127.0.0.1:9092 -L                                  # what is there'
+	@echo '  kcat -b 127.0.0.1:9092 -L                                  # its brokers and topics'
 	@echo '  echo hello | kcat -b 127.0.0.1:9092 -P -t greetings        # produce'
 	@echo '  kcat -b 127.0.0.1:9092 -C -t greetings -o beginning -e     # consume'
 	@echo '  kcat -b 127.0.0.1:9092 -Q -t greetings:0:-1                # the next offset'

@@ -48,6 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("in_process"):
         config.pluginmanager.register(InProcess())
+        # What a skipped test had opened is closed by nothing; a whole run looks after that.
+        config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
 
 
 @pytest.hookimpl(trylast=True)

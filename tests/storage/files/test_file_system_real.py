@@ -169,6 +169,7 @@ def test_a_lock_is_one_that_kafka_sees(tmp_path: Path) -> None:
     def told() -> str:
         return run([sys.executable, "-c", OTHER, str(tmp_path / ".lock")]).out.strip()
 
+    assert told() == "free"
     lock = FILES.lock(tmp_path / ".lock")
     assert told() == "locked"
     lock.release()
