@@ -32,7 +32,7 @@ from fencepost.control import (
     routes_misc,
     routes_tier,
 )
-from fencepost.control.event_stream import EventStream
+from fencepost.control.routes_journal import EventStream
 from fencepost.control.routing import router
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import UnknownName

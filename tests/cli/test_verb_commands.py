@@ -72,7 +72,7 @@ def test_help_says_what_the_models_say() -> None:
     assert "How many matching requests pass before the first hit." in lines["--after"]
     assert "[default: 0]" in lines["--after"]
     assert "Kafka's name of an error, or its code." in lines["--error"]
-    assert "always: all of them, always." in lines["--count"]
+    assert "always: all, always." in lines["--count"]
 
 
 EVERY_SELECTOR: Final = (

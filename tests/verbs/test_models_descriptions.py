@@ -38,7 +38,7 @@ def test_schemas_say_so_also_those_of_models_in_models() -> None:
 def test_openapi_says_so_of_bodies_and_of_queries() -> None:
     document = _description()
     body = document["components"]["schemas"]["HoldBody"]["properties"]["at"]
-    assert body["description"].startswith("It goes on up to this offset")
+    assert body["description"].startswith("It fetches up to this offset")
     parameters = document["paths"]["/v1/trace"]["get"]["parameters"]
     (since,) = [each for each in parameters if each["name"] == "since"]
     assert since["description"] == "Only exchanges with a higher ``number``."
