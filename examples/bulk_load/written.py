@@ -95,6 +95,6 @@ class Written:
             return await ask(await self._client.leader(topic, index, timeout_s=_ATTEMPT_S))
 
         try:
-            return await retry(self._client, once, patience_s=self._patience_s, suits=suits)
+            return await retry(self._client, once, deadline_s=self._patience_s, accepts=suits)
         except RetryFailed as error:
             raise NotRead(str(error)) from error

@@ -1,4 +1,4 @@
-"""``fencepost audit``: whether a cluster and its clients kept the rules, by what they left."""
+"""``fencepost audit``: checks of a cluster's logs, tier and trace against Kafka's rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fencepost.pipeline.audit.job import AuditOptions, AuditResult, FindingRow, RuleTotals
 
 FOUND: Final = 1
-"""The exit code where something is not as it should be."""
+"""The exit code where a rule is violated."""
 MAX_SHOWN: Final = 20
 """Findings that are printed."""
 FILE: Final = "violations.parquet"
@@ -45,7 +45,7 @@ def audit(
         Path,
         typer.Argument(
             metavar="DIR",
-            help="What serve --data-dir wrote, a log directory of Kafka, or a folder of such.",
+            help="A directory of serve --data-dir, a log directory of Kafka, or a folder of such.",
         ),
     ],
     trace: Annotated[
@@ -53,7 +53,7 @@ def audit(
         option(
             "trace",
             "DIR",
-            "What serve --trace wrote: what clients asked and were answered.",
+            "A directory of serve --trace: requests and answers of clients.",
             unset="none, and rules that need it are not followed",
         ),
     ] = None,
@@ -89,7 +89,7 @@ def audit(
     ] = None,
     master: Master = None,
 ) -> None:
-    """Look for what a cluster did wrong, in its logs, its tier and its trace.
+    """Check a cluster's logs, tier and trace for violations of Kafka's rules.
 
     Exits with 0 when nothing was found, with 1 when something was, with 2 when the audit could not
     be run. What is explained, such as a loss behind an unclean election, is told and is no reason
@@ -117,7 +117,7 @@ def audit(
 
 
 def exit_code(findings: AuditResult) -> int:
-    """What is found is found, even where some rule could not be followed to its end."""
+    """Findings count, even where some rule could not be checked to its end."""
     if findings.violation_count:
         return FOUND
     return CANNOT_RUN if findings.failures else 0

@@ -492,7 +492,7 @@ INVARIANTS: Final[tuple[Callable[..., Problem], ...]] = (
 def require(invariant: Callable[P, Problem], *args: P.args, **kwargs: P.kwargs) -> None:
     """Stop where an invariant has a problem.
 
-    :raises Broken: When it has.
+    :raises InvariantViolation: When it has.
     """
     problem = invariant(*args, **kwargs)
     if problem is not None:

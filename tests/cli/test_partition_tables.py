@@ -1,4 +1,4 @@
-"""What a person sees of a remote tier, of what is done about it, and of compaction."""
+"""The tables of a remote tier, of the actions on it, and of compaction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from fencepost.verbs.answers.faults import TierFaultState
+from fencepost.verbs.answers.cluster import TierFaultState
 from fencepost.verbs.answers.topics import CompactionState, PartitionState, TierState
 from tests.cli.shell import Shell, Stub
 

@@ -70,7 +70,7 @@ def asked_by_clients(server: Server) -> list[AnyExchange]:
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    """Wait for what nobody tells of."""
+    """Wait for a condition that no event announces."""
     async with asyncio.timeout(10):
         while not condition():  # noqa: ASYNC110  # there is no event
             await asyncio.sleep(0)

@@ -67,7 +67,7 @@ async def test_a_cluster_that_stops_early_never_imports_it(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def prepared(_server: Server) -> None:
-        pytest.fail("imported for nobody")
+        pytest.fail("imported without a request")
 
     monkeypatch.setattr(app, "prepare", prepared)
     (sock,) = sockets(1)

@@ -1,4 +1,4 @@
-"""A control API that is none, and whoever asks it."""
+"""A fake control API, and the connections that ask it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from fencepost.control.app import ROUTES
 from fencepost.control.routing import router
 from fencepost.verbs import bodies
-from fencepost.verbs.answers.base import Answer, Health
+from fencepost.verbs.answers import Answer, Health
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE, PATH_TYPES, VERBS, Method, Shape, Verb
 from fencepost.verbs.models import add_descriptions, all_models

@@ -1,4 +1,4 @@
-"""Asking from asyncio: the loop goes on, several ask at once, and who leaves holds nobody up."""
+"""Verbs from asyncio: the loop goes on, calls run at once, and a cancelled call delays no other."""
 
 from __future__ import annotations
 

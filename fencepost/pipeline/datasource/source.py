@@ -162,7 +162,7 @@ class TraceReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """One for each file.
 
-        :raises NoTrace: When there is none.
+        :raises UnreadableTrace: When there is none.
         """
         return [InputPartition(each) for each in find_trace_files(self._path)]
 

@@ -67,7 +67,7 @@ def run_of(number: int) -> int:
 def find_trace_files(directory: str | Path) -> tuple[TraceFile, ...]:
     """The files of all runs, in order.
 
-    :raises NoTrace: When there is none.
+    :raises UnreadableTrace: When there is none.
     """
     runs: dict[str, list[Path]] = {}
     try:
@@ -133,7 +133,7 @@ def read_trace_file(
     A last line that is not whole is none: its process was killed.
 
     :param topics: Names of those whose rows are wanted, besides rows of no topic; None: all.
-    :raises NoTrace: When a line is none of a trace.
+    :raises UnreadableTrace: When a line is none of a trace.
     """
     found: list[Row] = []
     with Path(piece.path).open("rb") as file:

@@ -16,17 +16,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from fencepost.client.append_outcomes import AppendRefused, ExpectedOffsetMismatch, NotChecked
+from fencepost.client.append_outcomes import (
+    AppendRefused,
+    ExpectedOffsetMismatch,
+    ExpectedRecords,
+    NotChecked,
+    Verdict,
+    match_records,
+)
 from fencepost.client.appender import Appender
 from fencepost.client.batches import NOT_SEQUENCED, EncodedRecords, decode_records
 from fencepost.client.client import Client
-from fencepost.client.connection import Connection
+from fencepost.client.connection import FETCH, Connection
 from fencepost.client.errors import RETRIABLE, KafkaClientError
 from fencepost.client.model import FoundOffset, OffsetSpec, Partition
 from fencepost.client.partitions import list_offsets
-from fencepost.client.record_matching import ExpectedRecords, Verdict, match_records
 from fencepost.client.retry import A, RetryFailed, retry
-from fencepost.client.typed_requests import FETCH
 from fencepost.pipeline.load.options import LoadInterrupted, LoadRefused, PartitionLoaded
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
@@ -258,9 +263,9 @@ class PartitionLog:
             return await retry(
                 self._client,
                 once,
-                patience_s=self._patience_s,
-                suits=suits,
-                may_come_right=_RETRIABLE,
+                deadline_s=self._patience_s,
+                accepts=suits,
+                retriable=_RETRIABLE,
             )
         except RetryFailed as error:
             outcome = LoadInterrupted if error.error is None else LoadRefused

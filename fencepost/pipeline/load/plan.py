@@ -96,7 +96,7 @@ async def _describe_topic(client: Client, target: Target) -> tuple[UUID | None, 
 async def _ask_until_answered(client: Client, ask: Callable[[], Awaitable[A]], target: Target) -> A:
     try:
         return await retry(
-            client, ask, patience_s=target.patience_s, may_come_right=RETRIABLE - {_UNKNOWN_TOPIC}
+            client, ask, deadline_s=target.patience_s, retriable=RETRIABLE - {_UNKNOWN_TOPIC}
         )
     except RetryFailed as error:
         if error.error == _UNKNOWN_TOPIC:

@@ -112,7 +112,7 @@ async def test_an_append_of_unknown_outcome_gets_in_once(fate: Fate) -> None:
 
 
 class DeafReplica(Replica):
-    """Tells nobody what it reads."""
+    """Has listeners that it never calls."""
 
     async def catch_up(
         self,
