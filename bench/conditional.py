@@ -172,7 +172,7 @@ def require_end(topic: str, found: int, expected: int) -> None:
 
 @contextlib.contextmanager
 def without_the_feature() -> Iterator[None]:
-    """Produce as it would be if nobody had ever heard of expected offsets."""
+    """Produce as it would be without the code for expected offsets."""
     before = produce.handle
     setattr(produce, "handle", _handle)  # noqa: B010  # a module's function, as handlers are found
     try:

@@ -1,6 +1,6 @@
 """Logs on a disk: how fast they are written, opened, and recovered after ``kill -9``.
 
-Directories lie where temporary files lie, for all servers alike; nobody is asked to sync.
+Directories lie where temporary files lie, for all servers alike; no server is set to sync.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def touch_memory(size: int) -> None:
     """Has a child take and release ``size`` bytes of memory, or half of what is free if less.
 
     On a virtual machine the first touch of a page costs many times the later ones, until the host
-    has backed it. Whoever is measured first would pay that for all.
+    has backed it. The first server that is measured would pay that for all.
     """
     available = parse_available(Path("/proc/meminfo").read_text())
     code = (

@@ -287,7 +287,7 @@ def started(kind: Kind, launch: Launch, *, kill: bool = False) -> Iterator[Serve
 
 
 def _environment() -> dict[str, str]:
-    """This process's, but for what would have Python compile itself anew at every start."""
+    """This process's, without the variable that lets Python compile all modules at every start."""
     return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 

@@ -236,7 +236,7 @@ class Connection:
 
     @classmethod
     def open(cls, host: str, port: int, timeout_s: float = 30.0) -> Self:
-        """:raises OSError: When nobody listens there."""
+        """:raises OSError: When no process listens there."""
         connected = socket.create_connection((host, port), timeout_s)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return cls(connected)

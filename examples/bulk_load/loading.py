@@ -1,4 +1,4 @@
-"""Line i goes to offset base + i: what is there is compared, what is not is appended.
+"""Line i goes to offset base + i: lines that are there are compared, the others are appended.
 
 The log alone says how far an earlier attempt came, and only by its content. That it ends behind a
 chunk does not say that the chunk is in it: others may have appended as many records.

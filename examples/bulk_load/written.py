@@ -1,4 +1,4 @@
-"""What a log has already, and what is asked of who appends: its leader tells, whoever that is."""
+"""Reads a log and the configs of its topic from the leader, also when the leader changes."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
@@ -46,21 +46,21 @@ class Written:
     async def configs(self, *names: str) -> dict[str, str | None]:
         """The values of some of the topic's configs.
 
-        :raises NotRead: When nobody tells in time, or may tell.
+        :raises NotRead: When no broker answers in time, or none may.
         """
         return (await self._ask(partial(self._describe, names))).values
 
     async def bounds(self) -> tuple[int, int]:
         """The first offset, and the one behind the last.
 
-        :raises NotRead: When nobody tells in time.
+        :raises NotRead: When no broker answers in time.
         """
         return await self._offset(OffsetSpec.EARLIEST), await self._offset(OffsetSpec.LATEST)
 
     async def records(self, start: int, end: int) -> AsyncIterator[Sequence[FetchedRecord]]:
         """The records of a range of offsets (`end` exclusive), some at a time.
 
-        :raises NotRead: When nobody tells in time, or what comes is broken.
+        :raises NotRead: When no broker answers in time, or the batches are corrupt.
         """
         while start < end:
             content = (await self._ask(partial(self._fetch, start), _is_something)).content
@@ -95,6 +95,6 @@ class Written:
             return await ask(await self._client.leader(topic, index, timeout_s=_ATTEMPT_S))
 
         try:
-            return await retry(self._client, once, patience_s=self._patience_s, suits=suits)
+            return await retry(self._client, once, deadline_s=self._patience_s, accepts=suits)
         except RetryFailed as error:
             raise NotRead(str(error)) from error

@@ -31,7 +31,7 @@ class EntriesLost(Exception):
 class KafkaWal:
     """A partition as the log of a shard.
 
-    :param client: For this alone: a fetch that waits for news holds up what is asked behind it.
+    :param client: For this alone: a fetch that waits for records delays the requests behind it.
     :param deadline_s: For one append; then its outcome is unknown.
     :param attempt_s: For one request.
     """
@@ -57,7 +57,7 @@ class KafkaWal:
     async def read(self, offset: int, wait_ms: int) -> Stretch:
         """See `Wal.read`.
 
-        :raises UnreadableLog: When somebody else has written to the log.
+        :raises UnreadableLog: When another program has written to the log.
         :raises EntriesLost: When the log begins later.
         """
         while (fetched := await self._fetch(offset, wait_ms)) is None:
@@ -114,7 +114,7 @@ class KafkaWal:
     async def _require_all(self, broker: Connection, offset: int) -> None:
         """Let a leader pass that has not got so far: it may not be the leader any more.
 
-        :raises EntriesLost: When it has deleted what is there.
+        :raises EntriesLost: When it has deleted the entries.
         """
         where = self._partition
         with suppress(KafkaClientError):

@@ -54,7 +54,7 @@ class _Waiting:
 class Leader:
     """Leads a shard, or believes so.
 
-    :param replica: Its copy of the shard, which nobody else changes meanwhile.
+    :param replica: Its copy of the shard, which no other task changes meanwhile.
     :param name: Of no other leader, now or ever.
     """
 

@@ -35,7 +35,7 @@ _FORGOTTEN: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
 
 
 class _Refused(Exception):
-    """The coordinator answered with an error; it is asked anew."""
+    """The coordinator answered with an error; the request is sent again."""
 
 
 class Member:

@@ -30,7 +30,7 @@ class Replica:
         wait_ms: int = 0,
         seen: Callable[[Entry, Result | None], None] = _ignore,
     ) -> None:
-        """Read on to the end of the log, and apply what is there.
+        """Read on to the end of the log, and apply its entries.
 
         :param wait_ms: How long to wait for an entry, where there is none.
         :param seen: Told of each entry and what came of it; of a barrier comes nothing.

@@ -52,7 +52,7 @@ async def _create(client: Client, topic: str, shards: int) -> None:
     configs = {
         CHECK: "true",
         "min.insync.replicas": str(min(2, replicas)),
-        # Who acknowledges must not forget, and nobody else may lead.
+        # A replica that acknowledges must not forget, and no other may lead.
         "unclean.leader.election.enable": "false",
         "retention.ms": "-1",
         "retention.bytes": "-1",

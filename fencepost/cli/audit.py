@@ -1,4 +1,4 @@
-"""``fencepost audit``: whether a cluster and its clients kept the rules, by what they left."""
+"""``fencepost audit``: checks of a cluster's logs, tier and trace against Kafka's rules."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from fencepost.cli.usage_errors import InvalidUsage
 from fencepost.protocol.lookup import suggestion
 
 if TYPE_CHECKING:
-    from fencepost.pipeline.audit.job import AuditOptions, AuditResult
-    from fencepost.pipeline.audit.rule_totals import FindingRow, RuleTotals
+    from fencepost.pipeline.audit.job import AuditOptions, AuditResult, FindingRow, RuleTotals
 
 FOUND: Final = 1
-"""The exit code where something is not as it should be."""
+"""The exit code where a rule is violated."""
 MAX_SHOWN: Final = 20
 """Findings that are printed."""
 FILE: Final = "violations.parquet"
@@ -46,7 +45,7 @@ def audit(
         Path,
         typer.Argument(
             metavar="DIR",
-            help="What serve --data-dir wrote, a log directory of Kafka, or a folder of such.",
+            help="A directory of serve --data-dir, a log directory of Kafka, or a folder of such.",
         ),
     ],
     trace: Annotated[
@@ -54,7 +53,7 @@ def audit(
         option(
             "trace",
             "DIR",
-            "What serve --trace wrote: what clients asked and were answered.",
+            "A directory of serve --trace: requests and answers of clients.",
             unset="none, and rules that need it are not followed",
         ),
     ] = None,
@@ -90,7 +89,7 @@ def audit(
     ] = None,
     master: Master = None,
 ) -> None:
-    """Look for what a cluster did wrong, in its logs, its tier and its trace.
+    """Check a cluster's logs, tier and trace for violations of Kafka's rules.
 
     Exits with 0 when nothing was found, with 1 when something was, with 2 when the audit could not
     be run. What is explained, such as a loss behind an unclean election, is told and is no reason
@@ -103,7 +102,7 @@ def audit(
         from fencepost.pipeline.audit.job import AuditOptions
         from fencepost.pipeline.datasource.schemas import Level
 
-        case = AuditOptions(
+        options = AuditOptions(
             directory=str(directory.absolute()),
             trace=None if trace is None else str(trace.absolute()),
             remote=remote,
@@ -112,13 +111,13 @@ def audit(
             rules=_known(rule or ()),
             with_histories=report is not None,
         )
-        findings = _run(case, master, report, out)
+        findings = _run(options, master, report, out)
     show(_summary(findings, report, out))
     raise typer.Exit(exit_code(findings))
 
 
 def exit_code(findings: AuditResult) -> int:
-    """What is found is found, even where some rule could not be followed to its end."""
+    """Findings count, even where some rule could not be checked to its end."""
     if findings.violation_count:
         return FOUND
     return CANNOT_RUN if findings.failures else 0
@@ -134,7 +133,7 @@ def _known(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _run(
-    case: AuditOptions, master: str | None, report: Path | None, out: Path | None
+    options: AuditOptions, master: str | None, report: Path | None, out: Path | None
 ) -> AuditResult:
     """Run the job, and write what is to be written.
 
@@ -146,9 +145,9 @@ def _run(
     from fencepost.pipeline.session import session
 
     _check_output_paths(report, out)
-    ground = find_partition_metadata(case)
+    metadata = find_partition_metadata(options)
     with session("fencepost audit", master=master) as spark:
-        findings = run(spark, case, ground)
+        findings = run(spark, options, metadata)
     if out is not None:
         with _writing(out / FILE):
             findings.write(out / FILE)
@@ -196,11 +195,7 @@ def _files(report: Path | None, out: Path | None) -> list[Path]:
 
 
 def _summary(findings: AuditResult, report: Path | None, out: Path | None) -> Iterator[Block]:
-    from fencepost.pipeline.audit.rule_totals import (
-        describe_totals,
-        select_findings,
-        totals_by_rule,
-    )
+    from fencepost.pipeline.audit.job import describe_totals, select_findings, totals_by_rule
 
     yield line(describe_totals(findings))
     yield line()
@@ -245,7 +240,7 @@ def _finding(row: FindingRow) -> Block:
 
 
 def _verdict(findings: AuditResult) -> Cell:
-    from fencepost.pipeline.audit.rule_totals import pluralize
+    from fencepost.pipeline.audit.job import pluralize
 
     if findings.violation_count:
         return Text(pluralize(findings.violation_count, "violation"), BAD)

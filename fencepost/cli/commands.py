@@ -1,4 +1,4 @@
-"""The commands as typer knows them: help, completion, and all that ask a running cluster."""
+"""The commands as typer has them: help, completion, and all that call a running cluster."""
 
 import inspect
 import os
@@ -21,7 +21,7 @@ from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import VerbError
 
 FAILED: Final = 1
-"""The exit code of what the cluster refused, or could not be asked."""
+"""The exit code where the cluster refuses or does not answer."""
 INTERRUPTED: Final = 130
 """The exit code after Ctrl-C where it does not mean that all went well."""
 MODULES: Final = MappingProxyType(
@@ -39,7 +39,7 @@ MODULES: Final = MappingProxyType(
 GROUPS: Final = MappingProxyType(
     {
         "broker": "Stop, start, kill and isolate brokers.",
-        "clock": "Let time pass on a manual clock.",
+        "clock": "Advance a manual clock.",
         "fault": "Let requests meet errors, delays, ends of connections and the like.",
         "tier": "Use a partition's remote tier now, lose it, and let it fail or be late.",
         "topic": "Create and delete topics.",

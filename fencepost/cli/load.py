@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from fencepost.pipeline.load import Columns, Files, Loaded, Target
 
 REFUSED: Final = 1
-"""The exit code where the topic has something else than the source, or will not take it."""
+"""The exit code where the topic has other records than the source, or refuses a row."""
 AGAIN: Final = 75
-"""The exit code where it was interrupted: to start again goes on."""
+"""The exit code of an interruption, after which the same command continues."""
 # Formats, codecs and defaults are those of `fencepost.pipeline.load`, which would import Arrow for
 # help; a test compares them.
 _FORMATS: Final = ("parquet", "csv", "json")
@@ -47,7 +47,7 @@ def load(
         option(
             "format",
             "|".join(_FORMATS),
-            "What the files are; json is an object a line.",
+            "The format of the files; json is an object a line.",
             unset="as their names end",
         ),
     ] = None,
@@ -99,7 +99,7 @@ def load(
         option(
             "checkpoint",
             "DIR",
-            "Keeps where the load began, for a topic that has records already.",
+            "A folder for the start offsets, for a topic that has records already.",
             unset="it begins at offset 0",
         ),
     ] = None,
@@ -112,7 +112,7 @@ def load(
         option(
             "chunk-bytes",
             "BYTES",
-            "How much goes out in one request, wholly or not at all; before compression.",
+            "The size of one request, which is appended wholly or not at all; before compression.",
             at_least=1,
         ),
     ] = 1 << 20,
@@ -121,7 +121,7 @@ def load(
         option(
             "batch-bytes",
             "BYTES",
-            "Of a batch, at most; below the topic's max.message.bytes. Before compression.",
+            "The size of one batch; below the topic's max.message.bytes. Before compression.",
             at_least=1,
         ),
     ] = 1 << 18,
@@ -130,14 +130,14 @@ def load(
         option(
             "patience",
             "SECONDS",
-            "How long to go on with one request while brokers fail.",
+            "How long to retry one request while brokers fail.",
             at_least=0,
         ),
     ] = 60.0,
     quiet: Annotated[bool, option("quiet", None, "Do not show how far it is.")] = False,
     master: Master = None,
 ) -> None:
-    """Load Parquet, CSV or JSON lines into a topic, each row once, whatever happens meanwhile.
+    """Load Parquet, CSV or JSON lines into a topic, each row exactly once.
 
     To start it again with the same arguments goes on where it ended, after any failure. Exits with
     0 when every row is where it belongs, with 1 when a partition has something else there: then
@@ -209,7 +209,7 @@ def _summary(loaded: "Loaded") -> str:
 def _format(source: Sequence[str], asked: str | None) -> str:
     """What the files are, as it is asked for, or as their names end.
 
-    :raises Mistake: When that is not to be seen, or is more than one.
+    :raises InvalidUsage: When that is not to be seen, or is more than one.
     """
     from fencepost.pipeline.load.options import format_of
 

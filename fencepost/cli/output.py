@@ -1,7 +1,7 @@
-"""What a command shows, as data: lines and tables of plain or styled text.
+"""The output of a command as data: lines and tables of plain or styled text.
 
-On a terminal `fencepost.cli.rich_output` draws them with colours; anywhere else, and where no
-terminal's library need be imported, they are printed plainly, a row a line and nothing cut off.
+On a terminal `fencepost.cli.rich_output` draws them with colours. Elsewhere they are printed
+plainly, a row a line and nothing cut off, and rich is not imported.
 """
 
 import os
@@ -67,7 +67,7 @@ def is_rich_terminal() -> bool:
 
 
 def show(blocks: Iterable[Block]) -> None:
-    """Print blocks as the reader likes them."""
+    """Print blocks, with colours on a terminal."""
     if is_rich_terminal():
         from fencepost.cli.rich_output import draw
 

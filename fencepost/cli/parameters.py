@@ -1,7 +1,7 @@
 """A verb's parameters as the command line takes them: made of its path and of the model it takes.
 
-All is read as text and turned into what JSON would have. The models check it, so that what is wrong
-is told in the same words as over HTTP.
+Values are read as text and converted to JSON's types. The models validate them, so that errors have
+the same messages as over HTTP.
 """
 
 import re
@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from fencepost.verbs.catalogue import PATH_TYPES, Verb
 
 ALWAYS: Final = "always"
-"""How one writes null where it means no end."""
+"""The word for null where null means no limit."""
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 _METAVARS: Final = {
     "api": "API",
@@ -68,7 +68,7 @@ class Parameter:
     is_argument: bool = False
     kind: Kind
     choices: tuple[str, ...] = ()
-    """All that it may be; of a list, words that may stand in its place."""
+    """All possible values; of a list, words that may stand in its place."""
     may_be_always: bool = False
     """Whether it may be null, which is not what holds where it is left out."""
     is_any_text: bool = False

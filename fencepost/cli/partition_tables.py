@@ -1,4 +1,4 @@
-"""What the command line shows a person of a partition and its replicas."""
+"""The tables of a partition and its replicas."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -64,7 +64,7 @@ def partition(state: PartitionState) -> Sequence[Block]:
 
 
 def remote(state: RemoteState) -> Sequence[Block]:
-    """What the leader knows of the tier: a line, and a row for each segment."""
+    """The leader's view of the tier: a line, and a row for each segment."""
     return [remote_line(state), *([_remote_segments(state.segments)] if state.segments else [])]
 
 
@@ -89,7 +89,7 @@ def _remote_segments(segments: Sequence[RemoteSegmentState]) -> Table:
 
 
 def tier(state: TierState) -> Sequence[Block]:
-    """What was done, a line each, and what is in the tier now."""
+    """The effects, a line each, and the content of the tier."""
     done = [
         *(f"uploaded {_span(each)}" for each in state.uploaded),
         *(
@@ -119,7 +119,7 @@ def compaction(state: CompactionState) -> Table:
 
 
 def partition_line(state: PartitionState) -> Line:
-    """The controller's word on a partition, and the leader's."""
+    """The state of a partition at the controller and at the leader."""
     name = f"{state.topic}-{state.partition}"
     where = f"leader {state.leader}" if state.leader >= 0 else "no leader"
     return line(
@@ -160,7 +160,7 @@ def _epochs(of: ReplicaState | RemoteSegmentState) -> str:
 
 
 def replica_state(replica: ReplicaState, *, is_in_isr: bool = True) -> Text:
-    """What it is doing, and whether a test keeps it from that."""
+    """The state of a replica, and whether a test holds it."""
     style = state_style(replica.state)
     if replica.held:
         style = ODD

@@ -1,4 +1,4 @@
-"""What a command shows, drawn on a terminal."""
+"""The output of a command drawn on a terminal, with rich."""
 
 from collections.abc import Iterable
 from typing import Final

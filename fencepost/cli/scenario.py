@@ -1,4 +1,4 @@
-"""``fencepost scenario``: what happens to a cluster and its clients, told in files and played."""
+"""``fencepost scenario``: lists, prints and runs scenarios."""
 
 import json
 import signal
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fencepost.cli.completion import scenarios
 from fencepost.cli.output import BAD, GOOD, QUIET, STRONG, Table, Text, line, show
-from fencepost.cli.typer_options import AsJson
+from fencepost.cli.typer_options import AsJson, scenarios
 
 if TYPE_CHECKING:
     from fencepost.scenario.model import Listener, Scenario, ScenarioOutcome, Step, StepOutcome
@@ -43,7 +42,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the others."""
     group = typer.Typer(
         name="scenario",
-        help="Play what happens to a cluster and its clients, told in a file.",
+        help="Run scenarios: files of actions, requests and expected results.",
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -65,7 +64,7 @@ def list_shipped(as_json: AsJson = False) -> None:
 
 
 def show_one(name: Name) -> None:
-    """Print a scenario's file, to read it or to make another of it."""
+    """Print a scenario's file, to read it or to start one's own from it."""
     scenario = _read(name)
     print(Path(scenario.document.file).read_text(encoding="utf-8"), end="")
 
@@ -88,12 +87,12 @@ def run(
             metavar="FILE",
             dir_okay=False,
             writable=True,
-            help="Write JUnit's XML there as well.",
+            help="Also write a JUnit XML report to this file.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in the end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
-    """Run scenarios: exits with 0 when all passed, with 1 when something was not as expected.
+    """Run scenarios: exits with 0 when all passed, with 1 when an expectation failed.
 
     With 2 when a file is wrong, which is found before anything is done, or when the cluster is
     another one than a scenario takes.
@@ -149,7 +148,7 @@ def _sum_up(outcomes: Sequence["ScenarioOutcome"]) -> None:
 
 
 class _SilentListener:
-    """Nothing but the end is to be told."""
+    """Prints nothing while a scenario runs."""
 
     def begins(self, scenario: "Scenario") -> None:
         """A scenario begins."""
@@ -165,7 +164,7 @@ class _SilentListener:
 
 
 class _ProgressListener:
-    """Tells a reader how it goes, step by step."""
+    """Prints each step and its result."""
 
     def __init__(self) -> None:
         self._number = ""

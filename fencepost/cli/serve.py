@@ -1,4 +1,4 @@
-"""What ``fencepost serve`` was asked for, read and checked.
+"""``fencepost serve``: its options, read and checked, and the process that serves.
 
 ``fencepost serve``: read the options, run the cluster, say when it is ready.
 """
@@ -60,7 +60,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOptions:
-    """What ``fencepost serve`` was asked for. An argument beats its environment variable.
+    """The options of ``fencepost serve``. An argument beats its environment variable.
 
     :raises OptionError: When an option is unknown, its value is no good, or two contradict.
     """
@@ -148,7 +148,7 @@ def _configs(given: Sequence[_OptionText], *, on_disk: bool) -> dict[str, str]:
 
 
 def _remote(given: _OptionText, configs: dict[str, str]) -> str:
-    """Where the tier is. That there is one is a config, which is set."""
+    """The URL of the tier. It also sets the config that enables it."""
     problem = remote_problem(given.text)
     if problem is not None:
         # The query may hold secrets.

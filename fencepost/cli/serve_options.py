@@ -18,7 +18,7 @@ class Option:
     help: str
     default: str | None = None
     unset: str | None = None
-    """What holds where there is no default and nothing is given."""
+    """The effect of leaving it out, where it has no default."""
     repeated: bool = False
     """May be given more than once; its environment variable holds a list split by white space."""
     switch: bool = False
@@ -41,7 +41,9 @@ class Option:
 
 
 SERVE_OPTIONS: Final = (
-    Option(name="brokers", metavar="N", default="1", help="How many brokers; their ids are 1..N."),
+    Option(
+        name="brokers", metavar="N", default="1", help="The number of brokers; their ids are 1..N."
+    ),
     Option(name="host", metavar="HOST", default="127.0.0.1", help="The address to listen on."),
     Option(
         name="port",
@@ -53,7 +55,7 @@ SERVE_OPTIONS: Final = (
         name="advertise",
         metavar="HOST",
         unset="the address they reached",
-        help="The host that clients are told to connect to.",
+        help="The host that brokers advertise to clients.",
     ),
     Option(
         name="control-port",
@@ -65,7 +67,7 @@ SERVE_OPTIONS: Final = (
         name="data-dir",
         metavar="DIR",
         unset="none, in memory",
-        help="Keep logs and what the cluster knows in this directory, and go on from its content;"
+        help="Keep logs and metadata in this directory, and start from its content;"
         " it may be the log directory of a Kafka.",
     ),
     Option(
@@ -86,7 +88,7 @@ SERVE_OPTIONS: Final = (
         name="topic",
         metavar="NAME[:PARTITIONS[:RF]]",
         repeated=True,
-        help="Create this topic at the start, where it is not there yet. May be repeated.",
+        help="Create this topic at the start, unless it exists. May be repeated.",
     ),
     Option(
         name="config",
@@ -98,7 +100,7 @@ SERVE_OPTIONS: Final = (
         name="racks",
         metavar="R1,R2,...",
         unset="broker.rack's",
-        help="The rack of each broker by its id, from the first again where there are fewer.",
+        help="The rack of each broker by its id, repeated from the first where there are fewer.",
     ),
     Option(
         name="api-max",
@@ -130,7 +132,7 @@ SERVE_OPTIONS: Final = (
         name="clock",
         metavar="real|manual",
         default="real",
-        help="Whose time holds: with manual it stands still until a test advances it.",
+        help="The cluster's clock: a manual one stands still until a test advances it.",
     ),
     Option(
         name="conformance",
@@ -148,7 +150,7 @@ SERVE_OPTIONS: Final = (
         name="log-level",
         metavar="debug|info|warning|error",
         default="info",
-        help="What is logged, to standard error; single requests are at debug.",
+        help="The level of the log on standard error; single requests are at debug.",
     ),
     Option(
         name="stop-with-stdin",

@@ -31,7 +31,7 @@ OPTIONS_BY_MODE: Final[Mapping[str | None, Sequence[str]]] = {
     "schedule": (),
     None: ("seeds", "seed", "steps", "jobs"),
 }
-"""By the option that asks for a kind of run, what else has an effect on it."""
+"""The options that have an effect, by the option that selects the kind of run."""
 
 
 def register(app: typer.Typer) -> None:
@@ -92,7 +92,7 @@ def simulate(
             exists=True,
             dir_okay=False,
             envvar="FENCEPOST_SCHEDULE",
-            help="Play this schedule, as a failing seed prints it, and no seed.",
+            help="Run this schedule, as a failing seed prints it, instead of seeds.",
         ),
     ] = None,
     record: Annotated[
@@ -102,7 +102,7 @@ def simulate(
             metavar="DIR",
             file_okay=False,
             envvar="FENCEPOST_RECORD",
-            help="Run one seed with every fault on, and leave in DIR what a served cluster would: "
+            help="Run one seed with every fault on, and write to DIR what a served cluster would: "
             "data, tier and trace.",
         ),
     ] = None,
@@ -113,7 +113,7 @@ def simulate(
             metavar="M",
             min=0,
             envvar="FENCEPOST_MINUTES",
-            help="With --record: how much simulated time.",
+            help="With --record: the simulated time.",
             show_default=f"{DEFAULT_MINUTES:g}",
         ),
     ] = None,
@@ -127,7 +127,7 @@ def simulate(
         ),
     ] = False,
 ) -> None:
-    """Let seeds drive simulated clusters, and check that the invariants hold at every step.
+    """Run simulated clusters under random schedules, and check the invariants at every step.
 
     Exits with 0 when every invariant held, with 1 when one broke: then a minimal schedule is
     printed that breaks it too.
@@ -164,7 +164,7 @@ def _refuse_ignored_options(**options: object) -> None:
     """What has no effect on the run that is asked for.
 
     :param options: None for what was not given.
-    :raises Mistake: When something was.
+    :raises InvalidUsage: When something was.
     """
     given = {name for name, value in options.items() if value is not None}
     kind = next((each for each in OPTIONS_BY_MODE if each in given), None)
@@ -233,7 +233,7 @@ def _run(seeds: range, steps: int, jobs: int) -> "RunTotals":
 
 
 def _parts(seeds: range, steps: int, jobs: int) -> Iterator["RunTotals"]:
-    """What came of the seeds, in their order, a chunk at a time."""
+    """The results of the seeds, in their order, a chunk at a time."""
     from fencepost.simulation.report import run_seeds
 
     chunks = [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
@@ -253,7 +253,7 @@ def _parts(seeds: range, steps: int, jobs: int) -> Iterator["RunTotals"]:
 
 def _show_failure(what: str, outcome: "Outcome") -> None:
     from fencepost.simulation.report import describe_shrunk
-    from fencepost.simulation.shrink import shrink
+    from fencepost.simulation.runner import shrink
 
     if outcome.failure is not None:
         print(f"{what}: {describe_shrunk(outcome, shrink(outcome))}")

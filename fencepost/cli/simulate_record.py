@@ -1,4 +1,4 @@
-"""``fencepost simulate --record DIR``: leaves behind what a served cluster would.
+"""``fencepost simulate --record DIR``: writes the files that a served cluster would.
 
     DIR/data           as of ``serve --data-dir DIR/data``
     DIR/tier           as of ``--remote file://DIR/tier``
@@ -29,7 +29,7 @@ from fencepost.broker.produce.expected_offsets import extract_expected_offsets
 from fencepost.broker.server.journal import Exchange, Journal
 from fencepost.broker.server.remote_urls import RemoteUnavailable, open_remote
 from fencepost.broker.server.trace_file import Item, RotatingFile, TraceEvent, subscribe
-from fencepost.control.trace_lines import TraceLines
+from fencepost.control.message_json import TraceLines
 from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec import decode_request, encode_request, encode_response
@@ -57,7 +57,7 @@ class CannotRecord(Exception):
 
 
 def record(directory: Path, seed: int, minutes: float, *, heals: bool = True) -> Outcome:
-    """Play a seed for some time, and leave behind what a served cluster would.
+    """Run a seed for some time, and write the files that a served cluster would.
 
     :param directory: Empty, or not there.
     :param minutes: Of simulated time.

@@ -1,6 +1,6 @@
-"""What the commands that run on Spark have in common.
+"""``fencepost spark``, and what the commands audit, load and stream share.
 
-``fencepost spark``: what audit, load and stream need besides the package itself.
+The command installs what these need besides the package itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fencepost.cli.typer_options import option
 from fencepost.cli.usage_errors import InvalidUsage
 
 CANNOT_RUN: Final = 2
-"""The exit code of a job that could not be run, and so tells nothing."""
+"""The exit code of a job that could not be run."""
 
 Master = Annotated[
     str | None,
@@ -34,7 +34,7 @@ Master = Annotated[
 
 @contextmanager
 def reporting_errors() -> Iterator[None]:
-    """What cannot run, and a file that will not do, is told in one line; exits with 2 then."""
+    """Report what cannot run, and an unusable file, in one line, and exit with 2."""
     from fencepost.pipeline.requirements import CannotRunError
 
     try:
@@ -55,14 +55,14 @@ def _exit(why: str) -> NoReturn:
 
 
 def os_error_text(error: OSError) -> str:
-    """What the system says, without its number and the name of the file."""
+    """The system's message, without its number and the name of the file."""
     return error.strerror.lower() if error.strerror else str(error)
 
 
 def parse_pairs(flag: str, metavar: str, given: Sequence[str] | None) -> dict[str, str]:
-    """What an option that may be repeated was given, such as ``sep=;``, by the names.
+    """The values of an option that may be repeated, such as ``sep=;``, by their names.
 
-    :raises Mistake: When a text has no name, or no sign of equality.
+    :raises InvalidUsage: When a text has no name, or no sign of equality.
     """
     found = {}
     for text in given or ():
@@ -77,7 +77,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the others."""
     group = typer.Typer(
         name="spark",
-        help="Set up what audit, load and stream run on.",
+        help="Set up Spark for audit, load and stream.",
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -92,11 +92,12 @@ def setup(
         option("anew", None, "Fetch the connector even if it is there."),
     ] = False,
 ) -> None:
-    """Look for Python packages and Java, and fetch Spark's Kafka connector with Maven."""
+    """Check Python packages and Java, and fetch Spark's Kafka connector with Maven."""
     with reporting_errors():
-        from fencepost.pipeline.connector import fetch, jars_folder
         from fencepost.pipeline.requirements import (
             SPARK_VERSION,
+            fetch_connector,
+            jars_folder,
             java_version,
             require_java,
             require_packages,
@@ -104,14 +105,16 @@ def setup(
 
         require_packages()
         java = require_java()
-        jars = fetch(force=force)
+        jars = fetch_connector(force=force)
         print(f"Spark {SPARK_VERSION}")
         print(f"Java {java_version(java)}: {java}")
         print(f"Kafka connector, {len(jars)} jars: {jars_folder()}")
 
 
 def bundle(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to; made if need be.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="The target folder; created if it is missing.")
+    ],
 ) -> None:
     """Write what spark-submit takes to run these commands, and print how.
 
@@ -119,10 +122,10 @@ def bundle(
     fencepost needs are to be installed wherever executors run.
     """
     with reporting_errors():
-        from fencepost.pipeline.connector import jars
+        from fencepost.pipeline.requirements import connector_jars
         from fencepost.pipeline.session import SUBMIT_MAIN, write_package
 
-        found = jars()
+        found = connector_jars()
         folder.mkdir(parents=True, exist_ok=True)
         package = write_package(folder / "fencepost.zip")
         main = folder / "main.py"

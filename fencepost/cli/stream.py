@@ -32,7 +32,7 @@ _Bootstrap = Annotated[
     option("bootstrap", "HOST:PORT[,...]", "Brokers, by which the others are learnt."),
 ]
 _CHECKPOINT: Final = (
-    "Where Spark writes down which batches are done; what is started again goes on there."
+    "The folder in which Spark keeps the finished batches, from which a restart continues."
 )
 _Checkpoint = Annotated[str, option("checkpoint", "DIR", _CHECKPOINT)]
 _OwnCheckpoint = Annotated[
@@ -53,7 +53,7 @@ _Interval = Annotated[
     option(
         "interval",
         "SECONDS",
-        "From the start of a micro-batch to that of the next, at least.",
+        "The minimum time from the start of a micro-batch to that of the next.",
         at_least=0,
     ),
 ]
@@ -74,7 +74,7 @@ _MaxOffsets = Annotated[
     option(
         "max-offsets",
         "N",
-        "How many offsets a batch may have, over all partitions.",
+        "The maximum number of offsets in a batch, over all partitions.",
         at_least=1,
         unset="as many as there are",
     ),
@@ -93,7 +93,7 @@ _Window = Annotated[
     option(
         "window",
         "SECONDS",
-        "Count in windows of so long, by the records' timestamps.",
+        "Count in windows of this length, by the records' timestamps.",
         at_least=0.001,
         unset="all of time",
     ),
@@ -103,7 +103,7 @@ _Late = Annotated[
     option(
         "late",
         "SECONDS",
-        "How late a record may come, after newer ones, to be counted in its window.",
+        "How late a record may arrive, after newer ones, and still be counted in its window.",
         at_least=0,
     ),
 ]
@@ -205,7 +205,7 @@ def _source(
 
 @contextmanager
 def _reporting_errors() -> Iterator[None]:
-    """What cannot run, and what fails, says so in one line."""
+    """Report in one line what cannot run, and what fails."""
     from fencepost.pipeline.stream.query_monitor import StreamFailedError
 
     with reporting_errors():

@@ -29,9 +29,14 @@ from fencepost.cli.partition_tables import (
     state_style,
 )
 from fencepost.protocol.errors import ErrorCode
-from fencepost.verbs.answers.base import Answer, Done, Health
-from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
-from fencepost.verbs.answers.faults import FaultState, TierFaultState
+from fencepost.verbs.answers import Answer, Done, Health
+from fencepost.verbs.answers.cluster import (
+    BrokerState,
+    ClockState,
+    ClusterState,
+    FaultState,
+    TierFaultState,
+)
 from fencepost.verbs.answers.journal import EventState, ExchangeState
 from fencepost.verbs.answers.topics import (
     CompactionState,

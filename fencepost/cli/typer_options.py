@@ -1,17 +1,24 @@
-"""What all commands that ask a running cluster have in common.
+"""Options that the commands share, with their environment variables, and shell completion.
 
-Options as typer knows them, each with its environment variable.
+Completion offers names of the catalogue and of the running cluster. It has a short timeout and
+reports no error: where no cluster answers, nothing is offered.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
+from fencepost.cli.parameters import ALWAYS, Parameter
 from fencepost.cli.serve_options import Option
-from fencepost.verbs.remote import TIMEOUT_S, ControlConnection, default_url
+from fencepost.protocol.lookup import api_names, error_names
+from fencepost.verbs.answers.cluster import ClusterState, FaultState, TierFaultState
+from fencepost.verbs.answers.topics import TopicState
+from fencepost.verbs.catalogue import VERBS, Verb
+from fencepost.verbs.remote import TIMEOUT_S, ControlConnection, VerbError, default_url
 
 ControlUrl: TypeAlias = Annotated[
     str | None,
@@ -32,12 +39,12 @@ AsJson: TypeAlias = Annotated[
 def control_connection(
     url: str | None, *, timeout_s: float = TIMEOUT_S
 ) -> Iterator[ControlConnection]:
-    """A connection to the control API at a URL; None is where the environment says."""
-    line = ControlConnection(url or default_url(os.environ), timeout_s=timeout_s)
+    """A connection to the control API at a URL; None stands for the environment's."""
+    connection = ControlConnection(url or default_url(os.environ), timeout_s=timeout_s)
     try:
-        yield line
+        yield connection
     finally:
-        line.close()
+        connection.close()
 
 
 def option(
@@ -53,12 +60,12 @@ def option(
     """Declare an option, which ``FENCEPOST_NAME`` sets as well.
 
     :param name: Without the dashes.
-    :param metavar: None where it has no value, or its type tells all that it may be.
-    :param text: What help says of it.
-    :param unset: What holds where nothing is given, if the default does not say it.
-    :param at_least: The lowest number that it may be, inclusive.
-    :param file_okay: Of a path that is there: whether it may be a file.
-    :param dir_okay: Of a path that is there: whether it may be a directory.
+    :param metavar: None where it has no value, or its type lists the values.
+    :param text: The help text.
+    :param unset: The default as help shows it, where the value itself says too little.
+    :param at_least: The lowest number, inclusive.
+    :param file_okay: Whether an existing path may be a file.
+    :param dir_okay: Whether an existing path may be a directory.
     """
     known = Option(name=name, metavar=metavar or "", help=text, unset=unset)
     return typer.Option(
@@ -71,3 +78,106 @@ def option(
         file_okay=file_okay,
         dir_okay=dir_okay,
     )
+
+
+COMPLETION_TIMEOUT_S: Final = 3.0
+
+Completer: TypeAlias = Callable[[typer.Context, str], list[str]]
+Source: TypeAlias = Callable[[typer.Context], Iterable[str]]
+
+
+def completer(parameter: Parameter, verb: Verb) -> Completer | None:
+    """The completer of a parameter's value, if it has one."""
+    values = None if parameter.is_any_text else _SOURCES.get(parameter.name)
+    if parameter.name == "id" and verb.response_model is TierFaultState:
+        values = tier_faults
+    words = [*parameter.choices, *([ALWAYS] if parameter.may_be_always else [])]
+    if values is None and not words:
+        return None
+
+    def source(ctx: typer.Context) -> Iterator[str]:
+        yield from words
+        if values is not None:
+            yield from values(ctx)
+
+    return ignoring_errors(source)
+
+
+def ignoring_errors(source: Source) -> Completer:
+    """A completer from a source; it offers nothing where the cluster cannot be reached."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        found: list[str] = []
+        with suppress(VerbError):
+            found += source(ctx)
+        return [each for each in found if each.startswith(incomplete)]
+
+    return complete
+
+
+def topics(ctx: typer.Context) -> Iterator[str]:
+    """Names of the cluster's topics."""
+    with _connection(ctx) as connection:
+        for each in connection.call_list(VERBS["topics"], TopicState, {}, {}):
+            yield each.name
+
+
+def brokers(ctx: typer.Context) -> Iterator[str]:
+    """Ids of the cluster's brokers."""
+    with _connection(ctx) as connection:
+        for each in connection.call(VERBS["cluster"], ClusterState, {}, {}).brokers:
+            yield str(each.id)
+
+
+def faults(ctx: typer.Context) -> Iterator[str]:
+    """Ids of the cluster's faults."""
+    with _connection(ctx) as connection:
+        for each in connection.call_list(VERBS["faults"], FaultState, {}, {}):
+            yield str(each.id)
+
+
+def tier_faults(ctx: typer.Context) -> Iterator[str]:
+    """Ids of the cluster's tier faults."""
+    with _connection(ctx) as connection:
+        for each in connection.call_list(VERBS["tier_faults"], TierFaultState, {}, {}):
+            yield str(each.id)
+
+
+def partitions(ctx: typer.Context) -> Iterator[str]:
+    """Indices of the partitions of the topic that stands before on the command line."""
+    named = ctx.params.get("topic_")
+    with _connection(ctx) as connection:
+        for each in connection.call_list(VERBS["topics"], TopicState, {}, {}):
+            if each.name == named:
+                yield from map(str, range(each.partitions))
+
+
+def scenarios() -> list[str]:
+    """Names of the shipped scenarios."""
+    # The file system is read, because to import the loader takes long.
+    shipped = Path(__file__).parent.parent / "scenario" / "shipped"
+    return sorted(each.stem for each in shipped.glob("*.yaml"))
+
+
+def _configs(_ctx: typer.Context) -> Iterator[str]:
+    from fencepost.broker.configs.topic_configs import topic_configs
+
+    yield from (f"{each.name}=" for each in topic_configs().values() if not each.hidden)
+
+
+_SOURCES: Final[dict[str, Source]] = {
+    "topic": topics,
+    "partition": partitions,
+    "broker": brokers,
+    "leader": brokers,
+    "from": brokers,
+    "id": faults,
+    "configs": _configs,
+    "api": lambda _ctx: api_names(),
+    "error": lambda _ctx: error_names(),
+}
+
+
+def _connection(ctx: typer.Context) -> AbstractContextManager[ControlConnection]:
+    url = ctx.params.get("control")
+    return control_connection(str(url) if url else None, timeout_s=COMPLETION_TIMEOUT_S)

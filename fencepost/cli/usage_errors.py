@@ -1,9 +1,7 @@
-"""What was asked wrongly, in one line: what it was, the nearest that there is, and what is allowed.
+"""Usage errors as one line: the error, the nearest name that exists, and the allowed values.
 
-Typer's own words take several lines, and none of its errors but one is public; what they say is
-read from their attributes.
-
-What to do instead, where a name is not one of Kafka's, or the cluster does not have it.
+Typer's own messages take several lines, and none of its errors but one is public, so their texts
+are made from the errors' attributes. Names that the cluster does not have are looked up in it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +18,7 @@ from fencepost.protocol.lookup import (
     find_error,
     suggestion,
 )
-from fencepost.verbs.answers.faults import FaultState
+from fencepost.verbs.answers.cluster import FaultState
 from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import ControlConnection, Refused, VerbError

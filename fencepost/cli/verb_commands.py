@@ -16,13 +16,12 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from fencepost.cli import tables
-from fencepost.cli.completion import completer
 from fencepost.cli.output import show
 from fencepost.cli.parameters import ALWAYS, Kind, Parameter, parameters
-from fencepost.cli.typer_options import AsJson, ControlUrl, control_connection
+from fencepost.cli.typer_options import AsJson, ControlUrl, completer, control_connection
 from fencepost.cli.usage_errors import InvalidUsage, check_name, suggest_existing
 from fencepost.protocol.lookup import did_you_mean
-from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE, Method, Shape, Verb
 from fencepost.verbs.models import problem, problems
@@ -50,7 +49,7 @@ def bind_arguments(
 
     :param texts: By `Parameter.key`; None, False and nothing at all where nothing was given.
     :param said: Fields that the words of the command give.
-    :raises Mistake: When something will not do.
+    :raises InvalidUsage: When something will not do.
     """
     path: Fields = {}
     fields: Fields = dict(said)
@@ -210,7 +209,7 @@ def _signature(verb: Verb, known: Sequence[Parameter]) -> Iterator[inspect.Param
     for each in known:
         yield _declared(each, verb)
     if verb.shape is Shape.STREAM:
-        option = typer.Option("--count", metavar="N", min=0, help="End after so many.")
+        option = typer.Option("--count", metavar="N", min=0, help="End after N.")
         yield _keyword(_COUNT, Annotated[int | None, option], None)
     yield _keyword(_CONTROL, ControlUrl, None)
     yield _keyword(_AS_JSON, AsJson, False)

@@ -1,32 +1,134 @@
 """``fencepost watch``: a cluster as it changes, until Ctrl-C or its end.
 
-On a terminal it is one screen, drawn again and again; anywhere else it is lines. Events tell when
-to look, and what no event tells, such as records that come, is looked at every second.
+On a terminal it is one screen, which is redrawn; anywhere else it is lines. Events say when to
+refresh the state; changes without an event, such as new records, are read every second.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 import typer
 
 from fencepost.cli import tables
-from fencepost.cli.completion import ignoring_errors, topics
 from fencepost.cli.output import is_rich_terminal, show
-from fencepost.cli.typer_options import AsJson, ControlUrl, control_connection
-from fencepost.cli.watch_state import WatchState
-from fencepost.verbs.answers.base import Answer
+from fencepost.cli.typer_options import (
+    AsJson,
+    ControlUrl,
+    control_connection,
+    ignoring_errors,
+    topics,
+)
+from fencepost.verbs.answers import Answer
+from fencepost.verbs.answers.cluster import ClusterState, FaultState
 from fencepost.verbs.answers.journal import EventState
+from fencepost.verbs.answers.topics import PartitionState, TopicState
 from fencepost.verbs.catalogue import VERBS
-from fencepost.verbs.remote import ControlConnection, Unreachable, VerbError
+from fencepost.verbs.remote import ControlConnection, Refused, Unreachable, VerbError
+
+MAX_EVENTS: Final = 4096
+"""Events that are kept."""
+MAX_PARTITIONS: Final = 200
+"""How many partitions are shown: to describe one takes the cluster a moment."""
+REFRESH_BATCH: Final = 20
+"""How many partitions are read again each second: no event says that records were appended."""
+
+_CLUSTER_WIDE_KINDS: Final = frozenset(
+    {"broker_changed", "partitions_added", "reset", "topic_created", "topic_deleted"}
+)
+"""Kinds of events that concern more than one partition."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition."""
+
+    topic: str
+    partition: int
+
+
+class WatchState:
+    """The last state of a cluster that was read.
+
+    :param topics: The topics to watch; none stands for all.
+    :raises Unreachable: From every method, when the cluster is gone.
+    """
+
+    def __init__(self, line: ControlConnection, topics: Sequence[str]) -> None:
+        self._line = line
+        self.cluster: ClusterState
+        self.partitions: dict[TopicPartition, PartitionState] = {}
+        self.faults: Sequence[FaultState] = ()
+        self.events: deque[EventState] = deque(maxlen=MAX_EVENTS)
+        self.omitted = 0
+        """How many partitions are beyond `MAX_PARTITIONS`."""
+        self._topics = frozenset(topics)
+        self._next = 0
+        self.refresh_all()
+
+    def is_watched(self, event: EventState) -> bool:
+        """Whether an event concerns the watched topics."""
+        return event.topic is None or not self._topics or event.topic in self._topics
+
+    def record(self, events: Iterable[EventState]) -> None:
+        """Keep events, and read the partitions that they concern."""
+        news = list(filter(self.is_watched, events))
+        self.events += news
+        if any(each.kind in _CLUSTER_WIDE_KINDS for each in news):
+            self.refresh_all()
+            return
+        if any(each.partition is None for each in news):
+            self._refresh_cluster()
+        names = {(each.topic, each.partition) for each in news}
+        self._refresh_partitions([name for name in sorted(self.partitions) if name in names])
+
+    def refresh_some(self) -> None:
+        """Read the cluster, its faults, and the next `REFRESH_BATCH` partitions."""
+        self._refresh_cluster()
+        names = sorted(self.partitions)
+        self._next = self._next if self._next < len(names) else 0
+        self._refresh_partitions(names[self._next : self._next + REFRESH_BATCH])
+        self._next += REFRESH_BATCH
+
+    def refresh_all(self) -> None:
+        """Read the cluster, its faults, and all watched partitions."""
+        self._refresh_cluster()
+        topics = self._line.call_list(VERBS["topics"], TopicState, {}, {})
+        names = [
+            TopicPartition(topic.name, index)
+            for topic in topics
+            if topic.name in (self._topics or {topic.name})
+            for index in range(topic.partitions)
+        ]
+        wanted = list(islice(names, MAX_PARTITIONS))
+        self.omitted = len(names) - len(wanted)
+        for gone in self.partitions.keys() - set(wanted):
+            del self.partitions[gone]
+        self._refresh_partitions(wanted)
+
+    def _refresh_cluster(self) -> None:
+        self.cluster = self._line.call(VERBS["cluster"], ClusterState, {}, {})
+        self.faults = self._line.call_list(VERBS["faults"], FaultState, {}, {})
+
+    def _refresh_partitions(self, names: Iterable[TopicPartition]) -> None:
+        for name in names:
+            path = {"topic": name.topic, "partition": name.partition}
+            try:
+                state = self._line.call(VERBS["partition"], PartitionState, path, {})
+            except Refused:  # it is gone by now
+                self.partitions.pop(name, None)
+            else:
+                self.partitions[name] = state
+
 
 TICK_S: Final = 1.0
-"""How long nothing is looked at where nothing happens."""
+"""The interval of refreshes while no events arrive."""
 BURST_S: Final = 0.1
-"""What happens within it is shown at once."""
+"""Events within it are shown together."""
 
 Show: TypeAlias = Callable[[WatchState], None]
 
@@ -52,7 +154,7 @@ def watch(
     """Watch brokers, partitions, faults and events as they change, until Ctrl-C."""
     is_screen = is_rich_terminal() and not as_json
     with suppress(KeyboardInterrupt), control_connection(control) as line:
-        # Listened first and looked then, so that nothing is missed in between.
+        # Listen first and read the state then, so that no change is missed in between.
         news = EventListener(line.url, since=0 if is_screen else None)
         try:
             watched = WatchState(line, topic or ())
@@ -68,10 +170,10 @@ def watch(
 
 
 class EventListener:
-    """The cluster's events from now on, from a thread that waits for them.
+    """The cluster's events from now on, received by a thread.
 
-    :param since: Begin with those that are kept and have a higher number.
-    :raises VerbError: When the cluster does not tell them.
+    :param since: Begin with the kept events of a higher number.
+    :raises VerbError: When the cluster refuses the stream.
     """
 
     def __init__(self, url: str, *, since: int | None) -> None:
@@ -83,14 +185,14 @@ class EventListener:
         self._thread.start()
 
     def wait(self, timeout_s: float) -> EventState | None:
-        """The next one; None where there will be no more, because the cluster has ended.
+        """The next event; None when the cluster has ended.
 
-        :raises Empty: When there is none for so long.
+        :raises Empty: When none arrives in time.
         """
         return self._queue.get(timeout=timeout_s)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Close the stream."""
         self._line.abort()
         self._thread.join(TICK_S)
 
@@ -102,7 +204,7 @@ class EventListener:
 
 
 def _follow(watched: WatchState, news: EventListener, draw: Show) -> None:
-    """Show what there is and then what changes, until the cluster ends."""
+    """Show the state and then its changes, until the cluster ends."""
     looked_at = monotonic()
     with suppress(Unreachable):
         while True:
@@ -118,7 +220,7 @@ def _follow(watched: WatchState, news: EventListener, draw: Show) -> None:
 
 
 def _burst(news: EventListener) -> Iterator[EventState | None]:
-    """What happens together; nothing where nothing happens for a while, None as the very last."""
+    """Events that arrive together, none after `TICK_S` of silence; None when the cluster ends."""
     with suppress(Empty):
         event = news.wait(TICK_S)
         until = monotonic() + BURST_S
@@ -129,9 +231,9 @@ def _burst(news: EventListener) -> Iterator[EventState | None]:
 
 
 class LinePrinter:
-    """Prints what is new, a line each: of brokers, partitions, faults and events.
+    """Prints each change of a broker, partition or fault, and each event, as one line.
 
-    :param as_json: As JSON: an object of one field, which is named after what it is.
+    :param as_json: As JSON: an object of one field, whose name is the kind.
     """
 
     def __init__(self, *, as_json: bool) -> None:
@@ -140,7 +242,7 @@ class LinePrinter:
         self._newest_event = 0
 
     def print(self, watched: WatchState) -> None:
-        """Print what is different from the last time."""
+        """Print the changes since the last call."""
         for event in watched.events:
             if event.number > self._newest_event:
                 self._newest_event = event.number

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
@@ -14,8 +14,10 @@ from fencepost.cli import tables
 from fencepost.cli.output import BAD, ODD, QUIET, STRONG, Cell
 from fencepost.cli.partition_tables import replica_parts
 from fencepost.cli.rich_output import rich
-from fencepost.cli.watch_state import WatchState
 from fencepost.verbs.answers.topics import PartitionState
+
+if TYPE_CHECKING:
+    from fencepost.cli.watch import WatchState
 
 MIN_EVENTS: Final = 4
 """Lines of events that are shown however many partitions there are."""
@@ -28,7 +30,7 @@ Lines = list[list[Segment]]
 
 
 @contextmanager
-def screen(url: str) -> Iterator[Callable[[WatchState], None]]:
+def screen(url: str) -> Iterator[Callable[["WatchState"], None]]:
     """A screen of its own, which is gone in the end; what draws on it."""
     console = Console(highlight=False)
     with Live(console=console, screen=True, auto_refresh=False) as live:
@@ -41,7 +43,7 @@ class Screen:
     :param url: Where it is.
     """
 
-    def __init__(self, watched: WatchState, url: str) -> None:
+    def __init__(self, watched: "WatchState", url: str) -> None:
         self._watched = watched
         self._url = url
 

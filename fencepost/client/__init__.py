@@ -1,18 +1,18 @@
-"""A Kafka client in the raw: one request, one answer, at the version that is asked for.
+"""A low-level Kafka client: one request and one answer, at the version that the caller names.
 
-It does what it is told and nothing besides: it does not retry, look for a leader, or wait its turn
-after a throttled answer, because a test is about just that. Errors of the protocol are values, by
-their codes; `KafkaClientError` is raised where no answer came.
+It adds nothing of its own: no retries, no search for a leader, no delay after a throttled answer,
+because these are what a test is about. Kafka's errors are values, by their codes;
+`KafkaClientError` is raised where no answer came.
 
-`connection` carries requests to one broker, `client` keeps one connection a broker. On these stand
-`partitions` (produce, fetch, list offsets, where an epoch ends), `cluster` (metadata, coordinators,
-producer ids), `offsets` (commit, committed) and `groups` (join, sync, heartbeat, leave). What they
-say and are answered is data: `model`, and `batches` for records. `calls` has the types of messages
-for requests that have no function here.
+`connection` carries requests to one broker, and has the typed calls for requests that have no
+function here; `client` keeps one connection a broker. On these stand `partitions` (produce, fetch,
+list offsets, the end of a leader epoch), `cluster` (metadata, coordinators, producer ids) and
+`groups` (join, sync, heartbeat, leave, commit, committed). Their arguments and answers are data:
+`model`, and `batches` for records.
 
-`appending` is for applications: conditional appends (KIP-27), which do retry, and look for leaders,
-until their outcome is known. What is public stands here by its name and in docs/client.md;
-nothing is imported before it is asked for.
+`appender` is for applications: conditional appends (KIP-27), which do retry, and look for leaders,
+until their outcome is known. The public names stand here and in docs/client.md; each is imported on
+first use.
 """
 
 from importlib import import_module

@@ -30,18 +30,19 @@ from typing import Final
 from fencepost.client.append_outcomes import (
     AppendRefused,
     ExpectedOffsetMismatch,
+    ExpectedRecords,
     NotChecked,
     OutcomeUnknown,
+    Verdict,
+    match_records,
 )
 from fencepost.client.batches import EncodedRecords, NewRecord, encode_records
 from fencepost.client.client import Client, Leader, find_leader
-from fencepost.client.connection import Connection
+from fencepost.client.connection import PRODUCE, Connection
 from fencepost.client.errors import RETRIABLE, KafkaClientError, Unreachable
 from fencepost.client.model import Fetched, OffsetSpec, Partition, Produced
 from fencepost.client.partitions import fetch, list_offsets, produce
-from fencepost.client.record_matching import ExpectedRecords, Verdict, match_records
 from fencepost.client.retry import Deadline
-from fencepost.client.typed_requests import PRODUCE
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode, error_name
 from fencepost.protocol.expected_offsets import Mismatch, parse_mismatch

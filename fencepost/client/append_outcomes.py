@@ -1,11 +1,25 @@
-"""What becomes of a conditional append: appended, refused for good, or not to be known."""
+"""How a conditional append ends: appended, refused for good, or unknown.
+
+A lost answer is settled by reading the log back: `match_records` compares it with the records that
+were to be appended, record by record. The end of the log alone does not show who wrote it, because
+another producer may have written as many records.
+"""
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import ClassVar
 
+from fencepost.client.batches import (
+    EncodedRecords,
+    FetchedRecord,
+    FetchedRecords,
+    NewRecord,
+    Sequenced,
+)
 from fencepost.client.errors import Failure, KafkaClientError
 from fencepost.client.model import Partition
 from fencepost.protocol.errors import error_name
+from fencepost.protocol.records import NO_SEQUENCE, BatchHeader, increment_sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +58,10 @@ class ExpectedOffsetMismatch(Exception):
 
 
 class AppendRefused(Exception):
-    """The broker will not take the records, however often it is asked; none was appended.
+    """The broker refuses the records for good; none was appended.
 
     :ivar code: Kafka's error code.
-    :ivar message: What the broker said of it; None where it said nothing.
+    :ivar message: The broker's error message, if any.
     """
 
     def __init__(self, partition: Partition, code: int, message: str | None) -> None:
@@ -93,7 +107,7 @@ class OutcomeUnknown(KafkaClientError):
 
     :ivar upcoming: Where the log ended when a broker refused last; None where that is not known.
     :ivar appended: How many of the records were seen in the log, from `expected` on.
-    :ivar reason: Why it could not be found out.
+    :ivar reason: Why the outcome is unknown.
     """
 
     failure: ClassVar[Failure] = Failure.TIMED_OUT
@@ -119,3 +133,95 @@ class OutcomeUnknown(KafkaClientError):
 
 def _name(partition: Partition) -> str:
     return f"{partition.topic}-{partition.index}"
+
+
+class Verdict(Enum):
+    """The result of a comparison."""
+
+    OWN = auto()
+    """Every record that was compared is one's own."""
+    FOREIGN = auto()
+    """The next record is another's."""
+    MISSING = auto()
+    """The next record is not in the log any more: compaction took it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchResult:
+    """How far a comparison came."""
+
+    next_offset: int
+    """Every record before it is one's own."""
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedRecords:
+    """The records of one append, and where in the log they belong."""
+
+    records: tuple[NewRecord, ...] | EncodedRecords
+    first_offset: int
+    sequenced: Sequenced
+    """Of the first record; later ones follow it."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last record."""
+        return self.first_offset + len(self.records)
+
+    def sequence_at(self, offset: int) -> Sequenced:
+        """Producer id, epoch and sequence of the record at an offset."""
+        first = self.sequenced
+        return Sequenced(
+            producer_id=first.producer_id,
+            producer_epoch=first.producer_epoch,
+            base_sequence=_sequence_at(first.base_sequence, offset - self.first_offset),
+        )
+
+    def matches(self, found: FetchedRecord, batch: BatchHeader) -> bool:
+        """Whether a record of the log is the one that belongs at its offset.
+
+        Timestamps are not compared where the broker has written its own into the batch.
+        """
+        meant = self.records[found.offset - self.first_offset]
+        return (
+            (found.key, found.value, found.headers) == (meant.key, meant.value, meant.headers)
+            and (batch.is_log_append_time or found.timestamp == meant.timestamp)
+            and _sequenced_in(batch, found.offset) == self.sequence_at(found.offset)
+        )
+
+
+def match_records(
+    own: ExpectedRecords, content: FetchedRecords, start: int, high_watermark: int
+) -> MatchResult:
+    """Compare fetched records with those that were to be appended.
+
+    :param start: All records before it have been matched.
+    :param high_watermark: Exclusive; records from it on may still be lost and are not compared.
+    """
+    found = {each.offset: each for each in content.records}
+    end = min(high_watermark, own.end_offset)
+    at = start
+    for batch in content.batches:
+        for offset in range(at, min(batch.next_offset, end)):
+            record = found.get(offset)
+            if batch.is_control and offset >= batch.base_offset:
+                return MatchResult(at, Verdict.FOREIGN)
+            if record is None:
+                return MatchResult(at, Verdict.MISSING)
+            if not own.matches(record, batch):
+                return MatchResult(at, Verdict.FOREIGN)
+            at = offset + 1
+    return MatchResult(at, Verdict.OWN)
+
+
+def _sequence_at(base_sequence: int, delta: int) -> int:
+    return NO_SEQUENCE if base_sequence == NO_SEQUENCE else increment_sequence(base_sequence, delta)
+
+
+def _sequenced_in(batch: BatchHeader, offset: int) -> Sequenced:
+    return Sequenced(
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=_sequence_at(batch.base_sequence, offset - batch.base_offset),
+    )

@@ -15,6 +15,7 @@ from fencepost.client.append_outcomes import (
     Appended,
     AppendRefused,
     ExpectedOffsetMismatch,
+    ExpectedRecords,
     NotChecked,
 )
 from fencepost.client.batches import NOT_SEQUENCED, EncodedRecords, NewRecord, Sequenced
@@ -22,7 +23,6 @@ from fencepost.client.client import Client, Leader
 from fencepost.client.cluster import init_producer_id
 from fencepost.client.errors import RETRIABLE, KafkaClientError, Unreachable
 from fencepost.client.model import Partition
-from fencepost.client.record_matching import ExpectedRecords
 from fencepost.client.retry import Deadline
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode, error_name

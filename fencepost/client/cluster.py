@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from fencepost.client.connection import TIMEOUT_S, Connection
-from fencepost.client.errors import MalformedAnswer
-from fencepost.client.model import Partition
-from fencepost.client.typed_requests import (
+from fencepost.client.connection import (
     DESCRIBE_CONFIGS,
     FIND_COORDINATOR,
     INIT_PRODUCER_ID,
     METADATA,
+    TIMEOUT_S,
+    Connection,
 )
+from fencepost.client.errors import MalformedAnswer
+from fencepost.client.model import Partition
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

@@ -11,7 +11,16 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.client.cluster import metadata, resolve_topic_id
-from fencepost.client.connection import TIMEOUT_S, Connection
+from fencepost.client.connection import (
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    SYNC_GROUP,
+    TIMEOUT_S,
+    Connection,
+)
 from fencepost.client.consumer_protocol import (
     PROTOCOL_TYPE,
     RANGE,
@@ -22,14 +31,6 @@ from fencepost.client.consumer_protocol import (
 from fencepost.client.errors import MalformedAnswer
 from fencepost.client.model import Partition
 from fencepost.client.partitions import NO_EPOCH
-from fencepost.client.typed_requests import (
-    HEARTBEAT,
-    JOIN_GROUP,
-    LEAVE_GROUP,
-    OFFSET_COMMIT,
-    OFFSET_FETCH,
-    SYNC_GROUP,
-)
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
 from fencepost.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol

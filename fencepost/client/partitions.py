@@ -10,10 +10,16 @@ from uuid import UUID
 
 from fencepost.client.batches import decode_records
 from fencepost.client.cluster import resolve_topic_id
-from fencepost.client.connection import TIMEOUT_S, Connection
+from fencepost.client.connection import (
+    FETCH,
+    LIST_OFFSETS,
+    OFFSET_FOR_LEADER_EPOCH,
+    PRODUCE,
+    TIMEOUT_S,
+    Connection,
+)
 from fencepost.client.errors import MalformedAnswer
 from fencepost.client.model import EpochEnd, Fetched, FoundOffset, Isolation, Partition, Produced
-from fencepost.client.typed_requests import FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH, PRODUCE
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import (
@@ -41,7 +47,7 @@ from fencepost.protocol.messages.produce import (
 )
 
 CONSUMER: Final = -1
-"""The replica id of who is no replica."""
+"""The replica id of a consumer."""
 NO_EPOCH: Final = -1
 DEFAULT_MAX_BYTES: Final = 1 << 20
 _PRODUCE_TOPIC_IDS: Final = 13
@@ -171,7 +177,7 @@ async def list_offsets(
     version: int | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> FoundOffset:
-    """ListOffsets (2) at a timestamp in ms, or at what an `OffsetSpec` means.
+    """ListOffsets (2) at a timestamp in ms, or at an `OffsetSpec`.
 
     :param epoch: The leader epoch that the client believes in; -1: no check. From version 4 on.
     """

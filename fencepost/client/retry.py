@@ -1,7 +1,4 @@
-"""How long to go on: a deadline, the time of one attempt, pauses that grow.
-
-A question that is asked until it is answered.
-"""
+"""Retries until a deadline, with growing pauses between the attempts."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -16,9 +13,9 @@ _MAX_BACKOFF_S: Final = 0.5
 
 
 class Deadline:
-    """What is left of the time for something. It runs from when it is made.
+    """A deadline for an operation of several requests. It runs from its construction.
 
-    :param deadline_s: For all of it.
+    :param deadline_s: For the whole operation.
     :param attempt_s: For one request, at most.
     """
 
@@ -50,7 +47,7 @@ class Deadline:
 
 
 class _Answer(Protocol):
-    """What a broker has answered, with the code of its error; 0 is none."""
+    """A broker's answer with its error code; 0 is none."""
 
     @property
     def error(self) -> int: ...
@@ -60,9 +57,9 @@ A = TypeVar("A", bound=_Answer)
 
 
 class RetryFailed(Exception):
-    """There is no answer that will do; the text says why.
+    """No attempt succeeded; the text says why.
 
-    :ivar error: The code of a broker that would answer the same again; None where time was up.
+    :ivar error: The code of an error that is not retriable; None where time was up.
     """
 
     def __init__(self, reason: str, error: int | None) -> None:
@@ -74,30 +71,31 @@ async def retry(
     client: Client,
     ask: Callable[[], Awaitable[A]],
     *,
-    patience_s: float,
-    suits: Callable[[A], bool] = lambda _: True,
-    may_come_right: Collection[int] = RETRIABLE,
+    deadline_s: float,
+    accepts: Callable[[A], bool] = lambda _: True,
+    retriable: Collection[int] = RETRIABLE,
 ) -> A:
-    """Ask until there is an answer without error that suits, by new metadata each time.
+    """Make attempts until an answer has no error and is accepted, with new metadata each time.
 
     :param ask: One attempt. It ends by itself; at least one is made.
-    :param patience_s: How long to begin further attempts.
-    :param may_come_right: The errors after which there is another attempt.
-    :raises NotTold: When another error is answered, or time is up.
+    :param deadline_s: How long to begin further attempts.
+    :param accepts: Whether an answer without error will do.
+    :param retriable: The errors after which there is another attempt.
+    :raises RetryFailed: When another error is answered, or time is up.
     """
-    patience = Deadline(patience_s, patience_s)
+    deadline = Deadline(deadline_s, deadline_s)
     while True:
         try:
             answer = await ask()
         except KafkaClientError as error:
             reason = str(error)
         else:
-            if not answer.error and suits(answer):
+            if not answer.error and accepts(answer):
                 return answer
             reason = error_name(answer.error) if answer.error else "nothing is there yet"
-            if answer.error and answer.error not in may_come_right:
+            if answer.error and answer.error not in retriable:
                 raise RetryFailed(reason, answer.error)
-        if patience.is_expired:
-            raise RetryFailed(f"not within {patience_s:g} s: {reason}", None)
+        if deadline.is_expired:
+            raise RetryFailed(f"not within {deadline_s:g} s: {reason}", None)
         client.forget()
-        await patience.backoff()
+        await deadline.backoff()

@@ -1,4 +1,4 @@
-"""Steering: the HTTP API through which a test sees the cluster and tells it what to do.
+"""The HTTP API through which a test reads the state of a cluster and changes it.
 
-A server needs `lazy_app` alone; everything else costs the import of FastAPI.
+A server imports `lazy_app` alone; every other module costs the import of FastAPI.
 """

@@ -1,6 +1,8 @@
-"""The control API over HTTP, as an ASGI application.
+"""The control API over HTTP: an ASGI application, its error answers, and uvicorn that serves it.
 
-uvicorn in the loop of the cluster: no signals, no access log, no polling of its own.
+uvicorn runs in the cluster's event loop: no signals, no access log, no polling of its own. Every
+error is ``{"error": CODE, "message": TEXT}`` with a status of 4xx, or of 500 for a bug. The code is
+Kafka's name of the error where Kafka has one for it.
 """
 
 import asyncio
@@ -8,27 +10,33 @@ import contextlib
 import gc
 import logging
 import socket
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from functools import cache
 from typing import Any, Final
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match, Route
 
+from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.server import logs
 from fencepost.broker.server.server import Server
 from fencepost.control import (
-    errors,
     routes_cluster,
     routes_faults,
     routes_journal,
     routes_misc,
     routes_tier,
 )
-from fencepost.control.event_stream import EventStream
+from fencepost.control.routes_journal import EventStream
 from fencepost.control.routing import router
-from fencepost.verbs.models import all_models
+from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.lookup import UnknownName
+from fencepost.verbs.models import all_models, problem
 
 API_VERSION: Final = "1"
 ROUTES: Final = (routes_cluster, routes_faults, routes_misc, routes_journal, routes_tier)
@@ -43,8 +51,8 @@ def create_app(server: Server) -> FastAPI:
     """The control API of a served cluster."""
     app = _bare_app()
     app.state.server = server
-    app.state.feed = EventStream(server.cluster.events)
-    errors.install_error_handlers(app, router.routes)
+    app.state.event_stream = EventStream(server.cluster.events)
+    _install_error_handlers(app, router.routes)
     app.middleware_stack = app.build_middleware_stack()
     app.openapi = _description  # type: ignore[method-assign]  # FastAPI's own way to change it
     _description()
@@ -67,9 +75,9 @@ def _bare_app() -> FastAPI:
 
 @cache
 def _description() -> dict[str, Any]:
-    """The OpenAPI document, the same for every cluster, with what FastAPI gets wrong set right.
+    """The OpenAPI document, the same for every cluster, with two mistakes of FastAPI corrected.
 
-    It drops the nulls in examples, and has a stream's refusals be streams too.
+    It drops the nulls in examples, and it gives a stream's error answers the stream's media type.
     """
     document = _bare_app().openapi()
     for operations in document["paths"].values():
@@ -88,13 +96,13 @@ def _operation_id(route: APIRoute) -> str:
 
 
 _KEEP_ALIVE_S: Final = 600
-"""A test may be busy for long between two requests; its connection is to be there still."""
+"""A test may pause for long between two requests, and its connection has to stay open."""
 _GRACE_S: Final = 1
-"""What a request that is being answered gets when the cluster stops."""
+"""How long a request that is being answered may take when the cluster stops."""
 
 
 def prepare(server: Server) -> uvicorn.Config:
-    """The app and all that serving it needs; it takes long, and touches nothing of the cluster."""
+    """The app and the configuration of uvicorn. This takes long and does not touch the cluster."""
     config = uvicorn.Config(
         create_app(server),
         access_log=False,
@@ -117,12 +125,12 @@ def prepare(server: Server) -> uvicorn.Config:
 
 async def serve(config: uvicorn.Config, sock: socket.socket, stop: asyncio.Event) -> None:
     """Serve the control API on a listening socket until ``stop`` is set; then close it."""
-    gc.freeze()  # what was imported and made so far lives as long as the process
+    gc.freeze()  # all objects so far live as long as the process
     await _UvicornServer(config, stop).serve(sockets=[sock])
 
 
 class _UvicornServer(uvicorn.Server):
-    """A server among others: signals are the process's, and it ends with an event."""
+    """A uvicorn server that leaves signals to the process and stops when an event is set."""
 
     def __init__(self, config: uvicorn.Config, stop: asyncio.Event) -> None:
         super().__init__(config)
@@ -138,14 +146,14 @@ class _UvicornServer(uvicorn.Server):
         await self._stop.wait()
         app = self.config.app
         assert isinstance(app, FastAPI)
-        app.state.feed.close()  # streams end by themselves, and are not waited for
+        app.state.event_stream.close()  # streams end by themselves, and are not waited for
 
 
 class _LogForwarder(logging.Handler):
-    """Hands what uvicorn has to say to fencepost's own log."""
+    """Writes uvicorn's messages to fencepost's own log."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line, and the exception that it is about."""
+        """Write one line, and the exception that it reports."""
         logs.logger(part="control").log(
             record.levelno, "http", detail=record.getMessage(), exc_info=record.exc_info
         )
@@ -154,3 +162,98 @@ class _LogForwarder(logging.Handler):
 def _forward_logs(logger: logging.Logger) -> None:
     logger.handlers = [_LogForwarder()]
     logger.propagate = False
+
+
+# -- error answers -----------------------------------------------------------------------------
+
+_STATUS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 404,
+    ErrorCode.BROKER_ID_NOT_REGISTERED: 404,
+    ErrorCode.REPLICA_NOT_AVAILABLE: 404,
+    ErrorCode.RESOURCE_NOT_FOUND: 404,
+    ErrorCode.TOPIC_ALREADY_EXISTS: 409,
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: 409,
+    ErrorCode.BROKER_NOT_AVAILABLE: 409,
+    ErrorCode.REQUEST_TIMED_OUT: 409,
+}
+"""Every other refusal is 400."""
+_NO_OBJECT: Final = (
+    "the body is to be a JSON object, sent with the header Content-Type: application/json"
+)
+
+_UNREADABLE: Final = "the body is no JSON: it is no UTF-8, or nested too deeply"
+
+
+def _install_error_handlers(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
+    """Let the app answer every error in this form.
+
+    :param routes: All routes, from which the methods that a path allows are read.
+    """
+    app.state.routes = routes
+    app.add_exception_handler(ControllerError, _refused)
+    app.add_exception_handler(UnknownName, _unknown_name)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _bug)
+
+
+async def _refused(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ControllerError)
+    return _answer(_STATUS.get(error.code, 400), error.code.name, error.message)
+
+
+async def _unknown_name(_request: Request, error: Exception) -> JSONResponse:
+    return _answer(400, ErrorCode.INVALID_REQUEST.name, str(error))
+
+
+async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    message = "; ".join(dict.fromkeys(map(_problem, error.errors())))
+    return _answer(400, ErrorCode.INVALID_REQUEST.name, message)
+
+
+async def _http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    asked = f"{request.method} {request.url.path}"
+    if error.status_code == 404:
+        return _answer(404, "NOT_FOUND", f"there is no {asked}; what there is: GET /openapi.json")
+    if error.status_code == 405:
+        allowed = ", ".join(_methods(request))
+        message = f"there is no {asked}, only {allowed}"
+        return _answer(405, "METHOD_NOT_ALLOWED", message, {"allow": allowed})
+    return _answer(error.status_code, ErrorCode.INVALID_REQUEST.name, _UNREADABLE)
+
+
+async def _bug(_request: Request, error: Exception) -> JSONResponse:
+    """The only answer of 5xx. Starlette raises the error again, and so it is logged."""
+    text = f"this is a bug in fencepost, its log has more: {type(error).__name__}: {error}"
+    return _answer(500, ErrorCode.UNKNOWN_SERVER_ERROR.name, text)
+
+
+def _answer(
+    status: int, code: str, message: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    # A name in the message may hold what has no UTF-8: JSON can write lone surrogates.
+    readable = message.encode("utf-8", "replace").decode()
+    return JSONResponse({"error": code, "message": readable}, status, headers)
+
+
+def _problem(error: dict[str, Any]) -> str:
+    place: Sequence[str | int] = error["loc"]
+    kind = error["type"]
+    if kind == "json_invalid":
+        return f"the body is no JSON: {error['ctx']['error']} at character {place[-1]}"
+    if place == ("body",) and kind != "value_error":
+        return _NO_OBJECT
+    return problem(place[1:], error)
+
+
+def _methods(request: Request) -> list[str]:
+    """What may be done with the path of a request."""
+    routes: Sequence[BaseRoute] = request.app.state.routes
+    return sorted(
+        method
+        for route in routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    )

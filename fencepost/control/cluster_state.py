@@ -123,7 +123,7 @@ def _topic_state(image: ClusterImage, topic: TopicImage) -> TopicState:
 
 
 def partition_state(cluster: Cluster, topic: str, index: int) -> PartitionState:
-    """The whole truth about a partition.
+    """The state of a partition: leader, ISR, and each replica.
 
     :raises ControllerError: UNKNOWN_TOPIC_OR_PARTITION when there is no such partition.
     """

@@ -1,8 +1,8 @@
 """The control plane of a served cluster, which costs nothing until the first connection.
 
 FastAPI and uvicorn take longer to import than all the rest of fencepost. The port listens from the
-start, so that early requests wait in its backlog; the imports come with the first of them, or when
-the cluster has been up for a moment, in a thread while the loop goes on serving Kafka clients.
+start, so that early requests wait in its backlog. They are imported on the first connection, or
+when the cluster has been up for a moment, in a thread while the loop serves Kafka clients.
 """
 
 import asyncio
@@ -39,8 +39,8 @@ async def serve(server: Server, sock: socket.socket, stop: asyncio.Event) -> Non
 
 
 def trace_lines() -> Describe:
-    """What makes lines of a trace; it takes as long to import as the rest."""
-    from fencepost.control.trace_lines import TraceLines
+    """The formatter of trace lines, which takes as long to import as the rest."""
+    from fencepost.control.message_json import TraceLines
 
     return TraceLines()
 
@@ -61,7 +61,7 @@ async def _wait_for_connection(sock: socket.socket, stop: asyncio.Event) -> bool
 
 
 def _prepare(server: Server) -> Callable[[socket.socket, asyncio.Event], Awaitable[None]]:
-    """All that takes long and does not touch the cluster."""
+    """Import and configure the app, which takes long and does not touch the cluster."""
     from fencepost.control import app
 
     return partial(app.serve, app.prepare(server))

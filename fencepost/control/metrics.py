@@ -321,7 +321,6 @@ def _faults(server: Server) -> Iterator[Metric]:
 
 
 Labels = tuple[str, str]
-_TIER_LABELS: Final = ("topic", "partition")
 
 
 class _TieredPartition(NamedTuple):
@@ -349,7 +348,7 @@ def tier_families(cluster: Cluster, leaders: Sequence[tuple[Labels, Replica]]) -
         )
     told = list(_tiered_partitions(cluster, leaders))
     for name, text, value in _TIER_GAUGES:
-        family = GaugeMetricFamily(f"fencepost_partition_remote_{name}", text, labels=_TIER_LABELS)
+        family = GaugeMetricFamily(f"fencepost_partition_remote_{name}", text, labels=_PARTITION)
         for each in told:
             family.add_metric(each.labels, value(each))
         yield family

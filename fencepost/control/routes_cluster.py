@@ -1,14 +1,20 @@
-"""What each verb on topics, replicas, brokers and the cluster does.
+"""The verbs on topics, replicas, brokers and the cluster.
 
-Every route runs in the cluster's own event loop and does its work in one go, so nothing else
-happens meanwhile and nothing is locked. What it answers is what is.
+Every route runs in the cluster's own event loop and does not wait between its steps, so no other
+request runs meanwhile and nothing is locked. The answer is the state after the effect is complete.
 """
 
 from typing import Final
 
+from fencepost.broker.configs.topic_configs import validate_topic_configs
+from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.node import operator_actions
-from fencepost.control import cluster_operations
+from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.replication.follower.steps import Step
 from fencepost.control.cluster_state import (
+    FOLLOWING,
     broker_state,
     clock_state,
     cluster_state,
@@ -17,9 +23,17 @@ from fencepost.control.cluster_state import (
     topic_states,
 )
 from fencepost.control.routing import ReachedHost, Served, serves
-from fencepost.verbs.answers.base import Done, Health
+from fencepost.protocol.errors import ErrorCode, error_name
+from fencepost.verbs.answers import Done, Health
 from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
-from fencepost.verbs.answers.topics import CompactionState, PartitionState, StepState, TopicState
+from fencepost.verbs.answers.topics import (
+    CompactionState,
+    FetchState,
+    PartitionState,
+    ReplicaCompaction,
+    StepState,
+    TopicState,
+)
 from fencepost.verbs.bodies import (
     AdvanceBody,
     ElectBody,
@@ -52,13 +66,54 @@ async def topics(server: Served) -> list[TopicState]:
 
 @serves("create_topic")
 async def create_topic(server: Served, body: NewTopicBody) -> TopicState:
-    cluster_operations.create_topic(server.cluster, body)
+    _create_topic(server.cluster, body)
     return topic_state(server.cluster, body.name)
+
+
+def _create_topic(cluster: Cluster, body: NewTopicBody) -> None:
+    """Create a topic; every replica is then in the ISR.
+
+    :raises ControllerError: When it is refused, with Kafka's code and message.
+    """
+    given_counts = body.partitions is not None or body.replication_factor is not None
+    if body.assignments is not None and given_counts:
+        raise ControllerError(
+            ErrorCode.INVALID_REQUEST,
+            "assignments say how many partitions and replicas there are: "
+            "give them, or partitions and replication_factor, not both",
+        )
+    if body.assignments == ():
+        raise ControllerError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assignments are empty: a topic has a partition"
+        )
+    controller = cluster.controller
+    configs = cluster.brokers[controller.image.controller_id].configs
+    defaults = (configs.num_partitions, configs.default_replication_factor)
+    given = (body.partitions, body.replication_factor)
+    partitions, replicas = (d if g is None else g for g, d in zip(given, defaults, strict=True))
+    new = NewTopic(
+        name=body.name,
+        partitions=partitions,
+        replication_factor=replicas,
+        assignments=body.assignments,
+        configs=body.configs,
+    )
+    planned = controller.topic_planner.plan_topic(new)
+    layers = configs.layers
+    problem = validate_topic_configs(
+        body.configs, layers.topic_defaults, tiered=layers.has_tier, on_disk=layers.on_disk
+    )
+    if problem is not None:
+        raise ControllerError(problem.code, problem.message)
+    controller.create_topics([(planned, body.configs)])
+    cluster.scheduler.run_due()
 
 
 @serves("delete_topic")
 async def delete_topic(server: Served, topic: str) -> Done:
-    cluster_operations.delete_topic(server.cluster, topic)
+    topic_state(server.cluster, topic)
+    server.cluster.controller.delete_topics([topic])
+    server.cluster.scheduler.run_due()
     return Done()
 
 
@@ -69,41 +124,67 @@ async def partition(server: Served, topic: str, partition: int) -> PartitionStat
 
 @serves("elect")
 async def elect(server: Served, topic: str, partition: int, body: ElectBody) -> PartitionState:
-    return cluster_operations.elect(server.cluster, topic, partition, body)
+    operator_actions.elect(server.cluster, topic, partition, body.leader, unclean=body.unclean)
+    return partition_state(server.cluster, topic, partition)
 
 
 @serves("roll")
 async def roll(server: Served, topic: str, partition: int) -> PartitionState:
-    return cluster_operations.roll(server.cluster, topic, partition)
+    operator_actions.roll(server.cluster, topic, partition)
+    return partition_state(server.cluster, topic, partition)
 
 
 @serves("compact")
 async def compact(server: Served, topic: str, partition: int) -> CompactionState:
-    return cluster_operations.compact(server.cluster, topic, partition)
+    dropped = operator_actions.compact(server.cluster, topic, partition)
+    return CompactionState(
+        replicas=tuple(ReplicaCompaction(broker=b, dropped=n) for b, n in dropped.items())
+    )
 
 
 @serves("hold")
 async def hold(
     server: Served, topic: str, partition: int, broker: int, body: HoldBody = _HOLD
 ) -> PartitionState:
-    return cluster_operations.hold(server.cluster, topic, partition, broker, body)
+    cluster = server.cluster
+    operator_actions.hold(cluster, topic, partition, broker, body.at, leave_isr=body.leave_isr)
+    return partition_state(cluster, topic, partition)
 
 
 @serves("release")
 async def release(server: Served, topic: str, partition: int, broker: int) -> PartitionState:
-    return cluster_operations.release(server.cluster, topic, partition, broker)
+    operator_actions.release(server.cluster, topic, partition, broker)
+    return partition_state(server.cluster, topic, partition)
 
 
 @serves("step")
 async def step(
     server: Served, topic: str, partition: int, broker: int, body: StepBody = _STEP
 ) -> StepState:
-    return cluster_operations.step(server.cluster, topic, partition, broker, body)
+    steps = operator_actions.step(server.cluster, topic, partition, broker, body.fetches)
+    return StepState(fetches=tuple(map(_fetch_state, steps)))
+
+
+def _fetch_state(step: Step) -> FetchState:
+    return FetchState(
+        api=step.api,
+        asked=step.asked,
+        leader=step.leader,
+        leader_epoch=step.leader_epoch,
+        fetch_offset=step.fetch_offset,
+        error=None if step.error is None else error_name(step.error),
+        appended=step.appended,
+        truncated_to=step.truncated_to,
+        log_end_offset=step.log_end_offset,
+        high_watermark=step.high_watermark,
+        state=FOLLOWING[step.state],
+    )
 
 
 @serves("wipe")
 async def wipe(server: Served, topic: str, partition: int, broker: int) -> PartitionState:
-    return cluster_operations.wipe(server.cluster, topic, partition, broker)
+    operator_actions.wipe(server.cluster, topic, partition, broker)
+    return partition_state(server.cluster, topic, partition)
 
 
 @serves("stop_broker")
@@ -130,8 +211,27 @@ async def start_broker(server: Served, host: ReachedHost, broker: int) -> Broker
 async def isolate_broker(
     server: Served, host: ReachedHost, broker: int, body: IsolateBody
 ) -> BrokerState:
-    cluster_operations.isolate(server.cluster, broker, body)
+    _isolate(server.cluster, broker, body)
     return broker_state(server.cluster, broker, reached_host=host)
+
+
+def _isolate(cluster: Cluster, broker_id: int, body: IsolateBody) -> None:
+    """Cut a broker off from the controller, or from other brokers.
+
+    :raises ControllerError: When there is no such broker, or `fence` does not apply.
+    """
+    if body.origin == "controller":
+        operator_actions.isolate(
+            cluster, broker_id, from_controller=True, fence=body.fence or Fence.NOW
+        )
+        return
+    if body.fence is not None:
+        raise ControllerError(
+            ErrorCode.INVALID_REQUEST,
+            "fence: it is for a broker that the controller does not hear any more; leave it out, "
+            'or isolate the broker from "controller"',
+        )
+    operator_actions.isolate(cluster, broker_id, brokers=body.origin)
 
 
 @serves("rejoin_broker")

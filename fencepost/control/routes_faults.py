@@ -1,6 +1,5 @@
 """The routes of the verbs on faults."""
 
-import asyncio
 from typing import Annotated
 
 from fastapi import Query, Request
@@ -10,19 +9,19 @@ from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.faults.registry import Fault
 from fencepost.broker.faults.rules import FaultRule
 from fencepost.broker.node.cluster import Cluster
-from fencepost.control.routing import Served, serves, wait_within
+from fencepost.control.routing import Served, listening, serves, wait_within
 from fencepost.protocol.errors import ErrorCode
-from fencepost.verbs.answers.base import Done
-from fencepost.verbs.answers.faults import FaultState
+from fencepost.verbs.answers import Done
+from fencepost.verbs.answers.cluster import FaultState
 from fencepost.verbs.bodies import FaultBody, HitsFilter
 
 
 def read_rule(cluster: Cluster, body: FaultBody) -> FaultRule:
     """Make the fault that a request describes.
 
-    :raises ControllerError: INVALID_REQUEST where the versions are none; BROKER_ID_NOT_REGISTERED
-        where there is no such broker.
-    :raises UnknownName: Where the API or the error is none.
+    :raises ControllerError: INVALID_REQUEST where the versions are not a range;
+        BROKER_ID_NOT_REGISTERED where there is no such broker.
+    :raises UnknownName: Where the API or the error is not one of Kafka's.
     """
     given = body.model_dump(exclude_unset=True)
     broker = given.get("broker")
@@ -36,33 +35,26 @@ def read_rule(cluster: Cluster, body: FaultBody) -> FaultRule:
 
 
 def fault_state(fault: Fault) -> FaultState:
-    """A fault as it was set, and what it has done."""
+    """A fault as it was set, and its hits."""
     return FaultState.model_validate(
         {"id": fault.id, "hits": fault.hits, "left": fault.left, **fault.rule.to_json()}
     )
 
 
 async def wait_for_hits(cluster: Cluster, fault: Fault, hits: int) -> Fault:
-    """Wait until a fault has hit so often, which it may have already.
+    """Wait until a fault has this number of hits, which it may have already.
 
-    :raises ControllerError: RESOURCE_NOT_FOUND when it is removed before.
+    :raises ControllerError: RESOURCE_NOT_FOUND when the fault is removed before.
     """
-    changed = asyncio.Event()
-
-    def on_event(event: Event) -> None:
-        if event.kind in (Kind.FAULT_HIT, Kind.FAULT_REMOVED, Kind.RESET):
-            changed.set()
-
-    listeners = cluster.events.listeners
-    listeners.append(on_event)
-    try:
+    with listening(cluster.events.listeners, _is_of_faults, most=1) as received:
         while fault.hits < hits:
             cluster.faults.get(fault.id)
-            await changed.wait()
-            changed.clear()
-    finally:
-        listeners.remove(on_event)
+            await received.wait()
     return fault
+
+
+def _is_of_faults(event: Event) -> bool:
+    return event.kind in (Kind.FAULT_HIT, Kind.FAULT_REMOVED, Kind.RESET)
 
 
 @serves("add_fault")

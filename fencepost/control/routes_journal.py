@@ -1,22 +1,126 @@
-"""What can be seen of what happened: the journal and the stream of events."""
+"""The verbs on the stream of events and on the journal.
 
-from typing import Annotated
+All watchers of events read from one queue of the last ones, each at its own pace. A watcher that is
+too slow misses the oldest and is sent their number; events never wait for a watcher. Events are
+kept from the first watcher on, so that a client that was disconnected can resume. A stream is text
+(the HTML standard, "Server-sent events"): ``id``, ``event`` and ``data`` lines and an empty line
+for each event, and at times a comment, which is a line that begins with a colon.
+
+The journal keeps messages as bytes. To decode one takes far longer than to serve it, so exchanges
+are decoded in small portions, between which the loop serves the clients.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator
+from itertools import islice
+from typing import Annotated, Final
+from uuid import UUID
 
 from fastapi import Depends, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
 from fencepost.broker.core.errors import ControllerError
-from fencepost.control.event_stream import EventStream
-from fencepost.control.journal import ExchangeFilter, next_exchange, read_journal
-from fencepost.control.routing import Served, serves, wait_within
+from fencepost.broker.core.events import Event, Events
+from fencepost.broker.node.cluster import Cluster
+from fencepost.broker.server.journal import MAX_EXCHANGES, AnyExchange, Exchange, Journal
+from fencepost.control.message_json import SHORT, event_state, exchange_state
+from fencepost.control.routing import Served, listening, serves, wait_within
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.lookup import find_api, find_error
 from fencepost.verbs.answers.journal import EventState, ExchangeState
-from fencepost.verbs.bodies import EventFilter, TraceQuery, TraceWait
+from fencepost.verbs.bodies import EventFilter, TraceFilter, TraceQuery, TraceWait
+
+# -- the stream of events ----------------------------------------------------------------------
+
+MAX_KEPT: Final = 4096
+"""How many events a watcher may be behind."""
+KEEP_ALIVE_S: Final = 15.0
+"""How long a stream is silent at most: longer, and a proxy may close it."""
+_COMMENT: Final = ": still here\n\n"
+
+
+class EventStream:
+    """The last events of a cluster, numbered.
+
+    :param events: Their source; it is listened to from the first watcher on.
+    """
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._kept: deque[tuple[int, Event]] = deque(maxlen=MAX_KEPT)
+        self._newest = 0
+        self._is_listening = False
+        self._is_closed = False
+        self._watchers: set[asyncio.Event] = set()
+
+    def watch(self, since: int | None = None) -> AsyncIterator[str]:
+        """A stream of what happens from this call on, until `close`.
+
+        :param since: Begin with the kept events of a higher number.
+        """
+        if not self._is_listening:
+            self._is_listening = True
+            self._events.listeners.append(self._append)
+        return self._stream(self._newest if since is None else min(since, self._newest))
+
+    def close(self) -> None:
+        """End every stream: the cluster goes down."""
+        self._is_closed = True
+        self._wake_watchers()
+
+    async def _stream(self, cursor: int) -> AsyncIterator[str]:
+        """The events behind the cursor, and comments while there are none."""
+        arrived = asyncio.Event()
+        self._watchers.add(arrived)
+        try:
+            yield _COMMENT
+            while not self._is_closed:
+                arrived.clear()
+                found = self._after(cursor)
+                if found:
+                    yield _text(found, lost=found[0][0] - cursor - 1)
+                    cursor = found[-1][0]
+                elif not await _wait_for_event(arrived):
+                    yield _COMMENT
+        finally:
+            self._watchers.discard(arrived)
+
+    def _after(self, cursor: int) -> list[tuple[int, Event]]:
+        unseen = min(self._newest - cursor, len(self._kept))
+        return list(islice(self._kept, len(self._kept) - unseen, None))
+
+    def _append(self, event: Event) -> None:
+        self._newest += 1
+        self._kept.append((self._newest, event))
+        self._wake_watchers()
+
+    def _wake_watchers(self) -> None:
+        for watcher in self._watchers:
+            watcher.set()
+
+
+async def _wait_for_event(arrived: asyncio.Event) -> bool:
+    """Wait for an event; False when none comes for `KEEP_ALIVE_S`."""
+    try:
+        async with asyncio.timeout(KEEP_ALIVE_S):
+            await arrived.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+def _text(events: list[tuple[int, Event]], *, lost: int) -> str:
+    lines = [f": {lost} events were missed\n\n"] if lost else []
+    for number, event in events:
+        data = event_state(number, event).model_dump_json()
+        lines.append(f"id: {number}\nevent: {event.kind}\ndata: {data}\n\n")
+    return "".join(lines)
 
 
 async def _event_stream(request: Request) -> EventStream:
-    feed: EventStream = request.app.state.feed
-    return feed
+    stream: EventStream = request.app.state.event_stream
+    return stream
 
 
 class _EventStreamResponse(StreamingResponse):
@@ -31,12 +135,15 @@ class _EventStreamResponse(StreamingResponse):
     responses={200: {"model": EventState, "description": "The data of each event"}},
 )
 async def events(
-    feed: Annotated[EventStream, Depends(_event_stream)],
+    stream: Annotated[EventStream, Depends(_event_stream)],
     wanted: Annotated[EventFilter, Query()],
     last_event_id: Annotated[int | None, Header(ge=0)] = None,
 ) -> StreamingResponse:
     since = wanted.since if last_event_id is None else last_event_id
-    return _EventStreamResponse(feed.watch(since))
+    return _EventStreamResponse(stream.watch(since))
+
+
+# -- the journal -------------------------------------------------------------------------------
 
 
 @serves("trace")
@@ -48,17 +155,153 @@ async def trace(server: Served, wanted: Annotated[TraceQuery, Query()]) -> list[
 async def wait_for_trace(
     server: Served, request: Request, wanted: Annotated[TraceWait, Query()]
 ) -> ExchangeState:
-    sieve, journal, before = (
-        ExchangeFilter(wanted, server.cluster),
-        server.journal,
-        server.journal.newest,
-    )
-    found = await wait_within(wanted.timeout_ms, request, next_exchange(journal, sieve))
+    journal = server.journal
+    before = journal.newest
+    exchange_filter = ExchangeFilter(wanted, server.cluster)
+    waiting = next_exchange(journal, exchange_filter)
+    found = await wait_within(wanted.timeout_ms, request, waiting)
     if found is None:
         others = journal.newest - before
         raise ControllerError(
             ErrorCode.REQUEST_TIMED_OUT,
-            f"no {str(sieve).removeprefix('a ')} was answered within {wanted.timeout_ms} ms; "
+            f"no {str(exchange_filter).removeprefix('a ')} was answered within"
+            f" {wanted.timeout_ms} ms; "
             f"of other requests {others} came meanwhile",
         )
     return found
+
+
+_PORTION: Final = 8
+"""How many exchanges are decoded before the loop serves others."""
+
+
+async def read_journal(
+    journal: Journal, cluster: Cluster, wanted: TraceQuery
+) -> list[ExchangeState]:
+    """The newest exchanges that match, the oldest first.
+
+    :raises ControllerError: INVALID_REQUEST when there is no API or no error of the name.
+    """
+    exchange_filter = ExchangeFilter(wanted, cluster)
+    found: list[ExchangeState] = []
+    for looked_at, exchange in enumerate(_newest_first(journal, exchange_filter), start=1):
+        if looked_at % _PORTION == 0:
+            await asyncio.sleep(0)
+        state = exchange_filter.decode(exchange)
+        if state is not None:
+            found.append(state)
+        if len(found) == wanted.limit:
+            break
+    return found[::-1]
+
+
+async def next_exchange(journal: Journal, exchange_filter: "ExchangeFilter") -> ExchangeState:
+    """The oldest exchange that has ended and matches: one of the journal, or else the next one.
+
+    One that will never be answered has ended too: acks=0, or its connection was closed.
+    """
+    with listening(journal.listeners, exchange_filter.may_match, MAX_EXCHANGES) as received:
+        done = received.items
+        done.extendleft(each for each in _newest_first(journal, exchange_filter) if each.done)
+        while True:
+            for _ in range(min(_PORTION, len(done))):
+                state = exchange_filter.decode(done.popleft())
+                if state is not None:
+                    return state
+            if done:
+                await asyncio.sleep(0)
+            else:
+                await received.wait()
+
+
+def _newest_first(journal: Journal, exchange_filter: "ExchangeFilter") -> Iterator[AnyExchange]:
+    """The exchanges that match as far as can be judged without decoding."""
+    for exchange in journal.newest_first(
+        clients=exchange_filter.clients, brokers=exchange_filter.brokers
+    ):
+        if exchange.number <= exchange_filter.since:
+            return
+        if exchange_filter.may_match(exchange):
+            yield exchange
+
+
+class ExchangeFilter:
+    """Chooses exchanges of the journal.
+
+    :raises ControllerError: INVALID_REQUEST when there is no API or no error of the name.
+    """
+
+    def __init__(self, wanted: TraceFilter, cluster: Cluster) -> None:
+        self.since = wanted.since
+        source = wanted.source or ("clients" if wanted.client_id is None else "all")
+        self.clients = source != "brokers"
+        self.brokers = source != "clients"
+        self._api = None if wanted.api is None else find_api(wanted.api)
+        self._client_id = wanted.client_id
+        self._broker = wanted.broker
+        self._error = None if wanted.error is None else find_error(wanted.error)
+        self._topic = None if wanted.topic is None else _TopicFilter(wanted.topic, cluster)
+        self._controller = cluster.controller
+
+    def may_match(self, exchange: AnyExchange) -> bool:
+        """Whether an exchange matches, as far as can be judged without decoding."""
+        return (
+            exchange.number > self.since
+            and (self.clients if isinstance(exchange, Exchange) else self.brokers)
+            and (self._api is None or exchange.api is self._api)
+            and (self._client_id is None or exchange.client_id == self._client_id)
+            and (self._broker is None or exchange.broker_id == self._broker)
+            and self._may_match_content(exchange)
+        )
+
+    def _may_match_content(self, exchange: AnyExchange) -> bool:
+        if self._error is not None and self._error not in exchange.errors:
+            return False
+        return self._topic is None or self._topic.may_occur_in(exchange)
+
+    def decode(self, exchange: AnyExchange) -> ExchangeState | None:
+        """An exchange for which `may_match` is true, decoded; None where it does not match."""
+        topics: set[str] = set()
+        state = exchange_state(exchange, topics, self._name_of, SHORT)
+        if self._topic is not None and topics.isdisjoint(self._topic.texts):
+            return None
+        return state
+
+    def _name_of(self, text: str) -> str | None:
+        try:
+            return self._controller.image.names.get(UUID(text))
+        except ValueError:  # a name
+            return None
+
+    def __str__(self) -> str:
+        """The filter as text, such as "a Fetch by client x"."""
+        request = "a request" if self._api is None else self._api.title
+        words: Iterable[tuple[str, object]] = (
+            ("by client", self._client_id),
+            ("about topic", self._topic and self._topic.name),
+            ("to broker", self._broker),
+            ("answered with error", self._error),
+            ("after number", self.since or None),
+        )
+        return " ".join(
+            (request, *(f"{word} {value}" for word, value in words if value is not None))
+        )
+
+
+class _TopicFilter:
+    """A topic to search for in exchanges: its name, and every id that it has had since."""
+
+    def __init__(self, name: str, cluster: Cluster) -> None:
+        self.name = name
+        self.texts = {name}
+        """Its name and ids as they stand in a message as JSON."""
+        self._bytes = [name.encode("utf-8", "replace")]
+        self._controller = cluster.controller
+
+    def may_occur_in(self, exchange: AnyExchange) -> bool:
+        """Whether an exchange may name the topic, by a search of its bytes."""
+        found = self._controller.image.topics.get(self.name)
+        if found is not None and str(found.topic_id) not in self.texts:
+            self.texts.add(str(found.topic_id))
+            self._bytes.append(found.topic_id.bytes)
+        return exchange.may_contain(self._bytes)

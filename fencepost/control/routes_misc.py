@@ -1,9 +1,7 @@
-"""The page at ``/``: the cluster at a glance, for a person with a browser.
+"""The routes that are no verbs and answer no JSON: the page at ``/``, and ``/metrics``.
 
-One file, without frameworks and without anything from elsewhere; it does what any other user of the
-control API can do.
-
-What is for people and for Prometheus, and no verb: it answers no JSON.
+The page is one file, without frameworks and without resources of other hosts. It uses the control
+API as any other client does. ``/metrics`` is for Prometheus.
 """
 
 import asyncio
@@ -24,7 +22,7 @@ _LISTS: Final = {
     '["the actions of faults"]': list(FaultAction.model_fields),
     '["the actions that take no value"]': FaultAction.words(),
 }
-"""What the page's script has of the server's own lists, by what stands in its place in the file."""
+"""Lists of the server that the page's script needs, by the placeholder in the file."""
 
 
 def _page() -> str:
@@ -39,7 +37,7 @@ POLICY: Final = (
     "default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; "
     "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 )
-"""Nothing may come from elsewhere."""
+"""The page may load nothing from other hosts."""
 
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -47,7 +45,7 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 @router.get("/metrics", include_in_schema=False)
 async def metrics(server: Served, topic: Annotated[list[str] | None, Query()] = None) -> Response:
-    # Imported by the first who asks, and off the loop: it takes a tenth of a second and more.
+    # Imported by the first request, and off the loop: it takes a tenth of a second and more.
     await asyncio.to_thread(import_module, "fencepost.control.metrics")
     from fencepost.control.metrics import exposition
 

@@ -1,16 +1,11 @@
-"""What the verbs on the remote tier do (KIP-405).
+"""The verbs on the remote tier (KIP-405).
 
-The tier is remote, and its operations take time: these verbs wait for it, while the
-cluster serves on. What was begun goes on, also where the client does not wait any more.
-
-:raises ControllerError: (all of them) When it is refused, with Kafka's code and words.
-
-What each verb on the remote tier does.
+Operations of the tier take time: these verbs wait for them, while the cluster goes on serving. An
+operation that has begun goes on when the client closes its connection.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
 from fencepost.broker.core.errors import ControllerError
@@ -19,11 +14,11 @@ from fencepost.broker.faults.remote_storage import RemoteFault, RemoteFaultRule,
 from fencepost.broker.node import tier_actions
 from fencepost.broker.node.cluster import Cluster
 from fencepost.control.cluster_state import remote_segment_state, remote_state
-from fencepost.control.routing import Served, serves
+from fencepost.control.routing import Served, listening, serves
 from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.tier.object_store import TierError
-from fencepost.verbs.answers.base import Done
-from fencepost.verbs.answers.faults import TierFaultState
+from fencepost.verbs.answers import Done
+from fencepost.verbs.answers.cluster import TierFaultState
 from fencepost.verbs.answers.topics import LocalDeletion, RemoteSegmentState, RemoteState, TierState
 from fencepost.verbs.bodies import TierBody, TierFaultBody
 
@@ -32,17 +27,21 @@ Action: TypeAlias = Literal["upload", "delete-local", "expire", "forget", "lose"
 
 
 async def run_tier_action(cluster: Cluster, topic: str, index: int, action: Action) -> TierState:
-    """Do something about a partition's tier, and tell what came of it.
+    """Carry out an action on a partition's tier and answer its effect.
 
-    The contract of this API names ``forget`` among the actions on a partition, and it means what a
-    partition's leader knows: the state "the leader does not know yet" of KIP-1023, which nothing
-    else brings about for as long as one likes. That the tier itself loses what it has is another
-    thing, and has a name of its own: ``lose``.
+    ``forget`` removes segments from the leader's view of the tier, for tests of the state "the
+    leader does not know yet" of KIP-1023. ``lose`` removes objects from the tier itself.
+
+    :raises ControllerError: When it is refused, with Kafka's code and message.
     """
     broker, leader = tier_actions.find_leader(cluster, topic, index)
     deleted: Sequence[tier_actions.DeletedSegments] = ()
     lost = 0
-    with _listening(cluster, topic, index) as told:
+
+    def is_of_partition(event: Event) -> bool:
+        return (event.topic, event.partition) == (topic, index)
+
+    with listening(cluster.events.listeners, is_of_partition) as received:
         match action:
             case "upload":
                 await _completed(lambda then: tier_actions.upload(cluster, topic, index, then))
@@ -59,9 +58,9 @@ async def run_tier_action(cluster: Cluster, topic: str, index: int, action: Acti
             case _:
                 assert_never(action)
     return TierState(
-        uploaded=_segments(told, Kind.SEGMENT_UPLOADED),
+        uploaded=_segments(received.items, Kind.SEGMENT_UPLOADED),
         deleted_locally=tuple(map(_deletion, deleted)),
-        expired=_segments(told, Kind.SEGMENT_EXPIRED),
+        expired=_segments(received.items, Kind.SEGMENT_EXPIRED),
         lost_objects=lost,
         remote=remote_state(broker.remote_log_manager.state(leader)) or _NOTHING,
     )
@@ -70,27 +69,11 @@ async def run_tier_action(cluster: Cluster, topic: str, index: int, action: Acti
 _NOTHING: Final = RemoteState(
     start_offset=-1, last_tiered_offset=-1, pending_upload_offset=-1, segments=()
 )
-"""The answer where the leader has lost its leadership meanwhile."""
+"""The answer when the leader has lost its leadership meanwhile."""
 
 
-@contextmanager
-def _listening(cluster: Cluster, topic: str, index: int) -> Iterator[list[Event]]:
-    """The events of a partition, as they come."""
-    heard: list[Event] = []
-
-    def note(event: Event) -> None:
-        if (event.topic, event.partition) == (topic, index):
-            heard.append(event)
-
-    cluster.events.listeners.append(note)
-    try:
-        yield heard
-    finally:
-        cluster.events.listeners.remove(note)
-
-
-def _segments(told: Iterable[Event], kind: Kind) -> tuple[RemoteSegmentState, ...]:
-    return tuple(remote_segment_state(event.details) for event in told if event.kind is kind)
+def _segments(events: Iterable[Event], kind: Kind) -> tuple[RemoteSegmentState, ...]:
+    return tuple(remote_segment_state(event.details) for event in events if event.kind is kind)
 
 
 def _deletion(deleted: tier_actions.DeletedSegments) -> LocalDeletion:
@@ -102,9 +85,9 @@ def _deletion(deleted: tier_actions.DeletedSegments) -> LocalDeletion:
 
 
 async def _completed(begin: Callable[[Callable[[TierError | None], None]], None]) -> None:
-    """Begin something and wait for its end.
+    """Begin an operation and wait for its end.
 
-    :raises ControllerError: KAFKA_STORAGE_ERROR when the tier does not do it.
+    :raises ControllerError: KAFKA_STORAGE_ERROR when the tier fails.
     """
 
     def begin_with_answer(then: Callable[[bool | TierError], None]) -> None:
@@ -114,17 +97,17 @@ async def _completed(begin: Callable[[Callable[[TierError | None], None]], None]
 
 
 async def _answered(begin: Callable[[Callable[[T | TierError], None]], None]) -> T:
-    """Begin something and wait for its answer.
+    """Begin an operation and wait for its result.
 
-    :raises ControllerError: KAFKA_STORAGE_ERROR when the tier does not do it.
+    :raises ControllerError: KAFKA_STORAGE_ERROR when the tier fails.
     """
     answer: asyncio.Future[T | TierError] = asyncio.get_running_loop().create_future()
 
-    def tell(given: T | TierError) -> None:
+    def set_result(result: T | TierError) -> None:
         if not answer.done():  # the client may be gone
-            answer.set_result(given)
+            answer.set_result(result)
 
-    begin(tell)
+    begin(set_result)
     given = await answer
     if isinstance(given, TierError):
         raise ControllerError(ErrorCode.KAFKA_STORAGE_ERROR, f"the tier says: {given}")

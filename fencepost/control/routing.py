@@ -1,16 +1,19 @@
-"""How a verb of the catalogue comes by its route: ``@serves("hold")`` over what carries it out.
+"""What all routes share: ``@serves("hold")`` makes a function the route of a verb of the catalogue.
 
-Waiting for something on behalf of a request, for as long as its asker has patience.
+A route that waits does so with `listening`, for events or exchanges, and `wait_within`, which ends
+with the request's timeout or with its client's connection.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, Final, TypeVar
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 from fastapi import APIRouter, Depends, Request
 
 from fencepost.broker.server.server import Server
-from fencepost.verbs.answers.base import ErrorAnswer
+from fencepost.verbs.answers import ErrorAnswer
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.models import add_descriptions
 
@@ -35,13 +38,13 @@ async def _reached_host(request: Request) -> str:
 
 Served = Annotated[Server, Depends(_served)]
 ReachedHost = Annotated[str, Depends(_reached_host)]
-"""The address that the client has reached."""
+"""The server's own address, as the client has connected to it."""
 
 
 def serves(name: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401  # FastAPI's own
-    """Let a function carry a verb out. Its parameters are those of the verb.
+    """Register a function as the route of a verb. Its parameters are those of the verb.
 
-    :param settings: Of the route, besides what the catalogue says.
+    :param settings: Further arguments of the route.
     """
     verb = VERBS[name]
 
@@ -58,11 +61,57 @@ def serves(name: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401  # F
 T = TypeVar("T")
 
 
+class Received(Generic[T]):
+    """The items that a listener has received.
+
+    :param most: How many are kept; of more, the oldest are dropped.
+    """
+
+    def __init__(self, most: int | None) -> None:
+        self.items: deque[T] = deque(maxlen=most)
+        """The oldest first. The reader may take them out."""
+        self._arrived = asyncio.Event()
+
+    def add(self, item: T) -> None:
+        """Keep an item and wake the reader."""
+        self.items.append(item)
+        self._arrived.set()
+
+    async def wait(self) -> None:
+        """Wait for the next item that arrives after this call."""
+        self._arrived.clear()
+        await self._arrived.wait()
+
+
+@contextmanager
+def listening(
+    listeners: list[Callable[[T], None]],
+    accepts: Callable[[T], bool],
+    most: int | None = None,
+) -> Iterator[Received[T]]:
+    """Listen while the context is open.
+
+    :param accepts: Whether an item is kept.
+    :param most: How many items are kept; None keeps all.
+    """
+    received: Received[T] = Received(most)
+
+    def listener(item: T) -> None:
+        if accepts(item):
+            received.add(item)
+
+    listeners.append(listener)
+    try:
+        yield received
+    finally:
+        listeners.remove(listener)
+
+
 async def wait_within(
-    timeout_ms: int, request: Request, coming: Coroutine[object, object, T]
+    timeout_ms: int, request: Request, coroutine: Coroutine[object, object, T]
 ) -> T | None:
-    """What comes; None where it does not within this real time, or the client is gone."""
-    wanted = asyncio.ensure_future(coming)
+    """A coroutine's result; None after this real time, or when the client closes its connection."""
+    wanted = asyncio.ensure_future(coroutine)
     tasks = (wanted, asyncio.ensure_future(_wait_for_disconnect(request)))
     try:
         done, _ = await asyncio.wait(

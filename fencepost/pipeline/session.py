@@ -1,11 +1,9 @@
-"""What Spark is configured with by others, before there is a JVM that could be asked.
+"""The Spark session that every job runs in, on this machine or on a cluster.
 
-This package as a zip file, for executors that have another version of it, or none.
-
-The Spark session that every job runs in, on this machine or on a cluster.
-
-Nothing of Spark is imported before a session is asked for, so that the command line stays quick
-and says in one line what is missing.
+It has the data sources of this package, the jars of the Kafka connector unless other jars are
+configured, and this package as a zip file for executors that have another version of it, or none.
+No module of Spark is imported before a session is opened, so that the command line starts quickly
+and reports in one line what is missing.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import fencepost
-from fencepost.pipeline import connector as kafka_connector
+from fencepost.pipeline import requirements as kafka_connector
 from fencepost.pipeline.requirements import (
     CannotRunError,
     is_local,
@@ -47,7 +45,7 @@ _IN_ARGUMENTS: Final = re.compile(r"--(jars|packages)\b|\bspark\.jars\b")
 
 
 def jars_are_configured(configs: Mapping[str, str]) -> bool:
-    """Whether jars are named by a session's own configuration, or by whoever set Spark up."""
+    """Whether jars are named by a session's own configuration, or by Spark's own configuration."""
     if any(name.startswith(_JARS_PREFIX) for name in configs):
         return True
     if _IN_ARGUMENTS.search(os.environ.get(_SUBMIT_ARGS_VARIABLE, "")):
@@ -192,7 +190,7 @@ def _open(
         raise CannotRunError(f"Spark does not start: {_error_line(error)}") from error
     except ConnectionError as error:  # it was asked once more when it was gone
         raise CannotRunError("Spark does not start: its Java process ended") from error
-    # What is submitted was shipped by whoever did that, and runs from there itself.
+    # spark-submit has shipped the package, and this process runs from that copy.
     if not submitted and not is_local(opened.sparkContext.master or ""):
         _ship(opened)
     return opened
@@ -228,8 +226,8 @@ def _jars(connector: bool, configs: Mapping[str, str]) -> list[Path]:
     Who does not need the connector also does without: where it was never fetched, and where other
     jars are configured, which these would be instead of.
     """
-    if connector or (kafka_connector.is_installed() and not jars_are_configured(configs)):
-        return kafka_connector.jars()
+    if connector or (kafka_connector.is_connector_installed() and not jars_are_configured(configs)):
+        return kafka_connector.connector_jars()
     return []
 
 
@@ -240,7 +238,7 @@ def _register(opened: SparkSession) -> None:
 
 _COMMON_CONFIGS: Final = MappingProxyType(
     {
-        # Times are milliseconds since the epoch everywhere else; their zone is nobody's.
+        # Times are milliseconds since the epoch everywhere else; no time zone applies.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.ui.showConsoleProgress": "false",

@@ -1,8 +1,10 @@
-"""Bytes: the type of buffers that are not copied, CRC-32C, and the varints of records."""
+"""Bytes: the type of buffers that are not copied, CRC-32C, varints of records, ids as text."""
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from functools import cache
 from typing import Final, TypeAlias
+from uuid import UUID
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Bytes that are passed on without a copy."""
@@ -90,3 +92,19 @@ def write_field(out: bytearray, field: bytes | None) -> None:
     else:
         write_varint(out, len(field))
         out += field
+
+
+# -- Ids ----------------------------------------------------------------------------------------
+
+
+def format_uuid(value: UUID) -> str:
+    """An id as Kafka writes it: 22 characters of URL-safe base64."""
+    return urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+def parse_uuid(text: str) -> UUID:
+    """The id that `format_uuid` wrote.
+
+    :raises ValueError: When it is none.
+    """
+    return UUID(bytes=urlsafe_b64decode(text + "=="))

@@ -65,7 +65,7 @@ class ExpectationChecker:
         """All that is not as expected.
 
         :param is_pending: Whether the background action that the expectation names has no answer.
-        :raises Unresolved: When a reference names a field that is not there.
+        :raises UnresolvedReference: When a reference names a field that is not there.
         """
         if came.timeout_reason is not None:
             return [Mismatch(path=(), field="", expected="an answer", actual=came.timeout_reason)]

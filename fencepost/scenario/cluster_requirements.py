@@ -27,7 +27,7 @@ async def check_requirements(wanted: ClusterBody, control: str) -> None:
     """See that a cluster is such a one, as far as it tells: brokers, clock, configs, versions.
 
     :param control: The URL of its control API.
-    :raises DoesNotFit: When it is not.
+    :raises RequirementsNotMet: When it is not.
     :raises VerbError: When it cannot be asked.
     """
     remote = AsyncRemote(control)

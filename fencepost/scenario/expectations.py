@@ -128,7 +128,7 @@ def read_expectation(
 
     :param steps: The names of earlier steps.
     :param background: The names of actions in the background.
-    :raises Mistake: When something in it is wrong.
+    :raises ScenarioFileError: When something in it is wrong.
     """
     given = require_mapping(document, data, path, path[-1] if isinstance(path[-1], str) else "this")
     if not given:

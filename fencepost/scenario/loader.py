@@ -52,7 +52,7 @@ _MAX_REPEAT: Final = 10_000
 class StepReader:
     """Reads steps, and keeps in mind what the ones before were.
 
-    :raises Mistake: From every method, when something is wrong.
+    :raises ScenarioFileError: From every method, when something is wrong.
     """
 
     def __init__(self, document: Document) -> None:
@@ -258,7 +258,7 @@ _KEYS: Final = ("summary", "teaches", "cluster", "topics", "steps")
 def read_file(path: FilePath) -> Scenario:
     """The scenario in a file.
 
-    :raises Mistake: When something in it is wrong.
+    :raises ScenarioFileError: When something in it is wrong.
     :raises OSError: When it cannot be read.
     :raises UnicodeDecodeError: When it is no text.
     """
@@ -269,7 +269,7 @@ def read_text(text: str, *, file: str, name: str) -> Scenario:
     """The scenario that a text is.
 
     :param file: For messages.
-    :raises Mistake: When something in it is wrong.
+    :raises ScenarioFileError: When something in it is wrong.
     """
     document = Document(file, text)
     given = require_mapping(document, document.data, (), "a scenario")
@@ -338,7 +338,7 @@ def shipped() -> dict[str, Path]:
 def find(asked: str) -> Path:
     """The file of a scenario that is asked for by its name or by its path.
 
-    :raises NotFound: When there is none.
+    :raises ScenarioNotFound: When there is none.
     """
     names = shipped()
     if asked in names:
@@ -354,8 +354,8 @@ def find(asked: str) -> Path:
 def read(asked: str) -> Scenario:
     """A scenario by its name or by its path.
 
-    :raises NotFound: When there is none, or it cannot be read.
-    :raises Mistake: When something in it is wrong.
+    :raises ScenarioNotFound: When there is none, or it cannot be read.
+    :raises ScenarioFileError: When something in it is wrong.
     """
     path = find(asked)
     try:

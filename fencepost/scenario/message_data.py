@@ -27,7 +27,7 @@ def named_api(text: str) -> Api:
 def to_request(api: Api, version: int, data: Mapping[str, object]) -> object:
     """A request of an API.
 
-    :raises CannotAct: When it has no such version, or the data is none of its.
+    :raises InvalidAction: When it has no such version, or the data is none of its.
     """
     if not api.serves(version):
         known = f"from {api.min_version} to {api.max_version}"

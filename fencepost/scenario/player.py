@@ -301,7 +301,7 @@ def run(scenario: Scenario, listener: Listener, *, against: str | None = None) -
 
     :param against: The URL of a control API, whose cluster is reset first. None: a process of its
         own serves a cluster as the scenario wants it.
-    :raises DoesNotFit: When that cluster is another one than the scenario takes.
+    :raises RequirementsNotMet: When that cluster is another one than the scenario takes.
     :raises VerbError: When it cannot be asked.
     """
     if against is not None:

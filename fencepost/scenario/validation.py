@@ -19,7 +19,7 @@ def require_mapping(document: Document, data: Data, path: KeyPath, what: str) ->
     """A value that is to be a mapping.
 
     :param what: It, for the message.
-    :raises Mistake: When it is none.
+    :raises ScenarioFileError: When it is none.
     """
     if not isinstance(data, dict):
         raise document.error_at(path, f"{what} is to be a mapping")
@@ -29,7 +29,7 @@ def require_mapping(document: Document, data: Data, path: KeyPath, what: str) ->
 def check_keys(
     document: Document, data: Mapping[str, Data], path: KeyPath, allowed: Iterable[str]
 ) -> None:
-    """:raises Mistake: At the first key that is not among those allowed."""
+    """:raises ScenarioFileError: At the first key that is not among those allowed."""
     names = list(allowed)
     for name in data:
         if name not in names:
@@ -45,7 +45,7 @@ def validate(
 
     The model is None where references stand for some of it: then all the rest is checked.
 
-    :raises Mistake: At the first thing that is wrong.
+    :raises ScenarioFileError: At the first thing that is wrong.
     """
     check_keys(document, data, path, field_names(model))
     errors = _errors(model, data)

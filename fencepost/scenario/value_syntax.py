@@ -97,7 +97,7 @@ def resolve(data: Data, answers: Mapping[str, Data]) -> Data:
     """Data with what its references refer to.
 
     :param answers: By the names of steps.
-    :raises Unresolved: When one has no such field.
+    :raises UnresolvedReference: When one has no such field.
     """
     if isinstance(data, dict):
         return {key: resolve(value, answers) for key, value in data.items()}

@@ -1,4 +1,4 @@
-"""What a seed decides: the cluster, how often what happens, and each step as it comes.
+"""The decisions of a seed: the cluster, the frequencies of actions, and each step in its turn.
 
 Every seed has habits of its own: it never does some things and does others often, because bugs hide
 behind combinations that a fair mixture hardly ever makes. Most steps deliver a message. Some links

@@ -184,7 +184,7 @@ def _lose(world: "World", action: Action) -> None:
 
 
 def _ignore_answer(_answer: object) -> None:
-    """The checker sees the effects."""
+    """The checker sees the effect."""
 
 
 _FOLLOWER_APIS: Final = tuple(

@@ -1,10 +1,8 @@
-"""One broker's replica of one partition, as it was after the last step.
+"""Checks the invariants on a cluster after every step.
 
-Looks at the cluster after every step, and asks the invariants about what has changed.
-
-A step changes the replicas of the brokers that it reached and nothing else, so that only those are
-looked at, and each is compared with what was seen of it last: steps are many, and most change one
-offset of one replica.
+A step changes only the replicas of the brokers that it reached. The checker compares each of them
+with its snapshot of the step before, and checks only the changes: most steps change one offset of
+one replica.
 """
 
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What simulated clients ask of a broker: one question each, as a message to its handlers."""
+"""The requests of simulated clients: one function each, which calls the broker's handler."""
 
 from typing import Final, cast
 
@@ -250,7 +250,7 @@ class ClientRequests:
         return cast(OffsetCommitResponse | Wait[OffsetCommitResponse], answer)
 
     def committed(self, broker: Broker, group: str, index: int) -> None:
-        """Ask how far a group has come; the answer is ignored."""
+        """Request the committed offset of a group; the answer is ignored."""
         topic = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(index,))
         wanted = OffsetFetchRequestGroup(group_id=group, topics=(topic,))
         request = OffsetFetchRequest(groups=(wanted,))

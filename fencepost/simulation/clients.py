@@ -1,9 +1,10 @@
-"""Consumers and others that ask: they speak messages to handlers, and hold them to the answers.
+"""Consumers and other clients: they send messages to handlers, and check the answers.
 
-A client minds leader epochs as KIP-320 has it: it asks under the newest epoch that any broker's
-metadata told it, refuses to know an older one, and asks for metadata again when it is refused.
-Consumers fetch on from the last batch that they read, and go back where the broker says that its
-log parts from theirs; where Fetch can't say so (below v12) they ask OffsetForLeaderEpoch first.
+A client uses leader epochs as KIP-320 describes: a request carries the newest epoch that any
+broker's metadata contained, older metadata is ignored, and an error makes the client refresh its
+metadata. Consumers fetch on from the last batch that they read, and go back to the diverging epoch
+that the broker returns; where Fetch has no such field (below v12) they send OffsetForLeaderEpoch
+first.
 """
 
 from dataclasses import dataclass, field

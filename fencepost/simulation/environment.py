@@ -1,13 +1,12 @@
-"""The environment of a simulated run: in memory and without observers by default.
+"""The environment of a simulated run: its options, its network and its remote tier.
 
-The simulation itself writes nothing. A run that leaves data behind is given a data directory and an
-observer of every request.
+By default a run is in memory and unobserved. A caller that records a run passes a data directory
+and a function that sees every request; the simulation itself writes no file.
 
-In the simulated network every message waits on its link until the schedule delivers it. In the
-simulated remote tier each operation waits until the schedule performs it, or lets it fail.
-
-Operations may overtake each other, as those of many brokers at a real store do. What a segment's
-metadata say is there is looked up as it is written: see `TierContents`.
+On the simulated network every message waits on its link until the schedule delivers it. In the
+simulated tier each operation waits until the schedule completes it or lets it fail. Operations may
+overtake each other, as those of many brokers at a real store do. The contents of a segment are
+parsed when its metadata are written: see `TierContents`.
 """
 
 from collections import deque
@@ -43,7 +42,7 @@ is a response, a wait for one, or None where there never will be any."""
 
 
 def send_directly(broker: Broker, api: Api, version: int, request: object, peer: Peer) -> object:
-    """Ask without a look at what is asked."""
+    """Call the handler and observe nothing."""
     now_ms = broker.scheduler.now_ms()
     return broker.handle(api, Context(broker, version, peer.connection_id, peer, now_ms), request)
 
@@ -112,7 +111,7 @@ class SimulatedNetwork:
             queue.append(deliver)
 
     def deliver(self, link: Link) -> bool:
-        """Let the oldest message of a link arrive; the scheduler runs what follows from it.
+        """Deliver the oldest message of a link; the scheduler runs its consequences.
 
         :returns: Whether there was one.
         """
@@ -131,17 +130,17 @@ class SimulatedNetwork:
 
 
 def _ignore_send() -> None:
-    """No observer."""
+    """The default: sends are not observed."""
 
 
 FAILURE_REASON = "the schedule lets it fail"
 
 
 class PendingOperation(NamedTuple):
-    """Something that the tier is asked for.
+    """An operation on the tier that waits.
 
-    :ivar carry_out: Performs it, and reports the result.
-    :ivar fail: Reports an error.
+    :ivar perform: Performs it and calls the caller's callback.
+    :ivar fail: Calls the caller's callback with an error.
     """
 
     perform: Callable[[], None]
@@ -205,9 +204,9 @@ class SimulatedObjectStore:
     # -- what a schedule does -------------------------------------------------------------------
 
     def complete(self, number: int, *, fails: bool = False) -> bool:
-        """Have one of the waiting operations done, or fail.
+        """Complete one of the waiting operations, or let it fail.
 
-        :param number: Which; modulo how many there are.
+        :param number: Its index, modulo the number of operations.
         :returns: Whether there was one.
         """
         if not self.pending:
@@ -227,4 +226,4 @@ class SimulatedObjectStore:
 
 
 def _ignore_change(_key: str) -> None:
-    """No observer."""
+    """The default: changes are not observed."""

@@ -1,8 +1,7 @@
-"""What really happened to one partition, as nobody inside the cluster can know it.
+"""The history of one partition, seen from outside the cluster.
 
-Every batch that a leader appended is remembered as one object, with the one before it. Who holds
-the same batch holds the same log up to there, so that whole logs are compared by comparing their
-last batches.
+Every batch that a leader appended is one object, linked to the batch before it. Two logs with the
+same last batch are the same log, so that comparing last batches compares whole logs.
 """
 
 from bisect import bisect_left, bisect_right
@@ -142,7 +141,7 @@ class PartitionHistory:
         self.lost_a_replica = False
         """Whether a replica has lost its disk, or has gone in a reassignment."""
         self.lost_until = 0
-        """Exclusive end of what the tier has lost: nobody knows what it still has before."""
+        """Exclusive end of what the tier has lost; before it any record may be missing."""
 
         self.expected: dict[int, int] = {}
         """The base offset that a producer states for a batch, by the batch's checksum."""

@@ -1,8 +1,8 @@
-"""What must hold, at every step. Each function is one invariant, and says what is wrong, or None.
+"""The invariants of every step. Each function checks one; it returns the violation, or None.
 
-Some hold whatever happens. Those about records that must not be lost hold until something has
-happened to a partition that loses records honestly: then it is tainted (docs/simulation.md). The
-functions are asked when what they look at has changed; `fencepost.simulation.checker` knows when.
+Some hold in every case. Those about records that must not be lost hold until an event that loses
+records legitimately taints the partition (docs/simulation.md). The checker
+(`fencepost.simulation.checker`) calls a function when the state that it reads has changed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -153,7 +153,7 @@ def followers_copy_what_leaders_wrote(
 ) -> Problem:
     """Every batch of a follower was appended by the leader of its epoch, at that very offset."""
     if batch is None:
-        return f"{where}: nobody ever led and appended {base_offset} in epoch {epoch}"
+        return f"{where}: no leader appended {base_offset} in epoch {epoch}"
     return f"{where}: {batch} has other records than its leader's" if batch.crc != crc else None
 
 
@@ -230,7 +230,7 @@ def fenced_replicas_move_no_high_watermark(
 ) -> Problem:
     """No fetch of a replica that its leader knows to be offline moves the high watermark.
 
-    :param counted: The ISR, and the one proposed: whoever is in either may hold it back.
+    :param counted: The ISR, and the proposed one: a member of either may hold it back.
     """
     if source in counted:
         return None
@@ -275,7 +275,7 @@ def clients_read_what_is_committed(who: str, history: PartitionHistory, batch: B
 def consumers_miss_no_truncation(who: str, log: BatchLog, batch: Batch, deleted: int) -> Problem:
     """What a consumer that minds epochs reads continues what it has read (KIP-320).
 
-    :param deleted: Where logs begin by now: nobody can tell what was before.
+    :param deleted: Where logs begin by now; the records before are unknown.
     """
     if batch.may_follow(log.tip) or batch.base_offset <= deleted:
         return None
@@ -292,7 +292,7 @@ def the_tier_holds_what_leaders_wrote(
     where = f"p{history.index}: segment {segment.start_offset} to {segment.end_offset} in the tier"
     epoch, base_offset = header.partition_leader_epoch, header.base_offset
     if batch is None or batch.crc != header.crc:
-        return f"{where} has {base_offset} of epoch {epoch}, which nobody appended so"
+        return f"{where} has {base_offset} of epoch {epoch}, which no leader appended so"
     if not segment.start_offset <= base_offset < batch.next_offset <= segment.end_offset + 1:
         return f"{where} has {batch}"
     if batch.next_offset <= history.deleted:  # a log does not know epochs before its start
@@ -339,7 +339,7 @@ def tiered_offsets_are_in_order(where: str, last_stable: int, last: int, first: 
 def no_gap_behind_the_tier(where: str, last: int, local_start: int, start: int) -> Problem:
     """A leader's local log begins behind what is tiered at the latest, or where the log does.
 
-    That is Lx <= Ry + 1, until somebody deletes records that were not tiered yet.
+    That is Lx <= Ry + 1, until records are deleted that were not tiered yet.
 
     :param last: Inclusive.
     """
@@ -391,7 +391,7 @@ def followers_know_the_producers_of_the_tier(
         for producer_id, (_, last) in known.items()
         if producer_id not in expected and last >= first
     ]
-    return f"{where}: nobody knows producers {sorted(strangers)}" if strangers else None
+    return f"{where}: no batch is of the producers {sorted(strangers)}" if strangers else None
 
 
 # -- in the end ---------------------------------------------------------------------------------
@@ -492,7 +492,7 @@ INVARIANTS: Final[tuple[Callable[..., Problem], ...]] = (
 def require(invariant: Callable[P, Problem], *args: P.args, **kwargs: P.kwargs) -> None:
     """Stop where an invariant has a problem.
 
-    :raises Broken: When it has.
+    :raises InvariantViolation: When it has.
     """
     problem = invariant(*args, **kwargs)
     if problem is not None:

@@ -1,4 +1,4 @@
-"""Producers inside the core, and what they are told.
+"""Simulated producers inside the core, and the answers that they get.
 
 Where the topic checks expected offsets (KIP-27), two producers compete for each partition. Each
 states where it believes the log to end, learns better when it is refused, and tries once more.
@@ -110,7 +110,7 @@ class Producers:
     def _batch(self, records: list[Record], number: int) -> bytearray:
         """With a tier producers take turns, each time in a new epoch, where any sequence may begin.
 
-        Without one nobody asks what is known of them.
+        Without a tier the producers' state is not checked.
         """
         base = records[0].offset
         codec = _CODECS[number % len(_CODECS)] if self._is_realistic else Codec.NONE

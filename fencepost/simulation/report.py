@@ -1,4 +1,4 @@
-"""What a simulation says: how much held, and of what broke the invariant and a small schedule."""
+"""The report of a simulation: totals, and of each failure the invariant and a small schedule."""
 
 import textwrap
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ _WIDTH = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTotals:
-    """What came of several seeds."""
+    """The results of several seeds."""
 
     seeds: int = 0
     steps: int = 0
@@ -41,7 +41,7 @@ def run_seeds(seeds: Iterable[int], steps: int) -> RunTotals:
 
 
 def totals_of(seed: int, outcome: Outcome) -> RunTotals:
-    """What came of one seed, counted."""
+    """The result of one seed, counted."""
     return RunTotals(
         seeds=1,
         steps=len(outcome.schedule.actions),
@@ -52,7 +52,7 @@ def totals_of(seed: int, outcome: Outcome) -> RunTotals:
 
 
 def describe_shrunk(outcome: Outcome, smallest: Outcome) -> str:
-    """An invariant that broke: what must hold, what was seen, and the least that shows it."""
+    """An invariant that broke: its meaning, the state seen, and a small schedule that shows it."""
     failure, small = outcome.failure, smallest.failure
     if failure is None or small is None:
         return "every invariant held"

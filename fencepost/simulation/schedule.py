@@ -1,7 +1,7 @@
-"""Schedules as data: what a run does, step by step, in a form that can be printed and read back.
+"""Schedules as data: the steps of a run, in a form that can be printed and parsed.
 
-A schedule is a cluster and the actions upon it. It says everything that a seed decided, so that
-playing it again needs no seed, and leaving actions out of it makes a smaller one. In text the first
+A schedule is a cluster and the actions on it. It contains every decision of a seed, so that a
+replay needs no seed, and leaving actions out of it makes a smaller one. In text the first
 line is the cluster, and each line after it one action:
 
     cluster seed=7 brokers=3 partitions=1 replicas=3 min.insync=2 unclean=no fetch=17
@@ -217,7 +217,7 @@ _SETUP: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A cluster and what is done to it."""
+    """A cluster and the actions on it."""
 
     setup: Setup
     actions: tuple[Action, ...]

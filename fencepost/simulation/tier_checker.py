@@ -1,7 +1,7 @@
-"""Looks at the remote tier, and at replicas of a topic that has one, beside `Watch`.
+"""Checks the remote tier and the replicas of a tiered topic; part of the `ClusterChecker`.
 
-What the tier holds is known from its objects alone, whatever brokers believe: each segment whose
-metadata say that it is whole, batch by batch.
+The contents of the tier are read from its objects alone, not from the state of brokers: each
+segment whose metadata say that it is complete, batch by batch.
 """
 
 from collections import Counter

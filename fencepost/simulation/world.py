@@ -112,7 +112,7 @@ class World:
     def perform(self, action: Action) -> None:
         """Take one step, and look at what came of it.
 
-        :raises Broken: When an invariant does not hold any more.
+        :raises InvariantViolation: When an invariant does not hold any more.
         """
         if action.kind is ActionKind.DELIVER:
             self.deliver(Link(node_of(action.other), node_of(action.broker)))
@@ -129,7 +129,7 @@ class World:
     def heal(self) -> None:
         """Mend everything, let time pass, and check that the cluster is as good as new.
 
-        :raises Broken: When it is not.
+        :raises InvariantViolation: When it is not.
         """
         self.cluster.faults.remove_all()
         operator_actions.restore(self.cluster)

@@ -1,16 +1,15 @@
-"""A segment in memory: the buffers that were appended, and where each batch ends.
-
-Logs whose bytes lie in memory.
-"""
+"""Logs in memory: a segment is the buffers that were appended, and where each batch ends."""
 
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Final, final
+from typing import Final
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import BatchHeader, read_header
 from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.key_offsets import LatestKeyOffsets
+from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 from fencepost.storage.log.producer_state import ProducerStateEntry
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.log.segments import InitialLogState, LogSegment
@@ -175,7 +174,7 @@ class MemorySegment:
         self._content.append(buffer)
 
     def add_header(self, header: BatchHeader, now_ms: int) -> None:
-        """Take note of a batch whose bytes the caller hands to `keep`."""
+        """Add the header of a batch whose bytes the caller passes to `append_bytes`."""
         ends, timestamps = self._ends, self._max_timestamps
         max_timestamp = header.max_timestamp
         if ends:
@@ -190,7 +189,7 @@ class MemorySegment:
         self.last_modified_ms = now_ms
 
     def append_bytes(self, buffer: Buffer) -> None:
-        """Keep one or more whole batches, which were noted by `index`, at the end."""
+        """Append one or more whole batches, whose headers `add_header` has added."""
         self._content.append(buffer)
 
     def read(
@@ -245,7 +244,7 @@ class MemorySegment:
         del self._last_offsets[keep:], self._ends[keep:], self._max_timestamps[keep:]
 
     def free_some(self) -> bool:
-        """Free some of what is held, quickly; False when nothing is left."""
+        """Free some of the memory, quickly; False when nothing is left."""
         return self._content.free_some()
 
     def _start_of(self, batch: int) -> int:
@@ -257,10 +256,43 @@ class MemorySegment:
             yield buffer, read_header(buffer)
 
 
-class MemorySegmentStore:
-    """A `SegmentStore` that keeps nothing: what the log lets go of is gone."""
+class _NoKeyOffsets:
+    """A `KeyOffsetStore` that stores nothing: the keys are read from the log."""
 
     __slots__ = ()
+
+    def read(self, log_start_offset: int) -> None:
+        """None are stored."""
+
+    def write(
+        self,
+        keys: LatestKeyOffsets,
+        log_start_offset: int,
+        epochs: LeaderEpochCache,
+        *,
+        sync: bool = False,
+    ) -> None:
+        """Nothing."""
+
+    def write_if_grown(
+        self, keys: LatestKeyOffsets, log_start_offset: int, epochs: LeaderEpochCache
+    ) -> None:
+        """Nothing."""
+
+    def discard_from(self, offset: int) -> None:
+        """Nothing."""
+
+
+class MemorySegmentStore:
+    """A `SegmentStore` that keeps nothing: a segment that the log drops is gone.
+
+    :ivar keys: It stores nothing.
+    """
+
+    __slots__ = ("keys",)
+
+    def __init__(self) -> None:
+        self.keys = _NoKeyOffsets()
 
     def create(
         self,
@@ -287,22 +319,17 @@ class MemorySegmentStore:
         """Nothing: they go with the last reference."""
 
 
-@final
-class MemoryLog(SegmentedLog):
-    """A log in memory.
+def memory_log(
+    name: str, config: LogConfig, *, now_ms: int = 0, start_offset: int = 0
+) -> SegmentedLog:
+    """A new log in memory.
 
     :param name: Topic and partition as Kafka's messages print them: ``topic-0``.
     :param now_ms: When it is made; segment.ms may count from it.
     :param start_offset: Its log start and log end.
     """
-
-    __slots__ = ()
-
-    def __init__(
-        self, name: str, config: LogConfig, *, now_ms: int = 0, start_offset: int = 0
-    ) -> None:
-        first = _STORE.create(start_offset, now_ms=now_ms)
-        super().__init__(name, config, _STORE, InitialLogState.empty(first))
+    first = _STORE.create(start_offset, now_ms=now_ms)
+    return SegmentedLog(name, config, _STORE, InitialLogState.empty(first))
 
 
-_STORE = MemorySegmentStore()
+_STORE: Final = MemorySegmentStore()

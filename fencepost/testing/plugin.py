@@ -10,7 +10,7 @@
 ``fencepost_options``
     What clusters are like where no marker says otherwise; a suite has its own fixture of this name.
 ``@pytest.mark.fencepost(brokers=3, topics=["orders:3:3"], ...)``
-    What the cluster of ``fencepost`` is like: the arguments of `options.TestBody`.
+    What the cluster of ``fencepost`` is like: the arguments of `servers.ClusterOptions`.
 
 This module is imported by every run of pytest where fencepost is installed, so all else is imported
 when a test first asks for a cluster.
@@ -112,8 +112,8 @@ def server_fixture(
     _fencepost_servers: "ServerPool",
 ) -> "Server":
     """A process with a fresh cluster."""
-    from fencepost.testing.options import read_options
     from fencepost.testing.report import fresh_baseline
+    from fencepost.testing.servers import read_options
 
     with _reporting_setup_errors():
         server = _fencepost_servers.fresh(read_options(fencepost_options, request.node))
@@ -128,7 +128,7 @@ def session_server_fixture(
     _fencepost_servers: "ServerPool",
 ) -> "Server":
     """A process for the session's cluster."""
-    from fencepost.testing.options import read_options
+    from fencepost.testing.servers import read_options
 
     with _reporting_setup_errors():
         server = _fencepost_servers.dedicated(read_options(fencepost_options, None))
@@ -139,7 +139,7 @@ def session_server_fixture(
 @contextmanager
 def _reporting_setup_errors() -> Iterator[None]:
     """Say in one line what the test's author, or the machine, has got wrong."""
-    from fencepost.testing.options import InvalidOptions
+    from fencepost.testing.servers import InvalidOptions
     from fencepost.verbs.remote import VerbError
     from fencepost.verbs.serving import CannotServe
 

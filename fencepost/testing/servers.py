@@ -1,14 +1,73 @@
-"""The processes that serve the tests of one pytest process; under xdist each worker has its own."""
+"""The clusters of tests: the options of each, and the processes that serve them.
+
+Options are those of ``fencepost_options``, and above them those of the test's own markers. Each
+pytest process keeps its own processes of clusters; under xdist these are each worker's.
+"""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+import pytest
+from pydantic import BeforeValidator, ValidationError
 
 from fencepost.testing.cluster import AsyncCluster, Cluster
-from fencepost.testing.options import ClusterOptions
 from fencepost.verbs import serving
+from fencepost.verbs.bodies import Listed, NewTopicBody
+from fencepost.verbs.models import problems
+from fencepost.verbs.serving import ClusterBody
+
+MARKER: Final = "fencepost"
+
+
+class InvalidOptions(Exception):
+    """The options contradict each other. The text is one line, for the author of the test."""
+
+
+def _read_topic(given: object) -> object:
+    """``orders:3:2`` says the same as ``serve --topic`` does with it."""
+    if not isinstance(given, str):
+        return given
+    name, *counts = given.split(":")
+    if len(counts) > 2 or not all(text.isascii() and text.isdigit() for text in counts):
+        raise ValueError(f"{given!r} is not NAME[:PARTITIONS[:RF]]")
+    names = ("partitions", "replication_factor")
+    return {"name": name, **dict(zip(names, map(int, counts), strict=False))}
+
+
+class ClusterOptions(ClusterBody):
+    """A cluster for a test."""
+
+    topics: Listed[Annotated[NewTopicBody, BeforeValidator(_read_topic)]] = ()
+    """Created before the test begins: ``"orders:3:2"``, or what ``create_topic`` takes."""
+
+    @property
+    def server_key(self) -> tuple[str, ...]:
+        """Tests for which it is the same share a process."""
+        return tuple(self.arguments())
+
+
+def read_options(options: Mapping[str, object], item: pytest.Item | None) -> ClusterOptions:
+    """The options of a test: each argument of its nearest marker that has it, else the option.
+
+    :param options: Of the fixture ``fencepost_options``.
+    :param item: The test; None for the cluster of a session.
+    :raises InvalidOptions: When something is unknown or wrong.
+    """
+    given = dict(options)
+    source = "fencepost_options"
+    for mark in reversed(list(item.iter_markers(MARKER)) if item else []):
+        source = f"@pytest.mark.{MARKER}"
+        if mark.args:
+            raise InvalidOptions(f"{source} takes arguments by name only, such as brokers=3")
+        given |= mark.kwargs
+    try:
+        return ClusterOptions.model_validate(given)
+    except ValidationError as error:
+        raise InvalidOptions(f"{source}: {problems(error)}") from None
+
 
 MAX_KEPT: Final = 4
 """Processes that wait for a test with their options; of more, the one that waits longest stops."""
@@ -16,7 +75,7 @@ MAX_KEPT: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Server:
-    """A process, and the two faces that tests see of it."""
+    """A process, and the sync and the async API of its cluster."""
 
     serving: serving.Serving
     cluster: Cluster
@@ -35,7 +94,7 @@ class ServerPool:
         self._kept: OrderedDict[tuple[str, ...], Server] = OrderedDict()
 
     def fresh(self, wanted: ClusterOptions) -> Server:
-        """A cluster in which there is nothing but the topics that are wanted.
+        """A cluster without state except for the topics of its options.
 
         :raises CannotServe: When it does not come up.
         :raises VerbError: When a topic can't be created.
@@ -89,7 +148,7 @@ def _create_topics(cluster: Cluster, wanted: ClusterOptions) -> None:
 
 
 def _stop(servers: Sequence[Server]) -> None:
-    """Stop processes, at once: there is nothing in them that anybody wants to keep."""
+    """Kill processes: no state of theirs is kept."""
     for server in servers:
         server.cluster.remote.close()
         server.cluster_async.remote.close()

@@ -1,5 +1,5 @@
-"""What can be done to a cluster, as data: every verb once, with what it takes and what it answers.
+"""The verbs: what a test can do to a cluster, each with its request model and its response model.
 
-HTTP, command line, scenario files and Python are made from the same `catalogue`. Nothing here knows
-how a verb is carried out; `remote` asks a served cluster to do so.
+HTTP, command line, scenario files and Python are made from the same `catalogue`. `remote` sends
+verbs to a served cluster; the room `control` carries them out.
 """

@@ -1,4 +1,4 @@
-"""What the control API takes, as data: bodies and queries, checked before anything is done.
+"""The bodies and queries of the control API, as data. They are validated before any effect.
 
 Names are the contract's: fields may be added, none renamed or removed. Offsets named ``end`` and
 high watermarks are exclusive, all others inclusive; times are milliseconds.
@@ -34,7 +34,7 @@ MAX_ADVANCE_MS: Final = 31 * 24 * 3600 * 1000
 
 
 class Body(BaseModel):
-    """What a request says. Nothing is converted, and nothing that is unknown is ignored."""
+    """A request. No value is converted, and an unknown field is refused."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -93,9 +93,9 @@ class HoldBody(Body):
     """How far a replica may fetch."""
 
     at: Annotated[int, Field(ge=0)] | None = None
-    """It goes on up to this offset (exclusive), by whole batches; null: it stops where it is."""
+    """It fetches up to this offset (exclusive), by whole batches; null: it stops at once."""
     leave_isr: bool = False
-    """Whether its leader drops it from the ISR now. Else it stays until it has lagged for
+    """Whether its leader drops it from the ISR now. Otherwise it stays until it has lagged for
     ``replica.lag.time.max.ms``."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{}, {"at": 17}, {"leave_isr": True}]})
@@ -114,10 +114,10 @@ FenceChoice = Annotated[Fence, Strict(False)]
 
 
 class KillBody(Body):
-    """How the controller learns of it."""
+    """When the controller notices that the broker is down."""
 
     fence: FenceChoice = Fence.NOW
-    """When the controller takes the broker for offline: ``now``, after a ``timeout`` of
+    """When the controller considers the broker offline: ``now``, after a ``timeout`` of
     ``broker.session.timeout.ms``, or ``never``."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{}, {"fence": "never"}]})
@@ -148,13 +148,13 @@ Origin = Annotated[
 
 
 class IsolateBody(Body):
-    """Whom a broker is cut off from; clients reach it still."""
+    """The nodes from which a broker is cut off; clients still reach it."""
 
     origin: Origin = Field(alias="from")
     """``"controller"``, or broker ids. Links that were cut before stay cut."""
     fence: FenceChoice | None = None
-    """When the controller takes the broker for offline that it does not hear any more: ``now``
-    where it is left out, after a ``timeout`` of ``broker.session.timeout.ms``, or ``never``."""
+    """When the controller considers the broker offline: ``now`` where it is left out, after a
+    ``timeout`` of ``broker.session.timeout.ms``, or ``never``."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"from": "controller"}, {"from": [1, 3]}]}
@@ -162,7 +162,7 @@ class IsolateBody(Body):
 
 
 class AdvanceBody(Body):
-    """How far a manual clock goes on."""
+    """How far a manual clock is advanced."""
 
     ms: Annotated[int, Field(ge=0, le=MAX_ADVANCE_MS)]
 
@@ -180,12 +180,12 @@ class TierBody(Body):
     """
 
     action: Literal["upload", "delete-local", "expire", "forget", "lose"]
-    """``upload``: the leader's task runs now, from learning what the tier has to the last segment
-    that may go there. ``delete-local``: all replicas let go of the closed segments that the tier
-    has, whatever local retention says. ``expire``: retention in the tier runs now. ``forget``:
-    the leader forgets what it knows of the tier, as if it were newly elected, and answers -1 for
-    the offsets of its end until its task has run again. ``lose``: the tier loses all that it has
-    of the partition, and no broker learns of it."""
+    """``upload``: the leader's task runs now: it lists the tier and uploads every segment that may
+    go there. ``delete-local``: all replicas delete the closed segments that the tier has,
+    whatever local retention says. ``expire``: retention in the tier runs now. ``forget``: the
+    leader drops its view of the tier, as if it were newly elected, and answers -1 for the offsets
+    of the tier's end until its task has run again. ``lose``: the tier loses all objects of the
+    partition, and no broker is notified."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"action": "upload"}, {"action": "delete-local"}]}
@@ -193,17 +193,17 @@ class TierBody(Body):
 
 
 class TierFaultBody(Body):
-    """A fault of the remote tier: which operations it hits, and what becomes of them."""
+    """A fault of the remote tier: which operations it hits, and its effect."""
 
     operation: Literal["upload", "fetch", "delete", "list"]
     """``upload``: a segment is copied; ``fetch``: something of one is read; ``delete``: one is
     deleted; ``list``: a leader learns what there is."""
     error: str | Literal[True] | None = None
-    """The operation fails, and this is what the tier says; true: something."""
+    """The operation fails with this message; true: with a default message."""
     delay_ms: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] | None = None
-    """The operation begins, or fails, so much later."""
+    """How much later the operation begins, or fails."""
     count: Annotated[int, Field(ge=1)] | None = 1
-    """Operations that it hits, then it hits no more; null: all of them, always."""
+    """How many operations it hits before it ends; null: all, always."""
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
@@ -233,12 +233,12 @@ class TierFaultBody(Body):
 
 @given_action()
 class FaultAction(Derived, Body):
-    """What becomes of a request that a fault hits: exactly one of these."""
+    """The effect on a request that a fault hits: exactly one of these."""
 
     @model_validator(mode="before")
     @classmethod
     def _read_word(cls, given: object) -> object:
-        """``"drop"`` says the same as ``{"drop": true}``."""
+        """``"drop"`` means ``{"drop": true}``."""
         return {given: True} if given in cls.words() else given
 
     @model_validator(mode="after")
@@ -257,12 +257,12 @@ class FaultAction(Derived, Body):
 
 @given_fault(FaultAction)
 class FaultBody(Derived, Body):
-    """A fault: which requests it hits, and what becomes of them. All selectors must fit."""
+    """A fault: which requests it hits, and its effect. All selectors must match."""
 
     @field_validator("*")
     @classmethod
     def _is_sendable(cls, given: T) -> T:
-        """No request can bring what is not."""
+        """Refuse text that no request can carry."""
         return _require_utf8(given)
 
     @model_validator(mode="after")
@@ -283,21 +283,21 @@ class FaultBody(Derived, Body):
 
 
 class HitsFilter(Body):
-    """What is waited for."""
+    """The hits to wait for."""
 
     model_config = ConfigDict(strict=False)  # a query is all text
 
     hits: Annotated[int, Field(ge=1)] = 1
-    """That the fault has hit so often."""
+    """The number of hits."""
     timeout_ms: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] = DEFAULT_TIMEOUT_MS
-    """Of real time."""
+    """In real time."""
 
 
 # -- journal and events -------------------------------------------------------------------------
 
 
 class TraceFilter(Body):
-    """Which exchanges of the journal are wanted; all filters must fit."""
+    """A filter of the journal's exchanges; all of its fields must match."""
 
     model_config = ConfigDict(strict=False)  # a query is all text
 
@@ -305,11 +305,11 @@ class TraceFilter(Body):
     """Kafka's name of the API, such as ``ListOffsets``, or its key."""
     client_id: str | None = None
     topic: str | None = None
-    """Named in the request or in its answer; by its id as well, while the topic is there."""
+    """Named in the request or in its answer; also by its id, while the topic exists."""
     broker: int | None = None
-    """The broker that was asked."""
+    """The broker that received the request."""
     source: Literal["clients", "brokers", "all"] | None = None
-    """Who asked: clients, or the followers of this cluster. Left out: any source with the client
+    """Senders: clients, or the followers of this cluster. Left out: any source with the client
     id;
     clients where none is given."""
     error: str | None = None
@@ -319,25 +319,25 @@ class TraceFilter(Body):
 
 
 class TraceQuery(TraceFilter):
-    """Which exchanges of the journal are wanted, and how many."""
+    """A filter of the journal's exchanges, and their number."""
 
     limit: Annotated[int, Field(ge=1, le=4096)] = 100
-    """The newest ones, at most so many."""
+    """The maximum; the newest ones are answered."""
 
 
 class TraceWait(TraceFilter):
-    """Which exchange is waited for. One that is in the journal already will do; of several it is
+    """The exchange to wait for. It may be in the journal already; of several it is
     the oldest.
     """
 
     timeout_ms: Annotated[int, Field(ge=0, le=MAX_DELAY_MS)] = DEFAULT_TIMEOUT_MS
-    """Of real time."""
+    """In real time."""
 
 
 class EventFilter(Body):
-    """Which events are wanted."""
+    """The events to stream."""
 
     model_config = ConfigDict(strict=False)  # a query is all text
 
     since: Annotated[int, Field(ge=0)] | None = None
-    """Also those before now with a higher ``number``, as far as they are kept."""
+    """Begin with the kept events of a higher ``number``."""

@@ -1,4 +1,4 @@
-"""Every verb, once: its names, its place in HTTP, what it takes and what it answers.
+"""Every verb, once: its names, its method and path, its request model and its response model.
 
 A verb's parameters are those in its path and the fields of what it takes. HTTP puts the former in
 the path and the latter in the body (of a POST) or the query (of a GET). The command line takes
@@ -14,9 +14,14 @@ from types import MappingProxyType
 from typing import Final
 
 from fencepost.verbs import bodies
-from fencepost.verbs.answers.base import Answer, Done, Health
-from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
-from fencepost.verbs.answers.faults import FaultState, TierFaultState
+from fencepost.verbs.answers import Answer, Done, Health
+from fencepost.verbs.answers.cluster import (
+    BrokerState,
+    ClockState,
+    ClusterState,
+    FaultState,
+    TierFaultState,
+)
 from fencepost.verbs.answers.journal import EventState, ExchangeState
 from fencepost.verbs.answers.topics import (
     CompactionState,
@@ -45,17 +50,17 @@ class Method(StrEnum):
 
 
 class Shape(StrEnum):
-    """How an answer is made of its model."""
+    """Whether an answer is one model, a list or a stream."""
 
     ONE = "one"
     LIST = "list"
     STREAM = "stream"
-    """Server-sent events, whose data each is one."""
+    """Server-sent events; the data of each is one model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verb:
-    """Something that can be done to a cluster, or seen of it."""
+    """An operation on a cluster, or a query of its state."""
 
     name: str
     """In Python, in scenarios, and OpenAPI's operation id."""
@@ -68,7 +73,7 @@ class Verb:
     response_model: type[Answer]
     shape: Shape = Shape.ONE
     command: str
-    """Its words on the command line."""
+    """The words of its command."""
     positional: tuple[str, ...] = ()
     """Fields that are arguments there, behind those of the path."""
     subcommand_field: str = ""
@@ -100,7 +105,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         path="/healthz",
         response_model=Health,
         command="healthcheck",
-        summary="Tell that the cluster serves.",
+        summary="Answer that the cluster is up.",
     ),
     Verb(
         name="cluster",
@@ -143,7 +148,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         path=_PARTITION,
         response_model=PartitionState,
         command="partition",
-        summary="Show the whole truth about a partition.",
+        summary="Show a partition: its leader, its ISR, and the log of each replica.",
     ),
     Verb(
         name="elect",
@@ -182,15 +187,15 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         subcommand_field="action",
         subcommands=MappingProxyType(
             {
-                "upload": "Have the leader's task run now: it uploads all that may be uploaded.",
-                "delete-local": "Have all replicas let go of closed segments that the tier has.",
-                "expire": "Have retention in the tier run now.",
-                "forget": "Have the leader forget what it knows of the tier, as if just elected.",
-                "lose": "Have the tier lose all that it has of a partition, in silence.",
+                "upload": "Run the leader's task now: it uploads every segment that it may.",
+                "delete-local": "Delete the closed segments that the tier has from all replicas.",
+                "expire": "Run retention in the tier now.",
+                "forget": "Drop the leader's view of the tier, as if it were just elected.",
+                "lose": "Lose all objects of a partition in the tier; no broker is notified.",
             }
         ),
         summary=(
-            "Have a partition's leader use its remote tier now, or have either lose what it has."
+            "Upload to a partition's remote tier, delete from it or lose its objects, at once."
         ),
     ),
     Verb(
@@ -217,7 +222,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         request_model=bodies.StepBody,
         response_model=StepState,
         command="step",
-        summary="Let a replica fetch so many times, held or not; answers what each fetch did.",
+        summary="Let a replica send a number of fetches, held or not; answers the result of each.",
     ),
     Verb(
         name="wipe",
@@ -233,7 +238,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         path=f"{_BROKER}/stop",
         response_model=BrokerState,
         command="broker stop",
-        summary="Shut a broker down in order: others lead where it led, then its port refuses.",
+        summary="Shut a broker down: others become leaders where it led, then its port refuses.",
     ),
     Verb(
         name="kill_broker",
@@ -243,7 +248,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         response_model=BrokerState,
         command="broker kill",
         summary=(
-            "End a broker at once: connections are reset; the controller learns of it as you say."
+            "Kill a broker at once: connections are reset; the controller notices when you choose."
         ),
     ),
     Verb(
@@ -271,7 +276,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         path=f"{_BROKER}/rejoin",
         response_model=BrokerState,
         command="broker rejoin",
-        summary="Mend all links of a broker; answers when it has heard and caught up.",
+        summary="Restore all links of a broker; answers when it has caught up.",
     ),
     Verb(
         name="add_fault",
@@ -281,7 +286,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         response_model=FaultState,
         command="fault add",
         positional=("api",),
-        summary="Let requests that fit meet a fault; of several faults the first that fits hits.",
+        summary="Add a fault for matching requests; of several faults the first that matches hits.",
     ),
     Verb(
         name="faults",
@@ -307,7 +312,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         request_model=bodies.HitsFilter,
         response_model=FaultState,
         command="fault wait",
-        summary="Wait until a fault has hit so often.",
+        summary="Wait until a fault has this number of hits.",
     ),
     Verb(
         name="remove_fault",
@@ -315,7 +320,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         path=_FAULT,
         response_model=FaultState,
         command="fault remove",
-        summary="Remove a fault; answers what it has done.",
+        summary="Remove a fault; answers its hits.",
     ),
     Verb(
         name="remove_faults",
@@ -333,9 +338,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         response_model=TierFaultState,
         command="tier add-fault",
         positional=("operation",),
-        summary=(
-            "Let operations on the remote tier fail or be late; the first fault that fits hits."
-        ),
+        summary=("Add a fault for operations on the remote tier; the first that matches hits."),
     ),
     Verb(
         name="tier_faults",
@@ -352,7 +355,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         path=f"{_TIER_FAULTS}/{{id}}",
         response_model=TierFaultState,
         command="tier remove-fault",
-        summary="Remove a tier fault; answers what it has done.",
+        summary="Remove a tier fault; answers its hits.",
     ),
     Verb(
         name="remove_tier_faults",
@@ -370,9 +373,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         response_model=ClockState,
         command="clock advance",
         positional=("ms",),
-        summary=(
-            "Let time pass on a manual clock; answers when all that was due by then has happened."
-        ),
+        summary=("Advance a manual clock; answers when everything due by then has happened."),
     ),
     Verb(
         name="reset",
@@ -413,7 +414,7 @@ CATALOGUE: Final[tuple[Verb, ...]] = (
         request_model=bodies.TraceWait,
         response_model=ExchangeState,
         command="trace wait",
-        summary="Wait for a request that fits and its answer.",
+        summary="Wait for a matching request and its answer.",
     ),
 )
 VERBS: Final = MappingProxyType({verb.name: verb for verb in CATALOGUE})

@@ -7,9 +7,14 @@ where there is none.
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Literal
 
-from fencepost.verbs.answers.base import Done, Health
-from fencepost.verbs.answers.cluster import BrokerState, ClockState, ClusterState
-from fencepost.verbs.answers.faults import FaultState, TierFaultState
+from fencepost.verbs.answers import Done, Health
+from fencepost.verbs.answers.cluster import (
+    BrokerState,
+    ClockState,
+    ClusterState,
+    FaultState,
+    TierFaultState,
+)
 from fencepost.verbs.answers.journal import EventState, ExchangeState
 from fencepost.verbs.answers.topics import (
     CompactionState,
@@ -35,7 +40,7 @@ class Verbs:
     def healthz(
         self,
     ) -> Health:
-        """Tell that the cluster serves."""
+        """Answer that the cluster is up."""
         return self.remote.call(VERBS["healthz"], Health, {}, {})
 
     def cluster(
@@ -92,7 +97,7 @@ class Verbs:
         topic: str,
         partition: int,
     ) -> PartitionState:
-        """Show the whole truth about a partition."""
+        """Show a partition: its leader, its ISR, and the log of each replica."""
         return self.remote.call(
             VERBS["partition"],
             PartitionState,
@@ -164,7 +169,7 @@ class Verbs:
         *,
         action: Literal["upload", "delete-local", "expire", "forget", "lose"],
     ) -> TierState:
-        """Have a partition's leader use its remote tier now, or have either lose what it has."""
+        """Upload to a partition's remote tier, delete from it or lose its objects, at once."""
         return self.remote.call(
             VERBS["tier"],
             TierState,
@@ -227,7 +232,7 @@ class Verbs:
         *,
         fetches: int = 1,
     ) -> StepState:
-        """Let a replica fetch so many times, held or not; answers what each fetch did."""
+        """Let a replica send a number of fetches, held or not; answers the result of each."""
         return self.remote.call(
             VERBS["step"],
             StepState,
@@ -263,7 +268,7 @@ class Verbs:
         self,
         broker: int,
     ) -> BrokerState:
-        """Shut a broker down in order: others lead where it led, then its port refuses."""
+        """Shut a broker down: others become leaders where it led, then its port refuses."""
         return self.remote.call(
             VERBS["stop_broker"],
             BrokerState,
@@ -279,7 +284,7 @@ class Verbs:
         *,
         fence: Literal["now", "timeout", "never"] = "now",
     ) -> BrokerState:
-        """End a broker at once: connections are reset; the controller learns of it as you say."""
+        """Kill a broker at once: connections are reset; the controller notices when you choose."""
         return self.remote.call(
             VERBS["kill_broker"],
             BrokerState,
@@ -329,7 +334,7 @@ class Verbs:
         self,
         broker: int,
     ) -> BrokerState:
-        """Mend all links of a broker; answers when it has heard and caught up."""
+        """Restore all links of a broker; answers when it has caught up."""
         return self.remote.call(
             VERBS["rejoin_broker"],
             BrokerState,
@@ -356,7 +361,7 @@ class Verbs:
         probability: float = 1,
         action: Mapping[str, object],
     ) -> FaultState:
-        """Let requests that fit meet a fault; of several faults the first that fits hits."""
+        """Add a fault for matching requests; of several faults the first that matches hits."""
         return self.remote.call(
             VERBS["add_fault"],
             FaultState,
@@ -405,7 +410,7 @@ class Verbs:
         hits: int = 1,
         timeout_ms: int = 10000,
     ) -> FaultState:
-        """Wait until a fault has hit so often."""
+        """Wait until a fault has this number of hits."""
         return self.remote.call(
             VERBS["wait_for_fault"],
             FaultState,
@@ -422,7 +427,7 @@ class Verbs:
         self,
         id: int,
     ) -> FaultState:
-        """Remove a fault; answers what it has done."""
+        """Remove a fault; answers its hits."""
         return self.remote.call(
             VERBS["remove_fault"],
             FaultState,
@@ -446,7 +451,7 @@ class Verbs:
         delay_ms: int | None = None,
         count: int | None = 1,
     ) -> TierFaultState:
-        """Let operations on the remote tier fail or be late; the first fault that fits hits."""
+        """Add a fault for operations on the remote tier; the first that matches hits."""
         return self.remote.call(
             VERBS["add_tier_fault"],
             TierFaultState,
@@ -469,7 +474,7 @@ class Verbs:
         self,
         id: int,
     ) -> TierFaultState:
-        """Remove a tier fault; answers what it has done."""
+        """Remove a tier fault; answers its hits."""
         return self.remote.call(
             VERBS["remove_tier_fault"],
             TierFaultState,
@@ -489,7 +494,7 @@ class Verbs:
         self,
         ms: int,
     ) -> ClockState:
-        """Let time pass on a manual clock; answers when all that was due by then has happened."""
+        """Advance a manual clock; answers when everything due by then has happened."""
         return self.remote.call(
             VERBS["advance_clock"],
             ClockState,
@@ -561,7 +566,7 @@ class Verbs:
         since: int = 0,
         timeout_ms: int = 10000,
     ) -> ExchangeState:
-        """Wait for a request that fits and its answer."""
+        """Wait for a matching request and its answer."""
         return self.remote.call(
             VERBS["wait_for_trace"],
             ExchangeState,
@@ -591,7 +596,7 @@ class AsyncVerbs:
     async def healthz(
         self,
     ) -> Health:
-        """Tell that the cluster serves."""
+        """Answer that the cluster is up."""
         return await self.remote.call(VERBS["healthz"], Health, {}, {})
 
     async def cluster(
@@ -648,7 +653,7 @@ class AsyncVerbs:
         topic: str,
         partition: int,
     ) -> PartitionState:
-        """Show the whole truth about a partition."""
+        """Show a partition: its leader, its ISR, and the log of each replica."""
         return await self.remote.call(
             VERBS["partition"],
             PartitionState,
@@ -720,7 +725,7 @@ class AsyncVerbs:
         *,
         action: Literal["upload", "delete-local", "expire", "forget", "lose"],
     ) -> TierState:
-        """Have a partition's leader use its remote tier now, or have either lose what it has."""
+        """Upload to a partition's remote tier, delete from it or lose its objects, at once."""
         return await self.remote.call(
             VERBS["tier"],
             TierState,
@@ -783,7 +788,7 @@ class AsyncVerbs:
         *,
         fetches: int = 1,
     ) -> StepState:
-        """Let a replica fetch so many times, held or not; answers what each fetch did."""
+        """Let a replica send a number of fetches, held or not; answers the result of each."""
         return await self.remote.call(
             VERBS["step"],
             StepState,
@@ -819,7 +824,7 @@ class AsyncVerbs:
         self,
         broker: int,
     ) -> BrokerState:
-        """Shut a broker down in order: others lead where it led, then its port refuses."""
+        """Shut a broker down: others become leaders where it led, then its port refuses."""
         return await self.remote.call(
             VERBS["stop_broker"],
             BrokerState,
@@ -835,7 +840,7 @@ class AsyncVerbs:
         *,
         fence: Literal["now", "timeout", "never"] = "now",
     ) -> BrokerState:
-        """End a broker at once: connections are reset; the controller learns of it as you say."""
+        """Kill a broker at once: connections are reset; the controller notices when you choose."""
         return await self.remote.call(
             VERBS["kill_broker"],
             BrokerState,
@@ -885,7 +890,7 @@ class AsyncVerbs:
         self,
         broker: int,
     ) -> BrokerState:
-        """Mend all links of a broker; answers when it has heard and caught up."""
+        """Restore all links of a broker; answers when it has caught up."""
         return await self.remote.call(
             VERBS["rejoin_broker"],
             BrokerState,
@@ -912,7 +917,7 @@ class AsyncVerbs:
         probability: float = 1,
         action: Mapping[str, object],
     ) -> FaultState:
-        """Let requests that fit meet a fault; of several faults the first that fits hits."""
+        """Add a fault for matching requests; of several faults the first that matches hits."""
         return await self.remote.call(
             VERBS["add_fault"],
             FaultState,
@@ -961,7 +966,7 @@ class AsyncVerbs:
         hits: int = 1,
         timeout_ms: int = 10000,
     ) -> FaultState:
-        """Wait until a fault has hit so often."""
+        """Wait until a fault has this number of hits."""
         return await self.remote.call(
             VERBS["wait_for_fault"],
             FaultState,
@@ -978,7 +983,7 @@ class AsyncVerbs:
         self,
         id: int,
     ) -> FaultState:
-        """Remove a fault; answers what it has done."""
+        """Remove a fault; answers its hits."""
         return await self.remote.call(
             VERBS["remove_fault"],
             FaultState,
@@ -1002,7 +1007,7 @@ class AsyncVerbs:
         delay_ms: int | None = None,
         count: int | None = 1,
     ) -> TierFaultState:
-        """Let operations on the remote tier fail or be late; the first fault that fits hits."""
+        """Add a fault for operations on the remote tier; the first that matches hits."""
         return await self.remote.call(
             VERBS["add_tier_fault"],
             TierFaultState,
@@ -1025,7 +1030,7 @@ class AsyncVerbs:
         self,
         id: int,
     ) -> TierFaultState:
-        """Remove a tier fault; answers what it has done."""
+        """Remove a tier fault; answers its hits."""
         return await self.remote.call(
             VERBS["remove_tier_fault"],
             TierFaultState,
@@ -1045,7 +1050,7 @@ class AsyncVerbs:
         self,
         ms: int,
     ) -> ClockState:
-        """Let time pass on a manual clock; answers when all that was due by then has happened."""
+        """Advance a manual clock; answers when everything due by then has happened."""
         return await self.remote.call(
             VERBS["advance_clock"],
             ClockState,
@@ -1117,7 +1122,7 @@ class AsyncVerbs:
         since: int = 0,
         timeout_ms: int = 10000,
     ) -> ExchangeState:
-        """Wait for a request that fits and its answer."""
+        """Wait for a matching request and its answer."""
         return await self.remote.call(
             VERBS["wait_for_trace"],
             ExchangeState,

@@ -1,10 +1,8 @@
-"""What is wrong with what was given, in one line: the same words wherever it was given.
+"""The models of the verbs: validation errors as one line of text, and descriptions of fields.
 
-What each field of the models means: the docstrings below the fields become their descriptions.
-
-OpenAPI and the helps of commands show them. Pydantic itself reads them whenever the models are
-imported, each from its own part of the source, and that takes a fifth of the time that a command
-has. So they are read when the first schema is made.
+The docstrings below the fields become their descriptions in OpenAPI and in the help of commands.
+Pydantic can read them itself, at every import of the models, which takes a fifth of a command's
+time. So they are read when the first schema is made.
 """
 
 import ast
@@ -16,20 +14,20 @@ from functools import cache
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.derived import Derived
 
 
 def problems(error: ValidationError) -> str:
-    """All that is wrong, each once."""
+    """All errors, each once."""
     return "; ".join(dict.fromkeys(problem(each["loc"], each) for each in error.errors()))
 
 
 def problem(place: Sequence[str | int], error: ErrorDetails | Mapping[str, object]) -> str:
-    """One thing that is wrong.
+    """One error as text.
 
-    :param place: Where, from the outermost field to the innermost.
+    :param place: The path of the field, outermost first.
     """
     text = str(error["msg"]).removeprefix("Value error, ")
     for python, json in (("tuple", "array"), ("Tuple", "Array")):
@@ -39,7 +37,7 @@ def problem(place: Sequence[str | int], error: ErrorDetails | Mapping[str, objec
 
 
 def dotted_path(place: Sequence[str | int]) -> str:
-    """A place as one writes it: ``assignments[0][1]``."""
+    """A path of fields as text: ``assignments[0][1]``."""
     name = ""
     for part in place:
         name += f"[{part}]" if isinstance(part, int) else f".{part}"
@@ -47,7 +45,7 @@ def dotted_path(place: Sequence[str | int]) -> str:
 
 
 def all_models() -> list[type[BaseModel]]:
-    """What verbs take and answer, as far as it is made by now."""
+    """All models of requests and answers that have been defined so far."""
     made = (*_subclasses(Body), *_subclasses(Answer))
     return [
         each for each in made if not issubclass(each, Derived) or each.documented_in is not None
@@ -56,13 +54,13 @@ def all_models() -> list[type[BaseModel]]:
 
 @cache
 def add_descriptions() -> None:
-    """Describe the fields of all models that are made by now; the second call does nothing."""
+    """Describe the fields of all models that have been defined; the second call does nothing."""
     made = all_models()
     for model in made:
         _add_descriptions(model)
     for model in made:
-        # Its schema may have been built without them. FastAPI wants it at once: only while it makes
-        # a route does it silence what pydantic has to say of parameters.
+        # The schema may have been built without them. It is built now and not on first use, because
+        # FastAPI silences pydantic's warnings about parameters only while it makes a route.
         model.model_config["defer_build"] = False
         model.model_rebuild(force=True)
 

@@ -1,4 +1,4 @@
-"""Asks a served cluster to carry out verbs, over HTTP.
+"""Sends verbs to a served cluster, over HTTP.
 
 Only the standard library: a command is done before a larger HTTP client is imported. A connection
 is kept for the next request, since tests ask often.
@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
-from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import Method, Shape, Verb
 from fencepost.verbs.models import problems
@@ -30,7 +30,7 @@ class VerbError(Exception):
 
 
 class Refused(VerbError):
-    """The cluster refuses, and nothing was done; or what was given is wrong, and it was not asked.
+    """The cluster refuses, without any effect; or the arguments are invalid, and nothing is sent.
 
     :param code: Kafka's name of the error where there is one.
     """
@@ -46,7 +46,7 @@ class Unreachable(VerbError):
 
 
 def default_url(environment: Mapping[str, str]) -> str:
-    """Where ``fencepost serve`` with the same environment has its control API.
+    """The URL of the control API of ``fencepost serve`` with the same environment.
 
     ``FENCEPOST_CONTROL`` where it is set; else what ``FENCEPOST_HOST`` and
     ``FENCEPOST_CONTROL_PORT`` make of it.
@@ -63,7 +63,7 @@ def default_url(environment: Mapping[str, str]) -> str:
 
 
 def validate_body(verb: Verb, given: Mapping[str, object]) -> Body | None:
-    """What is given to a verb besides its path, checked as the cluster would.
+    """A verb's arguments besides its path, validated as the cluster does.
 
     :raises Refused: INVALID_REQUEST when it is wrong.
     """
@@ -76,7 +76,7 @@ def validate_body(verb: Verb, given: Mapping[str, object]) -> Body | None:
 
 
 class Remote:
-    """A control API. Several threads may ask at the same time, each on a connection of its own.
+    """A control API. Several threads may call it at the same time, each on its own connection.
 
     Its methods raise `Refused` or `Unreachable`.
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Final, TypeVar
 
-from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers import Answer
 from fencepost.verbs.catalogue import Verb
 from fencepost.verbs.remote import TIMEOUT_S, ControlConnection, VerbError
 

@@ -1,4 +1,4 @@
-"""A cluster of one's own: ``fencepost serve`` as a child process, on free ports of the loopback.
+"""``fencepost serve`` as a child process, on free ports of the loopback.
 
 The child holds the end of a pipe and stops when its other end closes (``--stop-with-stdin``), so
 that it is gone when this process is, even where that one was killed.
@@ -33,7 +33,7 @@ class CannotServe(Exception):
 
 
 class ClusterBody(Body):
-    """What a cluster is to be like: the options of ``fencepost serve``, by their names."""
+    """The options of a cluster: those of ``fencepost serve``, by their names."""
 
     brokers: Annotated[int, Field(ge=1, le=1000)] = 1
     """How many; their ids are 1..N."""
@@ -46,7 +46,7 @@ class ClusterBody(Body):
     like_kafka: str | None = None
     """Serve the APIs and versions of this release of Kafka, such as ``2.0``, and no more."""
     clock: Literal["real", "manual"] = "real"
-    """Whose time holds: a manual clock stands still until it is advanced."""
+    """A manual clock stands still until it is advanced."""
     conformance: Literal["kip", "apache"] = "kip"
     """Which one to follow where a KIP's text and Apache Kafka's code differ."""
     seed: Annotated[int, Field(ge=0)] | None = None
@@ -71,7 +71,7 @@ class ClusterBody(Body):
 
 
 class _Ready(BaseModel):
-    """What ``fencepost serve`` says when every listener accepts."""
+    """The line that ``fencepost serve`` prints when every listener accepts."""
 
     bootstrap: str
     control: str
@@ -90,7 +90,7 @@ class Serving:
     seed: int
     """With the same one it makes the same random choices again."""
     log: Path
-    """What it logs, as JSON lines."""
+    """Its log, as JSON lines."""
 
     def __enter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.verbs.answers.base import Done
+from fencepost.verbs.answers import Done
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import ControlConnection
 from tests.cli.shell import Shell

@@ -1,4 +1,4 @@
-"""The tables of a remote tier, of its operator actions, and of compaction."""
+"""The tables of a remote tier, of the actions on it, and of compaction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from fencepost.verbs.answers.faults import TierFaultState
+from fencepost.verbs.answers.cluster import TierFaultState
 from fencepost.verbs.answers.topics import CompactionState, PartitionState, TierState
 from tests.cli.shell import Shell
 from tests.harness.fake_control_api import FakeControlApi, ok

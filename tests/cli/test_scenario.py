@@ -8,11 +8,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
+from unittest.mock import create_autospec
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from docs.generate import ROOT
+from fencepost.scenario.model import Listener, ScenarioOutcome
 from fencepost.verbs.serving import ClusterBody, Serving, start
 from tests.harness.run import Finished, run
 
@@ -53,13 +56,32 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
         yield started
 
 
-def test_the_one_of_the_docs_passes(tmp_path: Path) -> None:
+def code_of_the_page(before: str, language: str) -> str:
+    """The first block of code behind a line of docs/scenarios.md."""
     page = (ROOT / "docs" / "scenarios.md").read_text()
-    found = re.search(r"<!-- run: scenario -->\n```yaml\n(.*?)```", page, re.DOTALL)
+    found = re.search(rf"^{before}\n+```{language}\n(.*?)```", page, re.DOTALL | re.MULTILINE)
     assert found
+    return found[1]
+
+
+def test_the_one_of_the_docs_passes(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text(found[1])
+    path.write_text(code_of_the_page("<!-- run: scenario -->", "yaml"))
     assert scenario("run", path).lines[-2].startswith("passed: mine in ")
+
+
+def test_the_python_of_the_docs_runs_a_scenario(
+    files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files["passes"].rename(tmp_path / "mine.yaml")
+    monkeypatch.chdir(tmp_path)
+    listener = create_autospec(Listener, instance=True)
+    names: dict[str, Any] = {"listener": listener}
+    exec(code_of_the_page("## From Python", "python"), names)  # the page's own
+    outcome = names["outcome"]
+    assert isinstance(outcome, ScenarioOutcome)
+    assert outcome.passed
+    listener.ended.assert_called_once_with(outcome)
 
 
 def test_the_shipped_ones_are_listed() -> None:

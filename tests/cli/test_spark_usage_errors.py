@@ -15,7 +15,7 @@ import pytest
 from fencepost.cli import load as command
 from fencepost.cli import main
 from fencepost.cli.audit import AuditLevel
-from fencepost.pipeline import connector
+from fencepost.pipeline import requirements
 from fencepost.pipeline.audit import job
 from fencepost.pipeline.datasource.schemas import Level
 from fencepost.pipeline.load.batch_encoding import BatchLimits
@@ -30,7 +30,7 @@ def jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> Path:
     home = tmp_path / "jars"
     home.mkdir()
     (home / "spark-sql-kafka-0-10_2.13-4.2.0.jar").touch()
-    monkeypatch.setenv(connector.JARS_VARIABLE, str(home))
+    monkeypatch.setenv(requirements.JARS_VARIABLE, str(home))
     return home
 
 

@@ -73,10 +73,10 @@ def test_help_says_what_the_models_say() -> None:
     environment = {**os.environ, "COLUMNS": "250"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     lines = {line.split()[1]: line for line in done.stdout.splitlines() if len(line.split()) > 2}
-    assert "Requests that fit and are let through first." in lines["--after"]
+    assert "How many matching requests pass before the first hit." in lines["--after"]
     assert "[default: 0]" in lines["--after"]
     assert "Kafka's name of an error, or its code." in lines["--error"]
-    assert "always: all of them, always." in lines["--count"]
+    assert "always: all, always." in lines["--count"]
 
 
 EVERY_SELECTOR: Final = (

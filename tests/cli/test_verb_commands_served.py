@@ -116,7 +116,7 @@ def test_time_passes_as_it_is_told(control: str, shell: Shell) -> None:
 
 
 def _keep_events(control: str) -> None:
-    """Let the cluster keep its events from now on: it does once a client has watched."""
+    """Let the cluster keep its events from now on: it does from the first watcher on."""
     with build_opener(ProxyHandler({})).open(f"{control}/v1/events", timeout=10) as stream:
         assert stream.readline().startswith(b":")
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from fencepost.client.append_attempts import BatchLimits, encode_set, split_batches
+from fencepost.client.append_outcomes import ExpectedRecords
 from fencepost.client.batches import NOT_SEQUENCED, NewRecord, Sequenced
-from fencepost.client.record_matching import ExpectedRecords
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import iter_headers, iter_records
 

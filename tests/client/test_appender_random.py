@@ -70,7 +70,7 @@ class Chaos:
     rng: Random
     log: Log = field(default_factory=lambda: Log(replicated=0))
     under_way: list[bytes] = field(default_factory=list)
-    """Requests that no caller waits for any more, and that are carried out later."""
+    """Requests that no call waits for any more, and that are carried out later."""
     others: int = 0
 
     def step(self, cluster: Cluster, batches: Buffer) -> PartitionProduceResponse:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from fencepost.client.append_attempts import BatchLimits, encode_set
+from fencepost.client.append_outcomes import ExpectedRecords
 from fencepost.client.batches import (
     NOT_SEQUENCED,
     EncodedBatch,
@@ -14,7 +15,6 @@ from fencepost.client.batches import (
     NewRecord,
     encode_records,
 )
-from fencepost.client.record_matching import ExpectedRecords
 from fencepost.protocol.records import HEADER_SIZE, build_header, iter_headers
 
 RECORDS = [NewRecord(value=b"value %d" % number, timestamp=10 + number) for number in range(10)]

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from fencepost.client.connection import Connection, connect
+from fencepost.client.connection import API_VERSIONS, HEARTBEAT, PRODUCE, Connection, connect
 from fencepost.client.errors import (
     Disconnected,
     MalformedAnswer,
@@ -17,7 +17,6 @@ from fencepost.client.errors import (
     TimedOut,
     Unreachable,
 )
-from fencepost.client.typed_requests import API_VERSIONS, HEARTBEAT, PRODUCE
 from fencepost.protocol.apis import BY_KEY, BY_NAME, Api
 from fencepost.protocol.codec import encode_response
 from fencepost.protocol.messages.api_versions import (

@@ -103,8 +103,8 @@ async def test_a_member_comes_stays_and_leaves(coordinator: Connection, version:
 
 @pytest.mark.parametrize("version", versions("leave_group"))
 async def test_who_is_no_member_cannot_leave(coordinator: Connection, version: int) -> None:
-    absent = ConsumerGroupMetadata(group=GROUP, member_id="absent", generation=1)
-    answer = await leave_group(coordinator, absent, version=version)
+    stranger = ConsumerGroupMetadata(group=GROUP, member_id="stranger", generation=1)
+    answer = await leave_group(coordinator, stranger, version=version)
     assert answer.error == ErrorCode.UNKNOWN_MEMBER_ID
 
 

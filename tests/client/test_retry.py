@@ -1,4 +1,4 @@
-"""A question that is asked until it is answered."""
+"""Retries until an answer is accepted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fencepost.client.errors import Disconnected
 from fencepost.client.retry import RetryFailed, retry
 from fencepost.protocol.errors import ErrorCode
 
-PATIENCE_S: Final = 30.0
+DEADLINE_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,10 @@ class Said:
 
     error: int = 0
     value: int = 0
+
+
+def has_value(answer: Said) -> bool:
+    return answer.value >= 0
 
 
 def script(*said: Said | Exception) -> Callable[[], Awaitable[Said]]:
@@ -39,7 +43,7 @@ def script(*said: Said | Exception) -> Callable[[], Awaitable[Said]]:
 
 
 @pytest.fixture
-def absent() -> Client:
+def unconnected() -> Client:
     """A client that is not connected."""
     return Client("127.0.0.1:1")
 
@@ -47,10 +51,12 @@ def absent() -> Client:
 @pytest.mark.parametrize(
     "first", [Disconnected("gone"), Said(ErrorCode.NOT_LEADER_OR_FOLLOWER), Said(value=-1)]
 )
-async def test_another_attempt_is_made(absent: Client, first: Said | Exception) -> None:
+async def test_another_attempt_is_made(unconnected: Client, first: Said | Exception) -> None:
     ask = script(first, first, Said(value=7))
-    told = await retry(absent, ask, patience_s=PATIENCE_S, suits=lambda answer: answer.value >= 0)
-    assert told.value == 7
+    answer = await retry(
+        unconnected, ask, deadline_s=DEADLINE_S, accepts=lambda answer: answer.value >= 0
+    )
+    assert answer.value == 7
 
 
 async def test_metadata_is_asked_for_anew(client: Client) -> None:
@@ -61,22 +67,22 @@ async def test_metadata_is_asked_for_anew(client: Client) -> None:
         asked.append(client._seen is None)
         return Said(0 if len(asked) > 1 else ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    await retry(client, ask, patience_s=PATIENCE_S)
+    await retry(client, ask, deadline_s=DEADLINE_S)
     assert asked == [False, True]
 
 
-async def test_an_error_that_stays_is_told_at_once(absent: Client) -> None:
+async def test_an_error_that_stays_is_raised_at_once(unconnected: Client) -> None:
     with pytest.raises(RetryFailed, match=r"^TOPIC_AUTHORIZATION_FAILED$") as refused:
         await retry(
-            absent, script(Said(ErrorCode.TOPIC_AUTHORIZATION_FAILED)), patience_s=PATIENCE_S
+            unconnected, script(Said(ErrorCode.TOPIC_AUTHORIZATION_FAILED)), deadline_s=DEADLINE_S
         )
     assert refused.value.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     with pytest.raises(RetryFailed, match=r"^NOT_LEADER_OR_FOLLOWER$"):
         await retry(
-            absent,
+            unconnected,
             script(Said(ErrorCode.NOT_LEADER_OR_FOLLOWER)),
-            patience_s=PATIENCE_S,
-            may_come_right=(),
+            deadline_s=DEADLINE_S,
+            retriable=(),
         )
 
 
@@ -88,14 +94,16 @@ async def test_an_error_that_stays_is_told_at_once(absent: Client) -> None:
         (Said(value=-1), "nothing is there yet"),
     ],
 )
-async def test_time_is_up(absent: Client, said: Said | Exception, why: str) -> None:
+async def test_time_is_up(unconnected: Client, said: Said | Exception, why: str) -> None:
     with pytest.raises(RetryFailed, match=rf"^not within 0\.05 s: {why}$") as refused:
-        await retry(absent, script(said), patience_s=0.05, suits=lambda answer: answer.value >= 0)
+        await retry(
+            unconnected, script(said), deadline_s=0.05, accepts=lambda answer: answer.value >= 0
+        )
     assert refused.value.error is None
 
 
-async def test_one_attempt_is_made_in_any_case(absent: Client) -> None:
-    assert (await retry(absent, script(Said(value=3)), patience_s=0)).value == 3
+async def test_one_attempt_is_made_in_any_case(unconnected: Client) -> None:
+    assert (await retry(unconnected, script(Said(value=3)), deadline_s=0)).value == 3
 
 
 async def test_configs_of_a_topic(client: Client) -> None:

@@ -23,7 +23,7 @@ async def start(bootstrap: str, topic: str, file: Path, *options: str) -> Proces
 
 
 async def ended(process: Process) -> Finished:
-    """Wait for its end."""
+    """Wait for its end: its exit code and output."""
     out, err = await process.communicate()
     assert process.returncode is not None
     return Finished(code=process.returncode, out=out.decode(), err=err.decode())

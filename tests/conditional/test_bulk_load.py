@@ -46,7 +46,7 @@ pytestmark = pytest.mark.fencepost(
 
 @pytest.fixture
 async def client(fencepost_async: AsyncCluster) -> AsyncIterator[Client]:
-    async with Client(fencepost_async.bootstrap, client_id="another") as made:
+    async with Client(fencepost_async.bootstrap, client_id="another-client") as made:
         yield made
 
 

@@ -120,5 +120,5 @@ def _check(requests: list[journal.Append], end: int) -> None:
         assert len(acknowledged) <= 1, f"two were acknowledged at {offset}"
         if len({each.client_id for each in clashing}) == len(NAMES):
             clashes += 1
-            assert any(each.is_refused for each in clashing), f"nobody was refused at {offset}"
+            assert any(each.is_refused for each in clashing), f"no append was refused at {offset}"
     assert clashes > end // 4, "they did not compete"

@@ -22,7 +22,7 @@ PATIENCE_MS: Final = 20
 
 @schemathesis.hook
 def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any]) -> None:
-    """Keep generated requests off the client's topic, brokers and requests, and off long waits."""
+    """Keep requests off the client's topic, brokers and requests, and off long waits."""
     path, body = case.path_parameters or {}, case.body
     if "topic" in path:
         path["topic"] = _topic(path["topic"])

@@ -26,7 +26,7 @@ class Operation(Enum):
 
 
 class PowerOff(Exception):
-    """The machine ends here. Only the test that asked for it may catch this."""
+    """The machine ends here: only the test that asked for it may catch this."""
 
 
 @dataclass(slots=True, kw_only=True)

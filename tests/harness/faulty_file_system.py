@@ -42,7 +42,7 @@ class FaultyFileSystem:
         self._machine = CrashableMachine()
         self._locks: dict[PurePath, FaultyLock] = {}
 
-    # -- faults and crashes ----------------------------------------------------------------------
+    # -- faults ----------------------------------------------------------------------------------
 
     def fail(
         self,

@@ -8,13 +8,14 @@ from pathlib import PurePath
 from typing import Final, TypeVar
 
 from fencepost.protocol.records import Record, iter_headers, iter_records
+from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.open_log import open_log
 from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.log.interface import ReadResult
+from fencepost.storage.log.interface import Log, ReadResult
 from fencepost.storage.log.segmented_log import SegmentedLog
-from fencepost.storage.memory import MemoryLog
+from fencepost.storage.memory import memory_log
 from tests.harness.faulty_file_system import FaultyFileSystem
 from tests.harness.records import batch
 
@@ -54,10 +55,10 @@ class Made:
     kind = Kind.MEMORY
 
 
-def new_log(config: LogConfig | None = None, *, start_offset: int = 0) -> SegmentedLog:
+def new_log(config: LogConfig | None = None, *, start_offset: int = 0) -> Log:
     config = config or LogConfig()
     if Made.kind is Kind.MEMORY:
-        return MemoryLog("t-0", config, now_ms=NOW, start_offset=start_offset)
+        return memory_log("t-0", config, now_ms=NOW, start_offset=start_offset)
     # Few bytes between the entries of an index, so that there are some.
     config = replace(config, index_interval_bytes=100)
     opened = open_log(
@@ -73,8 +74,15 @@ def new_log(config: LogConfig | None = None, *, start_offset: int = 0) -> Segmen
     return opened.log
 
 
+def segmented(log: Log) -> SegmentedLog:
+    """The log itself: in memory `log`, in files the one that `log` keeps durable."""
+    inner = log._log if isinstance(log, FileLog) else log
+    assert isinstance(inner, SegmentedLog)
+    return inner
+
+
 def append(
-    log: SegmentedLog, data: bytearray | None = None, *, epoch: int = 0, now_ms: int = NOW
+    log: Log, data: bytearray | None = None, *, epoch: int = 0, now_ms: int = NOW
 ) -> AppendResult:
     """Append as leader what must be accepted."""
     result = log.append_as_leader(data or batch(), leader_epoch=epoch, now_ms=now_ms)
@@ -82,9 +90,7 @@ def append(
     return result
 
 
-def read_all(
-    log: SegmentedLog, offset: int | None = None, *, max_bytes: int = 1 << 30
-) -> ReadResult:
+def read_all(log: Log, offset: int | None = None, *, max_bytes: int = 1 << 30) -> ReadResult:
     """One read up to the log end, from the log start where no offset is given."""
     return log.read(
         log.log_start_offset if offset is None else offset,
@@ -94,7 +100,7 @@ def read_all(
     )
 
 
-def records_of(log: SegmentedLog) -> list[Record]:
+def records_of(log: Log) -> list[Record]:
     """Every record from the log start to the log end, read as a consumer reads."""
     found: list[Record] = []
     offset = log.log_start_offset

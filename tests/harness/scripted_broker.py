@@ -22,8 +22,8 @@ from fencepost.client import (
 )
 from fencepost.client.batches import NOT_SEQUENCED, decode_records, encode_records
 from fencepost.client.cluster import ClusterMetadata, PartitionMetadata, TopicMetadata
+from fencepost.client.connection import PRODUCE, Call
 from fencepost.client.retry import Deadline
-from fencepost.client.typed_requests import PRODUCE, Call
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.expected_offsets import Mismatch
 from fencepost.protocol.messages.fetch import (
@@ -134,7 +134,7 @@ def refused(code: int, record_error: str | None = None) -> PartitionProduceRespo
 
 
 Step: TypeAlias = Callable[["Cluster", "Buffer"], PartitionProduceResponse]
-"""What becomes of one Produce."""
+"""How one Produce ends."""
 
 
 def carried_out(cluster: Cluster, batches: Buffer) -> PartitionProduceResponse:
@@ -142,7 +142,7 @@ def carried_out(cluster: Cluster, batches: Buffer) -> PartitionProduceResponse:
 
 
 def lost_answer(cluster: Cluster, batches: Buffer) -> PartitionProduceResponse:
-    """It is appended, and not answered."""
+    """It is appended, and no answer comes."""
     cluster.log.append(batches)
     raise Disconnected("the answer is lost")
 
@@ -152,7 +152,7 @@ def lost_request(cluster: Cluster, batches: Buffer) -> PartitionProduceResponse:
 
 
 def first_batches_only(count: int) -> Step:
-    """An election leaves so many of the appended batches, and no answer is sent."""
+    """An election leaves this many of the batches, and no answer comes."""
 
     def step(cluster: Cluster, batches: Buffer) -> PartitionProduceResponse:
         for at, header in list(iter_headers(batches))[:count]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from fencepost.pipeline import connector
+from fencepost.pipeline import requirements
 from fencepost.pipeline.requirements import CannotRunError, require_java, require_packages
 from fencepost.pipeline.session import open_session
 from tests.harness.cache import made_once
@@ -41,15 +41,15 @@ def jars() -> Path:
 
     def fetch(folder: Path) -> None:
         with _home(folder / "jars"):
-            connector.fetch()
+            requirements.fetch_connector()
 
-    return made_once("spark", [connector.POM], fetch) / "jars"
+    return made_once("spark", [requirements.CONNECTOR_POM], fetch) / "jars"
 
 
 @contextmanager
 def _home(folder: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(connector.JARS_VARIABLE, str(folder))
+        patch.setenv(requirements.JARS_VARIABLE, str(folder))
         yield
 
 

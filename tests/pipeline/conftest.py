@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """``local[2,4]``, with the formats ``fencepost`` and ``kafka``; nobody else may stop it."""
+    """``local[2,4]``, with the formats ``fencepost`` and ``kafka``; no test may stop it."""
     with spark_session(tmp_path_factory.mktemp("spark")) as opened:
         yield opened
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from fencepost.cli import main
-from fencepost.pipeline import connector
+from fencepost.pipeline import requirements
 from fencepost.pipeline.requirements import (
     SPARK_VERSION,
     CannotRunError,
@@ -60,7 +60,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the jars are meant to be, and are not."""
     folder = tmp_path / "cache" / "jars"
-    monkeypatch.setenv(connector.JARS_VARIABLE, str(folder))
+    monkeypatch.setenv(requirements.JARS_VARIABLE, str(folder))
     return folder
 
 
@@ -109,17 +109,17 @@ def test_the_connector_is_what_maven_fetches() -> None:
 
 
 def test_the_connector_is_of_the_version_of_spark() -> None:
-    assert connector.POM.read_text().count(f"<version>{SPARK_VERSION}</version>") == 1
+    assert requirements.CONNECTOR_POM.read_text().count(f"<version>{SPARK_VERSION}</version>") == 1
 
 
 def test_a_connector_that_was_never_fetched_is_told(home: Path) -> None:
     with pytest.raises(CannotRunError, match=rf"no Kafka connector in {home}: fencepost spark"):
-        connector.jars()
+        requirements.connector_jars()
 
 
 def test_without_maven_nothing_is_fetched(home: Path, program: Callable[[str, str], Path]) -> None:
     with pytest.raises(CannotRunError, match="there is no mvn on the path"):
-        connector.fetch()
+        requirements.fetch_connector()
 
 
 def test_what_maven_says_is_told_and_leaves_nothing_behind(
@@ -127,21 +127,24 @@ def test_what_maven_says_is_told_and_leaves_nothing_behind(
 ) -> None:
     program("mvn", "echo '[ERROR] Could not find artifact a:b'; echo '[ERROR] more'; exit 1")
     with pytest.raises(CannotRunError, match=r"connector: Could not find artifact a:b$"):
-        connector.fetch()
+        requirements.fetch_connector()
     program("mvn", "exit 3")
     with pytest.raises(CannotRunError, match=r"connector: exit code 3$"):
-        connector.fetch()
+        requirements.fetch_connector()
     assert not list(home.parent.iterdir())
 
 
 def test_the_jars_are_fetched_once(home: Path, program: Callable[[str, str], Path]) -> None:
     wanted = f"spark-sql-kafka-0-10_2.13-{SPARK_VERSION}.jar"
     program("mvn", MAVEN % (SPARK_VERSION, "first"))
-    assert [each.name for each in connector.fetch()] == ["first.jar", wanted]
+    assert [each.name for each in requirements.fetch_connector()] == ["first.jar", wanted]
     program("mvn", MAVEN % (SPARK_VERSION, "second"))
-    assert [each.name for each in connector.fetch()] == ["first.jar", wanted]
-    assert [each.name for each in connector.fetch(force=True)] == ["second.jar", wanted]
-    assert connector.jars() == connector.fetch()
+    assert [each.name for each in requirements.fetch_connector()] == ["first.jar", wanted]
+    assert [each.name for each in requirements.fetch_connector(force=True)] == [
+        "second.jar",
+        wanted,
+    ]
+    assert requirements.connector_jars() == requirements.fetch_connector()
     assert [each.name for each in home.parent.iterdir()] == ["jars"]
 
 
@@ -161,7 +164,7 @@ def test_a_folder_of_other_files_is_not_replaced(
     for name in names:
         (home / name).touch()
     with pytest.raises(CannotRunError, match=f"{home} holds other files, such as {told}, and"):
-        connector.fetch(force=True)
+        requirements.fetch_connector(force=True)
     assert sorted(each.name for each in home.iterdir()) == sorted(names)
 
 
@@ -169,7 +172,7 @@ def test_a_file_in_place_of_the_folder_is_told(home: Path) -> None:
     home.parent.mkdir()
     home.touch()
     with pytest.raises(CannotRunError, match=f"{home} is no folder: FENCEPOST_SPARK_JARS has to"):
-        connector.fetch()
+        requirements.fetch_connector()
 
 
 def test_the_jars_of_another_version_are_replaced(
@@ -180,22 +183,24 @@ def test_the_jars_of_another_version_are_replaced(
     (home / "spark-sql-kafka-0-10_2.13-4.0.0.jar").touch()
     (home / "old.jar").touch()
     wanted = f"spark-sql-kafka-0-10_2.13-{SPARK_VERSION}.jar"
-    assert [each.name for each in connector.fetch()] == ["new.jar", wanted]
+    assert [each.name for each in requirements.fetch_connector()] == ["new.jar", wanted]
 
 
 def test_the_jars_are_in_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(connector.JARS_VARIABLE, raising=False)
+    monkeypatch.delenv(requirements.JARS_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert connector.jars_folder() == Path(f"/somewhere/fencepost/spark-{SPARK_VERSION}-jars")
+    assert requirements.jars_folder() == Path(f"/somewhere/fencepost/spark-{SPARK_VERSION}-jars")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/one")
-    assert connector.jars_folder() == Path(f"/home/one/.cache/fencepost/spark-{SPARK_VERSION}-jars")
+    assert requirements.jars_folder() == Path(
+        f"/home/one/.cache/fencepost/spark-{SPARK_VERSION}-jars"
+    )
 
 
 def test_one_command_sets_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(connector.JARS_VARIABLE, str(jars()))
+    monkeypatch.setenv(requirements.JARS_VARIABLE, str(jars()))
     assert main(["spark", "setup"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert told[0] == f"Spark {SPARK_VERSION}"

@@ -10,8 +10,8 @@ from fencepost.pipeline.requirements import CannotRunError, is_local, require_ma
 
 
 @pytest.fixture
-def nobody() -> str:
-    """An address where nobody listens."""
+def refusing() -> str:
+    """An address that refuses connections."""
     with socket.create_server(("127.0.0.1", 0)) as held:
         return f"127.0.0.1:{held.getsockname()[1]}"
 
@@ -38,19 +38,19 @@ def test_what_is_no_master_is_refused(master: str) -> None:
         require_master(master)
 
 
-def test_a_standalone_master_has_to_answer(nobody: str) -> None:
-    with pytest.raises(CannotRunError, match=f"no Spark master answers at {nobody} \\(.*refused"):
-        require_master(f"spark://{nobody}")
+def test_a_standalone_master_has_to_answer(refusing: str) -> None:
+    with pytest.raises(CannotRunError, match=f"no Spark master answers at {refusing} \\(.*refused"):
+        require_master(f"spark://{refusing}")
     with pytest.raises(CannotRunError, match=r"answers at there \(not HOST:PORT\) nor :7 \(not"):
         require_master("spark://there,:7")
 
 
 @pytest.mark.parametrize("address", ["there:²", "two..dots:7077", f"{'long' * 16}:7077"])
-def test_an_address_that_can_be_nobodys_is_told(address: str) -> None:
+def test_an_address_that_can_not_exist_is_refused(address: str) -> None:
     with pytest.raises(CannotRunError, match=f"^no Spark master answers at {address} \\(.+\\)$"):
         require_master(f"spark://{address}")
 
 
-def test_one_of_several_masters_is_enough(nobody: str) -> None:
+def test_one_of_several_masters_is_enough(refusing: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
-        require_master(f"spark://{nobody},127.0.0.1:{held.getsockname()[1]}")
+        require_master(f"spark://{refusing},127.0.0.1:{held.getsockname()[1]}")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pytest
 
-from fencepost.pipeline.connector import JARS_VARIABLE
-from fencepost.pipeline.requirements import SPARK_VERSION, CannotRunError
+from fencepost.pipeline.requirements import JARS_VARIABLE, SPARK_VERSION, CannotRunError
 from fencepost.pipeline.session import open_session, session
 from tests.harness.run import run
 from tests.harness.spark import QUICK_JVM, jars, need_spark

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.cli import main
-from fencepost.pipeline import connector
+from fencepost.pipeline import requirements
 from fencepost.pipeline.session import write_package
 from tests.harness.run import run
 
@@ -33,7 +33,7 @@ def test_a_bundle_is_what_spark_submit_takes(
 ) -> None:
     home = tmp_path / "jars"
     home.mkdir()
-    monkeypatch.setenv(connector.JARS_VARIABLE, str(home))
+    monkeypatch.setenv(requirements.JARS_VARIABLE, str(home))
     folder = tmp_path / "to" / "bundle"
     assert main(["spark", "bundle", str(folder)]) == 2
     assert "no Kafka connector" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from docs.generate import ROOT
-from fencepost.pipeline import connector
+from fencepost.pipeline import requirements
 from fencepost.pipeline.requirements import MIN_JAVA_VERSION, SPARK_VERSION
 from tests.harness import spark_standalone
 from tests.harness.confluent import delivered, send
@@ -52,9 +52,9 @@ def test_a_cluster_is_started_as_the_tests_do() -> None:
 def test_versions_and_places_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"Spark {SPARK_VERSION} itself" in PAGE
     assert f"Java {MIN_JAVA_VERSION} or later" in PAGE
-    for name in (connector.JARS_VARIABLE, "XDG_CACHE_HOME"):
+    for name in (requirements.JARS_VARIABLE, "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", "/home/me")
-    assert str(connector.jars_folder()).replace("/home/me", "~") in PAGE
-    assert f"`{connector.JARS_VARIABLE}`" in PAGE
-    assert connector.SETUP_COMMAND in block("spark-setup")
+    assert str(requirements.jars_folder()).replace("/home/me", "~") in PAGE
+    assert f"`{requirements.JARS_VARIABLE}`" in PAGE
+    assert requirements.SETUP_COMMAND in block("spark-setup")

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fencepost.cli import main
-from fencepost.pipeline import connector
+from fencepost.pipeline import requirements
 from tests.harness.require import tool
 from tests.harness.run import run
 from tests.harness.served_cluster import Cluster, serve
@@ -83,7 +83,7 @@ class Ground:
     def submitted(self, arguments: Sequence[str]) -> Finished:
         """Run a command there by spark-submit, from a bundle alone."""
         bundle = [*_program("fencepost"), "spark", "bundle", str(self.folder / "bundle")]
-        told = run(bundle, env={**os.environ, connector.JARS_VARIABLE: str(jars())}).out.split()
+        told = run(bundle, env={**os.environ, requirements.JARS_VARIABLE: str(jars())}).out.split()
         assert told[0] == "spark-submit"
         assert told[-2:] == ["audit", "--help"]
         where = [*_program("spark-submit"), "--master", self.workers.master]
@@ -93,7 +93,7 @@ class Ground:
         environment = {
             **os.environ,
             **self.workers.environment,
-            connector.JARS_VARIABLE: str(jars()),
+            requirements.JARS_VARIABLE: str(jars()),
             # Nothing but what is installed; the tests' own folder would be found as well.
             "PYTHONPATH": "",
         }

@@ -215,7 +215,7 @@ def log_start_left_behind(patch: pytest.MonkeyPatch) -> None:
 
 
 def epochs_not_built(patch: pytest.MonkeyPatch) -> None:
-    """A follower that starts behind the tier knows only the leader epoch of the last segment."""
+    """A follower that starts behind the tier knows only the last leader epoch of the tier."""
     whole = start_offset.AuxiliaryState.since
 
     def since(self: start_offset.AuxiliaryState, log_start_offset: int) -> tuple[EpochEntry, ...]:

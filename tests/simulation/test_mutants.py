@@ -5,9 +5,8 @@ import sys
 import pytest
 
 from fencepost.simulation.report import describe_shrunk
-from fencepost.simulation.runner import Outcome, replay, run_seed
+from fencepost.simulation.runner import Outcome, replay, run_seed, shrink
 from fencepost.simulation.schedule import parse
-from fencepost.simulation.shrink import shrink
 from tests.simulation.mutants import MUTANTS, Mutant
 
 SEEDS = 1000

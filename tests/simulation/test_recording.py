@@ -89,7 +89,7 @@ def test_seeds_leave_different_bytes(left: Recorded, tmp_path: Path) -> None:
 
 def test_a_cluster_goes_on_from_the_data(left: Recorded, tmp_path: Path) -> None:
     setup = left.outcome.schedule.setup
-    # A copy: whoever opens a data directory changes it, and others look at this one.
+    # A copy: opening a data directory changes it, and other tests read this one.
     data = shutil.copytree(left.data, tmp_path / "data")
     data_dir = open_data_dir(RealFileSystem(), data, brokers=setup.brokers, sync=False)
     addresses = tuple(

@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from fencepost.simulation.runner import Failure, Outcome, replay
+from fencepost.simulation.runner import Failure, Outcome, replay, shrink
 from fencepost.simulation.schedule import Action, ActionKind, Schedule, Setup
-from fencepost.simulation.shrink import shrink
 
 Fails = Callable[[Schedule], str | None]
 

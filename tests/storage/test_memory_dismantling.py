@@ -6,7 +6,7 @@ import weakref
 
 from fencepost.protocol.records import Record, build_batch
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.memory import MemoryBytes, MemoryLog
+from fencepost.storage.memory import MemoryBytes, memory_log
 
 
 class Buffer(bytearray):
@@ -14,7 +14,7 @@ class Buffer(bytearray):
 
 
 def test_a_log_is_empty_after_its_last_step_and_not_before() -> None:
-    log = MemoryLog("t-0", LogConfig(segment_bytes=1 << 20))
+    log = memory_log("t-0", LogConfig(segment_bytes=1 << 20))
     watched: list[weakref.ref[Buffer]] = []
 
     def alive() -> int:

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from docs.generate import ROOT
-from fencepost.testing.options import ClusterOptions
+from fencepost.testing.servers import ClusterOptions
 from tests.harness.run import run
 from tests.testing.runs import ALONE, command, environment, write
 

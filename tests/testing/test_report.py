@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fencepost.testing import Cluster
-from fencepost.testing.options import read_options
 from fencepost.testing.report import (
     MAX_MESSAGE,
     ReportBaseline,
@@ -16,7 +15,7 @@ from fencepost.testing.report import (
     fresh_baseline,
     take_baseline,
 )
-from fencepost.testing.servers import ServerPool
+from fencepost.testing.servers import ServerPool, read_options
 from fencepost.verbs.answers.journal import ExchangeState
 from tests.harness.wire import Connection
 from tests.testing.runs import UNDER_XDIST, pytest_run

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.testing import servers
-from fencepost.testing.options import read_options
-from fencepost.testing.servers import ServerPool
+from fencepost.testing.servers import ServerPool, read_options
 from fencepost.verbs.remote import Refused
 from fencepost.verbs.serving import CannotServe
 

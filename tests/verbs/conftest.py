@@ -1,4 +1,4 @@
-"""A fake control API, and a client of it."""
+"""A fake control API, and the connections that ask it."""
 
 from __future__ import annotations
 

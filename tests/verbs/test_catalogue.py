@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from fencepost.control.app import ROUTES
 from fencepost.control.routing import router
 from fencepost.verbs import bodies
-from fencepost.verbs.answers.base import Answer, Health
+from fencepost.verbs.answers import Answer, Health
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE, PATH_TYPES, VERBS, Method, Shape, Verb
 from fencepost.verbs.models import add_descriptions, all_models
@@ -90,7 +90,7 @@ def test_all_of_the_contract_is_there() -> None:
 
 
 def test_every_action_of_a_fault_is_there() -> None:
-    assert bodies.FaultAction.model_fields.keys() == ACTIONS
+    assert bodies.FaultAction.model_fields.keys() >= ACTIONS
 
 
 def choices(model: type[Body], name: str) -> set[object]:

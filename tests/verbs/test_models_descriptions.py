@@ -15,7 +15,7 @@ def test_fields_are_described_by_the_docstrings_below_them() -> None:
     add_descriptions()
     assert FaultBody.model_fields["group"].description == "Group id."
     text = FaultBody.model_fields["count"].description or ""
-    assert text.startswith("Requests that it hits, then it hits no more; ")
+    assert text.startswith("How many requests it hits before it ends; ")
     assert "\n" not in text.partition(";")[0]
 
 
@@ -38,14 +38,14 @@ def test_schemas_say_so_also_those_of_models_in_models() -> None:
 def test_openapi_says_so_of_bodies_and_of_queries() -> None:
     document = _description()
     body = document["components"]["schemas"]["HoldBody"]["properties"]["at"]
-    assert body["description"].startswith("It goes on up to this offset")
+    assert body["description"].startswith("It fetches up to this offset")
     parameters = document["paths"]["/v1/trace"]["get"]["parameters"]
     (since,) = [each for each in parameters if each["name"] == "since"]
     assert since["description"] == "Only exchanges with a higher ``number``."
 
 
 def test_models_that_were_used_before_are_described_all_the_same() -> None:
-    """In a process of its own, where no caller has asked for descriptions."""
+    """In a process of its own, where the descriptions have not been read."""
     code = (
         "from fencepost.verbs.bodies import HoldBody\n"
         "from fencepost.verbs.models import add_descriptions\n"

@@ -1,4 +1,4 @@
-"""Requests over HTTP: what is sent, what an answer becomes, and what a bad line does to it."""
+"""Verbs over HTTP: the request, the answer, and the errors of a bad connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from fencepost.verbs.answers.base import Done
+from fencepost.verbs.answers import Done
 from fencepost.verbs.answers.journal import EventState
 from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS
@@ -116,7 +116,7 @@ def test_what_is_wrong_is_refused_without_asking(stub: FakeControlApi, verbs: Ve
     assert stub.asked == []
 
 
-# -- answers -----------------------------------------------------------------------------------
+# -- answers ------------------------------------------------------------------------------------
 
 
 def test_a_refusal_has_its_code_and_message(stub: FakeControlApi, verbs: Verbs) -> None:

@@ -1,4 +1,4 @@
-"""Requests from asyncio: the loop runs on, and a caller that leaves delays no other."""
+"""Verbs from asyncio: the loop goes on, calls run at once, and a cancelled call delays no other."""
 
 from __future__ import annotations
 

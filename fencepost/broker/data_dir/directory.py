@@ -23,6 +23,7 @@ from fencepost.broker.data_dir.log_dir import LogDir
 from fencepost.broker.data_dir.metadata_log import CorruptMetadataLog, MetadataLog
 from fencepost.broker.data_dir.metadata_records import ControllerState
 from fencepost.broker.metadata.image import PartitionImage, TopicImage
+from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.files.file_system import FileSystem, Lock
 from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.formats import file_names
@@ -157,7 +158,7 @@ class DataDir:
         file = path / file_names.META_PROPERTIES
         wanted = {"node.id": str(broker_id), "cluster.id": self.cluster_id}
         if not self._fs.exists(file):
-            directory_id = directory_id_text(unique())
+            directory_id = format_uuid(unique())
             properties = {**wanted, "directory.id": directory_id, "version": "1"}
             self._fs.write_atomic(file, encode_properties(properties), sync=self.sync)
             return
@@ -285,13 +286,6 @@ def _node_id(file: PurePath, properties: dict[str, str]) -> int:
             f"{file} says node.id={text or 'nothing'}, and the ids of brokers are 1 and up here"
         )
     return int(text)
-
-
-def directory_id_text(unique: UUID) -> str:
-    """An id as Kafka writes them into files: 22 characters of URL-safe base64."""
-    from base64 import urlsafe_b64encode
-
-    return urlsafe_b64encode(unique.bytes).decode().rstrip("=")
 
 
 def _make_directory(fs: FileSystem, path: PurePath, *, sync: bool) -> None:

@@ -30,7 +30,7 @@ from fencepost.storage.files.file_system import FileSystem, StorageFailure
 from fencepost.storage.files.open_log import open_log
 from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.files.recovery import LogRecoveryReport
-from fencepost.storage.files.segment_store import PendingSync
+from fencepost.storage.files.flush import PendingSync
 from fencepost.storage.formats import file_names
 from fencepost.storage.formats.checkpoints import (
     CorruptCheckpoint,

@@ -90,7 +90,7 @@ class MetadataLog:
 def load(fs: FileSystem, path: PurePath) -> tuple[ControllerState, int] | None:
     """What a file says, and how many torn bytes at its end were left out; None without a file.
 
-    :raises DamagedRegistry: When it is damaged, or made by a newer fencepost.
+    :raises CorruptMetadataLog: When it is damaged, or made by a newer fencepost.
     :raises OSError: When it can't be read.
     """
     if not fs.exists(path):

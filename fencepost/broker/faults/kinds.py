@@ -114,7 +114,7 @@ class Delay(Action):
     name = "delay"
 
     ms: Annotated[int, Limits(ge=0, le=MAX_DELAY_MS)]
-    """Milliseconds that the request lies in the broker's queue, and the connection behind it."""
+    """Milliseconds that the request waits in the broker's queue, and its connection with it."""
 
     def problems(self, _selectors: Selectors, /) -> Iterator[str]:
         """Any request can be delayed."""
@@ -139,7 +139,7 @@ class Disconnect(Action):
             write=lambda when: when.value,
         ).as_metadata()
     )
-    """The connection closes instead of an answer: before the request is carried out, or after."""
+    """The connection closes instead of an answer: before the request is executed, or after."""
 
     def problems(self, _selectors: Selectors, /) -> Iterator[str]:
         """Any connection can be closed."""
@@ -161,8 +161,7 @@ class Throttle(Action):
     name = "throttle"
 
     ms: Annotated[int, Limits(ge=0, le=MAX_DELAY_MS)]
-    """``throttle_time_ms`` of the answer; for so long no more is read from the connection
-    (KIP-219)."""
+    """``throttle_time_ms`` of the answer, during which the connection is not read (KIP-219)."""
 
     def problems(self, selectors: Selectors, /) -> Iterator[str]:
         """Only where the response has a throttle time."""
@@ -193,7 +192,7 @@ class Throttle(Action):
 
 @dataclass(frozen=True)
 class Drop(Action):
-    """The request is carried out and never answered, and nothing behind it on its connection."""
+    """The request is executed and never answered, nor is any later one on its connection."""
 
     name = "drop"
 
@@ -208,7 +207,7 @@ class Drop(Action):
 
 @dataclass(frozen=True)
 class Corrupt(Action):
-    """A byte of the records is another one: of those that Produce brings, or that Fetch answers."""
+    """One byte of the records is changed: of a Produce request, or of a Fetch answer."""
 
     name = "corrupt"
 

@@ -17,14 +17,14 @@ from fencepost.protocol.errors import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRule(Selectors):
-    """A fault: which requests it hits, and what becomes of them."""
+    """A fault: which requests it hits, and its effect."""
 
     count: Annotated[int, Limits(ge=1)] | None = 1
-    """Requests that it hits, then it hits no more; null: all of them, always."""
+    """How many requests it hits before it ends; null: all, always."""
     after: Annotated[int, Limits(ge=0)] = 0
-    """Requests that fit and are let through first."""
+    """How many matching requests pass before the first hit."""
     probability: Annotated[float, Limits(gt=0, le=1)] = 1
-    """That a request which fits is hit; drawn from the cluster's seed."""
+    """The probability that a matching request is hit; drawn from the cluster's seed."""
     action: Action
 
     @classmethod

@@ -109,11 +109,11 @@ class Selectors:
     versions: Versions | None = field(default=None, metadata=_OPTIONAL_VERSIONS.as_metadata())
     """Of the API, inclusive: ``9``, ``"4-8"``, ``"9-"`` or ``"-8"``."""
     broker: int | None = None
-    """The broker that is asked."""
+    """The broker that receives the request."""
     client_id: str | None = None
     """Of a client; a follower of this cluster has ``broker-2-fetcher-0``."""
     source: Source | None = None
-    """Who asks: clients, or other brokers of the cluster, such as followers. Left out: both."""
+    """Senders: clients, or other brokers of the cluster, such as followers. Left out: both."""
     topic: str | None = None
     """Named in the request. An error is then only this topic's."""
     partition: Annotated[int, Limits(ge=0)] | None = None

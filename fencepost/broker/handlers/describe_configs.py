@@ -7,7 +7,7 @@ there is one of that name; the only logger is ``root``.
 
 Versions: 3 adds the type of a config and its documentation.
 
-A kind of resource that nobody knows refuses the whole request, as at a real broker.
+An unknown kind of resource refuses the whole request, as at a real broker.
 """
 
 from collections.abc import Collection

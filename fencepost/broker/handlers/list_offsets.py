@@ -44,7 +44,7 @@ from fencepost.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from fencepost.storage.log.interface import TimestampAndOffset
+from fencepost.storage.log.timestamp_lookup import TimestampAndOffset
 
 LATEST: Final = -1
 EARLIEST: Final = -2

@@ -1,12 +1,12 @@
 """A whole cluster in one process: controller, brokers, the network between them, one clock."""
 
 import random
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from typing import Final, TypeAlias
+from uuid import UUID
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs, static_configs
 from fencepost.broker.controller.controller import Controller
@@ -26,8 +26,9 @@ from fencepost.broker.produce.producer_id_manager import ProducerIdManager
 from fencepost.broker.replication.log_maintenance import LogMaintenance
 from fencepost.broker.replication.replica_storage import MemoryReplicaStorage, ReplicaStorage
 from fencepost.broker.tiering.remote_storage_metrics import CountedObjectStore, RemoteStorageMetrics
+from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.memory import MemoryLog
+from fencepost.storage.memory import memory_log
 from fencepost.storage.tier.object_store import MemoryObjectStore, ObjectStore
 
 MakeObjectStore: TypeAlias = Callable[[Scheduler], ObjectStore]
@@ -180,7 +181,7 @@ class Cluster:
         if self.persistence is not None and self.persistence.cluster_id:
             return self.persistence.cluster_id
         while True:
-            text = urlsafe_b64encode(self.rng.randbytes(16)).decode().rstrip("=")
+            text = format_uuid(UUID(bytes=self.rng.randbytes(16)))
             if not text.startswith("-"):
                 return text
 
@@ -296,7 +297,7 @@ class Cluster:
 
     def _memory_storage(self) -> ReplicaStorage:
         return MemoryReplicaStorage(
-            lambda name, config: MemoryLog(name, config, now_ms=self.scheduler.now_ms())
+            lambda name, config: memory_log(name, config, now_ms=self.scheduler.now_ms())
         )
 
 

@@ -14,13 +14,13 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.broker.core.async_tasks import AsyncSteps, get_each, list_keys
+from fencepost.protocol.byte_utils import parse_uuid
 from fencepost.storage.tier.lineage import RemoteSegments
 from fencepost.storage.tier.object_store import ObjectKind, ObjectStore, partition_prefix
 from fencepost.storage.tier.segment_metadata import (
     CorruptMetadata,
     RemoteSegment,
     TopicIdPartition,
-    parse_uuid,
 )
 
 _NAME: Final = re.compile(r"[0-9]{20}-([A-Za-z0-9_-]{22})(\.[a-z-]+)", re.ASCII)

@@ -24,8 +24,7 @@ from fencepost.protocol.records import (
     iter_records,
     peek_header,
 )
-from fencepost.storage.log.interface import TimestampAndOffset
-from fencepost.storage.log.timestamp_lookup import first_in
+from fencepost.storage.log.timestamp_lookup import TimestampAndOffset, first_in
 from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
 from fencepost.storage.tier.object_store import ObjectKind, ObjectStore, TierError, object_key
 from fencepost.storage.tier.segment_metadata import RemoteSegment

@@ -1,1 +1,1 @@
-"""What a cluster and its clients did, proved or disproved from what they left behind."""
+"""The audit: it checks logs, tier and trace of a cluster against rules."""

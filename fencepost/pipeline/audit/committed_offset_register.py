@@ -1,8 +1,8 @@
-"""What a group has committed for a partition, and what it was told: a register, written and read.
+"""The offset that a group has committed for a partition, as a register that is written and read.
 
-A reader is told what one writer wrote that no other had overwritten before it asked. Who was at the
-same time may have been first or last. What was refused may have been written all the same; what was
-not answered may be written late.
+A read returns the value of a write that no other write had replaced before the read began. Of
+writes at the same time either may be the first. A write that failed may have happened, and one
+without an answer may happen later.
 """
 
 from bisect import bisect_left
@@ -37,7 +37,8 @@ class OffsetWrite:
 
     number: int
     completed: int
-    """Who has a greater number asked after it was answered; nobody has where it never was."""
+    """A request with a greater number was sent after this one was answered; none where it never
+    was."""
     line: int
     time_ms: int
     broker: int
@@ -77,7 +78,7 @@ class CommittedOffsetRegister:
     reads: tuple[OffsetRead, ...]
 
     def invalid_reads(self) -> Iterator[tuple[OffsetRead, OffsetWrite]]:
-        """Answers that nobody wrote, or that were overwritten; and what was committed last.
+        """Reads of values that were never written, or were overwritten; and the last commit before.
 
         One before the first commit may be of a time before the trace.
         """
@@ -87,44 +88,44 @@ class CommittedOffsetRegister:
         by_offset: dict[int | None, list[OffsetWrite]] = {}
         for commit in self.commits:
             by_offset.setdefault(commit.offset, []).append(commit)
-        for told in self.reads:
-            before = bisect_left(ends, told.number)
+        for read in self.reads:
+            before = bisect_left(ends, read.number)
             if not before:
                 continue
             last = newest[before - 1]
-            if told.offset is None:
-                right = self._may_be_gone(told, last)
+            if read.offset is None:
+                right = self._may_be_gone(read, last)
             else:
-                right = any(_may_return(w, told, last) for w in by_offset.get(told.offset, ()))
+                right = any(_may_return(w, read, last) for w in by_offset.get(read.offset, ()))
             if not right:
-                yield told, last
+                yield read, last
 
-    def _may_be_gone(self, told: OffsetRead, last: OffsetWrite) -> bool:
+    def _may_be_gone(self, read: OffsetRead, last: OffsetWrite) -> bool:
         """:param last: The last of what was certainly written before the question."""
         if any(
-            each.completed >= last.number and each.number <= told.newest for each in self.deletions
+            each.completed >= last.number and each.number <= read.newest for each in self.deletions
         ):
             return True
         if any(each.may_expire_any_time for each in self.commits):
             return True
-        return told.time_ms - last.time_ms >= self._retention_ms()
+        return read.time_ms - last.time_ms >= self._retention_ms()
 
     def _retention_ms(self) -> int:
         minutes = [int(text) for text in self.incarnation.configs.values(_RETENTION)]
         return min([*minutes, _DEFAULT_RETENTION_MINUTES]) * _MINUTE_MS
 
-    def explanation(self, told: OffsetRead, last: OffsetWrite) -> str | None:
-        """Why a coordinator may have told what is not so."""
+    def explanation(self, read: OffsetRead, last: OffsetWrite) -> str | None:
+        """Why a coordinator may have returned another value."""
         for event in self._coordinator_events():
             unclean = event.kind == COORDINATOR_CHANGED and event.details.get("unclean")
             wiped = event.kind == COORDINATOR_WIPED and event.details.get("alone", True)
-            if (unclean or wiped) and last.number <= event.newest and event.line < told.line:
+            if (unclean or wiped) and last.number <= event.newest and event.line < read.line:
                 return "the log of its coordinator may have lost what was committed"
-        if any(last.line < line < told.line for line in self.incarnation.gaps):
+        if any(last.line < line < read.line for line in self.incarnation.gaps):
             return "the server was killed meanwhile, and the trace may lack what was committed then"
-        leader = self._coordinator_at(told.line)
-        if leader not in (None, told.broker):
-            return f"broker {told.broker} had not heard yet that {leader} is the coordinator"
+        leader = self._coordinator_at(read.line)
+        if leader not in (None, read.broker):
+            return f"broker {read.broker} had not heard yet that {leader} is the coordinator"
         return None
 
     def _coordinator_at(self, line: int) -> int | None:
@@ -151,29 +152,29 @@ def _later(one: OffsetWrite, two: OffsetWrite) -> OffsetWrite:
     return two if two.number > one.number else one
 
 
-def _may_return(written: OffsetWrite, told: OffsetRead, last: OffsetWrite) -> bool:
+def _may_return(written: OffsetWrite, read: OffsetRead, last: OffsetWrite) -> bool:
     """Whether an answer may be of this commit of the same offset.
 
-    :param last: The one that was asked for last of all that were over before the question: what
-        ended before that began is overwritten.
+    :param last: The one that was requested last of all that were completed before the read: writes
+        that were completed before its request are overwritten.
     """
-    if told.has_epoch and written.epoch != told.epoch:
+    if read.has_epoch and written.epoch != read.epoch:
         return False
-    return written.number <= told.newest and (written is last or written.completed >= last.number)
+    return written.number <= read.newest and (written is last or written.completed >= last.number)
 
 
 def committed_offset_registers(
-    evidence: PartitionEvidence, life: TopicIncarnation
+    evidence: PartitionEvidence, incarnation: TopicIncarnation
 ) -> Iterator[CommittedOffsetRegister]:
     """Those of all groups that have committed something."""
-    rows = life.exchanges("OffsetCommit", "OffsetFetch", "OffsetDelete")
+    rows = incarnation.exchanges("OffsetCommit", "OffsetFetch", "OffsetDelete")
     deleted = _deleted_groups(evidence)
     committed = rows.filter(pc.equal(rows["api"], "OffsetCommit"))
     for group in sorted(pc.unique(committed["group"]).drop_null().to_pylist()):
         found = rows.filter(pc.equal(rows["group"], group)).to_pylist()
         yield CommittedOffsetRegister(
             group=group,
-            incarnation=life,
+            incarnation=incarnation,
             commits=tuple(_offset_write(row) for row in found if row["api"] == "OffsetCommit"),
             deletions=tuple(
                 _offset_write({**row, "offset": None})

@@ -1,9 +1,9 @@
-"""Why something that looks wrong is nobody's fault.
+"""Explanations of what looks like a violation and is none.
 
-Two things lose records honestly. The end of a broker that was not in order may leave of what was
-not flushed a part, or garbage; recovery cuts it at the next start, and what was committed is on
-another broker. And a leader that lacks what was committed: one that was elected uncleanly, or one
-that lost its disk while nobody else was in sync.
+Two things lose records legitimately. When a broker ends uncleanly, records that were not flushed
+may be torn or garbage. Recovery cuts them at the next start, and another broker has what was
+committed. The other is a leader that lacks committed records: it was elected uncleanly, or it lost
+its disk while no other replica was in sync.
 """
 
 import json
@@ -13,21 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
-from fencepost.pipeline.audit.partition_logs import IncarnationLogs, OffsetSpan, ReplicaLog, covers
+from fencepost.pipeline.audit.batch_arrays import OffsetSpan, covers
+from fencepost.pipeline.audit.partition_logs import IncarnationLogs, ReplicaLog
 
 
 def unclean_shutdown(log: ReplicaLog, offset: int) -> str | None:
     """That recovery will look at an offset: nothing from there on was known to be durable."""
-    ground = log.metadata
-    if ground.clean or offset < (ground.recovery_point or 0):
+    metadata = log.metadata
+    if metadata.clean or offset < (metadata.recovery_point or 0):
         return None
     return (
         f"broker {log.broker} has not ended in order, and from offset "
-        f"{ground.recovery_point or 0} on recovery looks at everything"
+        f"{metadata.recovery_point or 0} on recovery looks at everything"
     )
 
 
-def torn_write(log: ReplicaLog, family: IncarnationLogs, end: int) -> str | None:
+def torn_write(log: ReplicaLog, topic_logs: IncarnationLogs, end: int) -> str | None:
     """That a log which ends too early lost only what was not flushed and is held elsewhere.
 
     :param end: Where it ends (exclusive).
@@ -36,15 +37,15 @@ def torn_write(log: ReplicaLog, family: IncarnationLogs, end: int) -> str | None
     committed = log.metadata.high_watermark or 0
     if reason is None or end >= committed:
         return reason
-    if not covers(other_copies(log, family), end, committed):
+    if not covers(other_copies(log, topic_logs), end, committed):
         return None
     return f"{reason}; others have what was committed"
 
 
-def other_copies(log: ReplicaLog, family: IncarnationLogs) -> list[OffsetSpan]:
+def other_copies(log: ReplicaLog, topic_logs: IncarnationLogs) -> list[OffsetSpan]:
     """What the other logs of a partition and the tier hold."""
-    spans = [(each.start_offset, each.end_offset + 1) for each in family.tier]
-    for other in family.logs:
+    spans = [(each.start_offset, each.end_offset + 1) for each in topic_logs.tier]
+    for other in topic_logs.logs:
         if other is not log:
             spans += other.batches.by_offset().spans
     return spans

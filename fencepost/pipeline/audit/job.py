@@ -1,16 +1,18 @@
-"""The audit: one Spark job that shows every rule all that is known of each partition.
+"""The audit: one Spark job that runs every rule on every partition, and its result.
 
 Rows go to one of a few buckets by their partition, events of no partition to all of them. A bucket
-is one call of Python, in which its partitions are told apart (`check_partitions`): that costs less
-than a group for each of hundreds of partitions, and needs no second look at the trace for the
-events that concern all. What comes back is small: what was found, and an account of each partition.
+is one call of a Python function, which separates its partitions (`check_partitions`). That costs
+less than a group for each of hundreds of partitions, and needs no second pass over the trace for
+the events that concern all of them. Little data comes back to the driver: the violations, and a
+summary of each partition.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -19,18 +21,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from fencepost.pipeline.audit import violations
-from fencepost.pipeline.audit.partition_evidence import PartitionMetadata
+from fencepost.pipeline.audit.partition_evidence import PartitionMetadata, TopicPartition
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure, from_json
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA, Rule, violation_table
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.spark_task import (
     OUTPUT_SCHEMA,
     SUMMARY,
     WITHOUT_PARTITION,
     PartitionResult,
-    TopicPartition,
     check_partitions,
     run_task,
 )
@@ -41,6 +41,7 @@ from fencepost.pipeline.requirements import CannotRunError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
 
 MAX_BUCKETS: Final = 256
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -56,7 +57,7 @@ def _now_ms() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
-    """What is to be looked at, and how closely."""
+    """What is audited, and at which level."""
 
     directory: str
     """Of log directories: as executors see it."""
@@ -71,7 +72,7 @@ class AuditOptions:
     rules: tuple[str, ...] = ()
     """Names of `RULES`; none: all."""
     with_histories: bool = False
-    """Whether accounts tell how it went over time, which a report draws."""
+    """Whether summaries have the history, which a report draws."""
     now_ms: int = field(default_factory=_now_ms)
     """When the audit is begun: what every rule takes for the present, wherever it runs."""
 
@@ -82,7 +83,7 @@ class AuditOptions:
 
     @property
     def selected_rules(self) -> tuple[Rule, ...]:
-        """The rules that are asked for."""
+        """The rules that the options name."""
         return tuple(rule for name, rule in RULES.items() if not self.rules or name in self.rules)
 
     def _can_check(self, rule: Rule) -> bool:
@@ -91,7 +92,7 @@ class AuditOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """What came of an audit."""
+    """The violations and summaries that an audit found."""
 
     options: AuditOptions
     violations: pa.Table
@@ -101,18 +102,18 @@ class AuditResult:
 
     @property
     def failures(self) -> tuple[RuleFailure, ...]:
-        """Rules that could not be followed to their end, so that nothing is known of them."""
-        return tuple(failure for account in self.summaries for failure in account.failures)
+        """Rules that raised: they have no result for that partition."""
+        return tuple(failure for summary in self.summaries for failure in summary.failures)
 
     @property
     def violation_count(self) -> int:
-        """Findings that nothing explains, those included that are not told one by one."""
-        return sum(account.violations for account in self.summaries)
+        """Findings without an explanation, those included that are not listed."""
+        return sum(summary.violations for summary in self.summaries)
 
     @property
     def explained_count(self) -> int:
-        """Findings that are nobody's fault."""
-        return sum(count.explained for account in self.summaries for count in account.rule_counts)
+        """Findings that have an explanation."""
+        return sum(count.explained for summary in self.summaries for count in summary.rule_counts)
 
     def write(self, path: Path) -> None:
         """Write the findings as Parquet.
@@ -122,69 +123,73 @@ class AuditResult:
         parquet.write_table(self.violations, path)
 
 
-def find_partition_metadata(case: AuditOptions) -> Mapping[TopicPartition, PartitionMetadata]:
+def find_partition_metadata(options: AuditOptions) -> Mapping[TopicPartition, PartitionMetadata]:
     """What there is to be looked at: quick, and no work for Spark.
 
     :raises CannotRunError: When there is nothing, or it can't be read.
     """
     try:
-        if case.trace is not None:
-            find_trace_files(case.trace)
-        ground = read_partition_metadata(case.directory, remote=case.remote, topics=case.topics)
+        if options.trace is not None:
+            find_trace_files(options.trace)
+        metadata = read_partition_metadata(
+            options.directory, remote=options.remote, topics=options.topics
+        )
     except (UnreadableSource, UnreadableTrace) as error:
         raise CannotRunError(str(error)) from error
-    if not ground:
-        which = f" of {', '.join(case.topics)}" if case.topics else ""
-        raise CannotRunError(f"there is no log{which} in {case.directory}")
-    return ground
+    if not metadata:
+        which = f" of {', '.join(options.topics)}" if options.topics else ""
+        raise CannotRunError(f"there is no log{which} in {options.directory}")
+    return metadata
 
 
 def audit(
     spark: SparkSession,
-    case: AuditOptions,
-    ground: Mapping[TopicPartition, PartitionMetadata] | None = None,
+    options: AuditOptions,
+    metadata: Mapping[TopicPartition, PartitionMetadata] | None = None,
 ) -> AuditResult:
     """Look at a cluster's logs, its tier and its trace.
 
-    :param ground: What `find_partition_metadata` found, where it was asked already.
+    :param metadata: What `find_partition_metadata` found, where it was called already.
     :raises CannotRunError: When there is nothing to look at, or it can't be read.
     """
-    ground = find_partition_metadata(case) if ground is None else ground
-    answered = _run(spark, case, ground)
+    metadata = find_partition_metadata(options) if metadata is None else metadata
+    answered = _run(spark, options, metadata)
     is_account = pc.is_valid(answered[SUMMARY])
-    accounts = [from_json(each.as_py()) for each in answered.filter(is_account)[SUMMARY]]
+    summaries = [from_json(each.as_py()) for each in answered.filter(is_account)[SUMMARY]]
     found = answered.filter(pc.invert(is_account)).drop_columns([SUMMARY])
-    rest = _without_rows(ground, accounts, case)
-    accounts += [each.summary for each in rest]
+    without_rows = _without_rows(metadata, summaries, options)
+    summaries += [each.summary for each in without_rows]
     found = pa.concat_tables(
         (
-            found.cast(violations.SCHEMA),
-            violations.to_table([v for each in rest for v in each.violations]),
+            found.cast(VIOLATION_SCHEMA),
+            violation_table([v for each in without_rows for v in each.violations]),
         )
     )
     return AuditResult(
-        options=case,
+        options=options,
         violations=found.sort_by([(name, "ascending") for name in ("topic", "partition")]),
-        summaries=tuple(sorted(accounts, key=lambda account: account.key)),
+        summaries=tuple(sorted(summaries, key=lambda summary: summary.key)),
     )
 
 
 def _without_rows(
-    ground: Mapping[TopicPartition, PartitionMetadata],
-    accounts: Iterable[PartitionSummary],
-    case: AuditOptions,
+    metadata: Mapping[TopicPartition, PartitionMetadata],
+    summaries: Iterable[PartitionSummary],
+    options: AuditOptions,
 ) -> list[PartitionResult]:
     """Partitions of which no row came: their logs are empty, or not there at all."""
-    seen = {account.key for account in accounts}
-    left = {key: known for key, known in ground.items() if key not in seen}
-    traces = None if case.trace is None else TRACES.empty_table()
+    seen = {summary.key for summary in summaries}
+    left = {key: known for key, known in metadata.items() if key not in seen}
+    traces = None if options.trace is None else TRACES.empty_table()
     return list(
-        check_partitions(BATCHES.empty_table(), traces, left, now_ms=case.now_ms, rules=case.rules)
+        check_partitions(
+            BATCHES.empty_table(), traces, left, now_ms=options.now_ms, rules=options.rules
+        )
     )
 
 
 def _run(
-    spark: SparkSession, case: AuditOptions, ground: Mapping[TopicPartition, PartitionMetadata]
+    spark: SparkSession, options: AuditOptions, metadata: Mapping[TopicPartition, PartitionMetadata]
 ) -> pa.Table:
     """The job: rows of `OUTPUT_SCHEMA`.
 
@@ -193,15 +198,15 @@ def _run(
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    buckets = min(len(ground), MAX_BUCKETS)
+    buckets = min(len(metadata), MAX_BUCKETS)
     schema = from_arrow_schema(OUTPUT_SCHEMA)
-    one, both = bucket_functions(ground, case)
+    one, both = bucket_functions(metadata, options)
     try:
-        batches = _batches(spark, case, buckets).groupBy(_BUCKET)
-        if case.trace is None:
+        batches = _batches(spark, options, buckets).groupBy(_BUCKET)
+        if options.trace is None:
             job = batches.applyInArrow(one, schema)
         else:
-            traces = _traces(spark, case, case.trace, buckets).groupBy(_BUCKET)
+            traces = _traces(spark, options, options.trace, buckets).groupBy(_BUCKET)
             # The left side is planned first, and a trace must not be newer than the logs.
             job = traces.cogroup(batches).applyInArrow(both, schema)
         return job.toArrow()
@@ -210,42 +215,42 @@ def _run(
 
 
 def bucket_functions(
-    ground: Mapping[TopicPartition, PartitionMetadata], case: AuditOptions
+    metadata: Mapping[TopicPartition, PartitionMetadata], options: AuditOptions
 ) -> tuple[_Bucket, _Buckets]:
     """What Spark calls with a bucket, on executors: its batches, or these and its traces."""
-    rules, now_ms, with_history = case.rules, case.now_ms, case.with_histories
+    rules, now_ms, with_history = options.rules, options.now_ms, options.with_histories
 
     def both(traces: pa.Table, batches: pa.Table) -> pa.Table:
-        return run_task(batches, traces, ground, rules, now_ms=now_ms, with_history=with_history)
+        return run_task(batches, traces, metadata, rules, now_ms=now_ms, with_history=with_history)
 
     def one(batches: pa.Table) -> pa.Table:
-        return run_task(batches, None, ground, rules, now_ms=now_ms, with_history=with_history)
+        return run_task(batches, None, metadata, rules, now_ms=now_ms, with_history=with_history)
 
     return one, both
 
 
-def _batches(spark: SparkSession, case: AuditOptions, buckets: int) -> DataFrame:
+def _batches(spark: SparkSession, options: AuditOptions, buckets: int) -> DataFrame:
     from pyspark.sql.functions import hash as murmur
     from pyspark.sql.functions import lit, pmod
 
     reader = spark.read.format("fencepost").option("level", Level.BATCHES.value)
-    reader = reader.option("checks", case.level.value)
-    if case.remote is not None:
-        reader = reader.option("remote", case.remote)
-    if case.topics:
-        reader = reader.option("topics", ",".join(case.topics))
-    rows = reader.load(case.directory)
+    reader = reader.option("checks", options.level.value)
+    if options.remote is not None:
+        reader = reader.option("remote", options.remote)
+    if options.topics:
+        reader = reader.option("topics", ",".join(options.topics))
+    rows = reader.load(options.directory)
     return rows.withColumn(_BUCKET, pmod(murmur("topic", "partition"), lit(buckets)))
 
 
-def _traces(spark: SparkSession, case: AuditOptions, trace: str, buckets: int) -> DataFrame:
+def _traces(spark: SparkSession, options: AuditOptions, trace: str, buckets: int) -> DataFrame:
     """What can concern a partition: its own rows, and all events."""
     from pyspark.sql.functions import array, col, explode, expr, lit, pmod, sequence, when
     from pyspark.sql.functions import hash as murmur
 
     reader = spark.read.format("fencepost").option("level", Level.TRACES.value)
-    if case.topics:
-        reader = reader.option("topics", ",".join(case.topics))
+    if options.topics:
+        reader = reader.option("topics", ",".join(options.topics))
     rows = reader.load(trace)
     of_one = col("partition").isNotNull()
     own: Column = array(pmod(murmur("topic", "partition"), lit(buckets)))
@@ -260,6 +265,95 @@ def _error_line(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line and not line.startswith(" ")]
     traced = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
     # Behind a traceback, whose lines are indented, comes what Python raised.
-    told = lines[traced[0] + 1 :] if traced else lines
+    raised = lines[traced[0] + 1 :] if traced else lines
     # An error of ours says what is wrong without its name.
-    return _OWN_ERROR.sub("", (told or lines or [type(error).__name__])[0], count=1)
+    return _OWN_ERROR.sub("", (raised or lines or [type(error).__name__])[0], count=1)
+
+
+FindingRow: TypeAlias = Mapping[str, object]
+"""A finding, as `violations.SCHEMA` says."""
+_LEVEL_TEXTS: Final = {
+    Level.BATCHES: "headers and checksums of batches",
+    Level.RECORDS: "every record",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleTotals:
+    """The counts of a rule over all partitions."""
+
+    rule: Rule
+    checked: bool
+    """Whether it could be; else it needs a trace."""
+    partitions: int
+    """Where it was followed to its end."""
+    failed: int
+    """Partitions where it was not."""
+    violations: int
+    explained: int
+
+
+def describe_totals(findings: AuditResult) -> str:
+    """How much was looked at, in a sentence."""
+    inventories = [each for summary in findings.summaries for each in summary.replicas]
+    parts = [
+        pluralize(len(findings.summaries), "partition"),
+        bytes_text(sum(each.bytes for each in inventories)),
+        pluralize(sum(each.batches for each in inventories), "batch", "batches"),
+        pluralize(sum(each.records for each in inventories), "record"),
+    ]
+    if findings.options.trace is not None:
+        traced = sum(summary.trace_rows for summary in findings.summaries)
+        parts.append(f"{pluralize(traced, 'row')} of trace")
+    return f"{', '.join(parts)}; {_LEVEL_TEXTS[findings.options.level]}"
+
+
+def pluralize(number: int, one: str, more: str = "") -> str:
+    """Such as ``1 batch`` or ``2,000 batches``."""
+    return f"{number:,} {one if number == 1 else more or f'{one}s'}"
+
+
+def bytes_text(size: int) -> str:
+    """Such as ``1.5 MB``."""
+    value = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def totals_by_rule(findings: AuditResult) -> tuple[RuleTotals, ...]:
+    """One for each selected rule, in the order of the rules."""
+    partitions: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    explained: Counter[str] = Counter()
+    for summary in findings.summaries:
+        for count in summary.rule_counts:
+            partitions[count.rule] += 1
+            found[count.rule] += count.found
+            explained[count.rule] += count.explained
+    failed = Counter(failure.rule for failure in findings.failures)
+    followed = {rule.name for rule in findings.options.checked_rules}
+    return tuple(
+        RuleTotals(
+            rule=rule,
+            checked=rule.name in followed,
+            partitions=partitions[rule.name],
+            failed=failed[rule.name],
+            violations=found[rule.name] - explained[rule.name],
+            explained=explained[rule.name],
+        )
+        for rule in findings.options.selected_rules
+    )
+
+
+def select_findings(rows: Sequence[FindingRow], most: int) -> list[FindingRow]:
+    """Some of the findings, what nothing explains first, and no rule or partition crowded out."""
+    turns: dict[tuple[object, ...], int] = defaultdict(int)
+    order = []
+    for index, row in enumerate(rows):
+        of = (row["rule"], row["topic"], row["partition"])
+        order.append((row["explanation"] is not None, turns[of], index))
+        turns[of] += 1
+    return [rows[index] for index in sorted(index for _, _, index in sorted(order)[:most])]

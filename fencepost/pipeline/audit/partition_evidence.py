@@ -1,12 +1,13 @@
-"""What the rules look at: all that is known of one partition.
+"""The evidence of one partition that every rule is given: batches, traces and metadata.
 
-An audit is one job. Batches and traces come from everywhere, are grouped by partition, and each
-group is handed to every rule as Arrow tables. What is small (checkpoints, the tier's metadata) is
-read once, where the audit is started, and goes along as `PartitionMetadata`.
+Batches and traces are grouped by partition, and each group goes to every rule as Arrow tables.
+Metadata (checkpoints, the tier's metadata) are small: the driver reads them once, and they are
+sent along as `PartitionMetadata`.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,9 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit import timeline
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.schemas import Place
+
+TopicPartition: TypeAlias = tuple[str, int]
+"""A topic's name and the index of a partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +50,7 @@ class TierSegment:
     """Epochs and their start offsets within the segment."""
     bytes: int
     finished: bool
-    """Whether its copy was completed and its deletion not begun: who reads it may rely on it."""
+    """Whether its copy was completed and its deletion not begun: readers may rely on it."""
     topic_id: str | None = None
 
 
@@ -57,7 +61,7 @@ class PartitionMetadata:
     replicas: tuple[ReplicaMetadata, ...] = ()
     tier: tuple[TierSegment, ...] = ()
     with_tier: bool = False
-    """Whether the tier was looked at; else nobody knows what is there."""
+    """Whether the tier was read; else its segments are unknown."""
     compacted: bool = False
     """Whether offsets may be missing because of ``cleanup.policy=compact``."""
     unreadable: tuple[str, ...] = ()
@@ -90,8 +94,8 @@ class PartitionEvidence:
         return self.batches.filter(wanted)
 
     @cached_property
-    def lives(self) -> tuple[TopicIncarnation, ...]:
-        """Every life of the partition that the trace tells of, in order; one at least.
+    def incarnations(self) -> tuple[TopicIncarnation, ...]:
+        """Every incarnation of the partition in the trace, in order; one at least.
 
         Each rule about traces looks at them, and to find them takes a pass over the whole trace.
         """
@@ -99,10 +103,10 @@ class PartitionEvidence:
         return tuple(timeline.incarnations(self.traces, self.topic, self.partition))
 
     @property
-    def last_life(self) -> TopicIncarnation | None:
-        """The life that the logs are of; None where the trace does not know their topic."""
-        life = self.lives[-1]
+    def last_incarnation(self) -> TopicIncarnation | None:
+        """The incarnation that the logs are of; None where the trace does not have their topic."""
+        incarnation = self.incarnations[-1]
         ids = {each.topic_id for each in self.metadata.replicas} - {None}
-        if ids and life.topic_id is not None and life.topic_id not in ids:
+        if ids and incarnation.topic_id is not None and incarnation.topic_id not in ids:
             return None
-        return life
+        return incarnation

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
-from fencepost.pipeline.audit.partition_logs import Int64Array
+from fencepost.pipeline.audit.batch_arrays import Int64Array
 from fencepost.pipeline.audit.partition_summary import (
     MAX_MARKS,
     MAX_POINTS,
@@ -21,7 +21,7 @@ from fencepost.pipeline.audit.partition_summary import (
 from fencepost.protocol.errors import ErrorCode
 
 LATEST: Final = -1
-"""The timestamp by which ListOffsets is asked for the latest offset."""
+"""The timestamp in a ListOffsets request that means the latest offset."""
 _LEADERS: Final = (Kind.LEADER_CHANGED, Kind.TOPIC_CREATED, Kind.TOPIC_KNOWN)
 """Events that tell who leads."""
 _UNKNOWN: Final = -1
@@ -30,7 +30,7 @@ _SHOWN_PER_BIN: Final = 4
 
 
 def from_traces(traces: pa.Table, partition: int) -> PartitionHistory:
-    """What clients and followers were told.
+    """From the answers that clients and followers got.
 
     :param traces: `TRACES` of one partition and of none, by line.
     """
@@ -117,7 +117,7 @@ class _LogEnd:
 
 
 def _elections(traces: pa.Table, partition: int) -> tuple[tuple[Election, ...], Int64Array]:
-    """Who led at the start, elections, and in which lines they are told."""
+    """The leader at the start, the elections, and their lines in the trace."""
     events = traces.filter(pc.is_in(traces["kind"], pa.array(_LEADERS)))
     found, lines = [], []
     for event in events.select(["line", "time_ms", "kind", "details"]).to_pylist():
@@ -144,9 +144,9 @@ def _log_end(traces: pa.Table, elections: Int64Array) -> _LogEnd:
     """The log end by what was produced and replicated.
 
     What a follower fetches may be old, so that a log end counts only while no greater one was seen
-    in the same reign.
+    in the same leader term.
 
-    :param elections: The lines in which leaders are told.
+    :param elections: The lines of the elections.
     """
     produced = _answered_exchanges(traces, "Produce")
     produced = produced.filter(pc.greater_equal(produced["offset"], 0))
@@ -159,11 +159,11 @@ def _log_end(traces: pa.Table, elections: Int64Array) -> _LogEnd:
     values = np.concatenate((_longs(produced, "offset") + sizes.astype(np.int64), ends + 1))
     order = np.argsort(lines, kind="stable")
     times, lines, values = times[order], lines[order], values[order]
-    # A running maximum that begins anew with each reign.
-    reigns = np.searchsorted(elections, lines)
-    lifted = values + reigns * (values.max(initial=0) + 1)
+    # A running maximum that begins again with each leader term.
+    terms = np.searchsorted(elections, lines)
+    lifted = values + terms * (values.max(initial=0) + 1)
     seen = lifted >= np.maximum.accumulate(lifted)
-    return _LogEnd(times=times[seen], values=values[seen], leader_terms=reigns[seen])
+    return _LogEnd(times=times[seen], values=values[seen], leader_terms=terms[seen])
 
 
 def _lags(fetches: pa.Table, elections: Int64Array, log_end: _LogEnd) -> tuple[FollowerLag, ...]:
@@ -173,9 +173,9 @@ def _lags(fetches: pa.Table, elections: Int64Array, log_end: _LogEnd) -> tuple[F
     order = np.argsort(log_end.times, kind="stable")
     times, offsets = _longs(fetches, "time_ms"), _longs(fetches, "fetch_offset")
     at = np.searchsorted(log_end.times[order], times, side="right") - 1
-    reigns = np.searchsorted(elections, _longs(fetches, "line"))
+    terms = np.searchsorted(elections, _longs(fetches, "line"))
     # What the leader before had says nothing of this one.
-    known = (at >= 0) & (offsets >= 0) & (log_end.leader_terms[order][at] == reigns)
+    known = (at >= 0) & (offsets >= 0) & (log_end.leader_terms[order][at] == terms)
     behind = np.maximum(log_end.values[order][at] - offsets, 0)
     brokers = _longs(fetches, "replica_id")
     return tuple(

@@ -1,7 +1,7 @@
-"""What is known of partitions besides their batches: checkpoints, and the tier's metadata.
+"""Reads the metadata of partitions: checkpoints, and the metadata of the tier.
 
-It is small, and read once, where the audit is started, before any batch is: of a cluster that runs
-the checkpoints then tell of a time when what is read later was there already.
+They are small. The driver reads them once, before any batch is read: so the checkpoints of a
+cluster that is running are never newer than its batches.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from fencepost.broker.data_dir import metadata_log
 from fencepost.broker.data_dir.kafka_metadata import topic_configs
@@ -21,6 +21,7 @@ from fencepost.pipeline.audit.partition_evidence import (
     PartitionMetadata,
     ReplicaMetadata,
     TierSegment,
+    TopicPartition,
 )
 from fencepost.pipeline.datasource.log_directories import (
     LogDir,
@@ -28,7 +29,8 @@ from fencepost.pipeline.datasource.log_directories import (
     find_log_dirs,
     find_replicas,
 )
-from fencepost.pipeline.datasource.tier import Tier
+from fencepost.pipeline.datasource.tier import Tier, partition_of_key
+from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.files.file_system import RealFileSystem
 from fencepost.storage.formats import file_names
 from fencepost.storage.formats.checkpoints import (
@@ -37,14 +39,11 @@ from fencepost.storage.formats.checkpoints import (
     decode_offsets,
     decode_partition_metadata,
 )
-from fencepost.storage.tier.segment_metadata import RemoteSegment, format_uuid
+from fencepost.storage.tier.segment_metadata import RemoteSegment
 
-TopicPartition: TypeAlias = tuple[str, int]
-"""Topic and partition."""
 T = TypeVar("T")
 
 _REGISTRY: Final = "registry.log"
-_ID_LENGTH: Final = 22
 _INTERNAL: Final = INTERNAL_TOPICS | {"__share_group_state"}
 """Kafka compacts them, whatever their configs say here."""
 _POLICY: Final = "cleanup.policy"
@@ -71,8 +70,8 @@ def read_partition_metadata(
     :param remote: The URL of the tier, as ``serve --remote`` takes it.
     :param topics: Only of these; none for all.
     :returns: By topic and partition; empty where there is no log.
-    :raises Unreadable: When there is no log directory, or the tier does not answer. A checkpoint
-        that can't be read counts as missing.
+    :raises UnreadableSource: When there is no log directory, or the tier does not answer. A
+        checkpoint that can't be read counts as missing.
     """
     wanted = frozenset(topics) or None
     log_dirs = find_log_dirs(directory)
@@ -89,7 +88,7 @@ def read_partition_metadata(
         for segment in opened.segments(wanted):
             tier[segment.partition.topic, segment.partition.index].append(_tier_segment(segment))
         for name, why in opened.unreadable:
-            unreadable[_partition_of_key(name)].append(f"{name}: {why}")
+            unreadable[partition_of_key(name)].append(f"{name}: {why}")
     return {
         key: PartitionMetadata(
             replicas=tuple(replicas[key]),
@@ -128,12 +127,6 @@ def _tier_segment(segment: RemoteSegment) -> TierSegment:
         bytes=segment.size_bytes,
         finished=segment.is_served,
     )
-
-
-def _partition_of_key(key: str) -> TopicPartition:
-    """The partition of an object of the tier, by its key (`storage.tier.objects`)."""
-    topic, _, rest = key.partition("/")
-    return topic[: -_ID_LENGTH - 1], int(rest.partition("/")[0])
 
 
 def _read_checkpoints(log_dir: Path) -> _Checkpoints:
@@ -185,7 +178,7 @@ def _compaction_check(
 def _topic_configs(top: Path, defaults: set[str]) -> Mapping[str, Mapping[str, str]]:
     """What a data directory's registry, or a real Kafka's metadata log, says of topics' configs.
 
-    :param defaults: Gets what brokers were told that topics have by default.
+    :param defaults: Gets the brokers' defaults for topics.
     """
     files = RealFileSystem()
     with suppress(OSError, CorruptMetadataLog):

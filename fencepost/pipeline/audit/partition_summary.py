@@ -1,9 +1,7 @@
-"""What an audit tells of a partition besides what is wrong: what was looked at, and how it went.
+"""The summary of a partition: what was read, how many violations each rule found, and its history.
 
-An account is made where the partition was examined, and goes as JSON to where the audit was
-started; it stays small however much there is of the partition.
-
-What each replica and the tier hold of a partition, in numbers.
+An executor makes it and sends it as JSON to the driver. It stays small however large the partition
+is.
 """
 
 import json
@@ -16,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit.partition_logs import trusted_rows
+from fencepost.pipeline.audit.batch_arrays import trusted_rows
 
 MAX_POINTS: Final = 400
 """Of a series, at most."""
@@ -56,7 +54,7 @@ class ReplicaInventory:
     largest: int
     """Bytes of the largest segment."""
     spans: tuple[SegmentSpan, ...]
-    """At most `MAX_MARKS`: where there are more segments, neighbours are told as one."""
+    """At most `MAX_MARKS`: where there are more segments, neighbours are one entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +74,7 @@ class Election:
 
     time_ms: int
     leader: int | None
-    """None: nobody leads, or it is not known who."""
+    """None: there is no leader, or it is unknown."""
     epoch: int
     unclean: bool = False
     """Whether the leader was not in the ISR, so that records may be lost."""
@@ -95,7 +93,7 @@ class PartitionHistory:
     """A partition over time."""
 
     from_trace: bool
-    """Whether it was seen in a trace; else it is told by the timestamps of the batches."""
+    """Whether it was seen in a trace; else it is taken from the timestamps of the batches."""
     log_end: TimeSeries
     """The leader's (exclusive)."""
     high_watermark: TimeSeries
@@ -119,7 +117,7 @@ class RuleCount:
     """Violations, and what is explained."""
     explained: int
     listed: int
-    """How many of them are told one by one."""
+    """How many of them are listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,14 +162,14 @@ class PartitionSummary:
         return sum(each.found - each.explained for each in self.rule_counts)
 
 
-def to_json(account: PartitionSummary) -> bytes:
-    """An account on its way."""
-    return json.dumps(asdict(account), separators=(",", ":")).encode()
+def to_json(summary: PartitionSummary) -> bytes:
+    """A summary as JSON."""
+    return json.dumps(asdict(summary), separators=(",", ":")).encode()
 
 
 def from_json(data: bytes) -> PartitionSummary:
     """What `to_json` made."""
-    # Executors only ever write accounts, and are spared the import.
+    # Executors only write summaries, and do not need the import.
     from pydantic import TypeAdapter
 
     return TypeAdapter(PartitionSummary).validate_json(data)
@@ -235,7 +233,7 @@ def _spans(sound: pa.Table) -> list[SegmentSpan]:
 
 
 def _merge_neighbours(spans: list[SegmentSpan]) -> tuple[SegmentSpan, ...]:
-    """At most `MAX_MARKS`: as many neighbours as it takes are told as one."""
+    """At most `MAX_MARKS`: neighbours are one entry where there are more."""
     together = -(-len(spans) // MAX_MARKS) or 1
     if together == 1:
         return tuple(spans)

@@ -1,21 +1,26 @@
-"""Every rule on every partition of some tables: what an executor does, and no Spark in it.
+"""What an executor does: it runs every rule on every partition of a bucket.
 
-What an executor does with some partitions, and how it answers.
+Nothing here imports Spark. `check_partitions` takes and gives Python objects, `run_task` is the
+same for Arrow tables.
 """
 
 import traceback
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit import partition_history, violations
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence, PartitionMetadata
-from fencepost.pipeline.audit.partition_logs import Int64Array
+from fencepost.pipeline.audit import partition_history
+from fencepost.pipeline.audit.batch_arrays import Int64Array
+from fencepost.pipeline.audit.partition_evidence import (
+    PartitionEvidence,
+    PartitionMetadata,
+    TopicPartition,
+)
 from fencepost.pipeline.audit.partition_summary import (
     PartitionHistory,
     PartitionSummary,
@@ -25,16 +30,12 @@ from fencepost.pipeline.audit.partition_summary import (
     split_by_replica,
     to_json,
 )
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA, Rule, Violation, violation_table
 from fencepost.pipeline.audit.rules import RULES
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
 
-TopicPartition: TypeAlias = tuple[str, int]
-"""A topic and a partition."""
-
 MAX_LISTED: Final = 10_000
-"""Findings of a rule in a partition that are told one by one; all are counted."""
+"""Findings of a rule in a partition that are listed; all are counted."""
 _BATCH_ORDER: Final = ("place", "broker", "segment", "segment_id", "position")
 WITHOUT_PARTITION: Final = "partition IS NULL AND (kind <> 'exchange' OR api = 'DeleteGroups')"
 """In SQL: the rows of a trace that are of no partition and concern each, or each of their topic."""
@@ -44,7 +45,7 @@ _NO_METADATA: Final = PartitionMetadata()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionResult:
-    """What came of one partition."""
+    """The summary of one partition, and its violations."""
 
     summary: PartitionSummary
     violations: tuple[Violation, ...]
@@ -53,7 +54,7 @@ class PartitionResult:
 def check_partitions(
     batches: pa.Table,
     traces: pa.Table | None,
-    ground: Mapping[TopicPartition, PartitionMetadata],
+    metadata: Mapping[TopicPartition, PartitionMetadata],
     *,
     now_ms: int,
     rules: Collection[str] = (),
@@ -61,40 +62,42 @@ def check_partitions(
 ) -> Iterator[PartitionResult]:
     """Run rules on every partition that is known of.
 
-    A rule that raises ends for that partition alone, which its account tells.
+    A rule that raises ends for that partition alone: its summary has the failure.
 
     :param batches: `BATCHES` of any partitions, in any order.
     :param traces: `TRACES` of any partitions and of none, in any order; None without a trace.
-    :param ground: What is known of partitions besides; each of them is examined.
+    :param metadata: By partition; rules run on each of these as well.
     :param now_ms: When the audit was begun.
     :param rules: Names of `RULES`; none: all that can be followed.
-    :param with_history: Whether accounts tell how it went over time.
+    :param with_history: Whether summaries have the history.
     """
     chosen = tuple(
         rule
         for name, rule in RULES.items()
         if (not rules or name in rules) and (traces is not None or not rule.needs_trace)
     )
-    of_none = None if traces is None else _events_without_partition(traces)
-    held = _split(batches, _BATCH_ORDER)
-    traced = {} if traces is None else _split(traces, ("line",))
-    for key in sorted({*held, *traced, *ground}):
-        own = traced.get(key, TRACES.empty_table())
+    without_partition = None if traces is None else _events_without_partition(traces)
+    batches_by_partition = _split(batches, _BATCH_ORDER)
+    traces_by_partition = {} if traces is None else _split(traces, ("line",))
+    for key in sorted({*batches_by_partition, *traces_by_partition, *metadata}):
+        own = traces_by_partition.get(key, TRACES.empty_table())
         evidence = PartitionEvidence(
             topic=key[0],
             partition=key[1],
             now_ms=now_ms,
-            metadata=ground.get(key, _NO_METADATA),
-            batches=held.get(key, BATCHES.empty_table()),
-            traces=None if of_none is None else _with_events(own, of_none, key[0]),
+            metadata=metadata.get(key, _NO_METADATA),
+            batches=batches_by_partition.get(key, BATCHES.empty_table()),
+            traces=None
+            if without_partition is None
+            else _with_events(own, without_partition, key[0]),
         )
-        examined = _check_partition(evidence, chosen)
-        account = replace(
-            examined.summary,
+        result = _check_partition(evidence, chosen)
+        summary = replace(
+            result.summary,
             trace_rows=own.num_rows,
             history=_history(evidence) if with_history else None,
         )
-        yield PartitionResult(summary=account, violations=examined.violations)
+        yield PartitionResult(summary=summary, violations=result.violations)
 
 
 def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> PartitionResult:
@@ -115,7 +118,7 @@ def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> Pa
             continue
         counts.append(count)
         found += kept
-    account = PartitionSummary(
+    summary = PartitionSummary(
         topic=evidence.topic,
         partition=evidence.partition,
         replicas=tuple(replica_inventories(evidence.batches)),
@@ -123,11 +126,11 @@ def _check_partition(evidence: PartitionEvidence, rules: tuple[Rule, ...]) -> Pa
         rule_counts=tuple(counts),
         failures=tuple(failures),
     )
-    return PartitionResult(summary=account, violations=tuple(found))
+    return PartitionResult(summary=summary, violations=tuple(found))
 
 
 def _check_rule(rule: Rule, evidence: PartitionEvidence) -> tuple[RuleCount, list[Violation]]:
-    """What a rule finds, and as much of it as is told."""
+    """The counts of a rule, and the findings that are listed."""
     findings = rule.check(evidence)
     kept = list(islice(findings, MAX_LISTED))
     found, explained = len(kept), sum(each.explanation is not None for each in kept)
@@ -159,10 +162,10 @@ def _events_without_partition(traces: pa.Table) -> pa.Table:
     return traces.filter(pc.and_(pc.is_null(traces["partition"]), concerns))
 
 
-def _with_events(own: pa.Table, of_none: pa.Table, topic: str) -> pa.Table:
+def _with_events(own: pa.Table, without_partition: pa.Table, topic: str) -> pa.Table:
     """The rows of a partition and the events of none that may concern it, by line."""
-    mine = pc.fill_null(pc.equal(of_none["topic"], topic), fill_value=True)
-    events = of_none.filter(mine)
+    mine = pc.fill_null(pc.equal(without_partition["topic"], topic), fill_value=True)
+    events = without_partition.filter(mine)
     if not events.num_rows:
         return own
     joined = pa.concat_tables((own, events))
@@ -217,15 +220,15 @@ def _ranks(column: pa.ChunkedArray) -> Int64Array:
     return codes
 
 
-SUMMARY: Final = "account"
-OUTPUT_SCHEMA: Final = violations.SCHEMA.append(pa.field(SUMMARY, pa.binary()))
-"""A row is a violation, or the account of a partition."""
+SUMMARY: Final = "summary"
+OUTPUT_SCHEMA: Final = VIOLATION_SCHEMA.append(pa.field(SUMMARY, pa.binary()))
+"""A row is a violation, or the summary of a partition."""
 
 
 def run_task(
     batches: pa.Table,
     traces: pa.Table | None,
-    ground: Mapping[TopicPartition, PartitionMetadata],
+    metadata: Mapping[TopicPartition, PartitionMetadata],
     rules: tuple[str, ...],
     *,
     now_ms: int,
@@ -233,18 +236,18 @@ def run_task(
 ) -> pa.Table:
     """What an executor finds in some partitions.
 
-    :param ground: Of these and of others.
+    :param metadata: Of these and of others.
     :param now_ms: When the audit was begun.
     :returns: `OUTPUT_SCHEMA`.
     """
-    own = {key: ground[key] for key in partitions_in(batches, traces) if key in ground}
+    own = {key: metadata[key] for key in partitions_in(batches, traces) if key in metadata}
     parts = []
     for each in check_partitions(
         batches, traces, own, now_ms=now_ms, rules=rules, with_history=with_history
     ):
-        found = violations.to_table(list(each.violations))
+        found = violation_table(list(each.violations))
         none = pa.nulls(found.num_rows, pa.binary())
         parts.append(found.append_column(OUTPUT_SCHEMA.field(SUMMARY), none))
-        account = [{SUMMARY: to_json(each.summary)}]
-        parts.append(pa.Table.from_pylist(account, schema=OUTPUT_SCHEMA))
+        summary = [{SUMMARY: to_json(each.summary)}]
+        parts.append(pa.Table.from_pylist(summary, schema=OUTPUT_SCHEMA))
     return pa.concat_tables(parts) if parts else OUTPUT_SCHEMA.empty_table()

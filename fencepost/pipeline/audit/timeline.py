@@ -1,8 +1,8 @@
-"""What a trace tells of one partition, life by life: of each topic that has had its name.
+"""The trace of one partition by incarnations: one for each topic id that had the topic's name.
 
-A topic that is deleted and made anew has another id, begins at offset 0 and in epoch 0, and
-nothing of the one holds for the other. What was asked before a life began, or answered after it
-was over, is left out, and so is what a broker answered that had not heard yet.
+A topic that is deleted and created again has another id, and begins at offset 0 in epoch 0.
+Exchanges that were sent before an incarnation began, or answered after its end, are left out, and
+so are answers of brokers that had not learnt of it yet.
 
 One exchange came before another only if it was answered before the other was asked: `newest` of the
 one is below `number` of the other. The same holds of events. Everything else was at the same time.
@@ -68,7 +68,7 @@ class TraceEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderTerm:
-    """An election and what came of it."""
+    """An election, and the leader and epoch that resulted."""
 
     leader: int
     """-1 where there is none."""
@@ -102,8 +102,10 @@ class TopicIncarnation:
     def succeeded(self, *apis: str) -> pa.Table:
         """Those that were answered without an error."""
         rows = self.exchanges(*apis)
-        told = pc.and_(pc.is_valid(rows["answered_ms"]), pc.equal(rows["error"], ErrorCode.NONE))
-        return rows.filter(pc.fill_null(told, fill_value=False))
+        succeeded = pc.and_(
+            pc.is_valid(rows["answered_ms"]), pc.equal(rows["error"], ErrorCode.NONE)
+        )
+        return rows.filter(pc.fill_null(succeeded, fill_value=False))
 
     @cached_property
     def leader_terms(self) -> tuple[LeaderTerm, ...]:
@@ -147,9 +149,9 @@ class TopicIncarnation:
             reason.
         :returns: None where nothing that happened explains it, and the trace tells of all.
         """
-        for reign in self.leader_terms:
-            if reign.line < before and reign.unclean and (epoch is None or reign.epoch > epoch):
-                return f"the election of broker {reign.leader} in epoch {reign.epoch} was unclean"
+        for term in self.leader_terms:
+            if term.line < before and term.unclean and (epoch is None or term.epoch > epoch):
+                return f"the election of broker {term.leader} in epoch {term.epoch} was unclean"
         for event in self.events:
             if event.kind != Kind.REPLICA_WIPED or event.line >= before:
                 continue
@@ -176,8 +178,8 @@ class TopicIncarnation:
 
     def _missing_election(self, first: int, last: int) -> str | None:
         """That the trace lacks an election, as it does where its process was killed."""
-        told = {reign.epoch for reign in self.leader_terms}
-        missing = next((each for each in range(first, last + 1) if each not in told), None)
+        traced_epochs = {term.epoch for term in self.leader_terms}
+        missing = next((each for each in range(first, last + 1) if each not in traced_epochs), None)
         return (
             None
             if missing is None
@@ -252,7 +254,7 @@ def _values(layers: Mapping[str, Mapping[str, str | None]], name: str) -> set[st
     return {text for each in layers.values() if (text := each.get(name)) is not None}
 
 
-# -- lives --------------------------------------------------------------------------------------
+# -- incarnations -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +267,7 @@ class _IncarnationSpan:
 
 
 def incarnations(traces: pa.Table, topic: str, partition: int) -> Iterator[TopicIncarnation]:
-    """Every life of a partition, in order; one at least.
+    """Every incarnation of a partition, in order; one at least.
 
     :param traces: `TRACES` of the partition and of no partition at all, by line.
     """
@@ -330,7 +332,7 @@ def _spans(events: Iterable[TraceEvent]) -> Iterator[_IncarnationSpan]:
 def _within(
     exchanges: pa.Table, span: _IncarnationSpan, start: int, end: int, events: Iterable[TraceEvent]
 ) -> pa.Table:
-    """The exchanges of a life, asked and answered while it lasted, by brokers that knew of it."""
+    """The exchanges within an incarnation, with brokers that had learnt of it."""
     lines, numbers = exchanges["line"].to_numpy(), exchanges["number"].to_numpy()
     found: npt.NDArray[np.bool_] = (lines >= start) & (lines < end)
     if start:

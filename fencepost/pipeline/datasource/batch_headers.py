@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from fencepost.pipeline.datasource.blobs import Blob, Bytes, Window
 from fencepost.pipeline.datasource.schemas import Problem
+from fencepost.pipeline.datasource.segments import Blob, Bytes, Window
 from fencepost.protocol.byte_utils import crc32c
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import CODEC_MASK, HEADER_SIZE, LOG_OVERHEAD, MAGIC

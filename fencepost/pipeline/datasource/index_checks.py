@@ -26,7 +26,7 @@ _TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 _LARGEST: Final = np.iinfo(np.int64).max
 _NOTHING: Final = np.iinfo(np.int64).min
 _MAX_FAULTS: Final = 100
-"""So many false entries of an index are told one by one: more say nothing new."""
+"""False entries of an index that are listed: more say nothing new."""
 
 Marks: TypeAlias = npt.NDArray[np.bool_]
 Indexes: TypeAlias = npt.NDArray[np.intp]
@@ -105,11 +105,11 @@ def check_time_index(
     offsets = entries["offset"].astype(np.int64) + base_offset
     latest = np.maximum.accumulate(outline.max_timestamps)
     holder = np.searchsorted(outline.last_offsets, offsets)
-    held = _at(outline.base_offsets, holder) <= offsets
-    held &= holder < len(outline.last_offsets)
+    exists = _at(outline.base_offsets, holder) <= offsets
+    exists &= holder < len(outline.last_offsets)
     reasons = {
         "does not follow on the one before it": ~_rise(times, 0) | ~_rise(offsets, base_offset),
-        "names an offset that no batch has": ~held,
+        "names an offset that no batch has": ~exists,
         "says a timestamp that is not the batch's": _at(outline.max_timestamps, holder) != times,
         "says a timestamp that is not the largest so far": _at(latest, holder) != times,
     }
@@ -140,12 +140,12 @@ class _Index:
         wrong = np.flatnonzero(np.logical_or.reduce(list(reasons.values()))).tolist()
         for number in wrong[:_MAX_FAULTS]:
             why = next(what for what, marks in reasons.items() if marks[number])
-            said = ", ".join(f"{name} {column[number]}" for name, column in fields)
+            values = ", ".join(f"{name} {column[number]}" for name, column in fields)
             yield IndexFault(
                 problem=self.problem,
                 position=number * self.entry_size,
                 size=self.entry_size,
-                message=f"entry {number} ({said}) {why}",
+                message=f"entry {number} ({values}) {why}",
             )
         if len(wrong) > _MAX_FAULTS:
             yield self.whole_index_fault(f"{len(wrong) - _MAX_FAULTS} more entries are false")

@@ -1,7 +1,7 @@
 """Where the logs of a cluster lie: log directories, replicas, and the files of their segments.
 
 What is found is what a broker that starts now would open: leftovers of compaction and deletion are
-taken as it takes them (`fencepost.storage.files.crash_cleanup`), but nothing is changed.
+taken as it takes them (`fencepost.storage.files.recovery`), but nothing is changed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Segment:
     active: bool
     """Whether it is the last one, to which is appended. Its indexes may say what is long gone."""
     swapped: bool = False
-    """Whether compaction was about to put it into place: its indexes are made anew then."""
+    """Whether compaction was about to put it into place: its indexes are rebuilt then."""
 
     @property
     def offset_index(self) -> Path:
@@ -93,7 +93,7 @@ def find_log_dirs(folder: str | Path) -> tuple[LogDir, ...]:
     """The log directories in a folder, by broker.
 
     :param folder: A log directory itself, what ``serve --data-dir`` named, or a folder of such.
-    :raises Unreadable: When there is none, it can't be read, or they are of several clusters.
+    :raises UnreadableSource: When there is none, it can't be read, or they are of several clusters.
     """
     top = Path(folder)
     if not top.is_dir():
@@ -121,7 +121,7 @@ def find_replicas(
     Directories on their way out or in are left out.
 
     :param topics: Only of these; None for all.
-    :raises Unreadable: When a directory can't be read, or a broker has a partition twice.
+    :raises UnreadableSource: When a directory can't be read, or a broker has a partition twice.
     """
     found: dict[tuple[str, int, int], Replica] = {}
     for log_dir in log_dirs:
@@ -173,23 +173,23 @@ def _log_dir(folder: Path) -> LogDir | None:
 
 def _replicas(log_dir: LogDir, topics: Collection[str] | None) -> Iterator[Replica]:
     for path in sorted(log_dir.path.iterdir()):
-        said = parse_directory_name(path.name)
-        if said is None or said.state is not DirectoryState.LIVE or not path.is_dir():
+        parsed = parse_directory_name(path.name)
+        if parsed is None or parsed.state is not DirectoryState.LIVE or not path.is_dir():
             continue
-        if said.topic == _METADATA_TOPIC or (topics is not None and said.topic not in topics):
+        if parsed.topic == _METADATA_TOPIC or (topics is not None and parsed.topic not in topics):
             continue
         yield Replica(
             log_dir=log_dir,
-            topic=said.topic,
-            partition=said.partition,
+            topic=parsed.topic,
+            partition=parsed.partition,
             path=path,
             segments=_segments(path),
         )
 
 
 def _segments(folder: Path) -> tuple[Segment, ...]:
-    said = [parse_segment_file_name(path.name) for path in folder.iterdir()]
-    files = [file for file in said if file is not None]
+    parsed = [parse_segment_file_name(path.name) for path in folder.iterdir()]
+    files = [file for file in parsed if file is not None]
     logs = {
         file.offset: file
         for file in files

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fencepost.pipeline.datasource.batch_headers import Integers
-from fencepost.pipeline.datasource.blobs import Bytes
+from fencepost.pipeline.datasource.segments import Bytes
 from fencepost.protocol.byte_utils import MalformedField, read_varint
 
 MAX_VARINT_BYTES: Final = 10

@@ -1,7 +1,7 @@
 """Reads a segment from its beginning to its end, in one pass, and tells what is wrong with it.
 
-What comes of it is Arrow, some thousand rows at a time, and only a window of the segment is held.
-What is compared with other segments, other replicas or a checkpoint is for whoever has all of them.
+The result is Arrow, some thousand rows at a time, and only a window of the segment is in memory.
+Comparisons with other segments, other replicas or a checkpoint are made elsewhere (`audit`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fencepost.pipeline.datasource.arrow_rows import (
+from fencepost.pipeline.datasource.batch_bodies import (
     ProblemRow,
     batch_rows,
+    decode_bodies,
     problem_rows,
     record_rows,
 )
-from fencepost.pipeline.datasource.batch_bodies import decode_bodies
 from fencepost.pipeline.datasource.batch_headers import (
     MAX_OFFSET_SPAN,
     Batches,
@@ -32,7 +32,6 @@ from fencepost.pipeline.datasource.batch_headers import (
     find_next_batch,
     walk_batches,
 )
-from fencepost.pipeline.datasource.blobs import Blob, FileBlob, TierBlob, Window
 from fencepost.pipeline.datasource.index_checks import (
     IndexFault,
     SegmentOutline,
@@ -40,7 +39,14 @@ from fencepost.pipeline.datasource.index_checks import (
     check_time_index,
 )
 from fencepost.pipeline.datasource.schemas import BATCHES, Place, Problem
-from fencepost.pipeline.datasource.segments import SegmentFiles, list_segments
+from fencepost.pipeline.datasource.segments import (
+    Blob,
+    FileBlob,
+    SegmentFiles,
+    TierBlob,
+    Window,
+    list_segments,
+)
 from fencepost.pipeline.datasource.tier import Tier
 
 MIN_ROWS: Final = 8192
@@ -144,7 +150,7 @@ def scan_folder(
 
     :param folder: As `find_log_dirs` takes it; None for the tier alone.
     :param remote: The URL of a tier.
-    :raises Unreadable: When either can't be read.
+    :raises UnreadableSource: When either can't be read.
     """
     tier = None if remote is None else Tier.open(remote)
     found = list_segments(None if folder is None else str(folder), tier, topics)

@@ -65,7 +65,7 @@ class Options:
     def parse(cls, given: Mapping[str, str]) -> Options:
         """The options of a DataFrame's reader.
 
-        :raises Unreadable: When they make no sense.
+        :raises UnreadableSource: When they make no sense.
         """
         folder, remote = given.get("path"), given.get("remote")
         level = _choice(given, "level", Level.BATCHES)
@@ -85,7 +85,7 @@ class FencepostDataSource(DataSource):
     """The data source ``fencepost``."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        """:raises Unreadable: When the options make no sense."""
+        """:raises UnreadableSource: When the options make no sense."""
         super().__init__(options)
         self._options = Options.parse(options)
 
@@ -118,7 +118,7 @@ class SegmentReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """A partition a segment; small ones share one.
 
-        :raises Unreadable: When the logs or the tier can't be read.
+        :raises UnreadableSource: When the logs or the tier can't be read.
         """
         found = list_segments(self._options.folder, self._tier(), self._options.topics)
         # Of no partition at all Spark would make one that says nothing.
@@ -162,7 +162,7 @@ class TraceReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """One for each file.
 
-        :raises NoTrace: When there is none.
+        :raises UnreadableTrace: When there is none.
         """
         return [InputPartition(each) for each in find_trace_files(self._path)]
 

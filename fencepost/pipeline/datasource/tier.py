@@ -1,7 +1,7 @@
 """What the remote tier of ``serve --remote`` holds, read through obstore; nothing is written.
 
-What S3 needs comes from the environment of whoever reads, executors too, or from the URL's query,
-as with ``serve``.
+Settings of S3 come from the environment of the process that reads, executors too, or from the
+URL's query, as with ``serve``.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class Tier:
     def open(cls, url: str) -> Tier:
         """The tier that a URL names, as ``serve --remote`` takes it.
 
-        :raises Unreadable: When there is none, or it does not answer.
+        :raises UnreadableSource: When there is none, or it does not answer.
         """
         problem = remote_problem(url)
         if problem is not None:
             raise UnreadableSource(f"the URL of the tier {problem}")
         if is_in_memory(url):
             raise UnreadableSource(
-                "a tier in memory: is gone with its cluster, nobody else can read it"
+                "a tier in memory is gone with its cluster: no other process can read it"
             )
         parts = urlsplit(url)
-        # Whoever serves makes a folder that is not there; whoever reads must not.
+        # `serve` makes a folder that is missing; a reader must not.
         if parts.scheme == "file":
             return cls(url, _folder(Path(unquote(parts.path))))
         try:
@@ -70,7 +70,7 @@ class Tier:
         """All segments of which there are metadata, by topic, partition and start offset.
 
         :param topics: Only of these; None for all.
-        :raises Unreadable: When the tier can't be listed or read.
+        :raises UnreadableSource: When the tier can't be listed or read.
         """
         from obstore.exceptions import BaseError
 
@@ -147,12 +147,17 @@ def _folder(path: Path) -> ObjectStoreMethods:
     return LocalStore(path)
 
 
+def partition_of_key(key: str) -> tuple[str, int]:
+    """Topic and partition of an object, from its key: ``TOPIC-TOPICID/PARTITION/...``."""
+    return _topic_of_key(key), int(key.split("/")[1])
+
+
+def _topic_of_key(key: str) -> str:
+    return key.partition("/")[0][: -_ID_LENGTH - 1]
+
+
 def _is_wanted(key: str, topics: Collection[str] | None) -> bool:
-    """Whether a key begins with ``TOPIC-TOPICID/`` of one of the topics."""
-    if topics is None:
-        return True
-    name = key.partition("/")[0]
-    return name[: -_ID_LENGTH - 1] in topics
+    return topics is None or _topic_of_key(key) in topics
 
 
 def _sort_key(segment: RemoteSegment) -> tuple[str, int, int, str]:

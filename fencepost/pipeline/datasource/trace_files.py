@@ -19,7 +19,7 @@ import pyarrow as pa
 from fencepost.broker.core.events import Kind
 from fencepost.pipeline.datasource.schemas import TRACES
 from fencepost.pipeline.datasource.trace_exchanges import Json, Row, exchange_rows, replica_id
-from fencepost.storage.tier.segment_metadata import format_uuid
+from fencepost.protocol.byte_utils import format_uuid
 
 _NAME: Final = re.compile(r"(trace-.+)-(\d{4,})\.jsonl")
 _FILE_BITS: Final = 32
@@ -67,7 +67,7 @@ def run_of(number: int) -> int:
 def find_trace_files(directory: str | Path) -> tuple[TraceFile, ...]:
     """The files of all runs, in order.
 
-    :raises NoTrace: When there is none.
+    :raises UnreadableTrace: When there is none.
     """
     runs: dict[str, list[Path]] = {}
     try:
@@ -114,7 +114,7 @@ _OF_COORDINATORS: Final = {
     Kind.LEADER_CHANGED: COORDINATOR_CHANGED,
     Kind.REPLICA_WIPED: COORDINATOR_WIPED,
 }
-"""Kinds of events of ``__consumer_offsets``, and what they are called where they are of nobody."""
+"""Kinds of events of ``__consumer_offsets``, and their names where they are of no client."""
 _ROWS: Final = 8192
 """About so many make a batch."""
 
@@ -133,7 +133,7 @@ def read_trace_file(
     A last line that is not whole is none: its process was killed.
 
     :param topics: Names of those whose rows are wanted, besides rows of no topic; None: all.
-    :raises NoTrace: When a line is none of a trace.
+    :raises UnreadableTrace: When a line is none of a trace.
     """
     found: list[Row] = []
     with Path(piece.path).open("rb") as file:

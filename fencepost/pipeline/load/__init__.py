@@ -1,9 +1,10 @@
-"""Files into a topic, each row once, by conditional publish (KIP-27).
+"""Loads files into a topic, each row once, by conditional publish (KIP-27).
 
-`job` plans it and lets Spark run it. What a row becomes is a matter of its file alone: `rows` puts
-every row in its partition and its order, `chunks` cuts what a partition gets into sets of batches,
-and neither looks at how many executors there are, or which attempt it is. `loading` brings the
-chunks of one partition to the offsets that are theirs, in whichever task that is.
+`job` plans the load and runs it as a Spark job. Partition, order and batch of a row depend on the
+files alone, not on the number of executors, nor on the attempt: `source_rows` gives each row its
+partition and its order, and `batch_encoding` divides the rows of a partition into sets of batches.
+`sink` runs in the tasks, and `partition_load` appends the batches of one partition at their
+offsets.
 """
 
 from importlib import import_module

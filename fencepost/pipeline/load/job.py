@@ -1,8 +1,6 @@
-"""The load as one Spark job.
+"""The load as one Spark job, with its progress and the reason of a failure.
 
-Why Spark failed, in one line, and whether it is for the rows of the source.
-
-How far a load has come, as the topic itself tells: how long its partitions are.
+Progress is read from the topic itself: how long its partitions are.
 """
 
 import asyncio
@@ -14,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Event, Thread
-from types import TracebackType
 from typing import Any, Final, Self
 
 from py4j.protocol import Py4JError
@@ -66,11 +63,11 @@ def load(
 
     :param checkpoint: A folder of the driver that keeps where the load began, for a topic that is
         not empty. None: it begins at offset 0 of every partition.
-    :param tell: Is told in a line, now and then, how far it has come.
+    :param tell: Called now and then with a line about the progress.
     :raises LoadRefused: When a partition has something else where a row belongs, or will not take
         one. The text names partition and offset.
     :raises LoadInterrupted: When a task failed too often; to be called again.
-    :raises NoSource: When the source cannot be read.
+    :raises UnreadableRows: When the source cannot be read.
     :raises NoSuchColumns: When it has no such columns.
     """
     columns = columns or Columns()
@@ -90,8 +87,8 @@ def load(
     )
     records = arrange(rows, files, columns, len(plan.bases), names)
     with nullcontext() if tell is None else ProgressReporter(target, plan, total, tell):
-        told = _run(records, assignment)
-    partitions = sorted(told["partitions"], key=lambda each: each["partition"])
+        report_data = _run(records, assignment)
+    partitions = sorted(report_data["partitions"], key=lambda each: each["partition"])
     return Loaded(
         topic=target.topic, partitions=tuple(PartitionLoaded(**each) for each in partitions)
     )
@@ -110,15 +107,15 @@ def _run(records: DataFrame, assignment: Assignment) -> dict[str, Any]:
             writer.save()
         except SPARK_ERRORS as error:
             failure = error
-        told: dict[str, Any] = json.loads(report.read_text()) if report.exists() else {}
-    if told.get("refused"):
-        raise LoadRefused("; ".join(told["refused"])) from failure
+        report_data: dict[str, Any] = json.loads(report.read_text()) if report.exists() else {}
+    if report_data.get("refused"):
+        raise LoadRefused("; ".join(report_data["refused"])) from failure
     if failure is not None:
-        said = unreadable_row(failure)
-        if said is not None:
-            raise UnreadableRows(said) from failure
+        reason = unreadable_row(failure)
+        if reason is not None:
+            raise UnreadableRows(reason) from failure
         raise LoadInterrupted(failure_reason(failure)) from failure
-    return told
+    return report_data
 
 
 @contextmanager
@@ -144,7 +141,7 @@ _FILE: Final = re.compile(r"Encountered error while reading file (\S+?)\.\s")
 _OF_ROWS: Final = re.compile(
     r"(?:^|: )(\[(?:MALFORMED_RECORD_IN_PARSING|USER_RAISED_EXCEPTION)[^\n]*)", re.MULTILINE
 )
-"""What comes again however often it is tried. `rows` raises the second."""
+"""What comes again however often it is tried. `source_rows` raises the second."""
 
 
 def failure_reason(failure: Exception) -> str:
@@ -161,9 +158,9 @@ def unreadable_row(failure: Exception) -> str | None:
     return None if found is None else _at_file(text, found[1].strip())
 
 
-def _at_file(text: str, said: str) -> str:
+def _at_file(text: str, reason: str) -> str:
     file = _FILE.search(text)
-    return said if file is None or file[1] in said else f"{file[1]}: {said}"
+    return reason if file is None or file[1] in reason else f"{file[1]}: {reason}"
 
 
 PROGRESS_INTERVAL_S: Final = 1.0
@@ -193,12 +190,7 @@ class ProgressReporter:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
 
@@ -223,7 +215,7 @@ class ProgressReporter:
         target = self._target
         async with Client(target.bootstrap, client_id="fencepost-load-progress") as client:
             for index, base in enumerate(self._plan.bases):
-                if self._over.is_set():  # whoever leaves waits for this
+                if self._over.is_set():  # leaving the context waits for this
                     return
                 partition = Partition(topic=target.topic, index=index)
                 try:

@@ -1,7 +1,4 @@
-"""What is to be loaded, and to where.
-
-How a load ends: loaded, refused for good, or interrupted.
-"""
+"""The options of a load, and its results: loaded, refused for good, or interrupted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -62,8 +59,8 @@ class Target:
 
     :ivar bootstrap: ``host:port,...``, as executors reach them.
     :ivar topic: One with ``check.expected.offsets=true``.
-    :ivar limits: Where batches and requests end. Best the same in every attempt: then what is
-        there is compared byte by byte, and not record by record.
+    :ivar limits: Where batches and requests end. Best the same in every attempt: then existing
+        batches are compared byte by byte, and not record by record.
     :ivar patience_s: How long to go on with one request while brokers fail, in seconds.
     """
 

@@ -16,17 +16,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from fencepost.client.append_outcomes import AppendRefused, ExpectedOffsetMismatch, NotChecked
+from fencepost.client.append_outcomes import (
+    AppendRefused,
+    ExpectedOffsetMismatch,
+    ExpectedRecords,
+    NotChecked,
+    Verdict,
+    match_records,
+)
 from fencepost.client.appender import Appender
 from fencepost.client.batches import NOT_SEQUENCED, EncodedRecords, decode_records
 from fencepost.client.client import Client
-from fencepost.client.connection import Connection
+from fencepost.client.connection import FETCH, Connection
 from fencepost.client.errors import RETRIABLE, KafkaClientError
 from fencepost.client.model import FoundOffset, OffsetSpec, Partition
 from fencepost.client.partitions import list_offsets
-from fencepost.client.record_matching import ExpectedRecords, Verdict, match_records
 from fencepost.client.retry import A, RetryFailed, retry
-from fencepost.client.typed_requests import FETCH
 from fencepost.pipeline.load.options import LoadInterrupted, LoadRefused, PartitionLoaded
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
@@ -68,7 +73,7 @@ class PartitionLoad:
         """Look how far the log goes. To be called first.
 
         :raises LoadRefused: When it does not reach back or up to the first row.
-        :raises LoadInterrupted: When nobody tells in time.
+        :raises LoadInterrupted: When no broker answers in time.
         """
         start, self._end = await self._log.bounds()
         if start > self._base:
@@ -157,8 +162,8 @@ class PartitionLog:
     async def bounds(self) -> tuple[int, int]:
         """The first offset, and the one behind the last.
 
-        :raises LoadInterrupted: When nobody tells in time.
-        :raises LoadRefused: When nobody may tell.
+        :raises LoadInterrupted: When no broker answers in time.
+        :raises LoadRefused: When no broker may answer.
         """
         return await self._offset(OffsetSpec.EARLIEST), await self._offset(OffsetSpec.LATEST)
 
@@ -167,7 +172,7 @@ class PartitionLog:
 
         :param start: The offset of the first one; the log reaches behind the last one.
         :raises LoadRefused: When it has something else, or has deleted them meanwhile.
-        :raises LoadInterrupted: When nobody tells in time, or what comes is broken.
+        :raises LoadInterrupted: When no broker answers in time, or the batches are corrupt.
         """
         own = ExpectedRecords(records=chunk, first_offset=start, sequenced=NOT_SEQUENCED)
         at = start
@@ -258,9 +263,9 @@ class PartitionLog:
             return await retry(
                 self._client,
                 once,
-                patience_s=self._patience_s,
-                suits=suits,
-                may_come_right=_RETRIABLE,
+                deadline_s=self._patience_s,
+                accepts=suits,
+                retriable=_RETRIABLE,
             )
         except RetryFailed as error:
             outcome = LoadInterrupted if error.error is None else LoadRefused

@@ -58,7 +58,7 @@ async def make_plan(
         topic_id, count = await _describe_topic(client, target)
         if checkpoint is None:
             return Plan(topic_id=topic_id, bases=(0,) * count)
-        told = {"topic": target.topic, "columns": asdict(columns), "files": list(files)}
+        identity = {"topic": target.topic, "columns": asdict(columns), "files": list(files)}
         path = checkpoint / PLAN_FILE
         if not path.exists():
             partitions = (
@@ -67,8 +67,8 @@ async def make_plan(
             )
             logs = [PartitionLog(client, each, patience_s=target.patience_s) for each in partitions]
             bases = tuple([(await log.bounds())[1] for log in logs])
-            _write_plan(path, Plan(topic_id=topic_id, bases=bases), told)
-    return _read_plan(path, topic_id, count, told)
+            _write_plan(path, Plan(topic_id=topic_id, bases=bases), identity)
+    return _read_plan(path, topic_id, count, identity)
 
 
 # -- what the topic is like ---------------------------------------------------------------------
@@ -96,7 +96,7 @@ async def _describe_topic(client: Client, target: Target) -> tuple[UUID | None, 
 async def _ask_until_answered(client: Client, ask: Callable[[], Awaitable[A]], target: Target) -> A:
     try:
         return await retry(
-            client, ask, patience_s=target.patience_s, may_come_right=RETRIABLE - {_UNKNOWN_TOPIC}
+            client, ask, deadline_s=target.patience_s, retriable=RETRIABLE - {_UNKNOWN_TOPIC}
         )
     except RetryFailed as error:
         if error.error == _UNKNOWN_TOPIC:
@@ -109,11 +109,11 @@ async def _ask_until_answered(client: Client, ask: Callable[[], Awaitable[A]], t
 # -- what is written down -----------------------------------------------------------------------
 
 
-def _write_plan(path: Path, plan: Plan, told: Mapping[str, Any]) -> None:
+def _write_plan(path: Path, plan: Plan, identity: Mapping[str, Any]) -> None:
     """Write the plan beside its place and then to it: it is there wholly, or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     topic_id = None if plan.topic_id is None else str(plan.topic_id)
-    content = {"version": _VERSION, **told, "topic_id": topic_id, "bases": plan.bases}
+    content = {"version": _VERSION, **identity, "topic_id": topic_id, "bases": plan.bases}
     aside = path.with_suffix(".new")
     with aside.open("w") as file:
         json.dump(content, file, indent=1)
@@ -127,7 +127,7 @@ def _write_plan(path: Path, plan: Plan, told: Mapping[str, Any]) -> None:
         os.close(folder)
 
 
-def _read_plan(path: Path, topic_id: UUID | None, count: int, told: Mapping[str, Any]) -> Plan:
+def _read_plan(path: Path, topic_id: UUID | None, count: int, identity: Mapping[str, Any]) -> Plan:
     """The plan that is written down, if it is this load's."""
     try:
         content = json.loads(path.read_text())
@@ -136,11 +136,11 @@ def _read_plan(path: Path, topic_id: UUID | None, count: int, told: Mapping[str,
         raise LoadRefused(f"{path} is no plan of a load: {error}") from error
     if version != _VERSION:
         raise LoadRefused(f"{path} is of version {version}; {_VERSION} is known here")
-    for name, value in told.items():
+    for name, value in identity.items():
         if content.get(name) != value:
             raise LoadRefused(f"{path} is the plan of a load with other {name}")
     if content.get("topic_id") != (None if topic_id is None else str(topic_id)):
-        raise LoadRefused(f"{path} is of another topic of the name {told['topic']}")
+        raise LoadRefused(f"{path} is of another topic of the name {identity['topic']}")
     if len(bases) != count:
         raise LoadRefused(f"{path} is of {len(bases)} partitions; there are {count} now")
     return Plan(topic_id=topic_id, bases=bases)

@@ -7,7 +7,7 @@ expects, though not with the first one in it.
 The data source ``fencepost-load``: it can only be written to.
 
 A row is a record and says its partition. The rows of a partition are all in one task, together, in
-their order: `rows.arrange` sees to that.
+their order: `source_rows.arrange` sees to that.
 """
 
 import asyncio
@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from threading import Thread
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 from uuid import UUID
 
@@ -129,8 +128,8 @@ def _checked_partition(
     """The partition that is begun, if it can be."""
     count = len(assignment.bases)
     if number is None or not 0 <= number < count:
-        said = "none" if number is None else str(number)
-        raise LoadRefused(f"a row says partition {said}; {assignment.topic} has {count}")
+        number_text = "none" if number is None else str(number)
+        raise LoadRefused(f"a row says partition {number_text}; {assignment.topic} has {count}")
     if any(each.partition == number for each in done):
         raise LoadRefused(f"rows of {assignment.topic}-{number} stand between those of others")
     return number
@@ -164,16 +163,11 @@ class _PartitionWorker:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._under_way is not None:
             self._under_way.cancel()
         if self._client is not None:
-            with suppress(Exception):  # nobody minds how a connection ends
+            with suppress(Exception):  # how a connection ends does not matter
                 asyncio.run_coroutine_threadsafe(self._client.close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -205,11 +199,11 @@ class _PartitionWorker:
         return self._load
 
     async def _begin(self, number: int) -> None:
-        told = self._assignment
+        assignment = self._assignment
         if self._client is None:
-            self._client = Client(told.bootstrap, client_id=CLIENT_ID)
-        partition = Partition(topic=told.topic, index=number, topic_id=told.topic_id)
-        base, patience_s = told.bases[number], told.patience_s
+            self._client = Client(assignment.bootstrap, client_id=CLIENT_ID)
+        partition = Partition(topic=assignment.topic, index=number, topic_id=assignment.topic_id)
+        base, patience_s = assignment.bases[number], assignment.patience_s
         self._load = PartitionLoad(self._client, partition, base=base, patience_s=patience_s)
         await self._load.begin()
 
@@ -231,7 +225,7 @@ FORMAT: Final = "fencepost-load"
 ASSIGNMENT_OPTION: Final = "assignment"
 """The option with an `Assignment`."""
 REPORT_OPTION: Final = "report"
-"""The option with the path of a file on the driver, where it is told how it went."""
+"""The option with the path of a file on the driver, that gets the report."""
 COLUMNS: Final = ("partition", "key", "value", "timestamp")
 """What every row has; it may have ``headers`` as well."""
 
@@ -295,9 +289,9 @@ class LoadWriter(DataSourceArrowWriter):
             f"rows of {self._assignment.topic}-{number} were in more than one task"
             for number in sorted({each for each in numbers if numbers.count(each) > 1})
         )
-        told: Mapping[str, object] = {
+        report: Mapping[str, object] = {
             "partitions": [asdict(each) for each in partitions],
             "refused": refused,
         }
-        Path(self._report).write_text(json.dumps(told))
+        Path(self._report).write_text(json.dumps(report))
         return refused

@@ -27,7 +27,7 @@ class Trigger(StrEnum):
     MICRO_BATCHES = "micro-batches"
     """One after the other, until the query is stopped."""
     AVAILABLE_NOW = "available-now"
-    """As many as it takes to what is there at the start; then the query ends."""
+    """Batches up to the end offsets at the start; then the query ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class SourceOptions:
     max_offsets: int | None = None
     """Of all partitions together, that a batch may have; None for no limit."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Of the connector, by its own names; what is said above counts more. Those that begin with
+    """Of the connector, by its own names; the fields above take precedence. Those that begin with
     ``kafka.`` are configs of its clients, also of those that write."""
 
 

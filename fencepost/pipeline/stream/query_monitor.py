@@ -1,9 +1,4 @@
-"""What a query says of its batches.
-
-Why a query failed, in one line.
-
-A query watched to its end.
-"""
+"""A streaming query, watched until it ends: its batches as they are done, and why it failed."""
 
 from __future__ import annotations
 
@@ -70,10 +65,10 @@ class MicroBatch:
     def __str__(self) -> str:
         shown = sorted(self.ranges, key=lambda each: not each.gone_back)[:MAX_SHOWN]
         more = len(self.ranges) - len(shown)
-        told = ", ".join(map(str, shown)) + (f" and {more} more" if more else "")
+        ranges = ", ".join(map(str, shown)) + (f" and {more} more" if more else "")
         noun = "record" if self.records == 1 else "records"
         of = f" at {self.offsets} offsets" if self.offsets > self.records else ""
-        return f"batch {self.number}: {self.records} {noun}{of}, {told}"
+        return f"batch {self.number}: {self.records} {noun}{of}, {ranges}"
 
     def to_dict(self) -> dict[str, object]:
         """For JSON."""

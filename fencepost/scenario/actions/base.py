@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import MAX_DELAY_MS, Body
 
 DEFAULT_CLIENT: Final = "scenario"

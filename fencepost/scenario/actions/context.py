@@ -231,7 +231,7 @@ class ScenarioClients:
 
         It is asked again until there is one, as clients do.
 
-        :raises NotCoordinated: When there is none in time.
+        :raises NoCoordinator: When there is none in time.
         :raises KafkaClientError: When who is to be asked is not reached.
         """
         if body.broker is not None:

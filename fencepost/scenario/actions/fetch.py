@@ -15,7 +15,7 @@ from fencepost.scenario.actions.base import (
     PartitionBody,
 )
 from fencepost.scenario.actions.context import Action, ActionContext, ScenarioClients
-from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers import Answer
 
 
 class FetchBody(PartitionBody):

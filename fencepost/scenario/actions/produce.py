@@ -24,7 +24,7 @@ from fencepost.scenario.actions.base import (
 )
 from fencepost.scenario.actions.batches import BatchBody, PartitionBatch, Producers, Records
 from fencepost.scenario.actions.context import Action, ActionContext, ScenarioClients
-from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Listed
 
 _OF_ONE_BATCH: Final = ("records", "sequence", "base_offset")

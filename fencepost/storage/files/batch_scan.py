@@ -1,4 +1,4 @@
-"""Going through a file from batch to batch, in large reads."""
+"""Scans the batches of a file, in large reads."""
 
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias

@@ -1,12 +1,13 @@
-"""A log in files: what a `SegmentedLog` does, made to last.
+"""A log in files: a `SegmentedLog` whose segments are files, flushed, and closed to the outside
+when the disk fails.
 
-What is appended is in the operating system's hands when the append returns, so the end of the
-process loses nothing of it. What a crash of the machine may not lose is synced, after
-``flush.messages`` records or ``flush.ms``; the recovery point says how far that is. Whoever
-opens the log after an unclean end validates everything from there on.
+When an append returns, the operating system has the data, so the end of the process loses
+nothing of it. A crash of the machine loses only what lies behind the recovery point: a
+`LogFlusher` moves it. When the log is opened after an unclean end, everything from there on is
+validated.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import wraps
 from pathlib import PurePath
@@ -14,17 +15,15 @@ from typing import Concatenate, ParamSpec, TypeVar, final
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.storage.files.file_system import StorageFailure
-from fencepost.storage.files.segment_store import FileSegmentStore, PendingSync
-from fencepost.storage.formats.checkpoints import encode_epochs
-from fencepost.storage.formats.file_names import LEADER_EPOCHS
+from fencepost.storage.files.flush import LogFlusher, PendingSync
+from fencepost.storage.files.segment_store import FileSegmentStore
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.log.key_offsets import LatestKeyOffsets
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.producer_state import ProducerStateEntry
 from fencepost.storage.log.segmented_log import SegmentedLog
-from fencepost.storage.log.segments import InitialLogState, LogSegment, SegmentInfo
-from fencepost.storage.log.staging import StagedRecords
+from fencepost.storage.log.segments import InitialLogState, SegmentInfo
+from fencepost.storage.log.staging import StagedRecords, Staging
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -33,54 +32,58 @@ _R = TypeVar("_R")
 def _guarded(
     method: Callable[Concatenate["FileLog", _P], _R],
 ) -> Callable[Concatenate["FileLog", _P], _R]:
-    """What a log refuses once its files have failed, and what may find that they do.
+    """Let a method fail once the log's files have failed, and note when it finds that they do.
 
-    Epochs that changed are written down at its end: not before records were cut, or a crash in
-    between would leave records of epochs that nobody knows.
+    Epochs that changed are written to their checkpoint when it ends, after records were cut: a
+    crash in between must not leave records whose epochs are in no file.
     """
 
     @wraps(method)
     def guarded(self: "FileLog", /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         if self._failure is not None:
-            raise StorageFailure(self._name, self._failure)
+            raise StorageFailure(self.name, self._failure)
         try:
             try:
                 return method(self, *args, **kwargs)
             finally:
-                if self._epochs_changed:
-                    self._write_epochs(sync=self.config.remote_storage_enable)
+                if self._flusher.epochs_changed:
+                    self._flusher.write_epochs()
         except OSError as error:
             self._failure = why = str(error)
-            raise StorageFailure(self._name, why) from error
+            raise StorageFailure(self.name, why) from error
 
     return guarded
 
 
-@final
-class FileLog(SegmentedLog):
-    """A log in one directory; `opening.open_log` makes one.
+def _delegated(
+    method: Callable[Concatenate[SegmentedLog, _P], _R],
+) -> Callable[Concatenate["FileLog", _P], _R]:
+    """A method of the `SegmentedLog`, guarded."""
 
-    Every method raises `StorageFailure` when the disk fails, and from then on; what is known
-    without the disk (the offsets, the epochs, the producers) can still be asked for.
+    @_guarded
+    @wraps(method)
+    def delegated(self: "FileLog", /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return method(self._log, *args, **kwargs)
+
+    return delegated
+
+
+@final
+class FileLog:
+    """A `Log` in one directory; `fencepost.storage.files.open_log.open_log` makes one.
+
+    The contract of its methods stands in `fencepost.storage.log.interface.Log`. Beyond that every
+    method raises `StorageFailure` when the disk fails, and from then on. The offsets, epochs and
+    producers are in memory and stay available.
 
     :param recovery_point: Everything before this offset is durable, and will be found so.
-    :param is_durable: Whether the names of its files and the epochs' checkpoint are as well.
+    :param is_durable: Whether the names of its files and the epoch checkpoint are as well.
     :param now_ms: flush.ms counts from now.
-    :ivar on_truncated: Called when the recovery point has fallen: whoever keeps it for the next
-        start has to write it down now.
+    :ivar on_truncated: Called when the recovery point has moved back: a checkpoint that a later
+        start reads must follow at once.
     """
 
-    __slots__ = (
-        "_epochs_changed",
-        "_epochs_synced",
-        "_failure",
-        "_flushed_ms",
-        "_is_named",
-        "_recovery_point",
-        "_segment_store",
-        "_truncations",
-        "on_truncated",
-    )
+    __slots__ = ("_failure", "_flusher", "_log", "_store", "on_truncated")
 
     def __init__(
         self,
@@ -93,203 +96,148 @@ class FileLog(SegmentedLog):
         is_durable: bool,
         now_ms: int,
     ) -> None:
-        super().__init__(name, config, store, contents)
-        self._segment_store = store
-        self._recovery_point = recovery_point
-        self._flushed_ms = now_ms
+        self._store = store
+        self._log = SegmentedLog(name, config, store, contents)
+        self._flusher = LogFlusher(
+            self._log,
+            store,
+            recovery_point=recovery_point,
+            is_durable=is_durable,
+            now_ms=now_ms,
+        )
         self._failure: str | None = None
-        self._truncations = 0
-        self._epochs_changed = False
-        self._epochs_synced = is_durable
-        self._is_named = False
-        if not is_durable:
-            store.mark_names_unsynced()
         self.on_truncated: Callable[[], None] = _ignore_truncation
-        self._epochs.on_change = self._on_epochs_changed
+        self._log.on_truncated = self._after_truncation
+        contents.epochs.on_change = self._flusher.on_epochs_changed
+
+    def _after_truncation(self) -> None:
+        if self._flusher.on_truncated():
+            self.on_truncated()
+        if self._flusher.epochs_changed:
+            self._flusher.write_epochs()
+
+    # In memory: available after a failure.
+
+    @property
+    def config(self) -> LogConfig:
+        """The configs of the log; new segments are made by them."""
+        return self._log.config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._log.config = self._store.home.config = config
+
+    @property
+    def name(self) -> str:
+        """Topic and partition: ``topic-0``."""
+        return self._log.name
 
     @property
     def directory(self) -> PurePath:
         """Where its files are."""
-        return self._segment_store.home.directory
+        return self._store.home.directory
 
     @property
     def failure(self) -> StorageFailure | None:
         """Why it can't be used any more, None while it can."""
-        return None if self._failure is None else StorageFailure(self._name, self._failure)
+        return None if self._failure is None else StorageFailure(self.name, self._failure)
 
     @property
     def rebuilt(self) -> Sequence[str]:
-        """Names of the files that were missing or broken and were made again since it is open."""
-        return self._segment_store.home.rebuilt
-
-    @property
-    def cleaned_until(self) -> int:
-        """Compaction has been over everything before this offset."""
-        return self._cleaned_until
-
-    # Durability.
+        """Names of the missing or broken files that were rebuilt since the log is open."""
+        return self._store.home.rebuilt
 
     @property
     def recovery_point(self) -> int:
         """Everything before this offset is durable."""
-        return self._recovery_point
-
-    @_guarded
-    def flush(self) -> None:
-        """Make everything durable that there is."""
-        self._flush()
-
-    @_guarded
-    def flush_due(self, now_ms: int) -> None:
-        """Make everything durable if flush.ms have passed since that was done last."""
-        if now_ms - self._flushed_ms >= self.config.flush_ms:
-            self._flush()
-            self._flushed_ms = now_ms
-
-    @_guarded
-    def closed_segments_to_sync(self) -> PendingSync | None:
-        """What makes the closed segments durable that are not, None where all are.
-
-        Its `run` is for another thread; then `synced` is to be called.
-        """
-        closed = self._segments.all[:-1]
-        if not closed or self._segments.active.base_offset <= self._recovery_point:
-            return None
-        store = self._segment_store
-        return PendingSync(
-            store.home.files,
-            self.directory,
-            store.open_unsynced(closed, LEADER_EPOCHS),
-            segments=closed,
-            end=self._segments.active.base_offset,
-            epochs=self._epochs.entries(),
-            truncations=self._truncations,
-        )
-
-    @_guarded
-    def on_synced(self, pending: PendingSync, error: OSError | None) -> None:
-        """Move the recovery point on to what is durable now.
-
-        :param error: What `run` raised; it fails the log.
-        """
-        if error is not None:
-            raise error
-        if pending.truncations != self._truncations:
-            return
-        self._segment_store.mark_synced(pending.segments)
-        self._epochs_synced = self._epochs_synced or pending.epochs == self._epochs.entries()
-        self._is_named = True
-        self._recovery_point = max(self._recovery_point, pending.end)
-
-    def _flush(self) -> None:
-        if self._sound_end != self._recovery_point or not self._epochs_synced:
-            self._sync_all()
-
-    def _sync_all(self) -> None:
-        if not self._epochs_synced:
-            self._write_epochs(sync=True)
-        self._segment_store.sync(self._segments.all, self._recovery_point)
-        if not self._is_named:
-            self._segment_store.home.files.sync_dir(self.directory.parent)
-            self._is_named = True
-        self._recovery_point = self._sound_end
-
-    def _flush_if_many(self, now_ms: int) -> None:
-        if self._end - self._recovery_point >= self.config.flush_messages:
-            self._flush()
-            self._flushed_ms = now_ms
-
-    def _on_epochs_changed(self) -> None:
-        self._epochs_changed = True
-        self._epochs_synced = False
-
-    def _write_epochs(self, *, sync: bool) -> None:
-        self._epochs_changed = False
-        path = self.directory / LEADER_EPOCHS
-        self._segment_store.home.files.write_atomic(
-            path, encode_epochs(self._epochs.entries()), sync=sync
-        )
-        self._epochs_synced = sync
-
-    def write_epochs(self) -> None:
-        """Write the epochs down: they are not what the checkpoint says.
-
-        Where a crash of the machine takes that back, or leaves an empty file, they are found in
-        the batches; but not those of records that are in the tier only.
-        """
-        self._write_epochs(sync=self.config.remote_storage_enable)
-
-    def _lower_recovery_point(self) -> None:
-        """See that the recovery point is not behind the end."""
-        self._truncations += 1
-        if self._recovery_point > self._sound_end:
-            self._recovery_point = self._sound_end
-            self.on_truncated()
+        return self._flusher.recovery_point
 
     @property
-    def _sound_end(self) -> int:
-        """The end, less offsets behind the last batch: files can't tell them from lost ones."""
-        return min(self._end, self.batches_end_offset)
+    def cleaned_until(self) -> int:
+        """Compaction has cleaned everything before this offset."""
+        return self._log.cleaned_until
 
-    # Leaving.
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read."""
+        return self._log.log_start_offset
+
+    @property
+    def local_log_start_offset(self) -> int:
+        """The first offset in the files."""
+        return self._log.local_log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._log.log_end_offset
+
+    @property
+    def batches_end_offset(self) -> int:
+        """The offset behind the last batch."""
+        return self._log.batches_end_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+        return self._log.size_bytes
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The newest leader epoch known."""
+        return self._log.latest_epoch
+
+    def epoch_for_offset(self, offset: int) -> int | None:
+        """The leader epoch that `offset` was, or will be, written in."""
+        return self._log.epoch_for_offset(offset)
+
+    def epoch_entries(self) -> tuple[EpochEntry, ...]:
+        """The leader-epoch cache, oldest first."""
+        return self._log.epoch_entries()
+
+    def producers(self) -> tuple[ProducerStateEntry, ...]:
+        """The producers known, in order of their ids."""
+        return self._log.producers()
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget the producers that have been silent for producer.id.expiration.ms."""
+        return self._log.expire_producers(now_ms)
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest open transaction begins; None without one."""
+        return self._log.first_unstable_offset
+
+    # Reading and changing the segments.
+
+    read = _delegated(SegmentedLog.read)
+    size_between = _delegated(SegmentedLog.size_between)
+    key_offsets = _delegated(SegmentedLog.key_offsets)
+    offset_for_timestamp = _delegated(SegmentedLog.offset_for_timestamp)
+    offset_of_max_timestamp = _delegated(SegmentedLog.offset_of_max_timestamp)
+    assign_epoch_start = _delegated(SegmentedLog.assign_epoch_start)
+    end_offset_for_epoch = _delegated(SegmentedLog.end_offset_for_epoch)
+    truncate_to = _delegated(SegmentedLog.truncate_to)
+    truncate_fully_and_start_at = _delegated(SegmentedLog.truncate_fully_and_start_at)
+    advance_log_start = _delegated(SegmentedLog.advance_log_start)
+    roll = _delegated(SegmentedLog.roll)
+    delete_expired = _delegated(SegmentedLog.delete_expired)
+    compact = _delegated(SegmentedLog.compact)
+    segment_to_upload = _delegated(SegmentedLog.segment_to_upload)
+    delete_local = _delegated(SegmentedLog.delete_local)
 
     @_guarded
-    def close(self, *, sync: bool = True) -> None:
-        """Write down everything, durably, so that opening it again reads next to nothing.
+    def segments(self) -> tuple[SegmentInfo, ...]:
+        """All segments, oldest first; the last is the active one."""
+        return self._log.segments(self._call_guarded)
 
-        Nobody may use it any more.
+    @_guarded
+    def _call_guarded(self, number: Callable[[], int]) -> int:
+        return number()
 
-        :param sync: False leaves it to the caller to make it durable, of many logs at once
-            (`FileSystem.sync_all`); the recovery point is true only from then on.
-        """
-        store = self._segment_store
-        store.finish()
-        if self.size_bytes or len(self._producers):
-            # Where a batch that lay across an offset was cut off, the log is opened as ending here.
-            end = self._segments.active.next_offset
-            store.snapshots.write(end, self._producers.snapshot(), sync=sync)
-        if self._keys is not None:
-            store.keys.write(self._keys, self._start, self._epochs, sync=sync)
-        if sync:
-            self._flush()
-            store.sync(self._segments.all, self._end)
-        self._recovery_point = self._sound_end
-        store.release()
-        self._failure = "it is closed"
-
-    def abandon(self) -> None:
-        """Let go of open files and memory as the end of a process does, and write nothing."""
-        self._segment_store.release()
-        self._failure = self._failure or "it is closed"
-
-    def delete(self, aside: str) -> None:
-        """Take its directory out of the way, so that a new log may have the name.
-
-        Nobody may use it any more; `dismantle` removes the files.
-
-        :param aside: The directory's new name: see `formats.names.deleted_directory_name`.
-        :raises StorageFailure: When the directory stays where it is.
-        """
-        self.abandon()
-        home = self._segment_store.home
-        target = home.directory.with_name(aside)
-        try:
-            home.files.rename(home.directory, target)
-        except OSError as error:
-            raise StorageFailure(self._name, str(error)) from error
-        home.directory = target
-
-    def dismantle(self) -> Iterator[None]:
-        """Remove its directory, a file before each step; nobody may use the log any more."""
-        self.abandon()
-        home = self._segment_store.home
-        with suppress(OSError):  # what can't be removed stays: nobody waits for it
-            for name in home.files.names(home.directory):
-                home.files.remove(home.directory / name)
-                yield
-            home.files.remove_tree(home.directory)
-
-    # What a `SegmentedLog` does, guarded.
+    def stage(self, *, now_ms: int) -> Staging:
+        """Begin to check the batches that a client's request has for this log (KIP-27)."""
+        return self._log.stage(now_ms=now_ms, key_offsets=self.key_offsets)
 
     @_guarded
     def append_as_leader(
@@ -302,48 +250,31 @@ class FileLog(SegmentedLog):
         allow_zstd: bool = True,
     ) -> AppendResult | AppendRejected:
         """Check one batch, give it offsets and the leader's epoch, and keep it."""
-        result = super().append_as_leader(
+        result = self._log.append_as_leader(
             records,
             leader_epoch=leader_epoch,
             now_ms=now_ms,
             origin=origin,
             allow_zstd=allow_zstd,
         )
-        self._flush_if_many(now_ms)
+        self._flusher.flush_if_many(now_ms)
         return result
 
     @_guarded
     def append_staged(
         self, staged: StagedRecords, *, leader_epoch: int, now_ms: int
     ) -> AppendResult:
-        """Append as leader what `stage` has checked, in the order in which it was taken."""
-        result = super().append_staged(staged, leader_epoch=leader_epoch, now_ms=now_ms)
-        self._flush_if_many(now_ms)
+        """Append as leader the batches that `stage` has checked, in the order of the checks."""
+        result = self._log.append_staged(staged, leader_epoch=leader_epoch, now_ms=now_ms)
+        self._flusher.flush_if_many(now_ms)
         return result
 
     @_guarded
     def append_as_follower(self, records: Sequence[Buffer], *, now_ms: int) -> AppendResult:
         """Keep batches as their leader sent them; a partial one at an end is left out."""
-        result = super().append_as_follower(records, now_ms=now_ms)
-        self._flush_if_many(now_ms)
+        result = self._log.append_as_follower(records, now_ms=now_ms)
+        self._flusher.flush_if_many(now_ms)
         return result
-
-    @_guarded
-    def truncate_to(self, offset: int) -> bool:
-        """Drop everything from `offset` on, and of the batch that holds it all."""
-        changed = super().truncate_to(offset)
-        self._lower_recovery_point()
-        return changed
-
-    @_guarded
-    def truncate_fully_and_start_at(
-        self, offset: int, *, now_ms: int, log_start_offset: int | None = None
-    ) -> None:
-        """Drop everything, epochs and producers too; the next record gets `offset`."""
-        super().truncate_fully_and_start_at(
-            offset, now_ms=now_ms, log_start_offset=log_start_offset
-        )
-        self._lower_recovery_point()
 
     @_guarded
     def start_from_tier(
@@ -355,68 +286,106 @@ class FileLog(SegmentedLog):
         producers: Sequence[ProducerStateEntry],
         now_ms: int,
     ) -> None:
-        """Drop everything and go on at `offset`; what lies before is in the tier."""
-        super().start_from_tier(
+        """Drop everything and go on at `offset`; the records before it are in the tier."""
+        self._log.start_from_tier(
             offset,
             log_start_offset=log_start_offset,
             epochs=epochs,
             producers=producers,
             now_ms=now_ms,
         )
-        self._lower_recovery_point()
-        self._flush()  # no batch here says these epochs
+        self._flusher.sync_all()  # no batch in the files has these epochs
+
+    # Durability.
 
     @_guarded
-    def compact(self, now_ms: int, high_watermark: int, *, at_once: bool = False) -> int:
-        """Clean the closed segments below the high watermark, if they are dirty enough."""
-        return super().compact(now_ms, high_watermark, at_once=at_once)
-
-    read = _guarded(SegmentedLog.read)
-    size_between = _guarded(SegmentedLog.size_between)
-    assign_epoch_start = _guarded(SegmentedLog.assign_epoch_start)
-    end_offset_for_epoch = _guarded(SegmentedLog.end_offset_for_epoch)
-    offset_for_timestamp = _guarded(SegmentedLog.offset_for_timestamp)
-    offset_of_max_timestamp = _guarded(SegmentedLog.offset_of_max_timestamp)
-    advance_log_start = _guarded(SegmentedLog.advance_log_start)
-    roll = _guarded(SegmentedLog.roll)
-    delete_expired = _guarded(SegmentedLog.delete_expired)
-    segment_to_upload = _guarded(SegmentedLog.segment_to_upload)
-    delete_local = _guarded(SegmentedLog.delete_local)
+    def flush(self) -> None:
+        """Make everything durable."""
+        self._flusher.flush()
 
     @_guarded
-    def segments(self) -> tuple[SegmentInfo, ...]:
-        """All segments, oldest first; the last is the active one."""
-        return tuple(SegmentInfo(segment, self._call_guarded) for segment in self._segments)
+    def flush_due(self, now_ms: int) -> None:
+        """Make everything durable if flush.ms have passed since that was done last."""
+        self._flusher.flush_due(now_ms)
 
     @_guarded
-    def _call_guarded(self, number: Callable[[], int]) -> int:
-        return number()
+    def closed_segments_to_sync(self) -> PendingSync | None:
+        """The closed segments that are not durable, None where all are.
 
-    def _roll(self, now_ms: int, base_offset: int) -> LogSegment:
-        store = self._segment_store
-        store.home.config = self.config
-        segment = super()._roll(now_ms, base_offset)
-        if self._keys is not None:
-            store.keys.write_if_grown(self._keys, self._start, self._epochs)
-        return segment
+        Another thread calls `run`; then `on_synced` is to be called.
+        """
+        return self._flusher.closed_segments_to_sync()
 
     @_guarded
-    def _last_offsets(self) -> LatestKeyOffsets:
-        return super()._last_offsets()
+    def on_synced(self, pending: PendingSync, error: OSError | None) -> None:
+        """Move the recovery point on behind the segments that were synced.
 
-    def _initial_last_offsets(self) -> LatestKeyOffsets:
-        known = self._segment_store.keys.read(self._start)
-        return super()._initial_last_offsets() if known is None else known
+        :param error: What `run` raised; it fails the log.
+        """
+        if error is not None:
+            raise error
+        self._flusher.on_synced(pending)
 
-    def _before_cut(self, offset: int) -> None:
-        super()._before_cut(offset)
-        self._segment_store.keys.discard_from(offset)
+    def write_epochs(self) -> None:
+        """Write the epoch checkpoint, which differs from the epochs of the log."""
+        self._flusher.write_epochs()
 
-    def _before_swap(self, expired: Mapping[bytes, int]) -> None:
-        super()._before_swap(expired)
-        if expired:
-            self._segment_store.keys.discard_from(min(expired.values()))
+    # Closing and deleting.
+
+    @_guarded
+    def close(self, *, sync: bool = True) -> None:
+        """Write everything, durably, so that opening the log again reads next to nothing.
+
+        It must not be used any more.
+
+        :param sync: False leaves it to the caller to make many logs durable at once
+            (`FileSystem.sync_all`); the recovery point is true only from then on.
+        """
+        log, store = self._log, self._store
+        store.finish()
+        producers = log.producers()
+        if log.size_bytes or producers:
+            # Where a batch that lay across an offset was cut off, the log is opened as ending here.
+            store.snapshots.write(log.batches_end_offset, producers, sync=sync)
+        log.checkpoint_keys(sync=sync)
+        if sync:
+            self._flusher.close()
+        self._flusher.recovery_point = self._flusher.end
+        store.release()
+        self._failure = "it is closed"
+
+    def abandon(self) -> None:
+        """Let go of open files and memory as the end of a process does, and write nothing."""
+        self._store.release()
+        self._failure = self._failure or "it is closed"
+
+    def delete(self, aside: str) -> None:
+        """Take its directory out of the way, so that a new log may have the name.
+
+        The log must not be used any more; `dismantle` removes the files.
+
+        :param aside: The directory's new name: see `formats.file_names.deleted_directory_name`.
+        :raises StorageFailure: When the directory stays where it is.
+        """
+        self.abandon()
+        home = self._store.home
+        target = home.directory.with_name(aside)
+        try:
+            home.files.rename(home.directory, target)
+        except OSError as error:
+            raise StorageFailure(self.name, str(error)) from error
+        home.directory = target
+
+    def dismantle(self) -> Iterator[None]:
+        """Remove its directory, a file before each step; the log must not be used any more."""
+        self.abandon()
+        home = self._store.home
+        with suppress(OSError):  # a file that can't be removed stays: the broker goes on without it
+            for name in home.files.names(home.directory):
+                home.files.remove(home.directory / name)
+                yield
+            home.files.remove_tree(home.directory)
 
 
 def _ignore_truncation() -> None:
-    """Nobody keeps the recovery point."""
+    """The default: no checkpoint of recovery points is kept."""

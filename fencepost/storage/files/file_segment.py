@@ -1,6 +1,6 @@
 """A segment in files: ``.log``, and the sparse ``.index`` and ``.timeindex`` over it.
 
-What is read most, the end of the log, is kept in memory and not read from the file at all.
+Its last buffers are in the tail cache, so that reads at the end of the log need no file.
 """
 
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ from fencepost.storage.files.index_lookup import (
     read_at,
     scan_to,
 )
+from fencepost.storage.files.process_limits import SegmentTail
 from fencepost.storage.files.segment_files import LogDirectory, SegmentBytes, SegmentFiles
-from fencepost.storage.files.tail_cache import SegmentTail
 from fencepost.storage.formats.file_names import FileState
 from fencepost.storage.formats.indexes import CorruptIndex, TimestampOffset
 from fencepost.storage.log.producer_state import ProducerStateEntry
@@ -31,8 +31,8 @@ _PENDING_BYTES: Final = 1 << 20
 class FileSegment:
     """A `LogSegment` in files; see there.
 
-    What it knows of its batches (their end, their largest timestamp, how many records they hold)
-    is found out when it is first asked for: to open it costs a look at the file's size.
+    The end of its batches, their largest timestamp and the number of records are computed on first
+    use: to open it only the file's size is read.
 
     :ivar files: Where it is; only for the log's store.
     :ivar is_synced: Whether everything in it is durable.
@@ -82,7 +82,7 @@ class FileSegment:
         self._max_index_bytes = home.config.segment_index_bytes
         self.files = SegmentFiles(home, base_offset, state, size=size or 0)
         self._log = self.files.log
-        self._size = size or 0  # with what was noted and is still to be kept
+        self._size = size or 0  # including headers whose bytes are not appended yet
         self._tail: SegmentTail | None = None
         self._pending: list[Buffer] | None = None
         self._rolling_timestamp: int | None = None
@@ -96,7 +96,7 @@ class FileSegment:
             self.reset()
 
     def reset(self) -> None:
-        """Know of no batch, so that `index` can take note of those that are in the file."""
+        """Forget all batches, so that `add_header` can add those of the file again."""
         if self._indexes is not None:
             self._home.shared.indexes.remove(self)
         self._end = SegmentEnd(self.base_offset)
@@ -108,7 +108,7 @@ class FileSegment:
         if self.files.state is FileState.CLEANED:
             self._pending = []
 
-    # What it knows.
+    # Its state.
 
     @property
     def is_empty(self) -> bool:
@@ -179,13 +179,13 @@ class FileSegment:
         self.append_bytes(buffer)
 
     def add_header(self, header: BatchHeader, now_ms: int) -> None:
-        """Take note of a batch whose bytes the caller hands to `keep`."""
+        """Add the header of a batch whose bytes the caller passes to `append_bytes`."""
         end = self._end or self._load_end()
         if self._is_written:
             self._mark_indexes_unwritten()
         if not self._size:
             self._rolling_timestamp = header.max_timestamp
-        assert self._indexes is not None, "indexes that are not written are held"
+        assert self._indexes is not None, "unwritten indexes are in memory"
         end.add_batch(header, self._size, self._indexes, self._interval)
         self._size += header.size
         if self._records is not None:
@@ -194,7 +194,7 @@ class FileSegment:
         self.is_synced = False
 
     def append_bytes(self, buffer: Buffer) -> None:
-        """Keep one or more whole batches, which were noted by `index`, at the end."""
+        """Append one or more whole batches, whose headers `add_header` has added."""
         if self._pending is not None:
             self._pending.append(buffer)
             if self._size - self._log.size > _PENDING_BYTES:
@@ -339,7 +339,7 @@ class FileSegment:
         self._log.close()
         return False
 
-    # Nobody but the log's store uses what follows, and `files`.
+    # Only the log's store uses the following methods, and `files`.
 
     def finish(self) -> None:
         """Write the indexes: nothing is appended any more, or not for a long time."""
@@ -364,7 +364,7 @@ class FileSegment:
         self.is_synced = True
 
     def mark_synced(self) -> None:
-        """Take it that everything is durable: somebody else has synced it."""
+        """Record that everything is durable: another thread has synced it."""
         self.is_synced = self._is_written
 
     def rename(self, state: FileState) -> None:
@@ -413,7 +413,7 @@ class FileSegment:
         for _, header in scan_headers(self._log.read, 0, size):
             self.add_header(header, modified)
         indexes = self._indexes
-        assert indexes is not None, "they were begun anew"
+        assert indexes is not None, "`reset` makes empty ones"
         self.finish()
         self._home.rebuilt += self.files.index_names
         self._indexes = indexes

@@ -1,14 +1,12 @@
-"""What goes wrong with a log's files.
-
-The file system as the log sees it, and the real one.
+"""The file system that a log uses, the real one, and the errors of a log's files.
 
 Everything is synchronous and raises `OSError` as the operating system would, with its errno.
-Paths are pure: nothing but a `FileSystem` reaches a disk, so that the simulation can hand in one
-that fails (`tests.harness.faulty_file_system`).
+Paths are pure: only a `FileSystem` accesses a disk, so that a test can pass one that fails
+(tests/harness/faulty_file_system.py).
 
-What is durable: the bytes of a file after `File.sync`, and the names in a directory (files made,
+Durable are the bytes of a file after `File.sync`, and the names in a directory (files created,
 renamed and removed in it) after `FileSystem.sync_dir` of that directory. Neither implies the
-other. Whatever else was written may be there after a crash of the machine, or not, or in part.
+other. All other data may exist after a crash of the machine, or not, or in part.
 """
 
 import errno
@@ -84,7 +82,7 @@ class File(Protocol):
 
         :raises OSError: When not everything could be written; the size is what it was. Where the
             file could not be cut back either, torn bytes may lie behind the size: the next append
-            overwrites them, and whoever opens the file before that finds them.
+            overwrites them, and a reader that opens the file before that finds them.
         """
 
     def read(self, start: int, end: int) -> bytes:
@@ -99,7 +97,7 @@ class File(Protocol):
     def sync(self) -> None:
         """Make what was written and cut durable (fsync).
 
-        :raises OSError: And then nobody knows what is durable. Trying again may succeed without
+        :raises OSError: Then it is unknown which bytes are durable. A retry may succeed without
             having written anything, so the file must not be trusted any more.
         """
 
@@ -190,16 +188,16 @@ class FileSystem(Protocol):
         """Make the names in a directory durable: those made, renamed and removed (fsync)."""
 
     def sync_all(self) -> None:
-        """Make everything durable that was written so far, by anybody (sync).
+        """Make everything durable that any process has written so far (sync).
 
-        It is quicker than many single ones, and nobody is told what could not be written: not for
-        what was promised to somebody.
+        It is quicker than many single syncs, but it reports no error: it must not be used for
+        records that were acknowledged as durable.
         """
 
     def lock(self, path: PurePath) -> Lock:
         """Make a file, if it is missing, and lock it against all others, a real Kafka included.
 
-        :raises BlockingIOError: When another process, or somebody in this one, holds it.
+        :raises BlockingIOError: When another process, or another owner in this one, holds it.
         """
 
 
@@ -304,7 +302,7 @@ class RealLock:
     """A `Lock` on a file of the operating system.
 
     Two kinds of lock are taken: the one that a Java process would see, but which one process can
-    take twice, and one that nobody can take twice.
+    take twice, and one that no process can take twice.
     """
 
     __slots__ = ("_file",)

@@ -1,12 +1,10 @@
-"""Both indexes of one segment, and when a batch gets an entry in them.
+"""Both sparse indexes of one segment: adding entries, checking them, and finding batches by them.
 
-Where batches are in a segment's ``.log``, by its sparse indexes; and whether these are right.
+There is no entry for each batch: a lookup finds the last entry before the offset or timestamp, and
+scans the ``.log`` from there. A read for a consumer includes that part and cuts it off, so that it
+is one system call wherever the offset lies between two entries.
 
-Nothing is kept for each batch: a lookup finds the last entry of an index that lies before what is
-looked for, and goes on from there. A read for a consumer takes that part along and cuts it off, so
-that it is one system call however the offset lies to the entries.
-
-Nothing is changed here. Whoever learns that an index is wrong makes it anew and asks again.
+The functions change no file. A caller that finds an index wrong rebuilds it and repeats the lookup.
 """
 
 import struct

@@ -1,7 +1,7 @@
 """The last offsets of a log's keys in a file, so that a start need not read the log for them.
 
-The file speaks of the records before some offset. It may be missing, and costs time then; but what
-it says is believed, so it must not outlive the records that it speaks of. What sees to that:
+The file covers the records before some offset. A missing file costs time only. But an existing one
+is trusted, so it must not outlive the records that it covers. These rules ensure that:
 
 - Before the log is cut below that offset, or a compaction swapped in that took the last record of a
   key, the file is removed, durably. A crash between the two leaves no file.
@@ -11,12 +11,12 @@ it says is believed, so it must not outlive the records that it speaks of. What 
 - A crash may take back a truncation that was not durable, and leave the file that was written after
   it: there are as many records again, but others. They are of another leader epoch, because two
   records with one offset and one epoch are the same, and so are all before them. The file has the
-  epoch of the last record that it speaks of; one that is not the log's is removed when the log is
+  epoch of the last record that it covers; one that is not the log's is removed when the log is
   opened. Logs without epochs (the old message format) have no file.
 - A crash may set the log start back. Then the file does not know of records that are there again,
   and it is not used: it says which log start it was made with.
 
-Whether it is whole its checksum tells.
+A checksum shows whether the file is whole.
 """
 
 from pathlib import PurePath
@@ -36,7 +36,7 @@ from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 
 
 class KeyOffsetCheckpoint:
-    """The file in a log's directory; there is none as long as nobody asks for keys.
+    """The file in a log's directory; there is none unless the log compares keys.
 
     :param directory: It is there.
     """
@@ -46,7 +46,7 @@ class KeyOffsetCheckpoint:
     def __init__(self, files: FileSystem, directory: PurePath) -> None:
         self._files = files
         self._directory = directory
-        self._until: int | None = None  # what a file speaks of that is there and of this log
+        self._until: int | None = None  # end (exclusive) of a file that belongs to this log
 
     @property
     def _path(self) -> PurePath:

@@ -1,8 +1,9 @@
-"""What is in a directory, as a log.
+"""Opens a log from the files of its directory.
 
-A log that was closed is opened by its names and sizes: of closed segments nothing is read before
-somebody asks, and of the active one its indexes, what lies behind their last entry, and the
-snapshot of the producers at its end. See `fencepost.storage.files.recovery` for the others.
+A log that was closed is opened by the names and sizes of its files. Closed segments are read when
+they are first used; of the active one the indexes, the batches behind their last entry and the
+producer snapshot at its end are read. A log that was not closed is recovered first: see
+`fencepost.storage.files.recovery`.
 """
 
 from bisect import bisect_left
@@ -10,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
-from fencepost.storage.files.crash_cleanup import clean_up
 from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.file_segment import FileSegment
 from fencepost.storage.files.file_system import FileSystem, StorageFailure
@@ -19,6 +19,7 @@ from fencepost.storage.files.recovery import (
     LogRecovery,
     LogRecoveryReport,
     TruncatedSegment,
+    clean_up,
     epochs_from_batches,
     replay_producer_state,
 )

@@ -1,25 +1,125 @@
-"""What is done with a log that was not closed: everything that may not be durable is looked at.
+"""Recovery of a log that was not closed: leftover files are removed, and data is validated.
 
-From the segment that holds the recovery point on every batch is walked over, and from the
-recovery point on its checksum is computed. The first that is not whole and sound ends the log:
-it is cut there, and what came behind is removed. Indexes, the snapshots of producers and the
-leader epochs of that part are made anew from its batches.
+From the segment that holds the recovery point on every batch is scanned, and from the recovery
+point on its checksum is computed. The log is truncated at the first batch that is cut short or
+corrupt, and the segments behind it are removed. Indexes, producer snapshots and the leader epochs
+of that part are rebuilt from its batches.
 
-What lies before the recovery point was durable and stays: where it can't even be walked over, the
-log is not opened, because cutting it there would lose what was promised.
+The data before the recovery point was durable and stays: where its batches can't be scanned, the
+log is not opened, because a truncation there would lose acknowledged records.
+
+Files that the end of the process left are cleaned up by Kafka's rules:
+
+- ``.cleaned``: compaction was writing it; it is removed. So are all ``.swap`` from its offset on:
+  the renaming goes from the last to the first, so some are not ``.swap`` yet.
+- ``.swap`` otherwise: all of them are complete. The segments between the first's beginning and the
+  last's end are those that they replace; they are removed, and the swaps get their names.
+- ``.deleted`` and the temporary files of `write_atomic` are removed.
+- An index without its ``.log`` is removed.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import NamedTuple
 
 from fencepost.protocol.records import MAX_SEQUENCE, NO_LEADER_EPOCH, BatchHeader, crc_ok
-from fencepost.storage.files.batch_scan import scan_batches
+from fencepost.storage.files.batch_scan import scan_batches, scan_headers
 from fencepost.storage.files.file_segment import FileSegment
-from fencepost.storage.files.file_system import DamagedSegment
-from fencepost.storage.files.producer_snapshots import ProducerSnapshots
+from fencepost.storage.files.file_system import TEMPORARY_SUFFIX, DamagedSegment, FileSystem
+from fencepost.storage.files.segment_files import ProducerSnapshots
+from fencepost.storage.formats.file_names import (
+    FileKind,
+    FileState,
+    SegmentFile,
+    parse_segment_file_name,
+    segment_file_name,
+)
 from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 from fencepost.storage.log.producer_state import ProducerStateManager
+
+
+def clean_up(files: FileSystem, directory: PurePath) -> list[str]:
+    """Bring a directory into order.
+
+    :returns: Names of the files that were removed, or are in use now.
+    """
+    changed = [name for name in files.names(directory) if name.endswith(TEMPORARY_SUFFIX)]
+    found = _segment_files(files, directory)
+    changed += [_name(file) for file in found if file.state is FileState.DELETED]
+    cleaned = [file for file in found if file.state is FileState.CLEANED]
+    swaps = [file for file in found if file.state is FileState.SWAP]
+    changed += map(_name, cleaned)
+    if cleaned:
+        first = min(file.offset for file in cleaned)
+        changed += [_name(file) for file in swaps if file.offset >= first]
+        swaps = [file for file in swaps if file.offset < first]
+    _remove(files, directory, changed)
+    if swaps:
+        changed += _finish_swap(files, directory, swaps)
+    orphans = _orphans(_segment_files(files, directory))
+    _remove(files, directory, orphans)
+    changed += orphans
+    if changed:
+        files.sync_dir(directory)
+    return changed
+
+
+def _finish_swap(files: FileSystem, directory: PurePath, swaps: list[SegmentFile]) -> list[str]:
+    logs = [file for file in swaps if file.kind is FileKind.LOG]
+    if logs:
+        first = min(file.offset for file in logs)
+        end = max(_end_of(files, directory / _name(file), file.offset) for file in logs)
+        replaced = [
+            _name(file)
+            for file in _segment_files(files, directory)
+            if file.state is FileState.LIVE
+            and first <= file.offset < end
+            and not (file.kind is FileKind.PRODUCER_SNAPSHOT and file.offset == first)
+            and (file.kind is not FileKind.PRODUCER_SNAPSHOT or file.offset not in _bases(logs))
+        ]
+        _remove(files, directory, replaced)
+        files.sync_dir(directory)
+    for file in sorted(swaps, key=lambda file: file.kind is FileKind.LOG):
+        live = segment_file_name(file.offset, file.kind)
+        files.rename(directory / _name(file), directory / live)
+    return [_name(file) for file in swaps]
+
+
+def _bases(logs: list[SegmentFile]) -> set[int]:
+    return {file.offset for file in logs}
+
+
+def _end_of(files: FileSystem, path: PurePath, base_offset: int) -> int:
+    file = files.open(path)
+    try:
+        end = base_offset
+        for _, header in scan_headers(file.read, 0, file.size):
+            end = header.next_offset
+        return end
+    finally:
+        file.close()
+
+
+def _orphans(found: Iterable[SegmentFile]) -> list[str]:
+    live = [file for file in found if file.state is FileState.LIVE]
+    logs = {file.offset for file in live if file.kind is FileKind.LOG}
+    indexes = {FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX}
+    return [_name(file) for file in live if file.kind in indexes and file.offset not in logs]
+
+
+def _segment_files(files: FileSystem, directory: PurePath) -> list[SegmentFile]:
+    names = map(parse_segment_file_name, files.names(directory))
+    return [file for file in names if file is not None]
+
+
+def _name(file: SegmentFile) -> str:
+    return segment_file_name(file.offset, file.kind, file.state)
+
+
+def _remove(files: FileSystem, directory: PurePath, names: Iterable[str]) -> None:
+    for name in names:
+        files.remove(directory / name)
 
 
 class TruncatedSegment(NamedTuple):
@@ -40,12 +140,12 @@ class TruncatedSegment(NamedTuple):
 
 @dataclass(slots=True)
 class LogRecoveryReport:
-    """What was done when a log was opened, for the line that tells it.
+    """The repairs when a log was opened, for a line of the process's log.
 
     :ivar cut: Segments that were cut, or removed because they came behind such a one.
     :ivar tidied: Files that an unfinished compaction or deletion had left, removed or finished.
-    :ivar rebuilt: Files that were missing or broken, and are made anew. An index or a snapshot
-        that nobody needed yet may join them later.
+    :ivar rebuilt: Files that were missing or broken, and were rebuilt. An index or a snapshot
+        that is needed only later may be added later.
     :ivar checked_bytes: How much was validated.
     """
 
@@ -164,21 +264,16 @@ class LogRecovery:
 
 
 def replay_producer_state(segments: Iterable[FileSegment], producers: ProducerStateManager) -> None:
-    """Let producers learn of the batches in segments."""
+    """Update the producers from the batches of segments."""
     for segment in segments:
-        for _, header in segment.scan():
-            if header.has_producer_id:
-                producers.update(header)
+        producers.replay(header for _, header in segment.scan())
 
 
 def epochs_from_batches(segments: Iterable[FileSegment]) -> LeaderEpochCache:
-    """The leader epochs that the batches in segments say."""
+    """The leader epochs of the batches in segments."""
     epochs = LeaderEpochCache()
     for segment in segments:
         for _, header in segment.scan():
-            epoch = header.partition_leader_epoch
-            if epoch == NO_LEADER_EPOCH:
-                epochs.clear()
-            elif epoch != epochs.latest:
-                epochs.assign(epoch, header.base_offset)
+            if header.partition_leader_epoch != epochs.latest:
+                epochs.assign_or_clear(header.partition_leader_epoch, header.base_offset)
     return epochs

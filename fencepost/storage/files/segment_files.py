@@ -1,13 +1,13 @@
-"""What the segments of one log have in common.
+"""The files of a log's segments: their names, and how they are created, renamed and removed.
 
-A segment's ``.log``, opened when it is used.
+The segments of one log share a `LogDirectory`. A `LogFile` is opened when it is used. It is read
+by pread, not from a memory map. A map saves a copy: 1 MB takes 0.15 ms to read and 0.03 ms to look
+at in a map, and on its way through a socket 0.3 ms against 0.2. But a view of a map, as the journal
+and slow sockets hold one, ends the process when the file is cut under it or the disk fails.
 
-It is read by pread, not from a memory map. A map saves a copy: 1 MB takes 0.15 ms to read and 0.03
-ms to look at in a map, and on its way through a socket 0.3 ms against 0.2. But whoever holds a
-view of a map, as the journal and slow sockets do, dies with the process when the file is cut under
-it or the disk fails.
-
-The files of one segment: their names, and how they come and go.
+There is a producer snapshot for each segment but perhaps the first, and one at the log end. To open
+a log that was closed only the one at its end is read. The others restore the producers after a
+truncation, and a missing one is rebuilt from the batches before it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,10 +20,69 @@ from fencepost.protocol.byte_utils import Buffer
 from fencepost.storage.files.file_system import File, FileSystem
 from fencepost.storage.files.index_lookup import SegmentIndexes
 from fencepost.storage.files.process_limits import BoundedCache, ProcessLimits
-from fencepost.storage.formats.file_names import FileKind, FileState, segment_file_name
+from fencepost.storage.formats.file_names import (
+    FileKind,
+    FileState,
+    parse_segment_file_name,
+    segment_file_name,
+)
 from fencepost.storage.formats.indexes import OffsetIndex, TimeIndex
+from fencepost.storage.formats.producer_snapshot import (
+    CorruptSnapshot,
+    decode_snapshot,
+    encode_snapshot,
+)
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.producer_state import ProducerStateEntry
+
+
+class ProducerSnapshots:
+    """The ``.snapshot`` files in a log's directory."""
+
+    __slots__ = ("_directory", "_files")
+
+    def __init__(self, files: FileSystem, directory: PurePath) -> None:
+        self._files = files
+        self._directory = directory
+
+    def path(self, offset: int) -> PurePath:
+        """Where the producers before `offset` are."""
+        return self._directory / segment_file_name(offset, FileKind.PRODUCER_SNAPSHOT)
+
+    def write(
+        self, offset: int, producers: Iterable[ProducerStateEntry], *, sync: bool = False
+    ) -> None:
+        """Keep the producers as they are before `offset`.
+
+        What a crash of the machine leaves of it need not be whole; it is found again.
+        """
+        self._files.write_atomic(self.path(offset), encode_snapshot(producers), sync=sync)
+
+    def read(self, offset: int) -> tuple[ProducerStateEntry, ...] | None:
+        """The producers before `offset`; None where no file says them."""
+        try:
+            return decode_snapshot(self._files.read(self.path(offset)))
+        except (FileNotFoundError, CorruptSnapshot):
+            return None
+
+    def remove(self, offset: int) -> None:
+        """Lose a snapshot; it may not be there."""
+        path = self.path(offset)
+        if self._files.exists(path):
+            self._files.remove(path)
+
+    def keep_only(self, offsets: Iterable[int]) -> None:
+        """Lose all snapshots but those at these offsets."""
+        wanted = frozenset(offsets)
+        for name in self._files.names(self._directory):
+            file = parse_segment_file_name(name)
+            if (
+                file is not None
+                and file.kind is FileKind.PRODUCER_SNAPSHOT
+                and file.state is FileState.LIVE
+                and file.offset not in wanted
+            ):
+                self._files.remove(self._directory / name)
 
 
 @dataclass(slots=True, kw_only=True)

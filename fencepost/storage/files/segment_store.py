@@ -1,16 +1,11 @@
-"""Closed segments on their way to being durable, which another thread sees to.
+"""The segments of one log in its directory, in Kafka's order of writing and renaming.
 
-To sync a gigabyte takes seconds, in which whoever waits for it does nothing else. What is synced
-here was opened before, so that nobody minds when it is renamed or removed meanwhile.
-
-The segments of one log in its directory, in Kafka's order of writing and renaming.
-
-What must not happen is that a crash leaves a hole in the log. So segments that go because they
-are old go from the first on, and those that are cut off go from the last on, durably, before
-anything else is cut. Compaction's segments are written as ``.cleaned``; when all are whole and
-durable they are renamed to ``.swap``, from the last on; then what they replace is removed, and
-they get their names. A crash before the first has become ``.swap`` leaves the old ones: see
-`fencepost.storage.files.crash_cleanup`.
+A crash must not leave a hole in the log. So expired segments are removed from the first on, and
+truncated ones from the last on, durably, before anything else is truncated. Compaction's segments
+are written as ``.cleaned``; when all are complete and durable they are renamed to ``.swap``, from
+the last on; then the segments that they replace are removed, and they get their names. A crash
+before the first has become ``.swap`` leaves the old segments: see
+`fencepost.storage.files.recovery`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,58 +15,12 @@ from fencepost.storage.files.file_segment import FileSegment
 from fencepost.storage.files.file_system import File, FileSystem
 from fencepost.storage.files.key_offset_checkpoint import KeyOffsetCheckpoint
 from fencepost.storage.files.process_limits import ProcessLimits
-from fencepost.storage.files.producer_snapshots import ProducerSnapshots
 from fencepost.storage.files.recovery import replay_producer_state
-from fencepost.storage.files.segment_files import LogDirectory
+from fencepost.storage.files.segment_files import LogDirectory, ProducerSnapshots
 from fencepost.storage.formats.file_names import FileKind, FileState
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.producer_state import ProducerStateEntry, ProducerStateManager
 from fencepost.storage.log.segments import LogSegment
-
-
-class PendingSync:
-    """What `FileLog.closed_segments_to_sync` gives, and `FileLog.synced` takes back.
-
-    :ivar end: All before this offset (exclusive) is durable after `run`.
-    :ivar epochs: The epochs that the checkpoint says, which is synced with it.
-    :ivar truncations: How often the log had been truncated.
-    """
-
-    __slots__ = ("_directory", "_files", "_opened", "end", "epochs", "segments", "truncations")
-
-    def __init__(
-        self,
-        files: FileSystem,
-        directory: PurePath,
-        opened: Sequence[File],
-        *,
-        segments: Sequence[LogSegment],
-        end: int,
-        epochs: tuple[EpochEntry, ...],
-        truncations: int,
-    ) -> None:
-        self._files = files
-        self._directory = directory
-        self._opened = opened
-        self.segments = segments
-        self.end = end
-        self.epochs = epochs
-        self.truncations = truncations
-
-    def run(self) -> None:
-        """Sync; on any thread, once.
-
-        :raises OSError: And then nobody knows what is durable.
-        """
-        try:
-            for file in self._opened:
-                file.sync()
-            self._files.sync_dir(self._directory)
-            self._files.sync_dir(self._directory.parent)
-        finally:
-            for file in self._opened:
-                file.close()
 
 
 class FileSegmentStore:

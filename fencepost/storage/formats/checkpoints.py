@@ -1,4 +1,4 @@
-"""The small text files of a log directory: checkpoints, and who a partition and a broker are.
+"""The small text files of a log directory: checkpoints, and the ids of a partition and a broker.
 
 A checkpoint is its version (0), the number of its entries, and an entry a line; every line ends.
 ``partition.metadata`` and ``.kafka_cleanshutdown`` have no end of line at their end.
@@ -6,12 +6,11 @@ A checkpoint is its version (0), the number of its entries, and an entry a line;
 
 import json
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
-from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.byte_utils import Buffer, format_uuid, parse_uuid
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 
 _VERSION: Final = "0"
@@ -66,8 +65,7 @@ def decode_offsets(data: Buffer) -> dict[tuple[str, int], int]:
 
 def encode_partition_metadata(topic_id: UUID) -> bytes:
     """``partition.metadata``: the id of the topic."""
-    text = urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
-    return f"version: 0\ntopic_id: {text}".encode()
+    return f"version: 0\ntopic_id: {format_uuid(topic_id)}".encode()
 
 
 def decode_partition_metadata(data: Buffer) -> UUID:
@@ -78,7 +76,7 @@ def decode_partition_metadata(data: Buffer) -> UUID:
     match = _PARTITION_METADATA.fullmatch(_text(data))
     if match is None:
         raise CorruptCheckpoint("No partition.metadata of version 0")
-    return UUID(bytes=urlsafe_b64decode(match["id"] + "=="))
+    return parse_uuid(match["id"])
 
 
 def encode_properties(properties: Mapping[str, str], comment: str = "") -> bytes:

@@ -1,4 +1,4 @@
-"""What the files of both indexes have in common.
+"""The formats of both index files of a segment.
 
 The offset index of a segment (``.index``): where in the ``.log`` some of its batches begin.
 

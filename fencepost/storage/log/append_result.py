@@ -1,4 +1,4 @@
-"""What comes of an append, as values: appended, or why not."""
+"""The result of an append: where the batch is, or why it was rejected."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from fencepost.protocol.expected_offsets import Mismatch
+from fencepost.storage.log.producer_state import BatchMetadata
 
 
 class AppendOrigin(Enum):
@@ -51,7 +52,7 @@ class AppendRejected:
 
 
 def combined_result(results: Sequence[AppendResult]) -> AppendResult:
-    """What comes of several batches that were appended in turn, from the first to the last."""
+    """One result for several batches that were appended in turn."""
     return AppendResult(
         results[0].first_offset,
         max(each.last_offset for each in results),
@@ -60,4 +61,17 @@ def combined_result(results: Sequence[AppendResult]) -> AppendResult:
         all(each.duplicate for each in results),
         sum(each.records_count for each in results),
         max(each.max_timestamp for each in results),
+    )
+
+
+def duplicate_result(batch: BatchMetadata, log_start_offset: int) -> AppendResult:
+    """The result where the log has the batch already, by its producer's state."""
+    return AppendResult(
+        batch.first_offset,
+        batch.last_offset,
+        batch.timestamp,
+        log_start_offset,
+        True,
+        batch.offset_delta + 1,
+        batch.timestamp,
     )

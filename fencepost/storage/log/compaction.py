@@ -26,33 +26,39 @@ from fencepost.protocol.records import (
     read_header,
 )
 from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.producer_state import ProducerStateManager
 from fencepost.storage.log.segments import LogSegment, largest_timestamp
 
 
+class Cleaned(NamedTuple):
+    """The result of a round.
+
+    :ivar segments: They replace the `replaced` oldest segments.
+    :ivar expired: Keys of which no record is left, and the offset of the tombstone that was their
+        last record.
+    :ivar end: Where the round ended (exclusive).
+    :ivar removed_records: How many records it dropped.
+    """
+
+    segments: list[LogSegment]
+    replaced: int
+    expired: dict[bytes, int]
+    end: int
+    removed_records: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cleanable:
-    """What a round may look at.
+class _Cleanable:
+    """The segments of a round.
 
     :ivar segments: The closed segments, oldest first, up to the first that may not be cleaned.
-    :ivar dirty: Index of the first that no round has been over.
+    :ivar dirty: Index of the first that no round has cleaned.
     :ivar end: Offset after the last of them (exclusive).
     """
 
     segments: Sequence[LogSegment]
     dirty: int
     end: int
-
-
-class Cleaned(NamedTuple):
-    """What a round makes.
-
-    :ivar segments: They take the place of the cleanable ones.
-    :ivar expired: Keys that nothing is left of, and the offset of the tombstone that was their
-        last record.
-    """
-
-    segments: list[LogSegment]
-    expired: dict[bytes, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,23 +70,65 @@ class _Round:
     delete_retention_ms: int
 
 
-def find_cleanable(
+def compact(
+    segments: Sequence[LogSegment],
+    config: LogConfig,
+    *,
+    now_ms: int,
+    cleaned_until: int,
+    high_watermark: int,
+    at_once: bool,
+    producers: ProducerStateManager,
+    create: Callable[[LogSegment], LogSegment],
+) -> Cleaned | None:
+    """Clean the closed segments of a log; None where nothing is dirty enough.
+
+    Nothing at or after the high watermark or the last stable offset is cleaned.
+
+    :param segments: All of the log's, the active one last. They are not changed.
+    :param cleaned_until: Where the last round ended (exclusive).
+    :param at_once: Whether anything dirty is dirty enough.
+    :param producers: Of each the batch with the last record stays, as a header at least.
+    :param create: Makes an empty segment that begins where the given one does.
+    """
+    unstable = producers.first_unstable_offset
+    cleanable = _find_cleanable(
+        segments,
+        config,
+        now_ms=now_ms,
+        cleaned_until=cleaned_until,
+        upper_bound=high_watermark if unstable is None else min(high_watermark, unstable),
+        at_once=at_once,
+    )
+    if cleanable is None:
+        return None
+    before = sum(segment.records for segment in cleanable.segments)
+    expired: dict[bytes, int] = {}
+    cleaned = _clean(
+        cleanable,
+        _Round(
+            latest=_latest_offsets(cleanable.segments[cleanable.dirty :]),
+            expired=expired,
+            keep_headers_of={*producers.last_offsets().values(), _last_offset(cleanable.segments)},
+            now_ms=now_ms,
+            delete_retention_ms=config.delete_retention_ms,
+        ),
+        config.segment_bytes,
+        create,
+    )
+    after = sum(segment.records for segment in cleaned)
+    return Cleaned(cleaned, len(cleanable.segments), expired, cleanable.end, before - after)
+
+
+def _find_cleanable(
     segments: Sequence[LogSegment],
     config: LogConfig,
     *,
     now_ms: int,
     cleaned_until: int,
     upper_bound: int,
-    at_once: bool = False,
-) -> Cleanable | None:
-    """What a round should clean now; None where nothing is dirty enough.
-
-    :param segments: All of a log's, the active one last.
-    :param cleaned_until: Where the last round ended (exclusive).
-    :param upper_bound: Nothing at or after this offset: the high watermark, or the last stable
-        offset.
-    :param at_once: Whether anything dirty is dirty enough.
-    """
+    at_once: bool,
+) -> _Cleanable | None:
     count = dirty = 0
     for segment, following in pairwise(segments):
         if following.base_offset > upper_bound:
@@ -98,7 +146,7 @@ def find_cleanable(
     overdue = dirty_bytes > 0 and _is_overdue(segments[dirty], config, now_ms)
     if ratio <= config.min_cleanable_dirty_ratio and not overdue and not at_once:
         return None
-    return Cleanable(segments=segments[:count], dirty=dirty, end=segments[count].base_offset)
+    return _Cleanable(segments=segments[:count], dirty=dirty, end=segments[count].base_offset)
 
 
 def _lags(segment: LogSegment, lag_ms: int, now_ms: int) -> bool:
@@ -112,33 +160,18 @@ def _is_overdue(segment: LogSegment, config: LogConfig, now_ms: int) -> bool:
     return now_ms - first > config.max_compaction_lag_ms
 
 
-def clean(
-    cleanable: Cleanable,
-    config: LogConfig,
-    *,
-    now_ms: int,
-    producer_offsets: Mapping[int, int],
+def _clean(
+    cleanable: _Cleanable,
+    this_round: _Round,
+    segment_bytes: int,
     create: Callable[[LogSegment], LogSegment],
-) -> Cleaned:
-    """Make the segments that take the place of the cleanable ones.
-
-    :param producer_offsets: Per active producer the offset of its last record.
-    :param create: Makes an empty segment that begins where the given one does.
-    """
-    segments = cleanable.segments
-    this_round = _Round(
-        latest=_latest_offsets(segments[cleanable.dirty :]),
-        expired={},
-        keep_headers_of={*producer_offsets.values(), _last_offset(segments)},
-        now_ms=now_ms,
-        delete_retention_ms=config.delete_retention_ms,
-    )
+) -> list[LogSegment]:
     cleaned = [
-        _clean_group(group, this_round, create) for group in _groups(segments, config.segment_bytes)
+        _clean_group(group, this_round, create)
+        for group in _groups(cleanable.segments, segment_bytes)
     ]
     # The first stays without a batch too: the log begins with it.
-    left = cleaned[:1] + [segment for segment in cleaned[1:] if not segment.is_empty]
-    return Cleaned(left, this_round.expired)
+    return cleaned[:1] + [segment for segment in cleaned[1:] if not segment.is_empty]
 
 
 def _last_offset(segments: Sequence[LogSegment]) -> int:

@@ -1,21 +1,22 @@
-"""What a replica asks of its log, and the values that it answers with.
+"""The interface of a log to its replica, and the values that it returns.
 
-A log answers a protocol error as a value (`AppendRejected`); `OffsetOutOfRange` is an exception
-because a read has nothing else to say. The values on the way of every append (`storage.appends`)
-and read are named tuples: a frozen dataclass costs four times as much to make.
+A protocol error of an append is a value (`AppendRejected`); `OffsetOutOfRange` is an exception
+because a read has no other error. The values on the hot paths of append and read are named tuples:
+a frozen dataclass takes four times as long to make.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.leader_epoch_cache import EpochEndOffset, EpochEntry
 from fencepost.storage.log.producer_state import ProducerStateEntry
-from fencepost.storage.log.segments import SegmentInfo
+from fencepost.storage.log.segments import LogSegment, SegmentInfo
 from fencepost.storage.log.staging import StagedRecords, Staging
+from fencepost.storage.log.timestamp_lookup import TimestampAndOffset
 
 
 class ReadResult(NamedTuple):
@@ -28,14 +29,6 @@ class ReadResult(NamedTuple):
     buffers: tuple[Buffer, ...]
     size: int
     first_offset: int
-
-
-class TimestampAndOffset(NamedTuple):
-    """A record's timestamp (ms), offset and leader epoch (-1: unknown)."""
-
-    timestamp: int
-    offset: int
-    epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +50,31 @@ class SegmentCopy:
     epochs: tuple[EpochEntry, ...]
     producers: tuple[ProducerStateEntry, ...]
 
+    @classmethod
+    def of(cls, segment: LogSegment, following: LogSegment, epochs: Iterable[EpochEntry]) -> Self:
+        """A copy of a closed segment.
+
+        :param following: The segment after it.
+        :param epochs: All of the log.
+        """
+        end = following.base_offset
+        return cls(
+            base_offset=segment.base_offset,
+            end_offset=end - 1,
+            size_bytes=segment.size,
+            max_timestamp=segment.max_timestamp,
+            records=segment.copy(),
+            epochs=tuple(entry for entry in epochs if entry.start_offset < end),
+            producers=following.producer_snapshot,
+        )
+
 
 class OffsetOutOfRange(ValueError):
     """An offset before the log's start or behind its end."""
 
 
 class OffsetMovedToTier(OffsetOutOfRange):
-    """An offset from the log start on, but from before what is held here (KIP-405)."""
+    """An offset from the log start on, but before the local log start (KIP-405)."""
 
 
 class UnexpectedAppendOffset(ValueError):
@@ -73,9 +84,8 @@ class UnexpectedAppendOffset(ValueError):
 class Log(Protocol):
     """One replica's log.
 
-    Offsets are absolute; every range is from inclusive to exclusive. What is appended is kept in
-    the very buffer given and handed out as such by reads: whoever gives one away does not write
-    to it again.
+    Offsets are absolute; every range is from inclusive to exclusive. An appended buffer is kept
+    without a copy, and reads return it: the caller of an append must not write to it again.
     """
 
     config: LogConfig
@@ -265,7 +275,7 @@ class Log(Protocol):
     def segments(self) -> tuple[SegmentInfo, ...]:
         """All segments, oldest first; the last is the active one.
 
-        They are looked at when they are asked: in files a number may have to be found out.
+        Their numbers are read on access: in files some may have to be read from disk.
         """
 
     def producers(self) -> tuple[ProducerStateEntry, ...]:
@@ -282,8 +292,8 @@ class Log(Protocol):
         """Where the oldest open transaction begins; None without one."""
 
     def dismantle(self) -> Iterator[None]:
-        """Free what is held, a little before each step; nobody may use the log any more.
+        """Free the memory, a little before each step; the log must not be used any more.
 
-        Freeing gigabytes takes a good part of a second: whoever has others to serve takes the
-        steps when nothing else is to be done.
+        Freeing gigabytes takes a good part of a second: an event loop takes the steps when it is
+        idle.
         """

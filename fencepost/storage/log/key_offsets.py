@@ -1,24 +1,26 @@
 """The last offset of each key in a log: what ``check.expected.offsets.scope=key`` compares with.
 
-An append tells it nothing. It knows the log up to some offset, and when a check asks it reads the
-rest: so logs that check no keys have none of it, and followers pay nothing, while a new leader
-reads once what it has not read yet. A leader that checked an append has decoded its records
-already and hands over what it found.
+The key offsets cover the log up to some offset, and a check reads the rest of the log first. So a
+log that checks no keys has none, and a follower pays nothing, while a new leader reads once what it
+has not read yet. A leader that checked an append has decoded its records already and adds their
+keys.
 
-It has an entry for each key that a record between the log start and there has, and no other. What
-the log start passes goes at once: entries are in the order of their offsets. So does a key whose
-last record was a tombstone that compaction removed; whatever else compaction removes has a later
-record of its key. What a truncation took can't be told from what was before it: the log lets go of
-all of it then, and begins anew.
+There is an entry for each key that has a record between the log start and that offset. Entries are
+in the order of their offsets, so that those before a new log start are dropped at once. A key whose
+last record was a tombstone is dropped when compaction removes it; any other record that compaction
+removes has a later one of its key. After a truncation the earlier last records are unknown: all
+entries are dropped, and the log is read again.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from operator import itemgetter
+from typing import Protocol
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import BatchHeader, InvalidRecords, iter_records
+from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 
 
 class LatestKeyOffsets:
@@ -27,7 +29,7 @@ class LatestKeyOffsets:
     Records without a key have no entry, nor have markers of transactions, nor the records of a
     batch that do not parse, as compaction takes it too.
 
-    :param offsets: What is known, in the order of the offsets.
+    :param offsets: The entries, in the order of the offsets.
     :ivar until: Everything before this offset (exclusive) is counted in. It is where a batch
         begins or may begin, never within one.
     """
@@ -93,9 +95,113 @@ class LatestKeyOffsets:
     def drop_removed(self, removed: Mapping[bytes, int]) -> None:
         """Lose the keys whose last record was removed.
 
-        :param removed: Of each key the offset of a record, which was its last one so far as whoever
-            removed it could see.
+        :param removed: Of each key the offset of a removed record, the last one that compaction
+            could see.
         """
         for key, offset in removed.items():
             if self._offsets.get(key) == offset:
                 del self._offsets[key]
+
+
+class KeyOffsetStore(Protocol):
+    """Where a log's key offsets outlive the process; in memory they do not."""
+
+    def read(self, log_start_offset: int) -> LatestKeyOffsets | None:
+        """The key offsets that were written last; None where none are usable."""
+
+    def write(
+        self,
+        keys: LatestKeyOffsets,
+        log_start_offset: int,
+        epochs: LeaderEpochCache,
+        *,
+        sync: bool = False,
+    ) -> None:
+        """Write them, unless the same ones are stored."""
+
+    def write_if_grown(
+        self, keys: LatestKeyOffsets, log_start_offset: int, epochs: LeaderEpochCache
+    ) -> None:
+        """Write them if enough records were added since they were written last."""
+
+    def discard_from(self, offset: int) -> None:
+        """Remove, durably, key offsets that count in records from `offset` on."""
+
+
+class KeyOffsetsTracker:
+    """The key offsets of one log: loaded when they are first needed, kept right, dropped.
+
+    :param store: Where they outlive the process.
+    :ivar loaded: None while nothing has needed them.
+    """
+
+    __slots__ = ("_store", "loaded")
+
+    def __init__(self, store: KeyOffsetStore) -> None:
+        self._store = store
+        self.loaded: LatestKeyOffsets | None = None
+
+    def up_to(
+        self,
+        log_end_offset: int,
+        log_start_offset: int,
+        scan: Callable[[int], Iterable[tuple[Buffer, BatchHeader]]],
+    ) -> LatestKeyOffsets:
+        """The last offset of each key in the whole log.
+
+        :param scan: The log's batches from the one that holds an offset on.
+        """
+        keys = self.loaded
+        if keys is None:
+            stored = self._store.read(log_start_offset)
+            keys = LatestKeyOffsets(log_start_offset) if stored is None else stored
+            self.loaded = keys
+        if keys.until < log_end_offset:
+            keys.catch_up(scan(keys.until), log_end_offset)
+        return keys
+
+    def add_appended(self, offsets: Mapping[bytes, int], first: int, log_end_offset: int) -> None:
+        """Add the keys of an append, so that it need not be read, if all before it is counted in.
+
+        :param offsets: The last offset of each key in it. Empty where its keys were not parsed:
+            then nothing is added.
+        :param first: Where the append begins; it ends at the log end.
+        """
+        if offsets and self.loaded is not None and self.loaded.until == first:
+            self.loaded.add_appended(offsets.items(), log_end_offset)
+
+    def drop_unless(self, *, used: bool) -> None:
+        """Free the memory where the log's config does not compare keys any more."""
+        if not used:
+            self.loaded = None
+
+    def before_truncation(self, offset: int) -> None:
+        """Drop what will be wrong when the records from `offset` on are gone."""
+        if self.loaded is not None and self.loaded.until > offset:
+            self.loaded = None
+        self._store.discard_from(offset)
+
+    def before_swap(self, expired: Mapping[bytes, int]) -> None:
+        """Drop what will be wrong when the cleaned segments are in place.
+
+        :param expired: As for `LatestKeyOffsets.drop_removed`.
+        """
+        if self.loaded is not None:
+            self.loaded.drop_removed(expired)
+        if expired:
+            self._store.discard_from(min(expired.values()))
+
+    def drop_before(self, log_start_offset: int) -> None:
+        """Drop the keys whose last record lies before the log start."""
+        if self.loaded is not None:
+            self.loaded.drop_before(log_start_offset)
+
+    def checkpoint(self, log_start_offset: int, epochs: LeaderEpochCache, *, sync: bool) -> None:
+        """Write them to the store."""
+        if self.loaded is not None:
+            self._store.write(self.loaded, log_start_offset, epochs, sync=sync)
+
+    def checkpoint_if_grown(self, log_start_offset: int, epochs: LeaderEpochCache) -> None:
+        """Write them to the store if enough records were added."""
+        if self.loaded is not None:
+            self._store.write_if_grown(self.loaded, log_start_offset, epochs)

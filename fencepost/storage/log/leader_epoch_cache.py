@@ -55,6 +55,13 @@ class LeaderEpochCache:
         """All entries, oldest first."""
         return tuple(map(EpochEntry, self._epochs, self._starts))
 
+    def assign_or_clear(self, epoch: int, start_offset: int) -> None:
+        """Assign the epoch of a batch; one of the old message format has none and clears all."""
+        if epoch == UNDEFINED_EPOCH:
+            self.clear()
+        else:
+            self.assign(epoch, start_offset)
+
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Note that `epoch` begins at `start_offset`, unless that is known already.
 

@@ -1,4 +1,4 @@
-"""What a log knows of the producers that wrote to it (KIP-98, KIP-360).
+"""The state of the producers that wrote to a log (KIP-98, KIP-360).
 
 Per producer id: its epoch and its last five batches. They tell a retried batch (answered as it
 was the first time) from a gap (refused). A producer that is not known may begin with any
@@ -215,6 +215,12 @@ class ProducerStateManager:
             producer.coordinator_epoch = view.coordinator_epoch
             producer.txn_first_offset = view.txn_first_offset
             producer.batches.extend(view.batches)
+
+    def replay(self, headers: Iterable[BatchHeader]) -> None:
+        """Update from batches of the log, in their order; those without a producer are skipped."""
+        for header in headers:
+            if header.has_producer_id:
+                self.update(header)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -1,4 +1,4 @@
-"""Which of the oldest segments retention.* and, of tiered logs, local.retention.* let go."""
+"""Which of the oldest segments retention.* and, of tiered logs, local.retention.* delete."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,11 @@ def expired_segments(
     """How many segments, from the oldest on, may be dropped.
 
     As in Kafka size goes first and time judges what is left. A segment that reaches to the high
-    watermark or beyond stays, and so does an active one that is empty.
+    watermark or beyond stays, and so does an active one that is empty. Of a tiered log none: the
+    tier deletes them.
     """
+    if config.is_copied or not config.is_deleted:
+        return 0
     deletable = 0
     for index, segment in enumerate(segments):
         is_active = index == len(segments) - 1
@@ -41,10 +44,17 @@ def tiered_segments(segments: Sequence[LogSegment], tiered_until: int) -> int:
     return count
 
 
-def locally_expired_segments(
-    segments: Sequence[LogSegment], config: LogConfig, now_ms: int, deletable: int
+def local_expired_segments(
+    segments: Sequence[LogSegment], config: LogConfig, tiered_until: int, now_ms: int | None
 ) -> int:
-    """How many of the `deletable` oldest segments local.retention.* lets go."""
+    """How many segments, from the oldest on, the tier has whole and local.retention.* lets go.
+
+    :param tiered_until: As for `tiered_segments`.
+    :param now_ms: None drops whatever the tier has.
+    """
+    deletable = tiered_segments(segments, tiered_until)
+    if now_ms is None:
+        return deletable
     by_size = _over_size(segments, config.effective_local_retention_bytes, deletable)
     return _over_age(segments, config.effective_local_retention_ms, now_ms, by_size, deletable)
 

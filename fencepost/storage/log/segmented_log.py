@@ -1,53 +1,133 @@
 """The log itself: segments, leader epochs and producers, kept in step.
 
-It is the same wherever the bytes lie; whoever makes one says where its segments live. The contract
-of each method stands in `fencepost.storage.log.interface.Log`. What takes records away is in
-`fencepost.storage.log.bounds`.
+It is the same in memory and in files: a `SegmentStore` makes the segments. The contract of each
+method stands in `fencepost.storage.log.interface.Log`.
 """
 
 import struct
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, final
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import (
     NO_LEADER_EPOCH,
     NO_TIMESTAMP,
     BatchHeader,
     CorruptBatch,
     crc_ok,
-    iter_headers,
     stamp,
 )
-from fencepost.storage.log import timestamp_lookup
+from fencepost.storage.log import compaction, retention, timestamp_lookup
+from fencepost.storage.log.append import append_replicated, prepare_batch
 from fencepost.storage.log.append_result import (
     AppendOrigin,
     AppendRejected,
     AppendResult,
     combined_result,
+    duplicate_result,
 )
-from fencepost.storage.log.bounds import BoundedLog
+from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import (
     OffsetMovedToTier,
     OffsetOutOfRange,
     ReadResult,
-    TimestampAndOffset,
+    SegmentCopy,
     UnexpectedAppendOffset,
 )
-from fencepost.storage.log.leader_append import prepare_batch
+from fencepost.storage.log.key_offsets import KeyOffsetsTracker, LatestKeyOffsets
 from fencepost.storage.log.leader_epoch_cache import EpochEndOffset, EpochEntry
-from fencepost.storage.log.producer_state import BatchMetadata, ProducerStateEntry
-from fencepost.storage.log.segments import LogSegment, SegmentInfo, call_directly, should_roll
+from fencepost.storage.log.producer_state import ProducerStateEntry
+from fencepost.storage.log.segments import (
+    InitialLogState,
+    LogSegment,
+    LogSegments,
+    SegmentInfo,
+    SegmentStore,
+    call_directly,
+    should_roll,
+)
 from fencepost.storage.log.staging import StagedRecords, Staging
+from fencepost.storage.log.timestamp_lookup import TimestampAndOffset
 
 _BASE_OFFSET: Final = struct.Struct(">q")
 
 
-class SegmentedLog(BoundedLog):
-    """A `Log` made of segments, of which only the last, the active one, is appended to."""
+@final
+class SegmentedLog:
+    """A `Log` made of segments; records are appended to the last one, the active segment.
 
-    __slots__ = ()
+    :param store: Makes the segments, and keeps the offsets of keys.
+    :ivar on_truncated: Called after a truncation, before anything is appended again.
+    """
+
+    __slots__ = (
+        "_cleaned_until",
+        "_end",
+        "_epochs",
+        "_keys",
+        "_name",
+        "_producers",
+        "_segments",
+        "_start",
+        "_store",
+        "config",
+        "on_truncated",
+    )
+
+    def __init__(
+        self, name: str, config: LogConfig, store: SegmentStore, contents: InitialLogState
+    ) -> None:
+        self.config = config
+        self._name = name
+        self._store = store
+        self._epochs = contents.epochs
+        self._producers = contents.producers
+        self._start = contents.log_start_offset
+        self._end = contents.log_end_offset
+        self._cleaned_until = contents.cleaned_until
+        self._segments = LogSegments(store, contents.segments)
+        self._keys = KeyOffsetsTracker(store.keys)
+        self.on_truncated: Callable[[], None] = _ignore_truncation
+
+    @property
+    def name(self) -> str:
+        """Topic and partition: ``topic-0``."""
+        return self._name
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read."""
+        return self._start
+
+    @property
+    def local_log_start_offset(self) -> int:
+        """The first offset held here."""
+        return max(self._start, self._segments.first_offset)
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._end
+
+    @property
+    def batches_end_offset(self) -> int:
+        """The offset behind the last batch held."""
+        return self._segments.active.next_offset
+
+    @property
+    def cleaned_until(self) -> int:
+        """Compaction has cleaned everything before this offset."""
+        return self._cleaned_until
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+        return self._segments.size_bytes
+
+    @property
+    def local_segments(self) -> LogSegments:
+        """The segments themselves; `segments` describes them."""
+        return self._segments
 
     # Appending.
 
@@ -74,11 +154,12 @@ class SegmentedLog(BoundedLog):
             return ready
         batch, header = ready
         if header.has_producer_id:
-            found = self._check_producer(header, origin)
-            if isinstance(found, ErrorCode):
-                return AppendRejected(error=found, log_start_offset=self._start)
-            if found is not None:
-                return self._duplicate(found)
+            is_client = origin is AppendOrigin.CLIENT
+            if is_client and (duplicate := self._producers.duplicate_of(header)) is not None:
+                return duplicate_result(duplicate, self._start)
+            error = self._producers.refusal(header, check_sequence=is_client)
+            if error is not None:
+                return AppendRejected(error=error, log_start_offset=self._start)
         return self._append_as_leader(batch, header, leader_epoch, now_ms)
 
     def _append_as_leader(
@@ -93,7 +174,7 @@ class SegmentedLog(BoundedLog):
             leader_epoch = NO_LEADER_EPOCH
         stamp(batch, 0, header, base_offset=first, leader_epoch=leader_epoch)
         header = header.stamped(first, leader_epoch)
-        self._append(batch, header, now_ms)
+        self._index(header, now_ms).append_bytes(batch)
         return AppendResult(
             first,
             self._end - 1,
@@ -104,8 +185,14 @@ class SegmentedLog(BoundedLog):
             header.max_timestamp,
         )
 
-    def stage(self, *, now_ms: int) -> Staging:
-        """Begin to check what a client's request has for this log (KIP-27)."""
+    def stage(
+        self, *, now_ms: int, key_offsets: Callable[[], LatestKeyOffsets] | None = None
+    ) -> Staging:
+        """Begin to check the batches that a client's request has for this log (KIP-27).
+
+        :param key_offsets: Replaces `key_offsets` of this log, where a failed read must be noted.
+        """
+        current = key_offsets or self.key_offsets
         return Staging(
             self._name,
             self.config,
@@ -113,7 +200,7 @@ class SegmentedLog(BoundedLog):
             log_start_offset=self._start,
             log_end_offset=self._end,
             producers=self._producers,
-            last_of_key=lambda key: self._last_offsets().last_offset(key),
+            last_of_key=lambda key: current().last_offset(key),
         )
 
     def append_staged(
@@ -124,41 +211,25 @@ class SegmentedLog(BoundedLog):
         results = [
             self._append_as_leader(batch, header, leader_epoch, now_ms)
             if duplicate is None
-            else self._duplicate(duplicate)
+            else duplicate_result(duplicate, self._start)
             for batch, header, duplicate in staged.batches
         ]
-        if staged.keys:
-            self._add_appended_keys(staged.keys, first)
+        self._keys.add_appended(staged.keys, first, self._end)
         return results[0] if len(results) == 1 else combined_result(results)
 
-    def _check_producer(
-        self, header: BatchHeader, origin: AppendOrigin
-    ) -> BatchMetadata | ErrorCode | None:
-        is_client = origin is AppendOrigin.CLIENT
-        if is_client and (duplicate := self._producers.duplicate_of(header)) is not None:
-            return duplicate
-        return self._producers.refusal(header, check_sequence=is_client)
+    def key_offsets(self) -> LatestKeyOffsets:
+        """The last offset of each key in the log, as of now: an append makes it outdated."""
+        return self._keys.up_to(self._end, self._start, self._segments.scan)
 
-    def _duplicate(self, batch: BatchMetadata) -> AppendResult:
-        return AppendResult(
-            batch.first_offset,
-            batch.last_offset,
-            batch.timestamp,
-            self._start,
-            True,
-            batch.offset_delta + 1,
-            batch.timestamp,
-        )
-
-    def _append(self, buffer: Buffer, header: BatchHeader, now_ms: int) -> None:
-        """Keep a batch whose header says everything as it shall be."""
-        self._index(header, now_ms).append_bytes(buffer)
+    def checkpoint_keys(self, *, sync: bool) -> None:
+        """Write the offsets of keys to the store, as far as they are loaded."""
+        self._keys.checkpoint(self._start, self._epochs, sync=sync)
 
     def _index(self, header: BatchHeader, now_ms: int) -> LogSegment:
-        """Take note of a batch everywhere but in the bytes; returns the segment it goes to."""
+        """Record a batch's header everywhere; the caller appends the bytes to the segment."""
         epoch = header.partition_leader_epoch
         if epoch != self._epochs.latest:
-            self._assign_or_clear_epoch(epoch, header.base_offset)
+            self._epochs.assign_or_clear(epoch, header.base_offset)
         config = self.config
         segment = self._segments.active
         if should_roll(
@@ -178,46 +249,18 @@ class SegmentedLog(BoundedLog):
         self._end = header.base_offset + header.last_offset_delta + 1
         return segment
 
-    def _assign_or_clear_epoch(self, epoch: int, offset: int) -> None:
-        """A batch without an epoch, of the old format, ends all that is known of epochs."""
-        if epoch == NO_LEADER_EPOCH:
-            self._epochs.clear()
-        else:
-            self._epochs.assign(epoch, offset)
-
     def append_as_follower(self, records: Sequence[Buffer], *, now_ms: int) -> AppendResult:
         """Keep batches as their leader sent them; a partial one at an end is left out."""
         first_offset = self._end
-        max_timestamp = NO_TIMESTAMP
-        count = 0
-        for buffer in records:
-            for header in self._append_replicated(buffer, now_ms):
-                count += header.record_count
-                max_timestamp = max(max_timestamp, header.max_timestamp)
+
+        def add(buffer: Buffer, position: int, header: BatchHeader) -> LogSegment:
+            self._check_replicated(buffer, position, header, now_ms)
+            return self._index(header, now_ms)
+
+        count, max_timestamp = append_replicated(records, add)
         return AppendResult(
             first_offset, self._end - 1, NO_TIMESTAMP, self._start, False, count, max_timestamp
         )
-
-    def _append_replicated(self, buffer: Buffer, now_ms: int) -> list[BatchHeader]:
-        """Keep one buffer whole where its batches go to one segment, and cut it where not."""
-        kept: list[BatchHeader] = []
-        start = end = 0
-        segment: LogSegment | None = None
-        try:
-            for position, header in iter_headers(buffer):
-                self._check_replicated(buffer, position, header, now_ms)
-                target = self._index(header, now_ms)
-                if segment is not None and target is not segment:
-                    segment.append_bytes(_part(buffer, start, end))
-                    start = position
-                segment = target
-                end = position + header.size
-                kept.append(header)
-        finally:
-            # Also when a later batch is broken: what has been indexed must have its bytes.
-            if segment is not None:
-                segment.append_bytes(_part(buffer, start, end))
-        return kept
 
     def _check_replicated(
         self, buffer: Buffer, position: int, header: BatchHeader, now_ms: int
@@ -270,13 +313,167 @@ class SegmentedLog(BoundedLog):
         segments = self._segments.all[self._segments.index_of(offset) :]
         return sum(segment.size_between(offset, upper_bound) for segment in segments)
 
+    # Truncation.
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop everything from `offset` on, and of the batch that holds it all."""
+        self._epochs.truncate_from_end(offset)
+        if offset >= self._end:
+            return False
+        self._keys.before_truncation(offset)
+        if offset < self._segments.first_offset:
+            self.truncate_fully_and_start_at(offset, now_ms=self._segments.active.created_ms)
+            return True
+        self._segments.truncate(offset)
+        self._end = offset
+        self._start = min(self._start, offset)
+        self._cleaned_until = min(self._cleaned_until, self._segments.active.base_offset)
+        if len(self._producers) and self._producers.wrote_at_or_after(offset):
+            active = self._segments.active
+            self._producers.restore(active.producer_snapshot)
+            self._producers.replay(header for _, header in active.scan())
+        self.on_truncated()
+        return True
+
+    def truncate_fully_and_start_at(
+        self, offset: int, *, now_ms: int, log_start_offset: int | None = None
+    ) -> None:
+        """Drop everything, epochs and producers too; the next record gets `offset`."""
+        self._start_over(offset, offset if log_start_offset is None else log_start_offset, now_ms)
+        self.on_truncated()
+
+    def _start_over(
+        self,
+        offset: int,
+        log_start_offset: int,
+        now_ms: int,
+        producers: tuple[ProducerStateEntry, ...] | None = None,
+    ) -> None:
+        self._keys.before_truncation(-1)
+        self._segments.reset(offset, now_ms, producers)
+        self._end = offset
+        self._start = log_start_offset
+        self._cleaned_until = offset
+        self._epochs.clear()
+        self._producers.restore(producers or ())
+
+    # Segments.
+
+    def roll(self, now_ms: int) -> None:
+        """Begin a new segment, unless the active one is empty."""
+        if not self._segments.active.is_empty:
+            self._roll(now_ms, self._end)
+
+    def segments(
+        self, ask: Callable[[Callable[[], int]], int] = call_directly
+    ) -> tuple[SegmentInfo, ...]:
+        """All segments, oldest first; the last is the active one.
+
+        :param ask: As for `SegmentInfo`.
+        """
+        return tuple(SegmentInfo(segment, ask) for segment in self._segments)
+
+    def _roll(self, now_ms: int, base_offset: int) -> LogSegment:
+        self._keys.drop_unless(used=self.config.checks_keys)
+        segment = self._segments.roll(base_offset, now_ms, self._producers.snapshot())
+        self._keys.checkpoint_if_grown(self._start, self._epochs)
+        return segment
+
+    # Retention.
+
+    def advance_log_start(self, offset: int) -> bool:
+        """Move the log start forward, and drop the segments that lie before it."""
+        if offset > self._end:
+            raise OffsetOutOfRange(f"log start {offset} of {self._name}, which ends at {self._end}")
+        if offset <= self._start:
+            return False
+        self._start = offset
+        self._epochs.truncate_from_start(offset)
+        self._segments.drop_before(offset)
+        self._keys.drop_before(offset)
+        return True
+
+    def delete_expired(self, now_ms: int, high_watermark: int) -> int:
+        """Drop the oldest segments by retention.ms and retention.bytes."""
+        self._keys.drop_unless(used=self.config.checks_keys)
+        dropped = self._segments.drop_before(self._start)
+        count = retention.expired_segments(
+            self._segments.all,
+            self.config,
+            now_ms=now_ms,
+            high_watermark=high_watermark,
+            log_end_offset=self._end,
+        )
+        if count:
+            if count == len(self._segments):
+                self._roll(now_ms, self._end)
+            self.advance_log_start(self._segments.all[count].base_offset)
+            # The log start may have been there before, at the end of what was the active one.
+            self._segments.drop_before(self._start)
+        return dropped + count
+
+    # Compaction.
+
+    def compact(self, now_ms: int, high_watermark: int, *, at_once: bool = False) -> int:
+        """Clean the closed segments below the high watermark, if they are dirty enough."""
+        if not self.config.is_compacted:
+            return 0
+        cleaned = compaction.compact(
+            self._segments.all,
+            self.config,
+            now_ms=now_ms,
+            cleaned_until=self._cleaned_until,
+            high_watermark=high_watermark,
+            at_once=at_once,
+            producers=self._producers,
+            create=self._store.create_cleaned,
+        )
+        if cleaned is None:
+            return 0
+        self._keys.before_swap(cleaned.expired)
+        self._segments.swap(cleaned.segments, cleaned.replaced)
+        self._cleaned_until = cleaned.end
+        return cleaned.removed_records
+
+    # The tier.
+
+    def segment_to_upload(self, offset: int, upper_bound: int) -> SegmentCopy | None:
+        """The closed segment that holds `offset`, to be copied to the tier."""
+        segments, index = self._segments.all, self._segments.index_of(offset)
+        if offset < self._segments.first_offset or index + 1 >= len(segments):
+            return None
+        segment, following = segments[index], segments[index + 1]
+        if following.base_offset > upper_bound:
+            return None
+        return SegmentCopy.of(segment, following, self._epochs.entries())
+
+    def delete_local(self, tiered_until: int, *, now_ms: int | None) -> int:
+        """Drop segments of which the tier has everything; the log start stays."""
+        segments = self._segments.all
+        count = retention.local_expired_segments(segments, self.config, tiered_until, now_ms)
+        return self._segments.drop_before(segments[count].base_offset)
+
+    def start_from_tier(
+        self,
+        offset: int,
+        *,
+        log_start_offset: int,
+        epochs: Sequence[EpochEntry],
+        producers: Sequence[ProducerStateEntry],
+        now_ms: int,
+    ) -> None:
+        """Drop everything and go on at `offset`; what lies before is in the tier."""
+        self._start_over(offset, log_start_offset, now_ms, tuple(producers))
+        for entry in epochs:
+            self._epochs.assign(entry.epoch, entry.start_offset)
+        self.on_truncated()
+
     # Leader epochs.
 
     def assign_epoch_start(self, epoch: int, offset: int) -> None:
         """Note a new leader epoch, at the election and not at its first append."""
-        self._assign_or_clear_epoch(
-            epoch if self.config.keeps_leader_epochs else NO_LEADER_EPOCH, offset
-        )
+        known = epoch if self.config.keeps_leader_epochs else NO_LEADER_EPOCH
+        self._epochs.assign_or_clear(known, offset)
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
         """What OffsetForLeaderEpoch answers."""
@@ -305,15 +502,6 @@ class SegmentedLog(BoundedLog):
         """The first record with the highest timestamp held, before the log start too."""
         return timestamp_lookup.first_of_max_timestamp(self._segments.all)
 
-    def roll(self, now_ms: int) -> None:
-        """Begin a new segment, unless the active one is empty."""
-        if not self._segments.active.is_empty:
-            self._roll(now_ms, self._end)
-
-    def segments(self) -> tuple[SegmentInfo, ...]:
-        """All segments, oldest first; the last is the active one."""
-        return tuple(SegmentInfo(segment, call_directly) for segment in self._segments)
-
     # Producers.
 
     def producers(self) -> tuple[ProducerStateEntry, ...]:
@@ -329,9 +517,12 @@ class SegmentedLog(BoundedLog):
         """Where the oldest open transaction begins; None without one."""
         return self._producers.first_unstable_offset
 
+    def dismantle(self) -> Iterator[None]:
+        """Free the memory, a little before each step; the log must not be used any more."""
+        for segment in self._segments:
+            while segment.free_some():
+                yield
 
-def _part(buffer: Buffer, start: int, end: int) -> Buffer:
-    """The bytes from `start` to `end`: the buffer itself where that is all of it."""
-    if start == 0 and end == len(buffer):
-        return buffer
-    return memoryview(buffer)[start:end]
+
+def _ignore_truncation() -> None:
+    """The default: a log in memory has no recovery point to lower."""

@@ -1,17 +1,18 @@
-"""One segment of a log: what every segment can do, wherever its bytes lie.
+"""The segments of a log: the protocols of a segment and of the store that makes them, and a list
+of them by offset.
 
-The segments of one log, oldest first, found by offset.
-
-What a log is made of when it is opened.
+`InitialLogState` is everything that a log consists of when it is opened.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol, Self
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import MAX_SEQUENCE, BatchHeader
+from fencepost.storage.log.key_offsets import KeyOffsetStore
 from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 from fencepost.storage.log.producer_state import ProducerStateEntry, ProducerStateManager
 
@@ -64,10 +65,10 @@ class LogSegment(Protocol):
         """Keep a buffer that is exactly one batch."""
 
     def add_header(self, header: BatchHeader, now_ms: int) -> None:
-        """Take note of a batch whose bytes the caller hands to `keep`."""
+        """Add the header of a batch whose bytes the caller passes to `append_bytes`."""
 
     def append_bytes(self, buffer: Buffer) -> None:
-        """Keep one or more whole batches, which were noted by `index`, at the end."""
+        """Append one or more whole batches, whose headers `add_header` has added."""
 
     def read(
         self, offset: int, *, max_bytes: int, upper_bound: int, min_one_batch: bool
@@ -99,9 +100,9 @@ class LogSegment(Protocol):
         """Drop the batch that holds `offset` and all after it."""
 
     def free_some(self) -> bool:
-        """Free some of what is held, quickly; False when nothing is left.
+        """Free some of the memory, quickly; False when nothing is left.
 
-        For a segment that nobody reads any more.
+        Only for a segment that is not read any more.
         """
 
 
@@ -196,7 +197,7 @@ class SegmentInfo:
 
     def __repr__(self) -> str:
         size = self.size_bytes
-        return f"SegmentView({self.base_offset} to {self.next_offset}, {size} bytes)"
+        return f"SegmentInfo({self.base_offset} to {self.next_offset}, {size} bytes)"
 
 
 def call_directly(number: Callable[[], int]) -> int:
@@ -205,7 +206,11 @@ def call_directly(number: Callable[[], int]) -> int:
 
 
 class SegmentStore(Protocol):
-    """Where the segments of one log live."""
+    """Where the segments of one log live, and the offsets of its keys."""
+
+    @property
+    def keys(self) -> KeyOffsetStore:
+        """Where the last offsets of the log's keys outlive the process."""
 
     def create(
         self,
@@ -292,6 +297,11 @@ class LogSegments:
         if len(self._bases) == 1:
             return 0
         return max(bisect_right(self._bases, offset) - 1, 0)
+
+    def scan(self, offset: int) -> Iterator[tuple[Buffer, BatchHeader]]:
+        """Batches and their headers, from the first on that ends at or after `offset`."""
+        start = self.index_of(offset)
+        return chain.from_iterable(each.scan(offset=offset) for each in self._segments[start:])
 
     def roll(
         self, base_offset: int, now_ms: int, producers: tuple[ProducerStateEntry, ...]

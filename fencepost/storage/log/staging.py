@@ -1,7 +1,7 @@
-"""Batches that one request brings, checked in full before any of them is appended.
+"""Staging: the batches of one request, checked in full before any of them is appended.
 
-Conditional publish (KIP-27) refuses a whole request for one record in one partition. So everything
-that may be refused is found out first, for all logs, and what is staged then is appended.
+Conditional publish (KIP-27) rejects a whole request for one record in one partition. So the batches
+for all logs are checked and staged first, and then the staged batches are appended.
 """
 
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ from typing import NamedTuple
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import BatchHeader
+from fencepost.storage.log.append import prepare_checked_batch
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.expected_offsets import ExpectedOffsetCheck, LastOfKey
-from fencepost.storage.log.leader_append import prepare_checked_batch
 from fencepost.storage.log.producer_state import BatchMetadata, ProducerStateManager
 from fencepost.storage.log.validation import (
     OpenedBatch,

@@ -1,12 +1,20 @@
-"""Finding records by time (KIP-33, KIP-734)."""
+"""Finds records by timestamp (KIP-33, KIP-734)."""
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import BatchHeader, InvalidRecords, iter_records
-from fencepost.storage.log.interface import TimestampAndOffset
 from fencepost.storage.log.segments import LogSegment
+
+
+class TimestampAndOffset(NamedTuple):
+    """A record's timestamp (ms), offset and leader epoch (-1: unknown)."""
+
+    timestamp: int
+    offset: int
+    epoch: int
 
 
 def first_at_or_after(

@@ -1,8 +1,8 @@
-"""What a leader refuses to append, in Kafka's order and with Kafka's answers.
+"""A leader's validation of batches, in Kafka's order and with Kafka's errors.
 
-The ladder: is it one whole batch; is it small enough and undamaged; may a client write such a
-batch; are its records acceptable. The header answers nearly all of it. Records are parsed only
-where one of them may be at fault: keys on a compacted topic, timestamps out of bounds, or
+The checks in order: is it one whole batch; is it small enough and undamaged; may a client write
+such a batch; are its records acceptable. The header decides nearly all of it. Records are parsed
+only where one of them may be at fault: keys on a compacted topic, timestamps out of bounds, or
 `LogConfig.validate_records`.
 """
 

@@ -75,7 +75,7 @@ class RemoteSegments:
         self._sorted: list[tuple[int, bytes]] = []
         self._ranges: tuple[TieredRange, ...] = ()
         self._ranges_of: tuple[EpochEntry, ...] | None = None
-        """The lineage that `_ranges` are of; None: they are to be found anew."""
+        """The lineage that `_ranges` are of; None: they must be computed again."""
 
     def __len__(self) -> int:
         return len(self._by_id)

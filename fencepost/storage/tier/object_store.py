@@ -1,4 +1,4 @@
-"""Where the tier's objects lie: a store of bytes by key, asked with callbacks.
+"""The object store of the tier: bytes by key, with asynchronous calls.
 
 The keys of a segment's objects are::
 
@@ -10,8 +10,8 @@ The keys of a segment's objects are::
                                                  .json
 
 with ids as Kafka writes them and the start offset in 20 digits. ``.json`` is the segment's
-metadata, written first and deleted last; the others hold what a log directory holds under the same
-suffixes.
+metadata, written first and deleted last; the others have the formats of the files with the same
+suffixes in a log directory.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,12 +19,12 @@ from enum import StrEnum
 from typing import Final, Protocol
 from uuid import UUID
 
-from fencepost.protocol.byte_utils import Buffer
-from fencepost.storage.tier.segment_metadata import RemoteSegment, TopicIdPartition, format_uuid
+from fencepost.protocol.byte_utils import Buffer, format_uuid
+from fencepost.storage.tier.segment_metadata import RemoteSegment, TopicIdPartition
 
 
 class TierError(Exception):
-    """The store did not do what it was asked; given to callbacks, and raised where one waits.
+    """An operation of the store failed; passed to callbacks, and raised where one waits.
 
     :ivar key: Of the object, or the prefix, that was asked for.
     :ivar missing: Whether there is no such object.
@@ -37,7 +37,7 @@ class TierError(Exception):
 
 
 DoneCallback = Callable[[TierError | None], None]
-"""Told that something is done, or why it is not."""
+"""Called when an operation has ended, with its error."""
 ReadCallback = Callable[[bytes | TierError], None]
 ListCallback = Callable[[list[str] | TierError], None]
 
@@ -85,12 +85,12 @@ DATA_KINDS: Final = tuple(part for part in ObjectKind if part is not ObjectKind.
 
 
 def topic_prefix(topic: str, topic_id: UUID) -> str:
-    """What all keys of a topic begin with."""
+    """The prefix of all keys of a topic."""
     return f"{topic}-{format_uuid(topic_id)}/"
 
 
 def partition_prefix(partition: TopicIdPartition) -> str:
-    """What all keys of a partition begin with."""
+    """The prefix of all keys of a partition."""
     return f"{topic_prefix(partition.topic, partition.topic_id)}{partition.index}/"
 
 
@@ -104,7 +104,7 @@ class MemoryObjectStore:
     """An `ObjectStore` in memory, for tests, the simulation and ``--remote memory:``.
 
     :param soon: Runs a callback when this turn is over (`Scheduler.soon`).
-    :ivar objects: What is there, by key.
+    :ivar objects: All objects by key.
     """
 
     def __init__(self, soon: Callable[[Callable[[], None]], None]) -> None:

@@ -1,20 +1,18 @@
-"""A segment in the remote tier, as its metadata tells of it (KIP-405).
+"""The metadata of a segment in the remote tier (KIP-405), and its form in events.
 
 The names are those of Kafka's ``RemoteLogSegmentMetadata``. The metadata of each segment lies in
 the tier beside the segment's bytes, as one small JSON object with the fields of Kafka's
-``RemoteLogSegmentMetadataRecord``; it is written anew at each change of state.
-
-Segments of the tier as events tell of them.
+``RemoteLogSegmentMetadataRecord``; it is written again at each change of state.
 """
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Self, cast
 from uuid import UUID
 
+from fencepost.protocol.byte_utils import format_uuid, parse_uuid
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 
 
@@ -183,21 +181,8 @@ def _number(fields: Mapping[str, object], name: str) -> int:
     return value
 
 
-def format_uuid(value: UUID) -> str:
-    """An id as Kafka writes it: 22 characters of URL-safe base64."""
-    return urlsafe_b64encode(value.bytes).decode().rstrip("=")
-
-
-def parse_uuid(text: str) -> UUID:
-    """The id that `format_uuid` wrote.
-
-    :raises ValueError: When it is none.
-    """
-    return UUID(bytes=urlsafe_b64decode(text + "=="))
-
-
 def segment_to_event(segment: RemoteSegment) -> Mapping[str, object]:
-    """What a segment is: ``id``, ``start_offset``, ``end_offset``, ``epochs`` and ``bytes``."""
+    """A segment in an event: ``id``, ``start_offset``, ``end_offset``, ``epochs``, ``bytes``."""
     return {
         "id": format_uuid(segment.id),
         "start_offset": segment.start_offset,

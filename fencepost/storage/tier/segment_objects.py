@@ -1,7 +1,7 @@
-"""A closed segment as the objects that the tier keeps of it, and back.
+"""Encodes a closed segment as the objects of the tier, and decodes them.
 
-They hold what Kafka's files of the same suffixes hold. The indexes are made while the records are
-taken: whoever uploads them reads each byte once.
+They have the formats of Kafka's files of the same suffixes. The indexes are made while the records
+are iterated, so that an upload reads each byte once.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ CORRUPT: Final = (CorruptCheckpoint, CorruptIndex, CorruptSnapshot)
 
 
 class IndexedRecords:
-    """The records of a segment, indexed as they are taken. Each time they are indexed anew.
+    """The records of a segment, indexed as they are iterated. Each iteration indexes them again.
 
     :ivar offset_index: Complete when all records have been taken.
     :ivar time_index: Likewise.

@@ -1,10 +1,11 @@
-"""The cluster: its brokers and its time."""
+"""The cluster: its brokers, its clock, and the faults that are set in it."""
 
 from typing import Literal
 
 from pydantic import ConfigDict
 
-from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers import Answer
+from fencepost.verbs.derived import Derived, answered_fault
 
 
 class BrokerState(Answer):
@@ -12,17 +13,17 @@ class BrokerState(Answer):
 
     id: int
     host: str
-    """As advertised to clients; the address that you reached where none is."""
+    """As advertised to clients; where none is, the address of the control API."""
     port: int
     """It stays the broker's while the broker is down, and refuses connections."""
     state: Literal["running", "stopped", "killed"]
     """Of its process."""
     fenced: bool
-    """Whether the controller takes it for offline: then it leads nothing and is in no ISR."""
+    """Whether the controller considers it offline: then it leads nothing and is in no ISR."""
     epoch: int
     """Of its registration; rises each time that it registers (KIP-903)."""
     isolated_from: tuple[int | Literal["controller"], ...]
-    """Whom it does not reach, because a test has cut the links."""
+    """The nodes to which a test has cut its links."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -93,6 +94,81 @@ class ClusterState(Answer):
                     "controller": 1,
                     "features": {"metadata.version": 30},
                     "clock": {"mode": "real", "now_ms": 1764000000000},
+                }
+            ]
+        }
+    )
+
+
+@answered_fault(
+    {
+        "api": "Kafka's name.",
+        "action": "As it was given; an error by Kafka's name where it has one.",
+    }
+)
+class FaultState(Derived, Answer):
+    """A fault as it was set, and its hits."""
+
+    id: int
+    """Rises by one with each fault of the process, also across a reset."""
+    hits: int
+    """The number of requests that it has hit."""
+    left: int | None
+    """How many more requests it hits, at most; null: no limit."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": 1,
+                    "hits": 2,
+                    "left": 1,
+                    "api": "Produce",
+                    "versions": None,
+                    "broker": None,
+                    "client_id": None,
+                    "source": None,
+                    "topic": "orders",
+                    "partition": 0,
+                    "group": None,
+                    "transactional_id": None,
+                    "count": 3,
+                    "after": 0,
+                    "probability": 1.0,
+                    "action": {"error": "NOT_ENOUGH_REPLICAS"},
+                }
+            ]
+        }
+    )
+
+
+class TierFaultState(Answer):
+    """A fault of the remote tier as it was set, and its hits."""
+
+    id: int
+    """Rises by one with each tier fault."""
+    hits: int
+    """The number of operations that it has hit."""
+    left: int | None
+    """How many more operations it hits, at most; null: no limit."""
+    operation: Literal["upload", "fetch", "delete", "list"]
+    error: str | None
+    """The tier's error message; null where the operation is only delayed."""
+    delay_ms: int | None
+    """Null where there is no delay."""
+    count: int | None
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": 1,
+                    "hits": 0,
+                    "left": 1,
+                    "operation": "upload",
+                    "error": "no space left",
+                    "delay_ms": None,
+                    "count": 1,
                 }
             ]
         }

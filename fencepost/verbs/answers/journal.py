@@ -1,8 +1,8 @@
-"""What happened: events, and requests with their answers."""
+"""Events, and exchanges of the journal: requests with their answers."""
 
 from pydantic import ConfigDict
 
-from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers import Answer
 
 
 class EventState(Answer):
@@ -18,7 +18,7 @@ class EventState(Answer):
     partition: int | None
     broker: int | None
     details: dict[str, object]
-    """What else there is to say of this kind."""
+    """Fields that depend on the kind."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -47,13 +47,13 @@ class ExchangeState(Answer):
     answered_ms: int | None
     """Null while it waits for its answer, and where its connection ended before."""
     elapsed_us: int | None
-    """Microseconds of real time from when it was taken up until it was answered."""
+    """Microseconds of real time from the start of its processing to its answer."""
     newest: int
-    """Number of the last request taken up before it was over: one above was asked afterwards."""
+    """Number of the last request received before this one ended; higher ones came later."""
     broker: int
-    """Who was asked."""
+    """The broker that received the request."""
     connection: str
-    """Between brokers ``broker-2``, which is who asked."""
+    """Between brokers the sender, such as ``broker-2``."""
     client_id: str | None
     api: str
     """Kafka's name of the API."""
@@ -61,11 +61,11 @@ class ExchangeState(Answer):
     correlation_id: int
     """0 between brokers."""
     request: dict[str, object]
-    """Just the fields that this version has, by Kafka's names in snake_case."""
+    """The fields of this version, by Kafka's names in snake_case."""
     response: dict[str, object] | None
     """Null while there is none; acks=0 never gets one."""
     topic_names: dict[str, str]
-    """Of the topic ids in it, as far as they are known."""
+    """The names of the topic ids in it, as far as they are known."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import ConfigDict
 
-from fencepost.verbs.answers.base import Answer
+from fencepost.verbs.answers import Answer
 
 
 class EpochStart(Answer):
@@ -259,7 +259,7 @@ class GateState(Answer):
 
 
 class PartitionState(Answer):
-    """The whole truth about a partition. Offsets are the leader's; -1 while there is none."""
+    """A partition and its replicas. Offsets are the leader's; -1 while there is none."""
 
     topic: str
     topic_id: str

@@ -15,7 +15,7 @@ from fencepost.broker.replication.replica import Replica
 from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
-from fencepost.storage.memory import MemoryLog
+from fencepost.storage.memory import memory_log
 from tests.harness.records import TIMESTAMP, batch
 
 NOW_MS = TIMESTAMP + 1_000
@@ -44,7 +44,7 @@ def subject() -> Subject:
         topic_id=UUID(int=1),
         index=0,
         broker_id=1,
-        log=MemoryLog("t-0", LogConfig()),
+        log=memory_log("t-0", LogConfig()),
         notify_follower=lambda broker_id, _topic, _index: rung.append(broker_id),
         maybe_expand_isr=lambda _replica, _follower: None,
     )

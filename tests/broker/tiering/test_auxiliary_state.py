@@ -15,7 +15,8 @@ from fencepost.storage.formats.producer_snapshot import encode_snapshot
 from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
-from fencepost.storage.memory import MemoryLog
+from fencepost.storage.log.segmented_log import SegmentedLog
+from fencepost.storage.memory import memory_log
 from fencepost.storage.tier.object_store import MemoryObjectStore, ObjectKind, TierError, object_key
 from fencepost.storage.tier.segment_metadata import (
     RemoteLogSegmentState,
@@ -31,12 +32,12 @@ EPOCHS: Final = (0, 0, 0, 1, 1, 2, 2, 4, 4, 4, 4, 5)
 """Of each record, by offset; epoch 3 wrote nothing."""
 
 
-def written(epochs: tuple[int, ...] = EPOCHS, *, rolls: tuple[int, ...] = ()) -> MemoryLog:
+def written(epochs: tuple[int, ...] = EPOCHS, *, rolls: tuple[int, ...] = ()) -> SegmentedLog:
     """A log of one record a batch, of three producers in turn; the first has been away since.
 
     :param rolls: Offsets at which segments begin.
     """
-    log = MemoryLog("t-0", LogConfig(), now_ms=NOW)
+    log = memory_log("t-0", LogConfig(), now_ms=NOW)
     for offset, epoch in enumerate(epochs):
         if offset in rolls:
             log.roll(NOW)
@@ -57,7 +58,7 @@ class Tier:
 
     def upload(
         self,
-        log: MemoryLog,
+        log: SegmentedLog,
         state: RemoteLogSegmentState = RemoteLogSegmentState.COPY_SEGMENT_FINISHED,
     ) -> None:
         """All closed segments of a log."""
@@ -95,7 +96,7 @@ class Tier:
         return found
 
 
-def assert_like(found: AuxiliaryState | TierError, log: MemoryLog) -> None:
+def assert_like(found: AuxiliaryState | TierError, log: SegmentedLog) -> None:
     """As far as a snapshot tells: it has of each producer the last batch."""
     assert isinstance(found, AuxiliaryState)
     assert found.epochs == log.epoch_entries()

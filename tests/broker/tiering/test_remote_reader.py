@@ -21,8 +21,8 @@ from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import Record, iter_headers
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.log.interface import ReadResult, SegmentCopy, TimestampAndOffset
-from fencepost.storage.log.segmented_log import SegmentedLog
+from fencepost.storage.log.interface import Log, ReadResult, SegmentCopy
+from fencepost.storage.log.timestamp_lookup import TimestampAndOffset
 from fencepost.storage.tier.lineage import RemoteSegments
 from fencepost.storage.tier.object_store import MemoryObjectStore, ObjectKind, TierError, object_key
 from fencepost.storage.tier.segment_metadata import RemoteSegment, TopicIdPartition
@@ -59,7 +59,7 @@ class Objects(MemoryObjectStore):
 class Tier(RemoteLogManager):
     """A partition's tier, and a replica whose log knows the same offsets."""
 
-    def __init__(self, log: SegmentedLog, *, interval: int = 200, limit: int = MAX) -> None:
+    def __init__(self, log: Log, *, interval: int = 200, limit: int = MAX) -> None:
         self.turns: deque[Callable[[], None]] = deque()
         self.store = self.objects = Objects(self.turns.append)
         self.known: RemoteSegments | TierError = RemoteSegments()
@@ -78,8 +78,7 @@ class Tier(RemoteLogManager):
         self.uploads = 0
 
     @property
-    def log(self) -> SegmentedLog:
-        assert isinstance(self.replica.log, SegmentedLog)
+    def log(self) -> Log:
         return self.replica.log
 
     def segments(
@@ -88,7 +87,7 @@ class Tier(RemoteLogManager):
         assert replica is self.replica
         then(self.known)
 
-    def upload(self, log: SegmentedLog | None = None) -> list[RemoteSegment]:
+    def upload(self, log: Log | None = None) -> list[RemoteSegment]:
         """All closed segments of a log, its own by default."""
         source = log or self.log
         found: list[RemoteSegment] = []
@@ -164,7 +163,7 @@ class Tier(RemoteLogManager):
         return self.answer(ask)
 
 
-def filled(sizes: list[int], rolls: set[int], times: list[int] | None = None) -> SegmentedLog:
+def filled(sizes: list[int], rolls: set[int], times: list[int] | None = None) -> Log:
     """A log of batches of so many records; before some of them a new segment begins."""
     log = new_log(LogConfig(remote_storage_enable=True))
     for number, size in enumerate(sizes):
@@ -319,7 +318,7 @@ def made(base: int, count: int, *, epoch: int = 0) -> bytes:
 # What belongs to the log.
 
 
-def branches() -> tuple[Tier, SegmentedLog]:
+def branches() -> tuple[Tier, Log]:
     """A log of 0 to 14 in epoch 1 that goes on in epoch 2, to 29; another went on in epoch 1."""
     config = LogConfig(remote_storage_enable=True)
     log, other = new_log(config), new_log(config)
@@ -401,7 +400,7 @@ def test_it_finds_what_the_log_finds(
     assert tier.latest(latest.timestamp + 1) is None
 
 
-def records_from(log: SegmentedLog, start: int) -> list[Record]:
+def records_from(log: Log, start: int) -> list[Record]:
     return [each for each in records_of(log) if each.offset >= start]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fencepost.broker.core.events import Kind
+from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
-from fencepost.storage.tier.segment_metadata import RemoteLogSegmentState, format_uuid
+from fencepost.storage.tier.segment_metadata import RemoteLogSegmentState
 from fencepost.storage.tier.segment_objects import read_epochs
 from tests.harness.remote_tier import INTERVAL, Tier, every, short
 

@@ -178,7 +178,7 @@ class Contest:
 
 
 def _operation(rng: random.Random, seen: Mapping[str, str | None], text: str) -> Operation:
-    """One that no other client asks for, so that results show whose it was.
+    """An operation that no other client sends, so that results show whose it was.
 
     :param seen: The values that the client believes in.
     """

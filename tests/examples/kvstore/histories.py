@@ -39,7 +39,7 @@ class History:
     ) -> Result | None:
         """Wait for a result and note it; None where there is none.
 
-        What was certainly not done is left out: it is as if no client had asked.
+        An operation that was certainly not executed is left out, as if it had not been sent.
         """
         call = next(self._now)
         result: Result | None = None

@@ -90,7 +90,7 @@ async def test_a_topic_that_cannot_be_is_refused(client: Client) -> None:
 async def test_a_leader_ends_when_the_log_turns_out_not_to_check(
     server: Server, client: Client, bootstrap: str
 ) -> None:
-    """As when an administrator resets the config while the store runs."""
+    """As when an operator takes the config back while the store runs."""
     server.cluster.controller.create_topic(NewTopic(name=TOPIC, configs={}))
     wal = KafkaWal(client, PARTITION)
     leader = Leader(Replica(), wal, "a")

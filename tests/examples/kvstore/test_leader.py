@@ -107,7 +107,7 @@ async def test_an_append_of_unknown_outcome_gets_in_once(fate: Fate) -> None:
 
 
 class DeafReplica(Replica):
-    """Answers no client with what it reads."""
+    """Has listeners that it never calls."""
 
     async def catch_up(
         self,

@@ -90,8 +90,8 @@ async def store() -> AsyncIterator[Store]:
 
 async def test_a_user_asks_until_there_is_a_result(store: Store) -> None:
     store.answers = [NotLeader("not here"), NotDone("not now"), Result(done=True, value="v")]
-    absent = ("127.0.0.1", 1)
-    assert await client.do([absent, store.address], GET, 10) == Result(done=True, value="v")
+    unreachable = ("127.0.0.1", 1)
+    assert await client.do([unreachable, store.address], GET, 10) == Result(done=True, value="v")
     assert store.asked == [GET] * 3
 
 

@@ -1,4 +1,4 @@
-"""Rows of logs and of the tier, and what is known of them besides, for tests of the rules."""
+"""Rows of logs and of the tier, and their metadata, for tests of the rules."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 from confluent_kafka import Producer
 
 from fencepost.pipeline.audit import partition_metadata
-from fencepost.pipeline.audit.partition_evidence import PartitionMetadata
+from fencepost.pipeline.audit.partition_evidence import PartitionMetadata, TopicPartition
+from fencepost.pipeline.audit.rule import Violation
 from fencepost.pipeline.audit.rules import RULES
-from fencepost.pipeline.audit.spark_task import TopicPartition, check_partitions
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.spark_task import check_partitions
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
 from tests.harness.control_client import Control, Json
@@ -186,9 +186,9 @@ def followed(
     """What some rules find, each of which is followed to its end."""
     found: list[Violation] = []
     now_ms = time.time_ns() // 1_000_000
-    for examined in check_partitions(rows, traces, known, rules=rules, now_ms=now_ms):
-        assert not examined.summary.failures, examined.summary.failures
-        found += examined.violations
+    for result in check_partitions(rows, traces, known, rules=rules, now_ms=now_ms):
+        assert not result.summary.failures, result.summary.failures
+        found += result.violations
     return found
 
 

@@ -8,7 +8,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from fencepost.pipeline.audit import violations
 from fencepost.pipeline.audit.job import AuditOptions, AuditResult
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.audit.partition_summary import (
@@ -20,8 +19,8 @@ from fencepost.pipeline.audit.partition_summary import (
     SegmentSpan,
     TimeSeries,
 )
+from fencepost.pipeline.audit.rule import Violation, violation_table
 from fencepost.pipeline.audit.spark_task import check_partitions
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES, Level
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
@@ -91,7 +90,7 @@ def event(
     }
 
 
-def examined(recorded: Recorded, *, topics: Sequence[str] = ()) -> AuditResult:
+def result(recorded: Recorded, *, topics: Sequence[str] = ()) -> AuditResult:
     """An audit without Spark."""
     case = AuditOptions(
         directory=str(recorded.data),
@@ -102,16 +101,16 @@ def examined(recorded: Recorded, *, topics: Sequence[str] = ()) -> AuditResult:
         with_histories=True,
     )
     rows = scan_folder(recorded.data, remote=recorded.tier, checks=Checks.RECORDS)
-    ground = read_partition_metadata(recorded.data, remote=recorded.tier)
+    metadata = read_partition_metadata(recorded.data, remote=recorded.tier)
     trace = read_trace_directory(str(recorded.trace))
-    found = list(check_partitions(rows, trace, ground, now_ms=case.now_ms, with_history=True))
+    found = list(check_partitions(rows, trace, metadata, now_ms=case.now_ms, with_history=True))
     return findings(
         [each.summary for each in found], [v for each in found for v in each.violations], case=case
     )
 
 
 def findings(
-    accounts: Sequence[PartitionSummary],
+    summaries: Sequence[PartitionSummary],
     found: Sequence[Violation] = (),
     *,
     case: AuditOptions | None = None,
@@ -119,12 +118,12 @@ def findings(
     """What an audit may come to."""
     return AuditResult(
         options=case or AuditOptions(directory="/logs", with_histories=True),
-        violations=violations.to_table(list(found)),
-        summaries=tuple(accounts),
+        violations=violation_table(list(found)),
+        summaries=tuple(summaries),
     )
 
 
-def account(
+def summary(
     partition: int,
     *,
     found: int = 0,
@@ -180,7 +179,7 @@ def account(
 def violation(
     partition: int = 0, message: str = "so it is", *, offset: int | None = None
 ) -> Violation:
-    """A finding of the rule that `account` counts."""
+    """A finding of the rule that `summary` counts."""
     return Violation(
         rule="torn-tail", topic="orders", partition=partition, message=message, offset=offset
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.rule import Violation
 from fencepost.protocol.records import iter_headers
 from tests.pipeline.audit import damage
 from tests.pipeline.audit.log_histories import Lived, diverge, fill, live, lose_uncleanly

@@ -15,8 +15,8 @@ from fencepost.pipeline.audit.partition_evidence import (
     ReplicaMetadata,
     TierSegment,
 )
+from fencepost.pipeline.audit.rule import Violation
 from fencepost.pipeline.audit.rules import RULES
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
 from tests.pipeline.audit.log_rows import (
     Row,
@@ -128,7 +128,7 @@ def test_what_was_durable_is_not_lost_by_a_crash(recovery_point: int, explained:
     ],
     ids=["active", "closed", "indexed after it was synced", "closed and durable"],
 )
-def test_what_is_indexed_anew_after_a_crash(
+def test_what_is_indexed_again_after_a_crash(
     recovery_point: int, segments: tuple[int, ...], found: list[tuple[str, int | None, bool]]
 ) -> None:
     false: Row = {"place": "log", "broker": 1, "segment": 0, "position": 8, "size": 8}

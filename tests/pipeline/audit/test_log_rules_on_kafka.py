@@ -1,4 +1,4 @@
-"""Nothing is wrong with what a real Kafka wrote, killed or not; what is done to it is found."""
+"""Logs of a real Kafka have no violations, killed or not; damage to them is found."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.pipeline.audit import partition_metadata
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.rule import Violation
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder
 from tests.harness.kafka_writes import KafkaWrites
 from tests.pipeline.audit import damage

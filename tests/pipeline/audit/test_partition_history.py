@@ -139,8 +139,8 @@ def test_nothing_tells_of_nothing() -> None:
     empty = from_traces(traces(), 0)
     assert empty.log_end.times == ()
     assert empty.lag == ()
-    ground = {("orders", 0): PartitionMetadata()}
+    metadata = {("orders", 0): PartitionMetadata()}
     (found,) = check_partitions(
-        batches(), None, ground, rules=("torn-tail",), now_ms=NOW_MS, with_history=True
+        batches(), None, metadata, rules=("torn-tail",), now_ms=NOW_MS, with_history=True
     )
     assert found.summary.history is None

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.pipeline.audit.partition_logs import (
+from fencepost.pipeline.audit.batch_arrays import (
     NOT_FOUND,
     Batches,
     batch_differences,

@@ -13,13 +13,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from fencepost.pipeline.audit.job import AuditResult
+from fencepost.pipeline.audit.job import AuditResult, select_findings
 from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure
 from fencepost.pipeline.audit.report import MAX_DRAWN, MAX_FINDINGS, MAX_LISTED, write_report
-from fencepost.pipeline.audit.rule_totals import select_findings
 from fencepost.pipeline.audit.rules import RULES
 from tests.harness.recorded_cluster import recorded
-from tests.pipeline.audit.summaries import START_MS, account, examined, findings, violation
+from tests.pipeline.audit.summaries import START_MS, findings, result, summary, violation
 
 _WITHOUT_END: Final = frozenset({"meta", "br", "link", "img", "hr"})
 
@@ -80,7 +79,7 @@ def parts(drawing: ET.Element) -> set[str]:
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> AuditResult:
     """An audit of a minute in which much happened."""
-    return examined(recorded(tmp_path_factory.mktemp("recorded"), seed=3, minutes=1))
+    return result(recorded(tmp_path_factory.mktemp("recorded"), seed=3, minutes=1))
 
 
 def test_a_page_needs_nothing_else(tmp_path: Path, history: AuditResult) -> None:
@@ -113,27 +112,27 @@ def test_everything_over_time_is_drawn(tmp_path: Path, history: AuditResult) -> 
 
 def test_findings_are_told_and_marked(tmp_path: Path) -> None:
     at = violation(message="<script>alert('& so')</script>", offset=12)
-    made = page(tmp_path, findings([account(0, found=1)], [at]))
+    made = page(tmp_path, findings([summary(0, found=1)], [at]))
     assert "script" not in made.tags
     assert "<script>alert('& so')</script>" in made.words
     assert "1 violation." in made.words
     assert any(name.startswith("findings-nowhere") for name in parts(made.drawings[0]))
-    clean = page(tmp_path, findings([account(0)]))
+    clean = page(tmp_path, findings([summary(0)]))
     assert "No violation." in clean.words
     assert not any(name.startswith("findings") for name in parts(clean.drawings[0]))
 
 
 def test_what_failed_is_no_clean_bill(tmp_path: Path) -> None:
     failure = RuleFailure(rule="torn-tail", topic="orders", partition=0, reason="line\nOops: why")
-    made = page(tmp_path, findings([account(0, failures=[failure])]))
+    made = page(tmp_path, findings([summary(0, failures=[failure])]))
     assert "The audit is not complete" in made.words
     assert "No violation" not in made.words
     assert "Oops: why" in made.words
 
 
 def test_hundreds_of_partitions_make_a_small_page(tmp_path: Path) -> None:
-    many = [account(number, segments=200, points=400) for number in range(700)]
-    many[690] = account(690, found=2)
+    many = [summary(number, segments=200, points=400) for number in range(700)]
+    many[690] = summary(690, found=2)
     made = page(tmp_path, findings(many, [violation(690)] * 2))
     assert len(made.text) < 2_500_000
     assert len(made.drawings) == MAX_DRAWN
@@ -144,7 +143,7 @@ def test_hundreds_of_partitions_make_a_small_page(tmp_path: Path) -> None:
 
 def test_what_is_not_drawn_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.pipeline.audit.report.MAX_DRAWN", 1)
-    many = [_long(account(0)), *(account(number) for number in range(1, MAX_LISTED + 2))]
+    many = [_long(summary(0)), *(summary(number) for number in range(1, MAX_LISTED + 2))]
     found = [violation(number % 7, str(number)) for number in range(MAX_FINDINGS + 5)]
     made = page(tmp_path, findings(many, found))
     for said in (

@@ -14,17 +14,20 @@ from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.session import write_package
 from tests.harness.run import run
 
+OWN: Final = Path(__file__)
 FOLDER: Final = Path(rules.__file__).parent
-TOLD: Final = (
+PRINT_RULES: Final = (
     "import sys; sys.path.insert(0, {!r})\n"
     "from fencepost.pipeline.audit import rules\n"
     "print(rules.__file__, *rules.RULES, sep='\\n')"
 )
 
 
-def told(package: Path) -> list[str]:
+def rules_of(package: Path) -> list[str]:
     """The rules that the package has where it is imported from a zip file."""
-    printed = run([sys.executable, "-I", "-c", TOLD.format(str(package))], cwd=package.parent).out
+    printed = run(
+        [sys.executable, "-I", "-c", PRINT_RULES.format(str(package))], cwd=package.parent
+    ).out
     where, *names = printed.splitlines()
     assert where == f"{package}/fencepost/pipeline/audit/rules/__init__.py"
     return names
@@ -51,7 +54,7 @@ def package(tmp_path: Path) -> Path:
 
 
 def test_an_executor_has_the_same_rules_in_the_same_order(package: Path) -> None:
-    assert told(package) == list(RULES)
+    assert rules_of(package) == list(RULES)
 
 
 def test_each_module_is_a_rule_of_its_name() -> None:
@@ -59,8 +62,13 @@ def test_each_module_is_a_rule_of_its_name() -> None:
     assert {name.replace("-", "_") for name in RULES} == modules
 
 
+def test_each_rule_is_named_by_a_test_of_what_it_finds() -> None:
+    tests = [path.read_text() for path in OWN.parent.glob("test_*.py") if path != OWN]
+    assert [name for name in RULES if not any(f'"{name}"' in text for text in tests)] == []
+
+
 def test_a_new_module_is_followed_in_its_place(package: Path) -> None:
     add_rule(package, "a_new_one", like="torn_tail", name="'a-new-one'", order="1")
     add_rule(package, "b_new_one", like="fetched_share", name="'b-new-one'")
-    known = list(RULES)
-    assert told(package) == ["a-new-one", *known[:-1], "b-new-one", known[-1]]
+    present = list(RULES)
+    assert rules_of(package) == ["a-new-one", *present[:-1], "b-new-one", present[-1]]

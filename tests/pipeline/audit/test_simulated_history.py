@@ -14,7 +14,7 @@ import pytest
 from fencepost.pipeline.audit.job import AuditOptions, AuditResult, audit
 from fencepost.pipeline.audit.rules import RULES
 from tests.harness.recorded_cluster import Recorded, recorded
-from tests.pipeline.audit.summaries import examined
+from tests.pipeline.audit.summaries import result
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,14 +38,14 @@ def nothing_is_found(findings: AuditResult) -> None:
     unexplained = [row for row in findings.violations.to_pylist() if row["explanation"] is None]
     assert unexplained == []
     assert findings.violation_count == 0
-    followed = {count.rule for account in findings.summaries for count in account.rule_counts}
+    followed = {count.rule for summary in findings.summaries for count in summary.rule_counts}
     assert followed == set(RULES)
 
 
 def there_was_something_to_look_at(findings: AuditResult) -> None:
-    batches = sum(held.batches for account in findings.summaries for held in account.replicas)
+    batches = sum(held.batches for summary in findings.summaries for held in summary.replicas)
     assert batches > _AT_LEAST
-    assert sum(account.trace_rows for account in findings.summaries) > _AT_LEAST
+    assert sum(summary.trace_rows for summary in findings.summaries) > _AT_LEAST
 
 
 @pytest.mark.timeout(300 + 120 * MINUTES)
@@ -65,7 +65,7 @@ def test_an_audit_of_a_history_with_every_fault_finds_nothing(
 def test_its_rules_find_nothing_whatever_the_seed(
     tmp_path: Path, seed: int, *, heals: bool
 ) -> None:
-    findings = examined(_recorded(tmp_path, seed, heals=heals))
+    findings = result(_recorded(tmp_path, seed, heals=heals))
     nothing_is_found(findings)
     there_was_something_to_look_at(findings)
 

@@ -14,7 +14,7 @@ from fencepost.pipeline.audit import spark_task as examining
 from fencepost.pipeline.audit.job import AuditOptions, bucket_functions
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence, PartitionMetadata
 from fencepost.pipeline.audit.partition_summary import from_json, to_json
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.audit.spark_task import (
     MAX_LISTED,
     OUTPUT_SCHEMA,
@@ -23,7 +23,6 @@ from fencepost.pipeline.audit.spark_task import (
     check_partitions,
     run_task,
 )
-from fencepost.pipeline.audit.violations import Violation
 from tests.pipeline.audit.summaries import NOW_MS, batches, event, traces, violation
 
 Check = Callable[[PartitionEvidence], Iterator[Violation]]
@@ -57,9 +56,9 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> Rules:
 def run(
     rows: pa.Table,
     trace: pa.Table | None = None,
-    ground: dict[tuple[str, int], PartitionMetadata] | None = None,
+    metadata: dict[tuple[str, int], PartitionMetadata] | None = None,
 ) -> list[PartitionResult]:
-    return list(check_partitions(rows, trace, ground or {}, now_ms=NOW_MS))
+    return list(check_partitions(rows, trace, metadata or {}, now_ms=NOW_MS))
 
 
 def test_batches_come_by_place_broker_segment_and_position(rules: Rules) -> None:
@@ -177,7 +176,7 @@ def test_findings_without_end_are_counted_and_not_all_told(rules: Rules) -> None
         for number in range(MAX_LISTED + 7):
             yield violation(offset=number)
         yield Violation(
-            rule="many", topic="orders", partition=0, message="", explanation="nobody's fault"
+            rule="many", topic="orders", partition=0, message="", explanation="expected"
         )
 
     rules.add("many", finds)

@@ -64,27 +64,27 @@ def test_nothing_of_a_partition_is_kept_after_its_rules(rule: str) -> None:
     assert traces() is None
 
 
-def test_a_topic_that_is_made_anew_begins_anew() -> None:
+def test_a_topic_that_is_created_again_begins_at_offset_0() -> None:
     rows = created("one"), latest(5), created("two"), latest(0)
-    first, second = evidence(*rows).lives
+    first, second = evidence(*rows).incarnations
     assert (first.topic_id, second.topic_id) == ("one", "two")
     assert (first.rows["offset"].to_pylist(), second.rows["offset"].to_pylist()) == ([5], [0])
-    assert [life.is_last for life in (first, second)] == [False, True]
+    assert [incarnation.is_last for incarnation in (first, second)] == [False, True]
     assert found("latest-never-back", evidence(*rows)) == []
 
 
 def test_what_was_asked_before_is_of_no_life() -> None:
     late = latest(9, number=2)
     given = evidence(created("one"), latest(5), created("two"), late, latest(0))
-    assert [life.rows.num_rows for life in given.lives] == [1, 1]
+    assert [incarnation.rows.num_rows for incarnation in given.incarnations] == [1, 1]
 
 
 def test_a_broker_that_was_away_answers_of_the_topic_before() -> None:
     rows = [created("one"), away(2, "isolated"), created("two"), latest(0)]
     stale = latest(7, broker=2)
-    assert evidence(*rows, stale).lives[-1].rows["offset"].to_pylist() == [0]
+    assert evidence(*rows, stale).incarnations[-1].rows["offset"].to_pylist() == [0]
     back = [*rows, stale, away(2, "rejoined"), latest(1, broker=2)]
-    assert evidence(*back).lives[-1].rows["offset"].to_pylist() == [0, 1]
+    assert evidence(*back).incarnations[-1].rows["offset"].to_pylist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_a_broker_that_was_away_answers_of_the_topic_before() -> None:
 )
 def test_what_a_group_may_be_told(rows: tuple[Row, ...], wrong: list[int | None]) -> None:
     given = evidence(*rows)
-    (life,) = given.lives
-    (register,) = committed_offset_registers(given, life)
+    (incarnation,) = given.incarnations
+    (register,) = committed_offset_registers(given, incarnation)
     assert [told.offset for told, _ in register.invalid_reads()] == wrong
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.rule import Violation
 from fencepost.protocol.errors import ErrorCode
 from tests.pipeline.audit.rigs import TIERED
 from tests.pipeline.audit.tracing import TOPIC, Traced, batch, traced
@@ -73,7 +73,7 @@ def test_what_an_unclean_election_has_lost_is_explained(tmp_path: Path) -> None:
 
 
 def test_what_was_deleted_or_expired_is_not_missing(tmp_path: Path) -> None:
-    """Nor is the end of a log that is empty, nor a topic that was made anew."""
+    """Nor is the end of a log that is empty, nor a topic that was created again."""
     with traced(tmp_path, brokers=2, configs={"log.retention.check.interval.ms": "100"}) as cluster:
         cluster.create(TOPIC, 1, 2)
         for number in range(4):

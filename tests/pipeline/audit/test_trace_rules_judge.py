@@ -57,10 +57,10 @@ def test_an_unclean_election_explains_nothing_of_its_own_epoch_or_later() -> Non
         sent(0, 4, epoch=1, crc=2),
         sent(5, 9, epoch=1, crc=3),
     ]
-    ground = PartitionMetadata(replicas=(replica(epochs=((0, 0), (1, 0))),))
-    given = evidence(*rows, ground=ground, batches=[held(0, 4, 1, crc=2), held(5, 9, 1, crc=3)])
+    metadata = PartitionMetadata(replicas=(replica(epochs=((0, 0), (1, 0))),))
+    given = evidence(*rows, metadata=metadata, batches=[held(0, 4, 1, crc=2), held(5, 9, 1, crc=3)])
     assert found("acknowledged-present", given) == [(0, True)]
-    given = evidence(*rows, ground=ground)
+    given = evidence(*rows, metadata=metadata)
     assert found("acknowledged-present", given) == [(0, True), (0, False)]
 
 
@@ -76,9 +76,9 @@ def test_who_else_has_copied_something_to_the_tier(others: tuple[str, int]) -> N
         *in_tier("second", held(0, 4, epoch, crc=2)),
         log_rows.batch(5, 9, segment=5, crc=3),
     ]
-    ground = PartitionMetadata(replicas=(replica(segments=(5,)),), tier=tier, with_tier=True)
+    metadata = PartitionMetadata(replicas=(replica(segments=(5,)),), tier=tier, with_tier=True)
     for crc, expected in ((1, []), (7, [(0, False)])):
-        given = evidence(created("a"), sent(0, 4, crc=crc), ground=ground, batches=rows)
+        given = evidence(created("a"), sent(0, 4, crc=crc), metadata=metadata, batches=rows)
         assert found("acknowledged-present", given) == expected
 
 
@@ -167,7 +167,7 @@ def test_logs_of_a_topic_that_was_deleted_say_nothing_of_the_one_there() -> None
     ]
     given = evidence(
         *rows,
-        ground=PartitionMetadata(replicas=replicas),
+        metadata=PartitionMetadata(replicas=replicas),
         batches=[held(0, 4, crc=2), held(5, 9, crc=2), *old[0], *old[1]],
     )
     assert {rule: found(rule, given) for rule in TRACE_RULES} == {rule: [] for rule in TRACE_RULES}
@@ -184,7 +184,7 @@ def run(kind: str) -> Row:
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_what_a_server_that_was_killed_could_not_write_down(ended: bool) -> None:
-    """A batch that was refused is there, and a group is told what nobody has committed."""
+    """A batch that was refused is there, and a group reads an offset that was never committed."""
     rows = [
         run("trace_started"),
         created("a"),
@@ -195,8 +195,8 @@ def test_what_a_server_that_was_killed_could_not_write_down(ended: bool) -> None
         fetch(4),
         run("trace_ended"),
     ]
-    ground = PartitionMetadata(replicas=(replica(),))
-    given = evidence(*rows, ground=ground, batches=[held(0, 4, crc=1)])
+    metadata = PartitionMetadata(replicas=(replica(),))
+    given = evidence(*rows, metadata=metadata, batches=[held(0, 4, crc=1)])
     assert found("expected-offsets", given) == ([(0, False)] if ended else [])
     assert found("committed-offsets", given) == [(4, not ended)]
 
@@ -211,7 +211,7 @@ def test_a_server_that_was_killed_before_there_was_the_topic() -> None:
         fetch(4),
         run("trace_ended"),
     ]
-    ground = PartitionMetadata(replicas=(replica(),))
-    given = evidence(*rows, ground=ground, batches=[held(0, 4, crc=1)])
+    metadata = PartitionMetadata(replicas=(replica(),))
+    given = evidence(*rows, metadata=metadata, batches=[held(0, 4, crc=1)])
     assert found("expected-offsets", given) == [(0, False)]
     assert found("committed-offsets", given) == [(4, False)]

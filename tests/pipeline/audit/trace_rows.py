@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 def evidence(
-    *rows: Row, ground: PartitionMetadata | None = None, batches: Sequence[LogRow] = ()
+    *rows: Row, metadata: PartitionMetadata | None = None, batches: Sequence[LogRow] = ()
 ) -> PartitionEvidence:
     """Rows that come one after the other where they do not say otherwise.
 
@@ -45,7 +45,7 @@ def evidence(
         now_ms=NOW_MS,
         topic="t",
         partition=0,
-        metadata=ground or PartitionMetadata(),
+        metadata=metadata or PartitionMetadata(),
         batches=pa.Table.from_pylist(list(batches), schema=BATCHES),
         traces=pa.Table.from_pylist(told, schema=TRACES),
     )

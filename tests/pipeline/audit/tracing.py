@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Final
 
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
+from fencepost.pipeline.audit.rule import Violation
 from fencepost.pipeline.audit.rules import RULES
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.segment_scan import scan_folder
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
 from fencepost.protocol.messages.fetch import FetchPartition
@@ -100,7 +100,7 @@ class Traced(Rig):
     # -- a client ---------------------------------------------------------------------------------
 
     def ask(self, broker: int, api: str, version: int, message: object) -> Json:
-        """Ask this broker."""
+        """Send a request to one broker alone."""
         host, port = self.served.cluster.addresses[broker - 1]
         with closing(BlockingClient((host, port))) as client:
             return client.ask(api, version, message)

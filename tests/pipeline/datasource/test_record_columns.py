@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fencepost.pipeline.datasource import batch_bodies, blobs
+from fencepost.pipeline.datasource import batch_bodies, segments
 from fencepost.pipeline.datasource.segment_scan import Checks
 from fencepost.protocol.byte_utils import write_varint
 from fencepost.protocol.compression import Codec, compress
@@ -132,7 +132,7 @@ def test_windows_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     written = write(tmp_path, found)
     whole, records = rows_of(written.rows()), rows_of(written.records())
     for window in (61, 62, 150, 1001):
-        monkeypatch.setattr(blobs.FileBlob, "window", window)
+        monkeypatch.setattr(segments.FileBlob, "window", window)
         assert rows_of(written.rows()) == whole
         assert rows_of(written.records()) == records
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fencepost.pipeline.datasource import blobs
+from fencepost.pipeline.datasource import segments
 from fencepost.pipeline.datasource.segment_scan import Checks
 from fencepost.protocol.records import HEADER_SIZE, iter_headers, read_header
 from tests.pipeline.datasource.segments import Written, batch, rebuilt, some_batches, write
@@ -23,7 +23,7 @@ def written(tmp_path: Path) -> Written:
 @pytest.fixture(params=[400, 1 << 20], autouse=True)
 def window(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of less than a batch, and of all of them."""
-    monkeypatch.setattr(blobs.FileBlob, "window", request.param)
+    monkeypatch.setattr(segments.FileBlob, "window", request.param)
 
 
 def size(written: Written, number: int) -> int:
@@ -208,15 +208,15 @@ def test_a_log_that_is_a_directory(written: Written) -> None:
 
 def test_a_disk_that_fails(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read before is told."""
-    read_into = blobs.FileBlob.read_into
+    read_into = segments.FileBlob.read_into
 
-    def fail(blob: blobs.FileBlob, target: memoryview, position: int) -> int:
+    def fail(blob: segments.FileBlob, target: memoryview, position: int) -> int:
         if position > 1000:
             raise OSError(5, "Input/output error")
         return read_into(blob, target, position)
 
-    monkeypatch.setattr(blobs.FileBlob, "read_into", fail)
-    monkeypatch.setattr(blobs.FileBlob, "window", 800)
+    monkeypatch.setattr(segments.FileBlob, "read_into", fail)
+    monkeypatch.setattr(segments.FileBlob, "window", 800)
     *rows, wrong = written.rows().to_pylist()
     assert [row["position"] for row in rows] == [written.position(at) for at in range(len(rows))]
     assert len(rows) > 3

@@ -118,7 +118,7 @@ def test_objects_that_are_gone(left: Left, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("memory:", "nobody else can read it"),
+        ("memory:", "no other process can read it"),
         ("ftp://x", "is not memory:, file:///FOLDER or s3://BUCKET"),
         ("file:///there/is/none", "there is no tier in /there/is/none"),
     ],

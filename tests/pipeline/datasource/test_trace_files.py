@@ -18,6 +18,7 @@ from fencepost.pipeline.datasource.trace_files import (
     read_trace_file,
     run_of,
 )
+from fencepost.protocol.byte_utils import format_uuid
 from fencepost.protocol.messages.delete_groups import DeleteGroupsRequest
 from fencepost.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -35,7 +36,6 @@ from fencepost.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from fencepost.storage.tier.segment_metadata import format_uuid
 from tests.pipeline.audit.tracing import TOPIC, Traced, batch, traced
 
 if TYPE_CHECKING:

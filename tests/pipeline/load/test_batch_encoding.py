@@ -77,7 +77,7 @@ def test_rows_without_a_column_of_headers() -> None:
     assert bytes(batch.header) + bytes(batch.packed) == encode_records(found)
 
 
-def test_offsets_begin_anew_in_each_batch() -> None:
+def test_offsets_begin_at_0_in_each_batch() -> None:
     """More than 64 records: their deltas take two bytes then."""
     found = records(20_000, longest=3, headers=False)
     first, second = encode_batches(batch_of(found), [0, 9_000, 20_000])

@@ -68,7 +68,7 @@ pytestmark = [
 @pytest.fixture
 async def client(fencepost_async: AsyncCluster) -> AsyncIterator[Client]:
     need_spark()
-    async with Client(fencepost_async.bootstrap, client_id="somebody else") as made:
+    async with Client(fencepost_async.bootstrap, client_id="another-client") as made:
         yield made
 
 
@@ -156,7 +156,7 @@ async def rivals(client: Client) -> AsyncIterator[None]:
 
 
 async def slow(cluster: AsyncCluster) -> None:
-    """Requests come late, so that there is always something under way when somebody dies."""
+    """Requests come late, so that there is always a request under way when a process dies."""
     await cluster.add_fault(
         "Produce", topic=TOPIC, client_id="fencepost-load", count=None, action={"delay": 120}
     )

@@ -52,14 +52,14 @@ def test_the_commands(here: Path, spark: SparkSession, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert main(load) == 0
     said = capsys.readouterr().out
-    told = rf"{ROWS} rows were appended; all {ROWS} are there: "
-    assert re.fullmatch(told + r"(orders-\d 0-\d+(, )?){4}\n", said)
+    expected = rf"{ROWS} rows were appended; all {ROWS} are there: "
+    assert re.fullmatch(expected + r"(orders-\d 0-\d+(, )?){4}\n", said)
     assert main([*load, "--quiet"]) == 0
     assert capsys.readouterr().out == said.replace(f"{ROWS} rows", "0 rows", 1)
     # Other rows at the same place.
     assert main([*load, "--quiet", "--value", "total"]) == 1
-    told = r"(fencepost load: |; )orders-\d has something else at offset 0 than the source"
-    assert re.match(told, capsys.readouterr().err)
+    expected = r"(fencepost load: |; )orders-\d has something else at offset 0 than the source"
+    assert re.match(expected, capsys.readouterr().err)
 
 
 def test_the_python_example(

@@ -56,7 +56,7 @@ pytestmark = pytest.mark.fencepost(
 
 @pytest.fixture
 async def client(fencepost_async: AsyncCluster) -> AsyncIterator[Client]:
-    async with Client(fencepost_async.bootstrap, client_id="somebody else") as made:
+    async with Client(fencepost_async.bootstrap, client_id="another-client") as made:
         yield made
 
 
@@ -157,7 +157,9 @@ async def test_other_batches_with_the_same_records_are_known(
     assert content(await log_of(client, TOPIC)) == content(ROWS)
 
 
-async def test_what_the_broker_wrote_anew_is_known(fencepost_async: AsyncCluster) -> None:
+async def test_batches_that_the_broker_rewrote_are_accepted(
+    fencepost_async: AsyncCluster,
+) -> None:
     told = assignment(fencepost_async, "stamped", (0,))
     await brought(told, batch_of(ROWS))
     again = await brought(told, batch_of(ROWS))

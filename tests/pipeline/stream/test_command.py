@@ -1,4 +1,4 @@
-"""``fencepost stream`` as somebody types it, in this process."""
+"""``fencepost stream`` as typed in a shell, but in this process."""
 
 from __future__ import annotations
 
@@ -141,9 +141,9 @@ def test_what_is_not_there(
     topic = cluster.create_topic("stream")
     at, out = cluster.bootstrap, str(tmp_path / "out")
     checkpoint = ("--checkpoint", str(tmp_path / "checkpoint"))
-    nobody = told(capsys, "to-parquet", topic, out, "--bootstrap", "127.0.0.1:1")
-    assert nobody[0] == 2
-    assert nobody[1].startswith("fencepost: no broker answers at 127.0.0.1:1: ")
+    refused = told(capsys, "to-parquet", topic, out, "--bootstrap", "127.0.0.1:1")
+    assert refused[0] == 2
+    assert refused[1].startswith("fencepost: no broker answers at 127.0.0.1:1: ")
     nowhere = told(capsys, "to-parquet", topic, out, "--bootstrap", "nowhere")
     assert nowhere[0] == 2
     assert nowhere[1].startswith("fencepost: --bootstrap: ")

@@ -30,7 +30,7 @@ def send(ground: Ground, records: Sequence[Sent]) -> None:
 
 
 def count(ground: Ground, counting: CountOptions) -> None:
-    """Start or go on, and count what is there."""
+    """Start or go on, and count all records."""
     source = SourceOptions(bootstrap=ground.cluster.bootstrap, topics=(TOPIC,))
     pace = TriggerOptions(checkpoint=str(ground.checkpoint), trigger=Trigger.AVAILABLE_NOW)
     query = start_count_query(ground.spark, source, pace, TARGET, counting)

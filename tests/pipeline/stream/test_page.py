@@ -23,7 +23,7 @@ PLACES: Final = ("lake", "well", "counting")
 
 
 @pytest.mark.timeout(600)
-def test_whoever_follows_the_page_sees_what_it_says(
+def test_a_reader_who_follows_the_page_sees_what_it_says(
     spark_with_kafka: SparkSession,
     reader: Reader,
     capsys: pytest.CaptureFixture[str],
@@ -38,7 +38,7 @@ def test_every_block_is_tried() -> None:
 
 def test_the_options_are_told() -> None:
     table = PAGE.partition("## Options")[2]
-    told = set(re.findall(r"`(--[a-z-]+)", table))
+    documented = set(re.findall(r"`(--[a-z-]+)", table))
     everything: Any = get_command(make_app())
     stream = everything.commands["stream"]
     options = {
@@ -48,4 +48,4 @@ def test_the_options_are_told() -> None:
         for name in parameter.opts
         if name.startswith("--")
     }
-    assert told == options - {"--help"}
+    assert documented == options - {"--help"}

@@ -83,7 +83,7 @@ def test_a_batch_under_way_is_finished_and_told() -> None:
     assert 1 <= len(told) < 10
 
 
-def test_nobody_waits_where_nothing_is_under_way() -> None:
+def test_a_stop_does_not_wait_where_no_batch_is_under_way() -> None:
     query = Stuck(0)
     query.status = {"isDataAvailable": False, "isTriggerActive": True}
     assert watch(query, stop=True) == []

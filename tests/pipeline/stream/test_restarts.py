@@ -78,7 +78,7 @@ def test_every_record_is_in_the_files_once(
             assert (batch["batch"], batch["records"]) == (number, 20)
             # One task of the next batch will write its file, and the other wait for its records.
             verbs.add_fault("Fetch", topic=SOURCE, partition=1, count=None, action=DROP)
-            # All of them must be in that batch: while they come, nobody tells how many there are.
+            # All of them must be in that batch: until then no broker answers how many there are.
             hidden = verbs.add_fault("ListOffsets", topic=SOURCE, count=None, action=NOT_YET)
             fill(served, 20 * number + 20, 20 * number + 40)
             verbs.remove_fault(hidden.id)
@@ -94,7 +94,7 @@ def test_every_record_is_in_the_files_once(
         again.process.stop()
     values = [int(bytes(row.value)) for row in spark_with_kafka.read.parquet(str(files)).collect()]
     assert sorted(values) == list(range(20 * KILLS + 40))
-    # What was written in vain is still there, for who does not ask what is done.
+    # What was written in vain is still there, for readers that ignore the list of finished batches.
     assert set(left) <= set(orphans(files))
     assert [pq.read_metadata(each).num_rows for each in left] == [10] * KILLS
 
@@ -106,7 +106,7 @@ def wait_for(count: int, files: Path) -> list[Path]:
         found = orphans(files)
         return found if len(found) >= count else []
 
-    return wait_until(f"{count} files that are nobody's", enough, PATIENCE_S)
+    return wait_until(f"{count} orphaned files", enough, PATIENCE_S)
 
 
 def orphans(files: Path) -> list[Path]:

@@ -38,7 +38,7 @@ def put(log: FileLog, *keys: bytes, epoch: int = 0, value: bytes | None = b"v") 
 
 
 def known(log: FileLog) -> dict[bytes, int]:
-    return dict(log._last_offsets().offsets)
+    return dict(log.key_offsets().offsets)
 
 
 def kept(files: FaultyFileSystem) -> tuple[KeyOffsetScope, dict[bytes, int]]:

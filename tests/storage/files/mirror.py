@@ -9,12 +9,14 @@ from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.open_log import OpenedLog, open_log
 from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.interface import Log
 from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 from fencepost.storage.log.producer_state import ProducerStateEntry, ProducerStateManager
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.log.segments import InitialLogState
 from fencepost.storage.memory import MemorySegment, MemorySegmentStore
 from tests.harness.faulty_file_system import FaultyFileSystem
+from tests.harness.logs import segmented
 
 DIRECTORY = PurePath("/data/t-0")
 
@@ -47,7 +49,7 @@ def reopen(
 def mirror(log: FileLog) -> SegmentedLog:
     """A log in memory that is what `log` is now."""
     segments = []
-    for segment in log._segments.all:
+    for segment in segmented(log).local_segments.all:
         twin = MemorySegment(
             segment.base_offset,
             created_ms=segment.created_ms,
@@ -70,11 +72,11 @@ def mirror(log: FileLog) -> SegmentedLog:
     return SegmentedLog(log.name, log.config, MemorySegmentStore(), contents)
 
 
-def all_records(log: SegmentedLog) -> list[Record]:
+def all_records(log: Log) -> list[Record]:
     """Every record that is there, before the log start too."""
     return [
         record
-        for segment in log._segments.all
+        for segment in segmented(log).local_segments.all
         for batch, _ in segment.scan()
         for record in iter_records(batch)
     ]

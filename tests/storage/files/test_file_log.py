@@ -15,7 +15,7 @@ from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
 from tests.harness.crash_model import Operation
 from tests.harness.faulty_file_system import FaultyFileSystem
-from tests.harness.logs import NOW, T, append, records_of
+from tests.harness.logs import NOW, T, append, records_of, segmented
 from tests.harness.records import batch
 from tests.storage.files.mirror import DIRECTORY, all_records, reopen
 
@@ -372,7 +372,7 @@ def test_a_copy_outlives_its_segment(files: FaultyFileSystem) -> None:
     assert b"v" * 100 in data
 
 
-# What is held in memory.
+# Memory.
 
 
 def test_ten_thousand_logs_keep_no_more_than_one(files: FaultyFileSystem) -> None:
@@ -407,11 +407,11 @@ def test_memory_stays_flat_however_many_batches_there_are(files: FaultyFileSyste
     data = batch((T, b"k", b"v"))
     for _ in range(2_000):
         append(log, bytearray(data))
-    active = log._segments.active
+    active = segmented(log).local_segments.active
     assert isinstance(active, FileSegment)
     assert active._indexes is not None
     assert len(active._indexes.offsets) == 2_000 * len(data) // (4096 + len(data))
-    assert log._segment_store.home.shared.tail_cache.size == 0
+    assert log._store.home.shared.tail_cache.size == 0
 
 
 def test_a_segment_whose_index_is_full_is_rolled(files: FaultyFileSystem) -> None:

@@ -26,7 +26,6 @@ from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log, OffsetOutOfRange, UnexpectedAppendOffset
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.producer_state import ProducerStateEntry
-from fencepost.storage.log.segmented_log import SegmentedLog
 from tests.harness.faulty_file_system import FaultyFileSystem
 from tests.storage.files.mirror import DIRECTORY, all_records, as_kept, mirror, reopen
 
@@ -50,7 +49,7 @@ CONFIGS = [
 Answer = TypeVar("Answer")
 
 
-def first_record(log: SegmentedLog, offset: int) -> int:
+def first_record(log: Log, offset: int) -> int:
     """The first offset from this one on at which there is a record, or the end."""
     offsets = (record.offset for record in all_records(log) if record.offset >= offset)
     return next(offsets, log.log_end_offset)
@@ -86,13 +85,13 @@ class BothLogs(RuleBasedStateMachine):
         )
         return recovery
 
-    def both(self, do: Callable[[SegmentedLog], Answer]) -> Answer | None:
+    def both(self, do: Callable[[Log], Answer]) -> Answer | None:
         """Do the same to both, and see that they answer the same."""
         mine, theirs = (self.outcome(do, log) for log in (self.file, self.memory))
         assert mine == theirs
         return mine if not isinstance(mine, str) else None
 
-    def outcome(self, do: Callable[[SegmentedLog], Answer], log: SegmentedLog) -> Answer | str:
+    def outcome(self, do: Callable[[Log], Answer], log: Log) -> Answer | str:
         try:
             return do(log)
         except (OffsetOutOfRange, UnexpectedAppendOffset, CorruptBatch) as error:
@@ -254,7 +253,7 @@ class BothLogs(RuleBasedStateMachine):
             self.file.close()
         self.fs.end_process()
         recovery = self.open(clean=clean, recovery_point=recovery_point)
-        if self.memory._segments.active.next_offset < self.start_offset:
+        if self.memory.local_segments.active.next_offset < self.start_offset:
             # A batch that lay across an offset went whole; what is left lies before the start.
             assert self.file.size_bytes == 0
             assert self.file.log_start_offset == self.file.log_end_offset == self.start_offset
@@ -270,7 +269,7 @@ class BothLogs(RuleBasedStateMachine):
 
     def see_all(self) -> None:
         self.memory.expire_producers(self.now)
-        last = self.memory._segments.active
+        last = self.memory.local_segments.active
         # A batch that lay across an offset went whole: the log ends before it, as Kafka's does.
         self.memory._end = end = last.next_offset
         self.memory._start = start = min(self.memory._start, end)
@@ -298,7 +297,7 @@ class BothLogs(RuleBasedStateMachine):
         before, local_start = all_records(self.memory), self.memory.local_log_start_offset
         self.fs.crash(None if seed is None else Random(seed))
         self.open(clean=False, recovery_point=recovery_point)
-        # What was removed may be there again: nobody has synced that it was.
+        # What was removed may be there again: the removal was not synced.
         start = max(self.file.log_start_offset, local_start)
         found = [record for record in all_records(self.file) if record.offset >= start]
         written = [record for record in before if record.offset >= start]
@@ -352,18 +351,18 @@ class BothLogs(RuleBasedStateMachine):
         self.both(lambda log: log.first_unstable_offset)
 
 
-def sizes(log: SegmentedLog) -> list[tuple[int, ...]]:
+def sizes(log: Log) -> list[tuple[int, ...]]:
     return [
         (view.base_offset, view.next_offset, view.size_bytes, view.records, view.max_timestamp)
         for view in log.segments()
     ]
 
 
-def times(log: SegmentedLog) -> list[tuple[int, int]]:
+def times(log: Log) -> list[tuple[int, int]]:
     return [(view.created_ms, view.last_modified_ms) for view in log.segments()]
 
 
-def known(log: SegmentedLog) -> list[ProducerStateEntry]:
+def known(log: Log) -> list[ProducerStateEntry]:
     return as_kept(log.producers())
 
 

@@ -12,7 +12,7 @@ from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.log.config import LogConfig
 from tests.harness.crash_model import PowerOff
 from tests.harness.faulty_file_system import FaultyFileSystem
-from tests.harness.logs import NOW, T, append
+from tests.harness.logs import NOW, T, append, segmented
 from tests.harness.records import batch
 from tests.storage.files.mirror import DIRECTORY, all_records, reopen
 
@@ -140,7 +140,7 @@ def is_part(found: Sequence[Record], whole: Sequence[Record]) -> bool:
 def check_epochs(log: FileLog) -> None:
     """Every batch's epoch is known, and begins there at the latest; none begins behind the end."""
     entries = log.epoch_entries()
-    for segment in log._segments.all:
+    for segment in segmented(log).local_segments.all:
         for _, header in segment.scan():
             if header.base_offset >= log.log_start_offset:
                 epoch = log.epoch_for_offset(header.base_offset)

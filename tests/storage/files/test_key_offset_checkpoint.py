@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from fencepost.protocol.records import Record, build_batch
 from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.file_system import StorageFailure
+from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.formats.file_names import KEY_OFFSETS
 from fencepost.storage.formats.key_offset_checkpoint import KeyOffsetScope, encode_key_offsets
 from tests.harness.crash_model import Operation
@@ -100,7 +102,7 @@ def test_it_is_written_once(files: FaultyFileSystem) -> None:
     put(log, b"a", b"b")
     known(log)
     log.roll(NOW)
-    put(log, b"c")  # nobody asks
+    put(log, b"c")  # without a check
     files.fail(Operation.CHANGE, under=PATH, times=None)
     log.roll(NOW)
     log.close()
@@ -115,6 +117,16 @@ def test_it_is_not_written_without_epochs(files: FaultyFileSystem) -> None:
     log.roll(NOW)
     log.close()
     assert not files.exists(PATH)
+
+
+def test_a_check_that_cannot_read_the_log_fails_it(files: FaultyFileSystem) -> None:
+    log, _ = reopen(files, CONFIG, clean=True, shared=ProcessLimits(recent_bytes=0))
+    put(log, b"a")
+    staging = log.stage(now_ms=NOW)
+    files.fail(Operation.READ)
+    with pytest.raises(StorageFailure, match="Input/output error"):
+        staging.add(build_batch([Record(0, 0, b"a", b"v")], base_offset=0), allow_zstd=True)
+    assert log.failure is not None
 
 
 @pytest.mark.parametrize("do", [lambda log: log.roll(NOW), FileLog.close])

@@ -20,6 +20,7 @@ from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import ExpectedOffsetsScope, LogConfig
 from tests.harness.crash_model import PowerOff
 from tests.harness.faulty_file_system import FaultyFileSystem
+from tests.harness.logs import segmented
 from tests.storage.files.mirror import DIRECTORY, all_records, reopen
 
 NOW = 1_000
@@ -102,7 +103,9 @@ class Keys(RuleBasedStateMachine):
         result = self.log.append_as_leader(data, leader_epoch=self.epoch, now_ms=self.now)
         assert isinstance(result, AppendResult)
         if handed:
-            self.log._add_appended_keys({key: first + i for i, key in enumerate(keys)}, first)
+            inner = segmented(self.log)
+            offsets = {key: first + i for i, key in enumerate(keys)}
+            inner._keys.add_appended(offsets, first, inner.log_end_offset)
 
     @rule(keys=KEYS, gap=st.sampled_from([0, 0, 0, 2]), by=st.sampled_from([0, 0, 1]))
     def follow(self, keys: list[bytes], gap: int, by: int) -> None:
@@ -169,7 +172,7 @@ class Keys(RuleBasedStateMachine):
 
     @rule()
     def ask(self) -> None:
-        keys = self.log._last_offsets()
+        keys = self.log.key_offsets()
         found = in_log(self.log)
         assert dict(keys.offsets) == found
         assert list(keys.offsets.values()) == sorted(found.values())

@@ -1,4 +1,4 @@
-"""What happens to the files while nobody looks, and what is made of it."""
+"""Damage to the files of a log, and its recovery."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -39,7 +39,7 @@ def producer(
 
 
 T = 1_795_287_800_000
-NOBODY = "0001 48674bc7 00000000"
+NO_PRODUCER = "0001 48674bc7 00000000"
 TWO_PRODUCERS = """
     0001 349fc2a8 00000002
     0000000000000000 0000 0000002c 000000000000002c 00000002 000001a1ff7ec624 ffffffff
@@ -58,7 +58,7 @@ BY_A_MARKER = """
     ffffffffffffffff
 """
 KAFKA: dict[str, tuple[str, tuple[ProducerStateEntry, ...]]] = {
-    "nobody": (NOBODY, ()),
+    "no producer": (NO_PRODUCER, ()),
     "two idempotent producers": (
         TWO_PRODUCERS,
         (

@@ -8,7 +8,7 @@ from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import BatchHeader, Record, build_batch, iter_headers
 from fencepost.storage.log.append_result import AppendOrigin
 from fencepost.storage.log.config import LogConfig, TimestampType
-from fencepost.storage.log.segmented_log import SegmentedLog
+from fencepost.storage.log.interface import Log
 from tests.harness.logs import (
     NOW,
     Kind,
@@ -30,22 +30,22 @@ CONFIG = LogConfig(
 )
 
 
-def rolled(log: SegmentedLog, *datas: bytearray, now_ms: int = NOW) -> None:
+def rolled(log: Log, *datas: bytearray, now_ms: int = NOW) -> None:
     """Each batch in a closed segment of its own."""
     for data in datas:
         append(log, data, now_ms=now_ms)
         log.roll(now_ms)
 
 
-def compact(log: SegmentedLog, now_ms: int = NOW) -> int:
+def compact(log: Log, now_ms: int = NOW) -> int:
     return log.compact(now_ms, log.log_end_offset)
 
 
-def contents(log: SegmentedLog) -> list[tuple[int, bytes | None, bytes | None]]:
+def contents(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
     return keys_and_values(records_of(log))
 
 
-def headers(log: SegmentedLog) -> list[BatchHeader]:
+def headers(log: Log) -> list[BatchHeader]:
     found: list[BatchHeader] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset and (buffers := read_all(log, offset).buffers):

@@ -2,13 +2,12 @@ import pytest
 
 from fencepost.protocol.records import CorruptBatch, Record, build_batch
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.log.interface import UnexpectedAppendOffset
-from fencepost.storage.log.segmented_log import SegmentedLog
+from fencepost.storage.log.interface import Log, UnexpectedAppendOffset
 from tests.harness.logs import NOW, Kind, T, append, new_log, only, read_all, records_of
 from tests.harness.records import batch
 
 
-def led(count: int = 3, *, start_offset: int = 0) -> SegmentedLog:
+def led(count: int = 3, *, start_offset: int = 0) -> Log:
     """A leader's log of `count` batches of two records, each of an epoch of its own."""
     log = new_log(start_offset=start_offset)
     for n in range(count):

@@ -13,9 +13,9 @@ from fencepost.protocol.compression import Codec
 from fencepost.protocol.records import BatchHeader, Record, build_batch
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
 from fencepost.storage.log.config import ExpectedOffsetsScope, LogConfig
+from fencepost.storage.log.interface import Log
 from fencepost.storage.log.key_offsets import LatestKeyOffsets
-from fencepost.storage.log.segmented_log import SegmentedLog
-from tests.harness.logs import NOW, T, append, new_log
+from tests.harness.logs import NOW, T, append, new_log, segmented
 from tests.harness.records import batch
 
 CONFIG = LogConfig(
@@ -29,8 +29,8 @@ CONFIG = LogConfig(
 Batches: TypeAlias = Iterator[tuple[Buffer, BatchHeader]]
 
 
-def known(log: SegmentedLog) -> dict[bytes, int]:
-    return dict(log._last_offsets().offsets)
+def known(log: Log) -> dict[bytes, int]:
+    return dict(segmented(log).key_offsets().offsets)
 
 
 def keyed(*keys: bytes | None, codec: Codec = Codec.NONE, value: bytes | None = b"v") -> bytearray:
@@ -57,7 +57,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_an_empty_log_has_none() -> None:
     log = new_log(CONFIG, start_offset=7)
-    keys = log._last_offsets()
+    keys = segmented(log).key_offsets()
     assert (len(keys), keys.until, keys.last_offset(b"a")) == (0, 7, None)
 
 
@@ -66,8 +66,8 @@ def test_the_last_one_counts() -> None:
     append(log, keyed(b"a", b"b", b"a"))
     append(log, keyed(b"c", b"b", codec=Codec.LZ4))
     assert known(log) == {b"a": 2, b"c": 3, b"b": 4}
-    assert log._last_offsets().last_offset(b"b") == 4
-    assert log._last_offsets().last_offset(b"") is None
+    assert segmented(log).key_offsets().last_offset(b"b") == 4
+    assert segmented(log).key_offsets().last_offset(b"") is None
 
 
 def test_a_tombstone_counts_and_so_does_an_empty_key() -> None:
@@ -89,7 +89,7 @@ def test_what_has_no_key_does_not_count() -> None:
         origin=AppendOrigin.COORDINATOR,
     )
     assert known(log) == {b"a": 1, b"t": 3}
-    assert log._last_offsets().until == log.log_end_offset == 5
+    assert segmented(log).key_offsets().until == log.log_end_offset == 5
 
 
 def test_records_that_do_not_parse_have_no_keys() -> None:
@@ -108,7 +108,12 @@ def broken(data: bytearray) -> bytearray:
     return data
 
 
-def append_as_is(log: SegmentedLog, data: bytearray) -> None:
+def add_appended(log: Log, offsets: dict[bytes, int], *, first: int) -> None:
+    """Hand over the keys of an append, as `append_staged` does."""
+    segmented(log)._keys.add_appended(offsets, first, log.log_end_offset)
+
+
+def append_as_is(log: Log, data: bytearray) -> None:
     log.append_as_follower([data], now_ms=NOW)
 
 
@@ -140,23 +145,23 @@ def test_what_was_checked_is_not_read_again(read: list[int]) -> None:
     append(log, keyed(b"a"))
     known(log)
     append(log, keyed(b"b", b"a", b"c", b"b"))
-    log._add_appended_keys({b"b": 4, b"a": 2, b"c": 3}, 1)
-    assert list(log._last_offsets().offsets.items()) == [(b"a", 2), (b"c", 3), (b"b", 4)]
+    add_appended(log, {b"b": 4, b"a": 2, b"c": 3}, first=1)
+    assert list(segmented(log).key_offsets().offsets.items()) == [(b"a", 2), (b"c", 3), (b"b", 4)]
     assert read == [0]
 
 
 def test_nothing_is_learnt_over_a_gap_or_without_keys(read: list[int]) -> None:
     log = new_log(CONFIG)
     append(log, keyed(b"a"))
-    log._add_appended_keys({b"a": 0}, 0)  # it knows nothing, and does not begin to
-    assert log._keys is None
+    add_appended(log, {b"a": 0}, first=0)  # it knows nothing, and does not begin to
+    assert segmented(log)._keys.loaded is None
     known(log)
     append(log, keyed(b"b"))
     append(log, keyed(b"c"))
-    log._add_appended_keys({b"c": 2}, 2)
+    add_appended(log, {b"c": 2}, first=2)
     assert known(log) == {b"a": 0, b"b": 1, b"c": 2}
     append(log, keyed(b"d"))
-    log._add_appended_keys({}, 3)
+    add_appended(log, {}, first=3)
     assert known(log) == {b"a": 0, b"b": 1, b"c": 2, b"d": 3}
 
 
@@ -197,7 +202,7 @@ def test_retention_takes_keys_as_well() -> None:
     append(log, batch((NOW, b"a", b"v")))
     known(log)
     assert log.delete_expired(NOW + 10, 3) == 1
-    assert len(log._last_offsets()) == 1
+    assert len(segmented(log).key_offsets()) == 1
     assert known(log) == {b"a": 2}
 
 
@@ -249,7 +254,7 @@ def test_starting_over_forgets_all(offset: int) -> None:
     assert known(log) == {b"c": offset}
 
 
-def compact(log: SegmentedLog, now_ms: int) -> int:
+def compact(log: Log, now_ms: int) -> int:
     return log.compact(now_ms, log.log_end_offset)
 
 
@@ -302,12 +307,12 @@ def test_it_goes_when_it_is_not_needed_any_more() -> None:
     known(log)
     log.config = replace(CONFIG, check_expected_offsets=False)
     log.delete_expired(NOW, 0)
-    assert log._keys is None
+    assert segmented(log)._keys.loaded is None
     log.config = CONFIG
     assert known(log) == {b"a": 0}
     log.config = replace(CONFIG, check_expected_offsets_scope=ExpectedOffsetsScope.PARTITION)
     log.roll(NOW)
-    assert log._keys is None
+    assert segmented(log)._keys.loaded is None
 
 
 def test_it_stays_as_long_as_it_is_needed(read: list[int]) -> None:
@@ -325,13 +330,13 @@ def test_it_has_no_more_entries_than_there_are_keys() -> None:
     for number in range(300):
         append(log, keyed(b"%d" % (number % 7), b"%d" % number))
         log.advance_log_start(max(log.log_end_offset - 20, 0))
-        assert len(log._last_offsets()) <= 20
+        assert len(segmented(log).key_offsets()) <= 20
 
 
 # -- who asks -------------------------------------------------------------------------------------
 
 
-def stage(log: SegmentedLog, data: bytearray) -> list[str]:
+def stage(log: Log, data: bytearray) -> list[str]:
     """Append what states what it expects; what does not match, where something does not."""
     staged = log.stage(now_ms=NOW).add(data, allow_zstd=True)
     if isinstance(staged, AppendRejected):

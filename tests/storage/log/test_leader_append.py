@@ -18,7 +18,7 @@ from fencepost.protocol.records import (
 )
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import MAX_LONG, LogConfig, TimestampType
-from fencepost.storage.log.segmented_log import SegmentedLog
+from fencepost.storage.log.interface import Log
 from tests.harness.logs import NOW, Kind, T, append, new_log, only, read_all, records_of
 from tests.harness.records import batch
 
@@ -40,7 +40,7 @@ def refused(
     data: Buffer,
     config: LogConfig | None = None,
     *,
-    log: SegmentedLog | None = None,
+    log: Log | None = None,
     allow_zstd: bool = True,
 ) -> AppendRejected:
     log = log or new_log(config)

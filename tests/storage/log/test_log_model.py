@@ -14,7 +14,7 @@ from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log, OffsetOutOfRange
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
-from fencepost.storage.memory import MemoryLog
+from fencepost.storage.memory import memory_log
 from tests.harness.faulty_file_system import FaultyFileSystem
 from tests.harness.logs import FORGETFUL
 
@@ -77,7 +77,7 @@ class LogMachine(RuleBasedStateMachine):
         self.parts = [Part(start, self.now, self.now)]
 
     def new_log(self, start: int) -> Log:
-        return MemoryLog("model-0", CONFIG, now_ms=self.now, start_offset=start)
+        return memory_log("model-0", CONFIG, now_ms=self.now, start_offset=start)
 
     @property
     def batches(self) -> list[Batch]:
@@ -302,7 +302,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(max_bytes=st.integers(1, 900))
     def replicate(self, max_bytes: int) -> None:
         """A new follower that fetches until it has all answers the same."""
-        follower = MemoryLog("model-0", CONFIG, now_ms=self.now, start_offset=self.start)
+        follower = memory_log("model-0", CONFIG, now_ms=self.now, start_offset=self.start)
         while follower.log_end_offset < self.end:
             result = self.log.read(
                 follower.log_end_offset,

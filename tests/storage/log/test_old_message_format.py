@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from fencepost.protocol.records import NO_LEADER_EPOCH, iter_headers
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.log.segmented_log import SegmentedLog
+from fencepost.storage.log.interface import Log
 from tests.harness.logs import NOW, append, new_log, read_all
 
 NEW = LogConfig()
 OLD = replace(NEW, keeps_leader_epochs=False)
 
 
-def stored_epochs(log: SegmentedLog) -> list[int]:
+def stored_epochs(log: Log) -> list[int]:
     return [
         header.partition_leader_epoch
         for buffer in read_all(log).buffers

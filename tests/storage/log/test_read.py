@@ -2,14 +2,13 @@ import pytest
 
 from fencepost.protocol.records import iter_headers
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.log.interface import OffsetOutOfRange, ReadResult
-from fencepost.storage.log.segmented_log import SegmentedLog
+from fencepost.storage.log.interface import Log, OffsetOutOfRange, ReadResult
 from tests.harness.logs import Kind, T, append, new_log, only, read_all, records_of
 from tests.harness.records import batch
 
 
 @pytest.fixture
-def log() -> SegmentedLog:
+def log() -> Log:
     """Three batches of two records and 177 bytes each, as in Kafka's recorded answers."""
     log = new_log()
     for n in range(3):
@@ -18,7 +17,7 @@ def log() -> SegmentedLog:
 
 
 def read(
-    log: SegmentedLog,
+    log: Log,
     offset: int,
     max_bytes: int = 1 << 20,
     *,
@@ -48,7 +47,7 @@ ALL = [(0, 1), (2, 3), (4, 5)]
     ],
 )
 def test_from_the_batch_that_holds_the_offset(
-    log: SegmentedLog, offset: int, answer: tuple[int, list[tuple[int, int]], int]
+    log: Log, offset: int, answer: tuple[int, list[tuple[int, int]], int]
 ) -> None:
     assert read(log, offset) == answer
 
@@ -66,20 +65,20 @@ def test_from_the_batch_that_holds_the_offset(
     ],
 )
 def test_the_first_batch_comes_whole_and_later_ones_are_cut(
-    log: SegmentedLog, max_bytes: int, answer: tuple[int, list[tuple[int, int]], int]
+    log: Log, max_bytes: int, answer: tuple[int, list[tuple[int, int]], int]
 ) -> None:
     assert read(log, 0, max_bytes) == answer
 
 
 @pytest.mark.parametrize(("max_bytes", "size"), [(0, 0), (176, 0), (177, 177), (200, 200)])
 def test_without_min_one_batch_nothing_comes_that_does_not_fit(
-    log: SegmentedLog, max_bytes: int, size: int
+    log: Log, max_bytes: int, size: int
 ) -> None:
     assert read(log, 0, max_bytes, min_one=False)[0] == size
 
 
 @pytest.mark.parametrize("offset", [-2, -1, 7, 100, 2**62])
-def test_offsets_out_of_range(log: SegmentedLog, offset: int) -> None:
+def test_offsets_out_of_range(log: Log, offset: int) -> None:
     with pytest.raises(OffsetOutOfRange):
         read(log, offset)
 
@@ -95,18 +94,16 @@ def test_an_empty_log() -> None:
 @pytest.mark.parametrize(
     ("upper", "count"), [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (5, 2), (6, 3)]
 )
-def test_only_batches_that_end_before_the_upper_bound(
-    log: SegmentedLog, upper: int, count: int
-) -> None:
+def test_only_batches_that_end_before_the_upper_bound(log: Log, upper: int, count: int) -> None:
     assert read(log, 0, upper=upper)[1] == ALL[:count]
     assert read(log, 0, max_bytes=1, upper=upper)[1] == ALL[: min(count, 1)]
 
 
-def test_above_the_upper_bound_there_is_nothing(log: SegmentedLog) -> None:
+def test_above_the_upper_bound_there_is_nothing(log: Log) -> None:
     assert read(log, 4, upper=2) == (0, [], 0)
 
 
-def test_before_the_log_start_nothing_is_read(log: SegmentedLog) -> None:
+def test_before_the_log_start_nothing_is_read(log: Log) -> None:
     log.advance_log_start(3)
     with pytest.raises(OffsetOutOfRange):
         read(log, 2)

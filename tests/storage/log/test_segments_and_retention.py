@@ -7,8 +7,7 @@ import pytest
 
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log, OffsetOutOfRange
-from fencepost.storage.log.segmented_log import SegmentedLog
-from fencepost.storage.memory import MemoryLog
+from fencepost.storage.memory import memory_log
 from tests.harness.logs import NOW, T, append, new_log, records_of
 from tests.harness.records import batch
 
@@ -20,7 +19,7 @@ def bases(log: Log) -> list[int]:
     return [view.base_offset for view in log.segments()]
 
 
-def segmented(config: LogConfig = KEEP, *, count: int = 4) -> SegmentedLog:
+def segmented(config: LogConfig = KEEP, *, count: int = 4) -> Log:
     """`count` segments of one record each, T, T+10, ...; the last is the active one."""
     log = new_log(config)
     for n in range(count):
@@ -213,9 +212,9 @@ def test_epochs_go_with_their_records() -> None:
 
 def test_an_empty_log_is_small() -> None:
     config = LogConfig()
-    MemoryLog("warm-0", config)
+    memory_log("warm-0", config)
     tracemalloc.start()
-    logs = [MemoryLog("t-0", config) for _ in range(100)]
+    logs = [memory_log("t-0", config) for _ in range(100)]
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert size / len(logs) < 2_048

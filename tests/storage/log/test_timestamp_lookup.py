@@ -7,13 +7,13 @@ from crc32c import crc32c
 
 from fencepost.protocol.compression import Codec
 from fencepost.storage.log.config import LogConfig, TimestampType
-from fencepost.storage.log.segmented_log import SegmentedLog
+from fencepost.storage.log.interface import Log
 from tests.harness.logs import NOW, T, append, new_log
 from tests.harness.records import batch
 
 
 @pytest.fixture(params=list(Codec))
-def log(request: pytest.FixtureRequest) -> SegmentedLog:
+def log(request: pytest.FixtureRequest) -> Log:
     log = new_log()
     for moments in ((0, 10, 20), (30, 50, 40), (25, 45)):
         append(log, batch(*((T + moment, b"k", b"v") for moment in moments), codec=request.param))
@@ -39,12 +39,12 @@ BY_TIME = [
 
 
 @pytest.mark.parametrize(("timestamp", "found"), BY_TIME)
-def test_by_time(log: SegmentedLog, timestamp: int, found: tuple[int, int] | None) -> None:
+def test_by_time(log: Log, timestamp: int, found: tuple[int, int] | None) -> None:
     expected = None if found is None else (T + found[1], found[0], 0)
     assert log.offset_for_timestamp(timestamp) == expected
 
 
-def test_the_highest_timestamp(log: SegmentedLog) -> None:
+def test_the_highest_timestamp(log: Log) -> None:
     assert log.offset_of_max_timestamp() == (T + 50, 4, 0)
 
 
@@ -53,7 +53,7 @@ def test_an_empty_log_has_no_times() -> None:
     assert new_log().offset_of_max_timestamp() is None
 
 
-def test_after_delete_records_within_a_batch(log: SegmentedLog) -> None:
+def test_after_delete_records_within_a_batch(log: Log) -> None:
     log.advance_log_start(4)
     for timestamp in (0, T, T + 30, T + 50):
         assert log.offset_for_timestamp(timestamp) == (T + 50, 4, 0)
@@ -62,7 +62,7 @@ def test_after_delete_records_within_a_batch(log: SegmentedLog) -> None:
     assert log.end_offset_for_epoch(1) == (-1, -1)
 
 
-def test_after_delete_records_of_everything(log: SegmentedLog) -> None:
+def test_after_delete_records_of_everything(log: Log) -> None:
     log.advance_log_start(8)
     for timestamp in (0, T):
         assert log.offset_for_timestamp(timestamp) is None

@@ -3,12 +3,12 @@ import pytest
 from fencepost.protocol.records import NO_SEQUENCE
 from fencepost.storage.log.append_result import AppendRejected
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.log.segmented_log import SegmentedLog
+from fencepost.storage.log.interface import Log
 from tests.harness.logs import NOW, T, append, new_log, read_all, records_of
 from tests.harness.records import batch
 
 
-def written(*, segment_bytes: int = 1 << 30) -> SegmentedLog:
+def written(*, segment_bytes: int = 1 << 30) -> Log:
     """Five batches of two records of one producer, each of an epoch of its own."""
     log = new_log(LogConfig(segment_bytes=segment_bytes))
     for n in range(5):
@@ -18,14 +18,12 @@ def written(*, segment_bytes: int = 1 << 30) -> SegmentedLog:
 
 
 @pytest.fixture(params=[1 << 30, 100, 200], ids=["one segment", "five segments", "three segments"])
-def log(request: pytest.FixtureRequest) -> SegmentedLog:
+def log(request: pytest.FixtureRequest) -> Log:
     return written(segment_bytes=request.param)
 
 
 @pytest.mark.parametrize(("offset", "kept"), [(8, 8), (6, 6), (2, 2), (7, 6), (1, 0), (0, 0)])
-def test_the_batch_that_holds_the_offset_goes_whole(
-    log: SegmentedLog, offset: int, kept: int
-) -> None:
+def test_the_batch_that_holds_the_offset_goes_whole(log: Log, offset: int, kept: int) -> None:
     assert log.truncate_to(offset)
     assert log.log_end_offset == offset
     assert [record.offset for record in records_of(log)] == list(range(kept))
@@ -33,7 +31,7 @@ def test_the_batch_that_holds_the_offset_goes_whole(
     assert append(log, batch(), epoch=9).first_offset == offset
 
 
-def test_at_and_behind_the_log_end_only_epochs_go(log: SegmentedLog) -> None:
+def test_at_and_behind_the_log_end_only_epochs_go(log: Log) -> None:
     log.assign_epoch_start(7, 10)
     assert not log.truncate_to(10)
     assert log.latest_epoch == 4
@@ -43,9 +41,7 @@ def test_at_and_behind_the_log_end_only_epochs_go(log: SegmentedLog) -> None:
 
 
 @pytest.mark.parametrize(("offset", "last_sequence"), [(8, 7), (6, 5), (3, 1), (2, 1)])
-def test_producers_are_known_as_of_the_new_end(
-    log: SegmentedLog, offset: int, last_sequence: int
-) -> None:
+def test_producers_are_known_as_of_the_new_end(log: Log, offset: int, last_sequence: int) -> None:
     log.truncate_to(offset)
     (producer,) = log.producers()
     assert producer.last_sequence == last_sequence
@@ -58,7 +54,7 @@ def test_producers_are_known_as_of_the_new_end(
     assert append(log, batch(*rows, producer=(7, 0, last_sequence - 1))).duplicate
 
 
-def test_a_producer_whose_records_all_went_is_forgotten(log: SegmentedLog) -> None:
+def test_a_producer_whose_records_all_went_is_forgotten(log: Log) -> None:
     log.truncate_to(0)
     assert log.producers() == ()
 
@@ -72,7 +68,7 @@ def test_an_epoch_bump_that_was_cut_off_is_undone() -> None:
     assert (producer.producer_epoch, producer.last_sequence) == (0, 0)
 
 
-def test_truncating_below_the_log_start_takes_it_along(log: SegmentedLog) -> None:
+def test_truncating_below_the_log_start_takes_it_along(log: Log) -> None:
     log.advance_log_start(5)
     log.truncate_to(4)
     assert (log.log_start_offset, log.log_end_offset) == (4, 4)
@@ -87,7 +83,7 @@ def test_truncating_below_all_segments_starts_over() -> None:
     assert append(log).first_offset == 3
 
 
-def test_starting_over(log: SegmentedLog) -> None:
+def test_starting_over(log: Log) -> None:
     log.truncate_fully_and_start_at(20, now_ms=NOW)
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (20, 20, 0)
     assert log.epoch_entries() == ()

@@ -119,7 +119,7 @@ ROUNDS = st.lists(
         st.integers(0, 6),  # how much it writes
         st.integers(0, 6),  # how far another one follows
         st.integers(0, 2),  # which one
-        st.integers(0, 9),  # from where on a segment is tiered, by whoever leads
+        st.integers(0, 9),  # from where on a segment is tiered, by the leader
         st.integers(1, 6),  # and how long it is
     ),
     max_size=8,

@@ -6,13 +6,12 @@ from uuid import UUID
 
 import pytest
 
+from fencepost.protocol.byte_utils import format_uuid, parse_uuid
 from fencepost.storage.tier.segment_metadata import (
     TRANSITIONS,
     CorruptMetadata,
     RemoteLogSegmentState,
     RemoteSegment,
-    format_uuid,
-    parse_uuid,
 )
 from tests.storage.tier.segments import lineage, segment
 

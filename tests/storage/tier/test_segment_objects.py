@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from fencepost.protocol.records import iter_headers
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.log.interface import SegmentCopy
+from fencepost.storage.log.interface import Log, SegmentCopy
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
-from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.tier.object_store import ObjectKind
 from fencepost.storage.tier.segment_objects import (
     IndexedRecords,
@@ -21,14 +20,14 @@ from tests.harness.records import batch
 TIMES = (5, 3, 9, 9, 4, 12, 1)
 
 
-def a_copy(log: SegmentedLog, offset: int = 0) -> SegmentCopy:
+def a_copy(log: Log, offset: int = 0) -> SegmentCopy:
     log.roll(NOW)
     copy = log.segment_to_upload(offset, log.log_end_offset)
     assert copy is not None
     return copy
 
 
-def a_log() -> SegmentedLog:
+def a_log() -> Log:
     """One batch of two records each, at these times."""
     log = new_log()
     for number, time in enumerate(TIMES):
@@ -42,9 +41,9 @@ def test_the_bytes_come_unchanged_and_as_often_as_asked() -> None:
     once, again = b"".join(records), b"".join(records)
     assert once == again == b"".join(copy.records)
     assert len(once) == copy.size_bytes
-    anew = IndexedRecords(copy, 100)
-    assert b"".join(anew) == once
-    assert records.offset_index.entries() == anew.offset_index.entries() != []
+    repeated = IndexedRecords(copy, 100)
+    assert b"".join(repeated) == once
+    assert records.offset_index.entries() == repeated.offset_index.entries() != []
 
 
 def test_entries_come_when_more_than_the_interval_went_by_as_in_kafka() -> None:

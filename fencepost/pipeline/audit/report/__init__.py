@@ -1,6 +1,6 @@
-"""What an audit found as one HTML file, to be kept, sent and read anywhere.
+"""The report of an audit: one HTML file that needs no other file.
 
-The page: what the template is filled with, and what is left out where there is too much.
+It leaves out some partitions and violations where there are too many.
 """
 
 from __future__ import annotations
@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from fencepost.pipeline.audit.partition_summary import (
-    PartitionHistory,
-    PartitionSummary,
-    ReplicaInventory,
-)
-from fencepost.pipeline.audit.report.plots import Mark, render_svg
-from fencepost.pipeline.audit.rule_totals import (
+from fencepost.pipeline.audit.job import (
     FindingRow,
     bytes_text,
     describe_totals,
@@ -28,10 +22,16 @@ from fencepost.pipeline.audit.rule_totals import (
     select_findings,
     totals_by_rule,
 )
+from fencepost.pipeline.audit.partition_summary import (
+    PartitionHistory,
+    PartitionSummary,
+    ReplicaInventory,
+)
+from fencepost.pipeline.audit.report.plots import Mark, render_svg
 
 if TYPE_CHECKING:
     from fencepost.pipeline.audit.job import AuditResult
-    from fencepost.pipeline.audit.spark_task import TopicPartition
+    from fencepost.pipeline.audit.partition_evidence import TopicPartition
 
 
 MAX_DRAWN: Final = 16
@@ -62,7 +62,7 @@ class Drawing:
     """A partition with its picture."""
 
     name: str
-    account: PartitionSummary
+    summary: PartitionSummary
     svg: str
     notes: tuple[str, ...]
     """What the picture does not show."""
@@ -84,9 +84,9 @@ def write_report(path: Path, findings: AuditResult, *, made: datetime | None = N
     )
     environment.filters |= {"bytes": bytes_text, "count": count_text, "place": replica_text}
     rows = findings.violations.to_pylist()
-    accounts = rank_partitions(findings.summaries)
+    summaries = rank_partitions(findings.summaries)
     page = environment.get_template(_TEMPLATE).render(
-        case=findings.options,
+        options=findings.options,
         made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
         total=findings.violation_count,
         explained=findings.explained_count,
@@ -94,23 +94,23 @@ def write_report(path: Path, findings: AuditResult, *, made: datetime | None = N
         rules=totals_by_rule(findings),
         findings=[_finding(row) for row in select_findings(rows, MAX_FINDINGS)],
         findings_of=findings.violation_count + findings.explained_count,
-        drawings=_drawings(accounts[:MAX_DRAWN], rows),
-        accounts=sorted(accounts[:MAX_LISTED], key=lambda account: account.key),
-        accounts_of=len(accounts),
+        drawings=_drawings(summaries[:MAX_DRAWN], rows),
+        summaries=sorted(summaries[:MAX_LISTED], key=lambda summary: summary.key),
+        summary_count=len(summaries),
         totals=describe_totals(findings),
         many=pluralize,
     )
     path.write_text(page, encoding="utf-8")
 
 
-def rank_partitions(accounts: Iterable[PartitionSummary]) -> list[PartitionSummary]:
+def rank_partitions(summaries: Iterable[PartitionSummary]) -> list[PartitionSummary]:
     """Partitions by what there is to see of them."""
     return sorted(
-        accounts,
+        summaries,
         key=lambda each: (
             -each.violations,
             -sum(count.explained for count in each.rule_counts),
-            -max((held.records for held in each.replicas), default=0),
+            -max((inventory.records for inventory in each.replicas), default=0),
             each.key,
         ),
     )
@@ -157,7 +157,7 @@ def _time(time_ms: object) -> str:
     return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(" ", "milliseconds")[:-6]
 
 
-def _drawings(accounts: Sequence[PartitionSummary], rows: Sequence[FindingRow]) -> list[Drawing]:
+def _drawings(summaries: Sequence[PartitionSummary], rows: Sequence[FindingRow]) -> list[Drawing]:
     marks: dict[TopicPartition, list[Mark]] = defaultdict(list)
     for row in rows:
         mark = _mark(row)
@@ -165,12 +165,12 @@ def _drawings(accounts: Sequence[PartitionSummary], rows: Sequence[FindingRow]) 
             marks[str(row["topic"]), int(str(row["partition"]))].append(mark)
     return [
         Drawing(
-            name=f"{account.topic}-{account.partition}",
-            account=account,
-            svg=render_svg(account, marks[account.key][:_MAX_MARKS], name=f"p{number}"),
-            notes=tuple(_notes(account, len(marks[account.key]))),
+            name=f"{summary.topic}-{summary.partition}",
+            summary=summary,
+            svg=render_svg(summary, marks[summary.key][:_MAX_MARKS], name=f"p{number}"),
+            notes=tuple(_notes(summary, len(marks[summary.key]))),
         )
-        for number, account in enumerate(accounts)
+        for number, summary in enumerate(summaries)
     ]
 
 
@@ -187,15 +187,16 @@ def _mark(row: FindingRow) -> Mark | None:
     )
 
 
-def _notes(account: PartitionSummary, marks: int) -> Iterable[str]:
+def _notes(summary: PartitionSummary, marks: int) -> Iterable[str]:
     """What is thinned out, or not there, in the picture of a partition."""
-    if account.history is None:
+    if summary.history is None:
         yield "no record and no trace of it, so nothing over time"
     else:
-        yield from _downsampled(account.history)
-    for held in account.replicas:
-        if held.segments > len(held.spans):
-            yield f"{held.segments:,} segments of {replica_text(held)} as {len(held.spans)}"
+        yield from _downsampled(summary.history)
+    for inventory in summary.replicas:
+        if inventory.segments > len(inventory.spans):
+            where = replica_text(inventory)
+            yield f"{inventory.segments:,} segments of {where} as {len(inventory.spans)}"
     if marks > _MAX_MARKS:
         yield f"{_MAX_MARKS} of {marks:,} findings are marked"
 
@@ -225,6 +226,6 @@ def count_text(number: int) -> str:
     return f"{number:,}"
 
 
-def replica_text(held: ReplicaInventory) -> str:
+def replica_text(inventory: ReplicaInventory) -> str:
     """Whose it is."""
-    return "the tier" if held.broker is None else f"broker {held.broker}"
+    return "the tier" if inventory.broker is None else f"broker {inventory.broker}"

@@ -63,11 +63,11 @@ _FONT: Final = re.compile(r" font-family: [^;\"]*;")
 """The page has its own."""
 _PATH: Final = re.compile(r' d="[^"]*"')
 _FRACTION: Final = re.compile(r"(\.\d\d)\d+")
-"""Of a point, whose hundredths nobody sees; without the rest a page is half as large."""
+"""Decimals beyond a hundredth of a point are invisible; without them a page is half as large."""
 _ID: Final = re.compile(r'(\bid="|url\(#|href="#)')
 
 
-def render_svg(account: PartitionSummary, wrong: Sequence[Mark], *, name: str) -> str:
+def render_svg(summary: PartitionSummary, wrong: Sequence[Mark], *, name: str) -> str:
     """A partition as SVG, to be put into a page.
 
     :param wrong: Where findings are.
@@ -90,21 +90,21 @@ def render_svg(account: PartitionSummary, wrong: Sequence[Mark], *, name: str) -
         made = StringIO()
         # All that names neither a time nor a program: the same findings give the same page.
         none = dict.fromkeys(("Date", "Creator", "Type", "Format"))
-        make_figure(account, wrong).savefig(made, format="svg", metadata=none)
+        make_figure(summary, wrong).savefig(made, format="svg", metadata=none)
     text = made.getvalue()
     plain = _FONT.sub("", text[text.index("<svg") :])
     short = _PATH.sub(lambda path: _FRACTION.sub(r"\1", path[0]), plain)
     return _ID.sub(rf"\g<1>{name}-", short)
 
 
-def make_figure(account: PartitionSummary, wrong: Sequence[Mark]) -> Figure:
+def make_figure(summary: PartitionSummary, wrong: Sequence[Mark]) -> Figure:
     """Up to three plots above each other, as there is something to show."""
-    history = account.history
+    history = summary.history
     lags = history is not None and bool(history.lag)
     heights = [
         2.0 if history else 0,
         0.8 if lags else 0,
-        0.2 + 0.34 * max(len(account.replicas), 1),
+        0.2 + 0.34 * max(len(summary.replicas), 1),
     ]
     kept = [height for height in heights if height]
     made = Figure(figsize=(_WIDTH, sum(kept) + _BETWEEN * len(kept)))
@@ -115,7 +115,7 @@ def make_figure(account: PartitionSummary, wrong: Sequence[Mark]) -> Figure:
     if history is not None and lags:
         axes[1].sharex(axes[0])
         _draw_lag(axes[1], history)
-    _draw_segments(axes[-1], account.replicas, wrong)
+    _draw_segments(axes[-1], summary.replicas, wrong)
     return made
 
 
@@ -220,11 +220,13 @@ def _draw_lag(axes: "Axes", history: PartitionHistory) -> None:
     axes.legend(loc="lower left", frameon=False, ncols=6, bbox_to_anchor=(0, 1), borderaxespad=0)
 
 
-def _draw_segments(axes: "Axes", held: Sequence[ReplicaInventory], wrong: Sequence[Mark]) -> None:
+def _draw_segments(
+    axes: "Axes", inventories: Sequence[ReplicaInventory], wrong: Sequence[Mark]
+) -> None:
     """A row for each replica: the offsets of its segments, as high as they are large."""
-    rows = [_row(each) for each in held]
-    largest = max((span.bytes for each in held for span in each.spans), default=0) or 1
-    for row, each in enumerate(held):
+    rows = [_row(each) for each in inventories]
+    largest = max((span.bytes for each in inventories for span in each.spans), default=0) or 1
+    for row, each in enumerate(inventories):
         foot = row + _BAR / 2
         tops = [foot - _BAR * (_LEAST + (1 - _LEAST) * span.bytes / largest) for span in each.spans]
         # One collection: hundreds of single bars take seconds.
@@ -248,8 +250,8 @@ def _draw_segments(axes: "Axes", held: Sequence[ReplicaInventory], wrong: Sequen
         )
     axes.set_axisbelow(True)
     axes.grid(visible=False, axis="y")
-    axes.set_yticks(range(len(held)), [_label(each) for each in held])
-    axes.set_ylim(len(held) - 0.4, -0.6)
+    axes.set_yticks(range(len(inventories)), [_label(each) for each in inventories])
+    axes.set_ylim(len(inventories) - 0.4, -0.6)
     axes.set_xlabel("offsets of segments")
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.xaxis.set_major_formatter(_offsets())
@@ -295,10 +297,10 @@ def _offsets() -> FuncFormatter:
     return FuncFormatter(lambda value, _: f"{value:,.0f}")
 
 
-def _row(held: ReplicaInventory) -> str:
-    return "tier" if held.broker is None else str(held.broker)
+def _row(inventory: ReplicaInventory) -> str:
+    return "tier" if inventory.broker is None else str(inventory.broker)
 
 
-def _label(held: ReplicaInventory) -> str:
-    where = "tier" if held.broker is None else f"broker {held.broker}"
-    return f"{where}\n{EngFormatter('B', places=1)(held.bytes)}"
+def _label(inventory: ReplicaInventory) -> str:
+    where = "tier" if inventory.broker is None else f"broker {inventory.broker}"
+    return f"{where}\n{EngFormatter('B', places=1)(inventory.bytes)}"

@@ -1,7 +1,7 @@
 """No record that was acknowledged to acks=all is missing.
 
 Each is looked for where the last leader has it, by its offset and its checksum; below that log in
-the tier. What lies before a log start that anybody was told of has been deleted. Of a compacted
+the tier. Records before a log start that any answer had were deleted. Of a compacted
 topic only the end is looked at. What a producer sent again, or what was converted, has another
 checksum: it is enough that there is something at its offset.
 
@@ -17,21 +17,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.batch_arrays import (
+    NOT_FOUND,
+    UNKNOWN,
+    Batches,
+    BoolArray,
+    TracedBatches,
+    traced_batches_of,
+)
 from fencepost.pipeline.audit.explanations import unclean_shutdown
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import (
-    NOT_FOUND,
-    Batches,
-    BoolArray,
     IncarnationLogs,
     ReplicaLog,
     logs_of_incarnation,
     tier_copies,
 )
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
-from fencepost.pipeline.audit.traced_batches import UNKNOWN, TracedBatches, traced_batches_of
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "acknowledged-present"
@@ -40,28 +43,32 @@ _ALL: Final = -1
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """What was acknowledged and is gone, neighbours together."""
-    life = evidence.last_life
-    if life is None:
+    incarnation = evidence.last_incarnation
+    if incarnation is None:
         return
-    family = logs_of_incarnation(evidence, life.topic_id)
-    if not family.logs:
+    topic_logs = logs_of_incarnation(evidence, incarnation.topic_id)
+    if not topic_logs.logs:
         return
-    rows = life.succeeded("Produce")
+    rows = incarnation.succeeded("Produce")
     rows = rows.filter(pc.equal(rows["acks"], _ALL))
     acknowledged = _placed(traced_batches_of(rows)) if rows.num_rows else None
     if acknowledged is None or not len(acknowledged):
         return
-    log = _of_leader(life, family)
-    held = log.batches.by_offset()
-    search = _Search(evidence=evidence, life=life, family=family, log=log, held=held)
+    log = _of_leader(incarnation, topic_logs)
+    present = log.batches.by_offset()
+    search = _Search(
+        evidence=evidence, incarnation=incarnation, topic_logs=topic_logs, log=log, present=present
+    )
     yield from search.report(rows, acknowledged)
 
 
-def _of_leader(life: TopicIncarnation, family: IncarnationLogs) -> ReplicaLog:
+def _of_leader(incarnation: TopicIncarnation, topic_logs: IncarnationLogs) -> ReplicaLog:
     """The log of the last leader; where it is not there, of who knows the newest epoch."""
-    leader = life.leader_terms[-1].leader if life.leader_terms else UNKNOWN
-    known = [log for log in family.logs if log.broker == leader]
-    return known[0] if known else max(family.logs, key=lambda log: (_newest_epoch(log), log.end))
+    leader = incarnation.leader_terms[-1].leader if incarnation.leader_terms else UNKNOWN
+    known = [log for log in topic_logs.logs if log.broker == leader]
+    return (
+        known[0] if known else max(topic_logs.logs, key=lambda log: (_newest_epoch(log), log.end))
+    )
 
 
 def _newest_epoch(log: ReplicaLog) -> int:
@@ -95,11 +102,11 @@ class _Search:
     """Looks for acknowledged batches."""
 
     evidence: PartitionEvidence
-    life: TopicIncarnation
-    family: IncarnationLogs
+    incarnation: TopicIncarnation
+    topic_logs: IncarnationLogs
     log: ReplicaLog
     """Where they must be."""
-    held: Batches
+    present: Batches
     """The batches of that log, by offset."""
 
     def report(self, rows: pa.Table, batches: TracedBatches) -> Iterator[Violation]:
@@ -119,25 +126,25 @@ class _Search:
         if self.evidence.metadata.compacted or self._was_compacted():
             gone: BoolArray = (batches.last >= self.log.end) & (batches.base >= log_start)
             return gone
-        missing: BoolArray = (batches.base >= log_start) & ~_is_in(self.held, batches)
+        missing: BoolArray = (batches.base >= log_start) & ~_is_in(self.present, batches)
         below = np.flatnonzero(missing & (batches.base < self._local_start))
         missing[below] = self._is_missing_in_tier(batches.select(below))
         return missing
 
     @property
     def _local_start(self) -> int:
-        return int(self.held.base[0]) if len(self.held) else self.log.active
+        return int(self.present.base[0]) if len(self.present) else self.log.active
 
     def _log_start(self) -> int:
-        """The highest that a log tells, or that anybody was told."""
-        told: int | None = pc.max(self.life.rows["log_start_offset"]).as_py()
-        return max(self.family.log_start, told or 0)
+        """The highest of the logs and of any answer in the trace."""
+        answered: int | None = pc.max(self.incarnation.rows["log_start_offset"]).as_py()
+        return max(self.topic_logs.log_start, answered or 0)
 
     def _was_compacted(self) -> bool:
         values = {
             value
             for name in ("cleanup.policy", "log.cleanup.policy")
-            for value in self.life.configs.values(name)
+            for value in self.incarnation.configs.values(name)
         }
         return any("compact" in value for value in values)
 
@@ -146,14 +153,14 @@ class _Search:
 
         :param batches: By offset.
         """
-        told, found = np.zeros((2, len(batches)), bool)
-        for copy in tier_copies(self.evidence, self.family.tier):
+        in_metadata, found = np.zeros((2, len(batches)), bool)
+        for copy in tier_copies(self.evidence, self.topic_logs.tier):
             start, end = copy.segment.start_offset, copy.segment.end_offset + 1
             numbers = np.arange(*np.searchsorted(batches.base, (start, end)))
             numbers = numbers[batches.last[numbers] < end]
-            told[numbers] = True
+            in_metadata[numbers] = True
             found[numbers] |= _is_in(copy.batches, batches.select(numbers))
-        missing: BoolArray = told & ~found
+        missing: BoolArray = in_metadata & ~found
         return missing
 
     def _violation(self, rows: pa.Table, gone: TracedBatches) -> Violation:
@@ -182,36 +189,36 @@ class _Search:
             return f"{where} ends at {self.log.end}"
         if offset < self._local_start:
             return "the tier, which should have it, does not"
-        (number,) = self.held.index_of(np.array([offset]))
+        (number,) = self.present.index_of(np.array([offset]))
         if number == NOT_FOUND:
             return f"{where} has nothing there"
-        return f"{where} has other records there, of epoch {self.held.epoch[number]}"
+        return f"{where} has other records there, of epoch {self.present.epoch[number]}"
 
     def _explanation(self, gone: TracedBatches, number: int) -> str | None:
         epoch = int(gone.epoch[0])
         known = epoch if epoch >= 0 else None
-        until = max(_newest_epoch(log) for log in self.family.logs)
-        loss = self.life.explain_loss(epoch=known, number=number, until=until)
+        until = max(_newest_epoch(log) for log in self.topic_logs.logs)
+        loss = self.incarnation.explain_loss(epoch=known, number=number, until=until)
         if loss is not None:
             return loss
-        others = (log for log in self.family.logs if log is not self.log)
+        others = (log for log in self.topic_logs.logs if log is not self.log)
         if any(_is_in(log.batches.by_offset(), gone).all() for log in others):
             return unclean_shutdown(self.log, int(gone.base[0]))
         return None
 
 
-def _is_in(held: Batches, batches: TracedBatches) -> BoolArray:
+def _is_in(present: Batches, batches: TracedBatches) -> BoolArray:
     """Of each whether it is there: the very same, or anything where its checksum is not known."""
-    numbers = held.index_of(batches.base)
+    numbers = present.index_of(batches.base)
     found: BoolArray = numbers != NOT_FOUND
-    if not len(held):
+    if not len(present):
         return found
     same = (
-        (held.base[numbers] == batches.base)
-        & (held.last[numbers] == batches.last)
-        & (held.crc[numbers] == batches.crc)
+        (present.base[numbers] == batches.base)
+        & (present.last[numbers] == batches.last)
+        & (present.crc[numbers] == batches.crc)
     )
-    behind = held.index_of(batches.last) != NOT_FOUND
+    behind = present.index_of(batches.last) != NOT_FOUND
     found &= np.where(batches.crc == UNKNOWN, behind, same)
     return found
 

@@ -17,60 +17,55 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.batch_arrays import NOT_FOUND, Batches
 from fencepost.pipeline.audit.committed_offset_register import (
     CommittedOffsetRegister,
     OffsetWrite,
     committed_offset_registers,
 )
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.partition_logs import (
-    NOT_FOUND,
-    Batches,
-    ReplicaLog,
-    logs_of_incarnation,
-)
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.partition_logs import ReplicaLog, logs_of_incarnation
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
-from fencepost.pipeline.audit.violations import Violation
 
 NAME: Final = "committed-offsets"
 _NO_EPOCH: Final = -1
 
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
-    """What was told wrongly, and what can't have been consumed."""
-    last = evidence.last_life
-    for life in evidence.lives:
-        groups = tuple(committed_offset_registers(evidence, life))
+    """Reads that returned another value, and commits that can't have been consumed."""
+    last = evidence.last_incarnation
+    for incarnation in evidence.incarnations:
+        groups = tuple(committed_offset_registers(evidence, incarnation))
         for register in groups:
-            yield from _invalid_reads(life, register)
-        if life is last:
-            yield from _invalid_commits(evidence, life, groups)
+            yield from _invalid_reads(incarnation, register)
+        if incarnation is last:
+            yield from _invalid_commits(evidence, incarnation, groups)
 
 
-# -- what was told ------------------------------------------------------------------------------
+# -- reads --------------------------------------------------------------------------------------
 
 
 def _invalid_reads(
-    life: TopicIncarnation, register: CommittedOffsetRegister
+    incarnation: TopicIncarnation, register: CommittedOffsetRegister
 ) -> Iterator[Violation]:
-    for told, last in register.invalid_reads():
-        if told.offset is None:
+    for read, last in register.invalid_reads():
+        if read.offset is None:
             message = f"group {register.group} is told that it has committed nothing"
         else:
-            message = f"group {register.group} is told offset {told.offset} of epoch {told.epoch}"
+            message = f"group {register.group} is told offset {read.offset} of epoch {read.epoch}"
         yield Violation(
             rule=NAME,
-            topic=life.topic,
-            partition=life.partition,
-            message=f"{message} by broker {told.broker}, and had committed {last.offset} of epoch "
+            topic=incarnation.topic,
+            partition=incarnation.partition,
+            message=f"{message} by broker {read.broker}, and had committed {last.offset} of epoch "
             f"{last.epoch} at broker {last.broker} before",
-            explanation=register.explanation(told, last),
-            broker=told.broker,
-            offset=told.offset,
-            epoch=told.epoch if told.epoch != _NO_EPOCH else None,
-            number=told.number,
-            time_ms=told.time_ms,
+            explanation=register.explanation(read, last),
+            broker=read.broker,
+            offset=read.offset,
+            epoch=read.epoch if read.epoch != _NO_EPOCH else None,
+            number=read.number,
+            time_ms=read.time_ms,
         )
 
 
@@ -78,31 +73,37 @@ def _invalid_reads(
 
 
 def _invalid_commits(
-    evidence: PartitionEvidence, life: TopicIncarnation, groups: Iterable[CommittedOffsetRegister]
+    evidence: PartitionEvidence,
+    incarnation: TopicIncarnation,
+    groups: Iterable[CommittedOffsetRegister],
 ) -> Iterator[Violation]:
-    logs = logs_of_incarnation(evidence, life.topic_id).logs
+    logs = logs_of_incarnation(evidence, incarnation.topic_id).logs
     if not logs:
         return
     longest = max(logs, key=lambda log: (log.last_epoch_before(log.end), log.end))
-    held = None if evidence.metadata.compacted else longest.batches.by_offset()
-    told_start: int | None = pc.max(life.rows["log_start_offset"]).as_py()
+    batches = None if evidence.metadata.compacted else longest.batches.by_offset()
+    told_start: int | None = pc.max(incarnation.rows["log_start_offset"]).as_py()
     log_start = max(told_start or 0, longest.local_start)
-    newest = max((reign.epoch for reign in life.leader_terms), default=None)
+    newest = max((term.epoch for term in incarnation.leader_terms), default=None)
     for register in groups:
         for commit in register.commits:
             if not commit.is_certain:
                 continue
-            message = _commit_problem(commit, longest, held, log_start, newest)
+            message = _commit_problem(commit, longest, batches, log_start, newest)
             if message is not None:
-                yield _commit_violation(life, register, commit, longest, message)
+                yield _commit_violation(incarnation, register, commit, longest, message)
 
 
 def _commit_problem(
-    commit: OffsetWrite, log: ReplicaLog, held: Batches | None, log_start: int, newest: int | None
+    commit: OffsetWrite,
+    log: ReplicaLog,
+    batches: Batches | None,
+    log_start: int,
+    newest: int | None,
 ) -> str | None:
     """What is wrong with a commit, None where nothing is.
 
-    :param held: The log's batches by offset; None where offsets may be missing among them.
+    :param batches: The log's batches by offset; None where offsets may be missing among them.
     :param newest: The newest epoch of a leader; None where the trace tells of none.
     """
     offset, epoch = commit.offset, commit.epoch
@@ -114,19 +115,19 @@ def _commit_problem(
         return None
     if newest is not None and epoch > newest:
         return f"and the newest epoch that there was is {newest}"
-    before = None if held is None or offset <= log_start else _epoch_at(held, offset - 1)
+    before = None if batches is None or offset <= log_start else _epoch_at(batches, offset - 1)
     if before is not None and before > epoch:
         return f"and the record before it is of epoch {before}"
     return None
 
 
-def _epoch_at(held: Batches, offset: int) -> int | None:
-    (number,) = held.index_of(np.array([offset]))
-    return None if number == NOT_FOUND else int(held.epoch[number])
+def _epoch_at(batches: Batches, offset: int) -> int | None:
+    (number,) = batches.index_of(np.array([offset]))
+    return None if number == NOT_FOUND else int(batches.epoch[number])
 
 
 def _commit_violation(
-    life: TopicIncarnation,
+    incarnation: TopicIncarnation,
     register: CommittedOffsetRegister,
     commit: OffsetWrite,
     log: ReplicaLog,
@@ -136,11 +137,11 @@ def _commit_violation(
     until = log.last_epoch_before(log.end)
     return Violation(
         rule=NAME,
-        topic=life.topic,
-        partition=life.partition,
+        topic=incarnation.topic,
+        partition=incarnation.partition,
         message=f"group {register.group} has committed offset {commit.offset} of epoch "
         f"{commit.epoch}, {message}",
-        explanation=life.explain_loss(epoch=known, number=commit.number, until=until),
+        explanation=incarnation.explain_loss(epoch=known, number=commit.number, until=until),
         broker=commit.broker,
         offset=commit.offset,
         epoch=known,

@@ -11,18 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.batch_arrays import UNTRUSTED_PROBLEMS, Batches, BoolArray, batches_of
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.partition_logs import (
-    UNTRUSTED_PROBLEMS,
-    Batches,
-    BoolArray,
-    batches_of,
-    by_segment_id,
-    may_be_compacted,
-    replica_logs,
-)
-from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.partition_logs import by_segment_id, may_be_compacted, replica_logs
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "contiguous-offsets"

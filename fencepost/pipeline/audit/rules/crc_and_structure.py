@@ -10,16 +10,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.batch_arrays import UNTRUSTED_PROBLEMS
 from fencepost.pipeline.audit.explanations import retention, torn_write
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.partition_logs import (
-    UNTRUSTED_PROBLEMS,
-    IncarnationLogs,
-    ReplicaLog,
-    logs_by_incarnation,
-)
-from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.partition_logs import IncarnationLogs, ReplicaLog, logs_by_incarnation
+from fencepost.pipeline.audit.rule import Rule, Violation, row_violation
 from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "crc-and-structure"
@@ -29,11 +24,11 @@ _LOG_FILE: Final = re.compile(r"\.log\b")
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """What fails its checksum, is no batch, or has records that are none."""
-    for family in logs_by_incarnation(evidence):
-        for log in family.logs:
+    for topic_logs in logs_by_incarnation(evidence):
+        for log in topic_logs.logs:
             for row in _damages(log.rows):
                 offset = _offset_of(log, row)
-                yield _violation(evidence, row, offset, _explanation(log, family, row, offset))
+                yield _violation(evidence, row, offset, _explanation(log, topic_logs, row, offset))
     for row in _damages(evidence.select(Place.TIER)):
         # That an object is gone is between the tier and the logs.
         if row["problem"] != Problem.MISSING:
@@ -63,30 +58,26 @@ def _offset_of(log: ReplicaLog, row: dict[str, Any]) -> int:
 
 
 def _explanation(
-    log: ReplicaLog, family: IncarnationLogs, row: dict[str, Any], offset: int
+    log: ReplicaLog, topic_logs: IncarnationLogs, row: dict[str, Any], offset: int
 ) -> str | None:
     """A crash damages the end; what sound batches follow was not written last."""
     if row["problem"] == Problem.MISSING:
         return retention(log, row["segment"])
     if (log.batches.base >= offset).any():
         return None
-    return torn_write(log, family, offset)
+    return torn_write(log, topic_logs, offset)
 
 
 def _violation(
     evidence: PartitionEvidence, row: dict[str, Any], offset: int | None, explanation: str | None
 ) -> Violation:
     last = row["last_offset"] if row["problem"] == Problem.RECORDS else None
-    return Violation(
-        rule=NAME,
-        topic=evidence.topic,
-        partition=evidence.partition,
+    return row_violation(
+        NAME,
+        evidence,
+        row,
         message=row["message"] or row["problem"],
         explanation=explanation,
-        broker=row["broker"],
-        place=row["place"],
-        segment=row["segment"],
-        position=row["position"],
         offset=offset,
         end_offset=None if last is None else last + 1,
         epoch=row["epoch"],

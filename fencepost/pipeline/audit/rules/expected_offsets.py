@@ -16,12 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
+from fencepost.pipeline.audit.batch_arrays import UNKNOWN, Batches, TracedBatches, traced_batches_of
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.partition_logs import Batches, ReplicaLog, logs_of_incarnation
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.partition_logs import ReplicaLog, logs_of_incarnation
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
-from fencepost.pipeline.audit.traced_batches import UNKNOWN, TracedBatches, traced_batches_of
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.schemas import Place
 from fencepost.protocol.errors import ErrorCode
 
@@ -37,12 +36,12 @@ _APPENDED: Final = (
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Batches that lie elsewhere, and batches that should not be there at all."""
-    for life in evidence.lives:
-        rows = life.exchanges("Produce")
+    for incarnation in evidence.incarnations:
+        rows = incarnation.exchanges("Produce")
         error = pc.cast(rows["error"], pa.int64())
         appended = pc.or_(pc.is_null(error), pc.is_in(error, pa.array(_APPENDED, pa.int64())))
-        yield from _misplaced(life, rows.filter(appended))
-    last = evidence.last_life
+        yield from _misplaced(incarnation, rows.filter(appended))
+    last = evidence.last_incarnation
     if last is not None and _is_whole(last):
         yield from _left_behind(last, logs_of_incarnation(evidence, last.topic_id).logs)
 
@@ -50,7 +49,7 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
 # -- what was appended --------------------------------------------------------------------------
 
 
-def _misplaced(life: TopicIncarnation, rows: pa.Table) -> Iterator[Violation]:
+def _misplaced(incarnation: TopicIncarnation, rows: pa.Table) -> Iterator[Violation]:
     batches = traced_batches_of(rows)
     offset = _offsets(batches, rows)
     wrong = (batches.expected >= 0) & (offset >= 0) & (offset != batches.expected)
@@ -59,8 +58,8 @@ def _misplaced(life: TopicIncarnation, rows: pa.Table) -> Iterator[Violation]:
         at, expected = int(offset[index]), int(batches.expected[index])
         yield Violation(
             rule=NAME,
-            topic=life.topic,
-            partition=life.partition,
+            topic=incarnation.topic,
+            partition=incarnation.partition,
             message=f"broker {row['broker']} appended at offset {at} a batch that was expected at "
             f"{expected}",
             broker=row["broker"],
@@ -80,8 +79,10 @@ def _offsets(
     Without a producer id nothing is a repetition, and the answer tells of what was converted.
     """
     succeeded = pc.fill_null(pc.equal(rows["error"], ErrorCode.NONE), fill_value=False)
-    told = batches.is_first & succeeded.to_numpy()[batches.row] & (batches.producer_id < 0)
-    converted = np.where(told, batches.answered, UNKNOWN)
+    is_acknowledged = (
+        batches.is_first & succeeded.to_numpy()[batches.row] & (batches.producer_id < 0)
+    )
+    converted = np.where(is_acknowledged, batches.answered, UNKNOWN)
     found: np.ndarray[tuple[int], np.dtype[np.int64]] = np.where(
         batches.is_appended_as_sent, batches.base, converted
     )
@@ -91,17 +92,17 @@ def _offsets(
 # -- what was refused ---------------------------------------------------------------------------
 
 
-def _is_whole(life: TopicIncarnation) -> bool:
+def _is_whole(incarnation: TopicIncarnation) -> bool:
     """Whether the trace has everything that was ever produced, and no server was killed since."""
-    ended = bool(life.events) and life.events[-1].kind == Kind.TRACE_ENDED
-    created = (each.line for each in life.events if each.kind == Kind.TOPIC_CREATED)
+    ended = bool(incarnation.events) and incarnation.events[-1].kind == Kind.TRACE_ENDED
+    created = (each.line for each in incarnation.events if each.kind == Kind.TOPIC_CREATED)
     first = next(created, 0)
-    return life.from_start and ended and all(g < first for g in life.gaps)
+    return incarnation.from_start and ended and all(g < first for g in incarnation.gaps)
 
 
-def _left_behind(life: TopicIncarnation, logs: Iterable[ReplicaLog]) -> Iterator[Violation]:
-    rows = life.exchanges("Produce")
-    is_refused = pc.fill_null(_is_refused(life, rows), fill_value=False)
+def _left_behind(incarnation: TopicIncarnation, logs: Iterable[ReplicaLog]) -> Iterator[Violation]:
+    rows = incarnation.exchanges("Produce")
+    is_refused = pc.fill_null(_is_refused(incarnation, rows), fill_value=False)
     refused = traced_batches_of(rows.filter(is_refused))
     if not len(refused):
         return
@@ -109,33 +110,35 @@ def _left_behind(life: TopicIncarnation, logs: Iterable[ReplicaLog]) -> Iterator
     stamped = sent.select(sent.epoch >= 0)
     claimed = set(zip(stamped.base.tolist(), stamped.crc.tolist(), strict=True))
     for log in logs:
-        held = log.batches.select(np.isin(log.batches.crc, refused.crc))
-        pairs = zip(held.base.tolist(), held.crc.tolist(), strict=True)
+        present = log.batches.select(np.isin(log.batches.crc, refused.crc))
+        pairs = zip(present.base.tolist(), present.crc.tolist(), strict=True)
         for index, pair in enumerate(pairs):
             if pair not in claimed:
-                yield _found(life, log, held, index)
+                yield _found(incarnation, log, present, index)
 
 
-def _found(life: TopicIncarnation, log: ReplicaLog, held: Batches, index: int) -> Violation:
-    base = int(held.base[index])
+def _found(
+    incarnation: TopicIncarnation, log: ReplicaLog, present: Batches, index: int
+) -> Violation:
+    base = int(present.base[index])
     return Violation(
         rule=NAME,
-        topic=life.topic,
-        partition=life.partition,
+        topic=incarnation.topic,
+        partition=incarnation.partition,
         message=f"broker {log.broker} holds at offset {base} a batch whose producer was told "
         "that it was refused for its expected offset",
         broker=log.broker,
         place=Place.LOG,
-        segment=int(held.segment[index]),
-        position=int(held.position[index]),
+        segment=int(present.segment[index]),
+        position=int(present.position[index]),
         offset=base,
-        end_offset=int(held.last[index]) + 1,
-        epoch=int(held.epoch[index]),
+        end_offset=int(present.last[index]) + 1,
+        epoch=int(present.epoch[index]),
     )
 
 
-def _is_refused(life: TopicIncarnation, rows: pa.Table) -> pa.ChunkedArray:
-    configured = {int(text) for text in life.configs.values(_ERROR_CODE)}
+def _is_refused(incarnation: TopicIncarnation, rows: pa.Table) -> pa.ChunkedArray:
+    configured = {int(text) for text in incarnation.configs.values(_ERROR_CODE)}
     codes = pa.array([ErrorCode.EXPECTED_OFFSET_MISMATCH, *sorted(configured)], pa.int64())
     return pc.is_in(pc.cast(rows["error"], pa.int64()), codes)
 

@@ -18,11 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
+from fencepost.pipeline.audit.batch_arrays import Int64Array
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.partition_logs import Int64Array
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.audit.timeline import FOREVER, TopicIncarnation, TraceEvent
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.protocol.errors import ErrorCode
 
 NAME: Final = "fetched-share"
@@ -44,31 +43,31 @@ _ANOTHER_LOG: Final = (
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Each begin behind the tier, and each refusal, by itself."""
-    for life in evidence.lives:
-        yield from _refused(life)
-        for event in life.events:
-            if event.kind == Kind.LOG_STARTED_FROM_TIER and event.topic == life.topic:
-                yield from _wrong_start(life, event)
-                yield from _fetched_before(life, event)
+    for incarnation in evidence.incarnations:
+        yield from _refused(incarnation)
+        for event in incarnation.events:
+            if event.kind == Kind.LOG_STARTED_FROM_TIER and event.topic == incarnation.topic:
+                yield from _wrong_start(incarnation, event)
+                yield from _fetched_before(incarnation, event)
 
 
-def _wrong_start(life: TopicIncarnation, event: TraceEvent) -> Iterator[Violation]:
-    row = _last_start_offset(life, event)
+def _wrong_start(incarnation: TopicIncarnation, event: TraceEvent) -> Iterator[Violation]:
+    row = _last_start_offset(incarnation, event)
     offset = event.details["offset"]
     if row is None:  # the trace began meanwhile
         return
     if offset != row["offset"]:
         yield _violation(
-            life,
+            incarnation,
             row,
             event.broker,
             offset,
             f"broker {event.broker} begins at offset {offset}, where its leader told it "
             f"{row['offset']} (ListOffsets {row['timestamp']})",
         )
-    elif row["timestamp"] == _LOCAL and _should_bootstrap(life, event, row):
+    elif row["timestamp"] == _LOCAL and _should_bootstrap(incarnation, event, row):
         yield _violation(
-            life,
+            incarnation,
             row,
             event.broker,
             offset,
@@ -78,9 +77,9 @@ def _wrong_start(life: TopicIncarnation, event: TraceEvent) -> Iterator[Violatio
         )
 
 
-def _last_start_offset(life: TopicIncarnation, event: TraceEvent) -> dict[str, Any] | None:
-    """The last offset to begin at that the follower was told."""
-    rows = life.succeeded("ListOffsets")
+def _last_start_offset(incarnation: TopicIncarnation, event: TraceEvent) -> dict[str, Any] | None:
+    """The last start offset that the follower got from its leader."""
+    rows = incarnation.succeeded("ListOffsets")
     asked = pc.is_in(rows["timestamp"], pa.array(_ASKED_BY_STARTERS, pa.int64()))
     own = pc.equal(rows["replica_id"], event.broker)
     before = pc.less(rows["line"], event.line)
@@ -89,18 +88,22 @@ def _last_start_offset(life: TopicIncarnation, event: TraceEvent) -> dict[str, A
     return found[0] if found else None
 
 
-def _should_bootstrap(life: TopicIncarnation, event: TraceEvent, row: dict[str, Any]) -> bool:
+def _should_bootstrap(
+    incarnation: TopicIncarnation, event: TraceEvent, row: dict[str, Any]
+) -> bool:
     """Whether it was empty, and the feature on all the time."""
-    values = life.configs.values(_ENABLED, since=row["line"], until=event.line)
+    values = incarnation.configs.values(_ENABLED, since=row["line"], until=event.line)
     is_empty = event.details["previous_offset"] == 0
     return is_empty and values == {"true"} and row["version"] >= _FIRST_WITH_PENDING
 
 
-def _fetched_before(life: TopicIncarnation, event: TraceEvent) -> Iterator[Violation]:
+def _fetched_before(incarnation: TopicIncarnation, event: TraceEvent) -> Iterator[Violation]:
     """What it was given afterwards, although it had left it to the tier."""
     start = event.details["offset"]
-    until = _log_replaced_at(event.broker, (each for each in life.events if each.line > event.line))
-    rows = life.succeeded("Fetch")
+    until = _log_replaced_at(
+        event.broker, (each for each in incarnation.events if each.line > event.line)
+    )
+    rows = incarnation.succeeded("Fetch")
     wanted = pc.and_(
         pc.and_(pc.equal(rows["replica_id"], event.broker), pc.greater(rows["bytes"], 0)),
         pc.and_(pc.greater(rows["number"], event.newest), pc.less(rows["fetch_offset"], start)),
@@ -108,7 +111,7 @@ def _fetched_before(life: TopicIncarnation, event: TraceEvent) -> Iterator[Viola
     wanted = pc.and_(wanted, pc.less(rows["line"], until))
     for row in rows.filter(pc.fill_null(wanted, fill_value=False)).to_pylist():
         yield _violation(
-            life,
+            incarnation,
             row,
             event.broker,
             start,
@@ -123,25 +126,25 @@ def _log_replaced_at(broker: int | None, events: Iterable[TraceEvent]) -> int:
     return next(lines, FOREVER)
 
 
-def _refused(life: TopicIncarnation) -> Iterator[Violation]:
+def _refused(incarnation: TopicIncarnation) -> Iterator[Violation]:
     """Offsets that a leader said are in the tier alone, and had itself."""
-    fetches = life.exchanges("Fetch")
+    fetches = incarnation.exchanges("Fetch")
     is_moved = pc.equal(fetches["error"], ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)
     moved = pc.and_(is_moved, pc.is_valid(fetches["fetch_offset"]))
     refusals = fetches.filter(pc.fill_null(moved, fill_value=False)).to_pylist()
     if not refusals:
         return
-    shown, starts = _local_starts(life)
+    shown, starts = _local_starts(incarnation)
     brokers, numbers, lines = (shown[each].to_numpy() for each in ("broker", "number", "line"))
     for row in refusals:
         until = _log_replaced_at(
-            row["broker"], (e for e in life.events if e.newest >= row["number"])
+            row["broker"], (e for e in incarnation.events if e.newest >= row["number"])
         )
         later = (brokers == row["broker"]) & (numbers > row["newest"]) & (lines < until)
         start = int(starts[later].min(initial=FOREVER))
         if start <= row["fetch_offset"]:
             yield _violation(
-                life,
+                incarnation,
                 row,
                 row["broker"],
                 row["fetch_offset"],
@@ -151,24 +154,28 @@ def _refused(life: TopicIncarnation) -> Iterator[Violation]:
             )
 
 
-def _local_starts(life: TopicIncarnation) -> tuple[pa.Table, Int64Array]:
+def _local_starts(incarnation: TopicIncarnation) -> tuple[pa.Table, Int64Array]:
     """Answers that show where a leader's own log begins, and the offset: there or before."""
-    rows = life.succeeded("ListOffsets", "Fetch")
+    rows = incarnation.succeeded("ListOffsets", "Fetch")
     is_start = pc.and_(pc.equal(rows["timestamp"], _LOCAL), pc.greater_equal(rows["offset"], 0))
     is_given = pc.and_(pc.greater(rows["bytes"], 0), pc.greater_equal(rows["fetch_offset"], 0))
     is_share = pc.and_(pc.greater_equal(rows["replica_id"], 0), is_given)
-    told = pc.if_else(pc.equal(rows["api"], "Fetch"), is_share, is_start)
-    rows = rows.filter(pc.fill_null(told, fill_value=False))
+    has_start = pc.if_else(pc.equal(rows["api"], "Fetch"), is_share, is_start)
+    rows = rows.filter(pc.fill_null(has_start, fill_value=False))
     return rows, pc.coalesce(rows["fetch_offset"], rows["offset"]).to_numpy()
 
 
 def _violation(
-    life: TopicIncarnation, row: dict[str, Any], broker: int | None, offset: int, message: str
+    incarnation: TopicIncarnation,
+    row: dict[str, Any],
+    broker: int | None,
+    offset: int,
+    message: str,
 ) -> Violation:
     return Violation(
         rule=NAME,
-        topic=life.topic,
-        partition=life.partition,
+        topic=incarnation.topic,
+        partition=incarnation.partition,
         message=message,
         broker=broker,
         offset=offset,

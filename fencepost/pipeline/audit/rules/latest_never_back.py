@@ -3,9 +3,9 @@
 Of two answers to clients of which one was given before the other was asked for, the later is not
 smaller. Answers of different isolation levels are not compared, nor those to brokers or debuggers.
 
-Nobody can help it where a leader was elected uncleanly, or may be; nor where the later answer is of
-a leader that had not heard yet that it is none any more: a client that minds leader epochs
-(KIP-320) is not answered by it.
+A fall is explained where a leader was elected uncleanly, or may have been, and where the later
+answer is of a leader that had not learnt of its successor yet: a client that sends leader epochs
+(KIP-320) gets an error from it.
 """
 
 from collections.abc import Iterator
@@ -17,23 +17,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.trace_exchanges import CLIENT_REPLICA_ID
 
 NAME: Final = "latest-never-back"
 LATEST: Final = -1
-"""The timestamp that ListOffsets is asked for."""
+"""The timestamp in a ListOffsets request."""
 _BELOW_ALL: Final = -2
-"""No offset is told that is less than -1."""
+"""Below every offset in an answer: the least is -1."""
 _UNCLEAN: Final = "unclean.leader.election.enable"
 _COLUMNS: Final = ("number", "newest", "line", "time_ms", "offset", "epoch", "broker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """A latest offset as a client was told it."""
+    """A latest offset as a client got it."""
 
     number: int
     newest: int
@@ -47,15 +46,15 @@ class _Answer:
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Every answer that is below an earlier one."""
-    for life in evidence.lives:
-        rows = life.succeeded("ListOffsets")
+    for incarnation in evidence.incarnations:
+        rows = incarnation.succeeded("ListOffsets")
         is_latest = pc.equal(rows["timestamp"], LATEST)
         rows = rows.filter(pc.and_(is_latest, pc.equal(rows["replica_id"], CLIENT_REPLICA_ID)))
         for level in pc.unique(rows["isolation_level"]).to_pylist():
-            yield from _of_level(life, rows.filter(pc.equal(rows["isolation_level"], level)))
+            yield from _of_level(incarnation, rows.filter(pc.equal(rows["isolation_level"], level)))
 
 
-def _of_level(life: TopicIncarnation, rows: pa.Table) -> Iterator[Violation]:
+def _of_level(incarnation: TopicIncarnation, rows: pa.Table) -> Iterator[Violation]:
     offsets = rows["offset"].to_numpy()
     numbers, newest = rows["number"].to_numpy(), rows["newest"].to_numpy()
     # Line by line: an answer came before a question where its `newest` is below that number.
@@ -68,7 +67,7 @@ def _of_level(life: TopicIncarnation, rows: pa.Table) -> Iterator[Violation]:
     back = has_before[offsets[has_before] < highest[before[has_before] - 1]]
     for index in back.tolist():
         most = order[first_of[before[index] - 1]]
-        yield _violation(life, _answer(rows, int(most)), _answer(rows, index))
+        yield _violation(incarnation, _answer(rows, int(most)), _answer(rows, index))
 
 
 def _answer(rows: pa.Table, index: int) -> _Answer:
@@ -77,14 +76,14 @@ def _answer(rows: pa.Table, index: int) -> _Answer:
     return _Answer(**row, epoch=None if epoch is None or epoch < 0 else epoch)
 
 
-def _violation(life: TopicIncarnation, first: _Answer, second: _Answer) -> Violation:
+def _violation(incarnation: TopicIncarnation, first: _Answer, second: _Answer) -> Violation:
     return Violation(
         rule=NAME,
-        topic=life.topic,
-        partition=life.partition,
+        topic=incarnation.topic,
+        partition=incarnation.partition,
         message=f"latest is {second.offset} by broker {second.broker}{_of_epoch(second)}, and was "
         f"{first.offset} by broker {first.broker}{_of_epoch(first)} before",
-        explanation=_explanation(life, first, second),
+        explanation=_explanation(incarnation, first, second),
         broker=second.broker,
         offset=second.offset,
         end_offset=first.offset,
@@ -98,27 +97,27 @@ def _of_epoch(answer: _Answer) -> str:
     return "" if answer.epoch is None else f" in epoch {answer.epoch}"
 
 
-def _explanation(life: TopicIncarnation, first: _Answer, second: _Answer) -> str | None:
-    stale = _stale(life, first, second)
+def _explanation(incarnation: TopicIncarnation, first: _Answer, second: _Answer) -> str | None:
+    stale = _stale(incarnation, first, second)
     if stale is not None:
         return stale
-    unclean = "true" in life.configs.values(_UNCLEAN, since=first.line, until=second.line)
-    if unclean and not life.configs.is_apache:
+    unclean = "true" in incarnation.configs.values(_UNCLEAN, since=first.line, until=second.line)
+    if unclean and not incarnation.configs.is_apache:
         return f"{_UNCLEAN} is true, and so no leader waits for its high watermark"
     until = -1 if second.epoch is None else second.epoch
-    return life.explain_loss(
+    return incarnation.explain_loss(
         epoch=first.epoch, number=first.number, until=until, before=second.line
     )
 
 
-def _stale(life: TopicIncarnation, first: _Answer, second: _Answer) -> str | None:
+def _stale(incarnation: TopicIncarnation, first: _Answer, second: _Answer) -> str | None:
     """That the later answer is of who was no leader any more."""
     if first.epoch is not None and second.epoch is not None:
         if second.epoch >= first.epoch:
             return None
         return f"broker {second.broker} had not heard yet of epoch {first.epoch}"
-    reign = next((r for r in reversed(life.leader_terms) if r.line < second.line), None)
-    if reign is None or reign.leader == second.broker:
+    term = next((r for r in reversed(incarnation.leader_terms) if r.line < second.line), None)
+    if term is None or term.leader == second.broker:
         return None
     return f"broker {second.broker} was no leader any more, and had not heard of it yet"
 

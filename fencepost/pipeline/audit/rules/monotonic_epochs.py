@@ -10,17 +10,11 @@ from typing import Final
 
 import numpy as np
 
+from fencepost.pipeline.audit.batch_arrays import Batches, BoolArray, Int64Array
 from fencepost.pipeline.audit.explanations import unclean_shutdown
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.partition_logs import (
-    Batches,
-    BoolArray,
-    Int64Array,
-    ReplicaLog,
-    replica_logs,
-)
-from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.partition_logs import ReplicaLog, replica_logs
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "monotonic-epochs"
@@ -95,11 +89,11 @@ def _mismatches(log: ReplicaLog, batches: Batches) -> Iterator[_Found]:
     whole: BoolArray = batches.base >= begin
     wrongly_begun: BoolArray = whole & (first != batches.epoch)
     differs: BoolArray = (in_log & (last != batches.epoch)) | wrongly_begun
-    said = np.where(wrongly_begun, first, last)
-    for number in _first_of_each(differs, batches.epoch, said).tolist():
+    checkpointed = np.where(wrongly_begun, first, last)
+    for number in _first_of_each(differs, batches.epoch, checkpointed).tolist():
         offset, epoch = int(batches.base[number]), int(batches.epoch[number])
         newer = epoch > int(epochs[-1])
-        instead = f"epoch {said[number]}" if said[number] >= 0 else "no epoch"
+        instead = f"epoch {checkpointed[number]}" if checkpointed[number] >= 0 else "no epoch"
         message = f"a batch of leader epoch {epoch}, where the {_FILE} says {instead}"
         yield message, offset, epoch, unclean_shutdown(log, offset) if newer else None
 

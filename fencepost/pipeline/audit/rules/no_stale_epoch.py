@@ -1,8 +1,8 @@
 """No request succeeds under a leader epoch that is not the broker's (KIP-320).
 
 Fetch, ListOffsets and OffsetForLeaderEpoch say in which epoch their client believes the leader to
-be. What a broker knows is seen from its answers alone, since nobody can tell when an election
-reached it: by one that was given before the question, or by this very answer.
+be. The epoch that a broker knows is taken from its answers alone, since the trace does not say
+when an election reached it: from one that it gave before the request, or from this very answer.
 """
 
 from collections.abc import Iterator
@@ -14,13 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
+from fencepost.pipeline.audit.batch_arrays import Int64Array, traced_batches_of
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.partition_logs import Int64Array
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.audit.rules.latest_never_back import LATEST
 from fencepost.pipeline.audit.timeline import TopicIncarnation
-from fencepost.pipeline.audit.traced_batches import traced_batches_of
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.trace_exchanges import CLIENT_REPLICA_ID
 
 NAME: Final = "no-stale-epoch"
@@ -30,30 +28,30 @@ _NONE: Final = -1
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Every success under an epoch that the broker knew to be another."""
-    for life in evidence.lives:
-        rows = life.succeeded("Produce", *_CHECKED)
+    for incarnation in evidence.incarnations:
+        rows = incarnation.succeeded("Produce", *_CHECKED)
         if not rows.num_rows:
             continue
-        asked, shown = _requested_epochs(rows), _shown_epochs(rows)
-        yield from _by_itself(life, rows, asked, shown)
-        yield from _by_others(life, rows, asked, np.maximum(asked, shown))
+        requested, shown = _requested_epochs(rows), _shown_epochs(rows)
+        yield from _by_itself(incarnation, rows, requested, shown)
+        yield from _by_others(incarnation, rows, requested, np.maximum(requested, shown))
 
 
 def _requested_epochs(rows: pa.Table) -> Int64Array:
-    """The epoch that each was asked under; what a fetch session has is not said again."""
-    asked = pc.fill_null(rows["current_leader_epoch"], _NONE).to_numpy().copy()
+    """The epoch of each request; within a fetch session it is sent once."""
+    requested = pc.fill_null(rows["current_leader_epoch"], _NONE).to_numpy().copy()
     is_silent = pc.and_(pc.is_null(rows["fetch_offset"]), pc.equal(rows["api"], "Fetch"))
     sessions = list(zip(rows["broker"].to_pylist(), rows["session_id"].to_pylist(), strict=True))
-    said: dict[tuple[int, int], int] = {}
+    by_session: dict[tuple[int, int], int] = {}
     silent = is_silent.to_numpy()
     fetches = np.flatnonzero(pc.is_valid(rows["session_id"]).to_numpy())
     numbers = rows["number"].to_numpy()
     for index in fetches[np.argsort(numbers[fetches], kind="stable")].tolist():
         if silent[index]:
-            asked[index] = said.get(sessions[index], _NONE)
+            requested[index] = by_session.get(sessions[index], _NONE)
         else:
-            said[sessions[index]] = int(asked[index])
-    found: Int64Array = asked
+            by_session[sessions[index]] = int(requested[index])
+    found: Int64Array = requested
     return found
 
 
@@ -71,9 +69,9 @@ def _shown_epochs(rows: pa.Table) -> Int64Array:
 
 
 def _by_itself(
-    life: TopicIncarnation, rows: pa.Table, asked: Int64Array, shown: Int64Array
+    incarnation: TopicIncarnation, rows: pa.Table, requested: Int64Array, shown: Int64Array
 ) -> Iterator[Violation]:
-    """Answers that show another epoch than they were asked under.
+    """Answers that show another epoch than their requests had.
 
     Latest is answered to clients in the leader's own epoch, which is neither older nor newer.
     """
@@ -84,30 +82,30 @@ def _by_itself(
         pc.equal(rows["timestamp"], LATEST),
     )
     exact = pc.fill_null(is_latest, fill_value=False).to_numpy() & (shown >= 0)
-    wrong = (asked >= 0) & ((shown > asked) | (exact & (shown != asked)))
+    wrong = (requested >= 0) & ((shown > requested) | (exact & (shown != requested)))
     for index in np.flatnonzero(wrong).tolist():
         found = f"and shows that it is in epoch {shown[index]}"
-        yield _violation(life, rows, index, int(asked[index]), found)
+        yield _violation(incarnation, rows, index, int(requested[index]), found)
 
 
 def _by_others(
-    life: TopicIncarnation, rows: pa.Table, asked: Int64Array, known: Int64Array
+    incarnation: TopicIncarnation, rows: pa.Table, requested: Int64Array, known: Int64Array
 ) -> Iterator[Violation]:
     """Answers under an epoch older than one that the broker had answered in before."""
     brokers = rows["broker"].to_numpy()
-    starts = _starts(life, rows)
+    starts = _starts(incarnation, rows)
     order = np.lexsort((rows["newest"].to_numpy(), starts, brokers))
     keys = list(zip(brokers[order].tolist(), starts[order].tolist(), strict=True))
     for _, group in groupby(range(len(order)), key=lambda at: keys[at]):
         indexes = order[list(group)]
-        yield from _of_one_start(life, rows, indexes, asked, known)
+        yield from _of_one_start(incarnation, rows, indexes, requested, known)
 
 
 def _of_one_start(
-    life: TopicIncarnation,
+    incarnation: TopicIncarnation,
     rows: pa.Table,
     indexes: Int64Array,
-    asked: Int64Array,
+    requested: Int64Array,
     known: Int64Array,
 ) -> Iterator[Violation]:
     """What one broker answered between two of its starts.
@@ -118,17 +116,17 @@ def _of_one_start(
     highest = np.maximum.accumulate(known[indexes])
     before = np.searchsorted(newest, numbers, side="left")
     epochs = np.where(before > 0, highest[np.maximum(before - 1, 0)], _NONE)
-    stale = (asked[indexes] >= 0) & (asked[indexes] < epochs)
+    stale = (requested[indexes] >= 0) & (requested[indexes] < epochs)
     for at in np.flatnonzero(stale).tolist():
         found = f"and was in epoch {epochs[at]} before"
-        yield _violation(life, rows, int(indexes[at]), int(asked[indexes[at]]), found)
+        yield _violation(incarnation, rows, int(indexes[at]), int(requested[indexes[at]]), found)
 
 
-def _starts(life: TopicIncarnation, rows: pa.Table) -> Int64Array:
+def _starts(incarnation: TopicIncarnation, rows: pa.Table) -> Int64Array:
     """How often its broker had been started when each was answered: it may know less then."""
     starts = np.zeros(rows.num_rows, np.int64)
     lines, brokers = rows["line"].to_numpy(), rows["broker"].to_numpy()
-    for event in life.events:
+    for event in incarnation.events:
         if event.kind == Kind.TRACE_STARTED:
             starts += lines > event.line
         elif event.kind == Kind.BROKER_CHANGED and event.details.get("state") == "running":
@@ -137,18 +135,18 @@ def _starts(life: TopicIncarnation, rows: pa.Table) -> Int64Array:
 
 
 def _violation(
-    life: TopicIncarnation, rows: pa.Table, index: int, asked: int, found: str
+    incarnation: TopicIncarnation, rows: pa.Table, index: int, requested: int, found: str
 ) -> Violation:
     row = rows.slice(index, 1).to_pylist()[0]
     return Violation(
         rule=NAME,
-        topic=life.topic,
-        partition=life.partition,
+        topic=incarnation.topic,
+        partition=incarnation.partition,
         message=f"broker {row['broker']} answers {row['api']} without an error under leader epoch "
-        f"{asked}, {found}",
+        f"{requested}, {found}",
         broker=row["broker"],
         offset=row["offset"] if row["fetch_offset"] is None else row["fetch_offset"],
-        epoch=asked,
+        epoch=requested,
         number=row["number"],
         time_ms=row["time_ms"],
     )

@@ -15,17 +15,15 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
+from fencepost.pipeline.audit.batch_arrays import BatchDifference, batch_differences
 from fencepost.pipeline.audit.explanations import committed_loss
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import (
-    BatchDifference,
     ReplicaLog,
-    batch_differences,
     logs_by_incarnation,
     may_be_compacted,
 )
-from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "replicas-agree"
@@ -34,13 +32,13 @@ NAME: Final = "replicas-agree"
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Where two replicas have different batches, each pair by itself."""
     compacted = may_be_compacted(evidence)
-    for family in logs_by_incarnation(evidence):
-        ordered = [(log, log.batches.by_offset()) for log in family.logs]
+    for topic_logs in logs_by_incarnation(evidence):
+        ordered = [(log, log.batches.by_offset()) for log in topic_logs.logs]
         for (one, batches), (other, others) in combinations(ordered, 2):
             found = batch_differences(
                 batches,
                 others,
-                family.log_start,
+                topic_logs.log_start,
                 min(one.end, other.end),
                 compacted=compacted,
             )

@@ -4,7 +4,7 @@
 - What a replica does not hold itself any more, from the log start on, the tier holds of its
   lineage (KIP-405, KIP-1023): no gap.
 - Where both have the same offsets of a lineage they have the same batches.
-- What the tier has was committed, and so is of the lineage of whoever leads, unless an unclean
+- What the tier has was committed, and so is of the lineage of the leader, unless an unclean
   election has lost it.
 
 Copies that are not finished, or on their way out, count for nothing. Several leaders may have
@@ -17,21 +17,18 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from fencepost.pipeline.audit.batch_arrays import batch_differences, covers, gaps
 from fencepost.pipeline.audit.explanations import committed_loss, lost_tier
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import (
     IncarnationLogs,
     ReplicaLog,
     TierCopy,
-    batch_differences,
-    covers,
-    gaps,
     logs_by_incarnation,
     may_be_compacted,
     tier_copies,
 )
-from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.rule import Rule, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "tier-and-log"
@@ -53,76 +50,76 @@ def check(evidence: PartitionEvidence) -> Iterator[Violation]:
         yield find(message=why)
     if not evidence.metadata.with_tier:
         return
-    for family in logs_by_incarnation(evidence):
-        copies = tier_copies(evidence, family.tier)
+    for topic_logs in logs_by_incarnation(evidence):
+        copies = tier_copies(evidence, topic_logs.tier)
         for copy in copies:
-            if copy.segment.end_offset >= family.log_start:
-                yield from _object_mismatches(find, copy, copies, family)
+            if copy.segment.end_offset >= topic_logs.log_start:
+                yield from _object_mismatches(find, copy, copies, topic_logs)
         there = [copy for copy in copies if len(copy.batches)]
-        for log in family.logs:
+        for log in topic_logs.logs:
             if log.epochs:
-                yield from _gaps(find, evidence, log, family, there)
-                yield from _batch_mismatches(find, evidence, log, family, there)
-        yield from _truncated_in_tier(find, evidence, family, there)
+                yield from _gaps(find, evidence, log, topic_logs, there)
+                yield from _batch_mismatches(find, evidence, log, topic_logs, there)
+        yield from _truncated_in_tier(find, evidence, topic_logs, there)
 
 
 # An object by itself.
 
 
 def _object_mismatches(
-    find: _Finding, copy: TierCopy, copies: Sequence[TierCopy], family: IncarnationLogs
+    find: _Finding, copy: TierCopy, copies: Sequence[TierCopy], topic_logs: IncarnationLogs
 ) -> Iterator[Violation]:
     segment, batches = copy.segment, copy.batches
-    told = partial(
+    violation = partial(
         find,
         segment=segment.start_offset,
         offset=segment.start_offset,
         end_offset=segment.end_offset + 1,
     )
     if copy.is_lost:
-        yield told(
+        yield violation(
             message=f"segment {segment.id} is finished, and its records are not there",
-            explanation=_others_serve(copy, copies, family),
+            explanation=_others_serve(copy, copies, topic_logs),
         )
     if not len(batches):
         return
     first, last = int(batches.base.min()), int(batches.last.max())
     if (first, last) != (segment.start_offset, segment.end_offset):
-        yield told(
+        yield violation(
             message=f"segment {segment.id} holds offsets {first} to {last}, its metadata say "
             f"{segment.start_offset} to {segment.end_offset}"
         )
     elif not copy.has_problem() and int(batches.size.sum()) != segment.bytes:
-        yield told(
+        yield violation(
             message=f"segment {segment.id} holds {int(batches.size.sum())} bytes, its metadata "
             f"say {segment.bytes}"
         )
-    yield from _epoch_mismatches(told, copy, family.log_start)
+    yield from _epoch_mismatches(violation, copy, topic_logs.log_start)
 
 
 def _others_serve(
-    copy: TierCopy, copies: Sequence[TierCopy], family: IncarnationLogs
+    copy: TierCopy, copies: Sequence[TierCopy], topic_logs: IncarnationLogs
 ) -> str | None:
-    """That nobody has to read it: other copies have it, and the logs themselves."""
-    start, end = max(copy.segment.start_offset, family.log_start), copy.segment.end_offset + 1
+    """That no reader needs it: other copies have it, and the logs themselves."""
+    start, end = max(copy.segment.start_offset, topic_logs.log_start), copy.segment.end_offset + 1
     spans = [span for other in copies for span in other.batches.spans]
-    for log in family.logs:
+    for log in topic_logs.logs:
         if not covers([*spans, *log.batches.by_offset().spans], start, end):
             return None
-    return "all that it had is in every log, or in another segment" if family.logs else None
+    return "all that it had is in every log, or in another segment" if topic_logs.logs else None
 
 
-def _epoch_mismatches(told: _Finding, copy: TierCopy, log_start: int) -> Iterator[Violation]:
+def _epoch_mismatches(violation: _Finding, copy: TierCopy, log_start: int) -> Iterator[Violation]:
     epochs, starts = zip(*copy.segment.epochs, strict=True)
     # What lies before the log start goes by the epoch that is there.
     batches = copy.batches.select(copy.batches.last >= log_start)
     numbers = np.searchsorted(np.array(starts), batches.base, side="right") - 1
-    said = np.array(epochs)[np.maximum(numbers, 0)]
-    for number in np.flatnonzero(said != batches.epoch)[:1].tolist():
-        yield told(
+    metadata_epochs = np.array(epochs)[np.maximum(numbers, 0)]
+    for number in np.flatnonzero(metadata_epochs != batches.epoch)[:1].tolist():
+        yield violation(
             message=f"segment {copy.segment.id} has a batch of leader epoch "
             f"{batches.epoch[number]} at offset {batches.base[number]}, where its metadata say "
-            f"epoch {said[number]}",
+            f"epoch {metadata_epochs[number]}",
             offset=int(batches.base[number]),
             epoch=int(batches.epoch[number]),
         )
@@ -135,14 +132,14 @@ def _gaps(
     find: _Finding,
     evidence: PartitionEvidence,
     log: ReplicaLog,
-    family: IncarnationLogs,
+    topic_logs: IncarnationLogs,
     there: Sequence[TierCopy],
 ) -> Iterator[Violation]:
     """What is neither in the log nor, of its lineage, in the tier."""
     spans = [(copy.segment.start_offset, copy.lineage_end(log)) for copy in there]
     spans = [span for span in spans if span[0] < span[1]]
-    start = family.log_start
-    if not all(each.metadata.clean for each in family.logs):
+    start = topic_logs.log_start
+    if not all(each.metadata.clean for each in topic_logs.logs):
         # The tier is expired at once, and the checkpoint of the log start lags behind.
         start = max(start, min((first for first, _ in spans), default=log.local_start))
     for first, end in gaps(spans, start, log.local_start):
@@ -160,7 +157,7 @@ def _batch_mismatches(
     find: _Finding,
     evidence: PartitionEvidence,
     log: ReplicaLog,
-    family: IncarnationLogs,
+    topic_logs: IncarnationLogs,
     there: Sequence[TierCopy],
 ) -> Iterator[Violation]:
     """Where the tier has other batches of the same lineage than the log."""
@@ -169,7 +166,7 @@ def _batch_mismatches(
         for difference in batch_differences(
             copy.batches,
             batches,
-            family.log_start,
+            topic_logs.log_start,
             min(copy.lineage_end(log), log.end),
             compacted=compacted,
         ):
@@ -185,19 +182,22 @@ def _batch_mismatches(
             )
 
 
-# The tier and whoever leads.
+# The tier and the leader.
 
 
 def _truncated_in_tier(
-    find: _Finding, evidence: PartitionEvidence, family: IncarnationLogs, there: Sequence[TierCopy]
+    find: _Finding,
+    evidence: PartitionEvidence,
+    topic_logs: IncarnationLogs,
+    there: Sequence[TierCopy],
 ) -> Iterator[Violation]:
     """What is in the tier, and was truncated where the newest leader epoch is known."""
-    leader = max(family.logs, key=lambda log: log.epochs[-1:], default=None)
+    leader = max(topic_logs.logs, key=lambda log: log.epochs[-1:], default=None)
     if leader is None or not leader.epochs:
         return
     for copy in there:
         segment = copy.segment
-        start = max(copy.lineage_end(leader), family.log_start)
+        start = max(copy.lineage_end(leader), topic_logs.log_start)
         epoch = _epoch_at(segment.epochs, start)
         if start > segment.end_offset or epoch > leader.epochs[-1][0]:
             continue

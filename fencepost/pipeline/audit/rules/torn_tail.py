@@ -1,8 +1,8 @@
-"""A log ends with a whole batch, and not before what is known to have been in it.
+"""A log ends with a whole batch, and not before records that it had by its checkpoints.
 
-It had what its broker's checkpoints say: what was made durable (the recovery point), and what was
-committed (the high watermark). Of a broker that did not end in order the end may be torn, as long
-as nothing is missing that was durable, or that was committed and nobody else has.
+By the checkpoints it had the records that were durable (below the recovery point) and those that
+were committed (below the high watermark). When a broker did not end cleanly, the end may be torn,
+as long as no record is missing that was durable, or that was committed and is on no other replica.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.pipeline.audit.batch_arrays import UNTRUSTED_PROBLEMS
 from fencepost.pipeline.audit.explanations import (
     committed_loss,
     lost_disk,
@@ -18,14 +19,8 @@ from fencepost.pipeline.audit.explanations import (
     unclean_shutdown,
 )
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.partition_logs import (
-    UNTRUSTED_PROBLEMS,
-    IncarnationLogs,
-    ReplicaLog,
-    logs_by_incarnation,
-)
-from fencepost.pipeline.audit.rule import Rule
-from fencepost.pipeline.audit.violations import Violation
+from fencepost.pipeline.audit.partition_logs import IncarnationLogs, ReplicaLog, logs_by_incarnation
+from fencepost.pipeline.audit.rule import Rule, Violation, row_violation
 from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "torn-tail"
@@ -33,15 +28,15 @@ NAME: Final = "torn-tail"
 
 def check(evidence: PartitionEvidence) -> Iterator[Violation]:
     """Torn ends of segments, and logs that end too early."""
-    for family in logs_by_incarnation(evidence):
-        for log in family.logs:
+    for topic_logs in logs_by_incarnation(evidence):
+        for log in topic_logs.logs:
             tails = _tails(log.rows)
             for row in tails:
-                yield _torn(evidence, log, family, row)
+                yield _torn(evidence, log, topic_logs, row)
             if not any(row["segment"] == log.active for row in tails):
-                yield from _ends_too_early(evidence, log, family)
+                yield from _ends_too_early(evidence, log, topic_logs)
     for row in _tails(evidence.select(Place.TIER)):
-        yield _row_violation(evidence, row, None, row["message"], None)
+        yield row_violation(NAME, evidence, row, message=row["message"], explanation=None)
 
 
 def _tails(rows: pa.Table) -> list[dict[str, Any]]:
@@ -52,42 +47,21 @@ def _tails(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _torn(
-    evidence: PartitionEvidence, log: ReplicaLog, family: IncarnationLogs, row: dict[str, Any]
+    evidence: PartitionEvidence, log: ReplicaLog, topic_logs: IncarnationLogs, row: dict[str, Any]
 ) -> Violation:
     batches = log.batches
     ends = batches.last[batches.segment == row["segment"]]
     end = int(ends.max()) + 1 if len(ends) else int(row["segment"])
-    message, explanation = row["message"], torn_write(log, family, end)
+    message, explanation = row["message"], torn_write(log, topic_logs, end)
     if row["segment"] == log.active and end < _expected(log):
         message += f"; {_too_early(log, end)}"
-    return _row_violation(evidence, row, end, message, explanation)
-
-
-def _row_violation(
-    evidence: PartitionEvidence,
-    row: dict[str, Any],
-    end: int | None,
-    message: str,
-    explanation: str | None,
-) -> Violation:
-    return Violation(
-        rule=NAME,
-        topic=evidence.topic,
-        partition=evidence.partition,
-        message=message,
-        explanation=explanation,
-        broker=row["broker"],
-        place=row["place"],
-        segment=row["segment"],
-        position=row["position"],
-        offset=end,
-    )
+    return row_violation(NAME, evidence, row, message=message, explanation=explanation, offset=end)
 
 
 def _ends_too_early(
-    evidence: PartitionEvidence, log: ReplicaLog, family: IncarnationLogs
+    evidence: PartitionEvidence, log: ReplicaLog, topic_logs: IncarnationLogs
 ) -> Iterator[Violation]:
-    """A log that ends with a whole batch, too early. One with a damaged end is told as that."""
+    """A log that ends with a whole batch, too early. A damaged end is another finding."""
     end, expected = log.end, _expected(log)
     if (
         end >= expected
@@ -100,8 +74,8 @@ def _ends_too_early(
         partition=evidence.partition,
         message=_too_early(log, end),
         explanation=(
-            _truncated(evidence, log, family, end)
-            or torn_write(log, family, end)
+            _truncated(evidence, log, topic_logs, end)
+            or torn_write(log, topic_logs, end)
             or lost_disk(log, evidence.traces)
         ),
         broker=log.broker,
@@ -127,7 +101,7 @@ def _too_early(log: ReplicaLog, end: int) -> str:
 
 
 def _truncated(
-    evidence: PartitionEvidence, log: ReplicaLog, family: IncarnationLogs, end: int
+    evidence: PartitionEvidence, log: ReplicaLog, topic_logs: IncarnationLogs, end: int
 ) -> str | None:
     """That it was cut back to a leader who lacked committed records, since the checkpoint."""
     if unclean_shutdown(log, end) is None:
@@ -136,7 +110,7 @@ def _truncated(
     last = log.last_epoch_before(end)
     newer = [
         epoch
-        for other in family.logs
+        for other in topic_logs.logs
         for epoch, start in other.epochs
         if epoch > last and epoch not in own and start < _expected(log)
     ]

@@ -1,7 +1,7 @@
 """The offset index and the time index of a segment say where its batches are, and how late.
 
 The active segment's are whole once its broker has ended in order. What is not known to be durable
-is indexed anew when its broker starts after a crash.
+is indexed again when its broker starts after a crash.
 """
 
 from collections.abc import Iterator
@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from fencepost.pipeline.audit.explanations import retention, unclean_shutdown
 from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, replica_logs
-from fencepost.pipeline.audit.rule import Rule
+from fencepost.pipeline.audit.rule import Rule, Violation, row_violation
 from fencepost.pipeline.audit.rules.crc_and_structure import is_of_log
-from fencepost.pipeline.audit.violations import Violation
 from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "true-indexes"
@@ -54,16 +53,12 @@ def _violation(
     message = row["message"] or ""
     if row["problem"] != Problem.MISSING:
         message = f"{row['problem'].replace('-', ' ')}: {message}"
-    return Violation(
-        rule=NAME,
-        topic=evidence.topic,
-        partition=evidence.partition,
+    return row_violation(
+        NAME,
+        evidence,
+        row,
         message=message,
         explanation=explanation,
-        broker=row["broker"],
-        place=row["place"],
-        segment=row["segment"],
-        position=row["position"],
     )
 
 

@@ -1,23 +1,28 @@
-"""A produced batch on its way into a leader's log: checked, converted where a config asks for it.
+"""The batches of an append, before they are in the log.
 
-What comes out is the batch ready to be stamped. Nothing of the log changes here.
+A leader checks a produced batch and converts it where a config asks for it; the result is ready to
+be stamped. A follower appends whole buffers, cut only where a segment ends.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import CODECS_BY_NAME, Codec
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import (
+    NO_TIMESTAMP,
     BatchHeader,
     Record,
     build_batch,
     in_writable,
+    iter_headers,
     read_header,
     stamp_timestamps,
 )
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
 from fencepost.storage.log.config import LogConfig
+from fencepost.storage.log.segments import LogSegment
 from fencepost.storage.log.validation import (
     check_client_batch,
     check_records,
@@ -135,7 +140,7 @@ def _convert(
     now_ms: int,
     log_start_offset: int,
 ) -> PreparedBatch | AppendRejected:
-    """The batch written anew in the codec that ``compression.type`` asks for."""
+    """The batch, compressed again with the codec that ``compression.type`` asks for."""
     if parsed is None:
         read = read_records(batch, log_start_offset)
         if isinstance(read, AppendRejected):
@@ -198,3 +203,48 @@ def _restamp(
 
 def _latest(parsed: list[Record]) -> int:
     return max(record.timestamp for record in parsed)
+
+
+_Add: TypeAlias = Callable[[Buffer, int, BatchHeader], LogSegment]
+
+
+def append_replicated(records: Sequence[Buffer], add: _Add) -> tuple[int, int]:
+    """Append the batches of a leader; returns how many records and their largest timestamp.
+
+    :param add: Checks the batch at a position of a buffer and adds its header to a segment, which
+        it returns. This function then appends the bytes.
+    """
+    count, max_timestamp = 0, NO_TIMESTAMP
+    for buffer in records:
+        for header in _append_buffer(buffer, add):
+            count += header.record_count
+            max_timestamp = max(max_timestamp, header.max_timestamp)
+    return count, max_timestamp
+
+
+def _append_buffer(buffer: Buffer, add: _Add) -> list[BatchHeader]:
+    """Append one buffer whole where its batches go to one segment, and cut it where not."""
+    added: list[BatchHeader] = []
+    start = end = 0
+    segment: LogSegment | None = None
+    try:
+        for position, header in iter_headers(buffer):
+            target = add(buffer, position, header)
+            if segment is not None and target is not segment:
+                segment.append_bytes(_part(buffer, start, end))
+                start = position
+            segment = target
+            end = position + header.size
+            added.append(header)
+    finally:
+        # Also when a later batch is broken: a header that was added must get its bytes.
+        if segment is not None:
+            segment.append_bytes(_part(buffer, start, end))
+    return added
+
+
+def _part(buffer: Buffer, start: int, end: int) -> Buffer:
+    """The bytes from `start` to `end`: the buffer itself where that is all of it."""
+    if start == 0 and end == len(buffer):
+        return buffer
+    return memoryview(buffer)[start:end]

@@ -1,4 +1,4 @@
-"""Events over HTTP: a watcher gets every event in order, and delays no other client."""
+"""Events over HTTP: a watcher receives all in order, and delays no other client."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.core.scheduler import ManualClock, Scheduler
 from fencepost.broker.server import logs
-from fencepost.control import event_stream, lazy_app
-from fencepost.control.event_stream import EventStream
+from fencepost.control import lazy_app, routes_journal
+from fencepost.control.routes_journal import EventStream
 from tests.harness.control_client import Json, ok, refused
 from tests.harness.in_process_server import sockets, url
 from tests.harness.typed_client import produce
@@ -202,7 +202,7 @@ def make_feed() -> tuple[Events, EventStream]:
 async def test_a_slow_watcher_misses_the_oldest_and_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(event_stream, "MAX_KEPT", 2)
+    monkeypatch.setattr(routes_journal, "MAX_KEPT", 2)
     events, fed = make_feed()
     slow = fed.watch()
     await anext(slow)
@@ -216,7 +216,7 @@ async def test_a_slow_watcher_misses_the_oldest_and_is_told(
 
 
 async def test_a_watcher_without_news_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "KEEP_ALIVE_S", 0.001)
+    monkeypatch.setattr(routes_journal, "KEEP_ALIVE_S", 0.001)
     events, fed = make_feed()
     stream = fed.watch()
     texts = [await anext(stream) for _ in range(3)]

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from fencepost.cli.completion import scenarios
+from fencepost.cli.typer_options import scenarios
 from tests.cli.shell import Shell
 from tests.harness.require import tool
 
@@ -41,7 +41,7 @@ OFFERED: Final = {
 
 @pytest.fixture(autouse=True)
 def loaded(control: str, shell: Shell) -> None:
-    """A control API is slow to answer the first request; a user who presses Tab does not wait."""
+    """The control API is slow for the first request, and completion has a short timeout."""
     shell.text("topics")
 
 

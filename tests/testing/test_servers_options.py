@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fencepost.testing.options import InvalidOptions, read_options
+from fencepost.testing.servers import InvalidOptions, read_options
 from fencepost.verbs.bodies import NewTopicBody
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fencepost.control.journal import read_journal
+from fencepost.control.routes_journal import read_journal
 from fencepost.protocol.apis import APIS
 from fencepost.protocol.lookup import find_api
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from fencepost.cli import watch_state as watched_module
+from fencepost.cli import watch as watch_module
 from fencepost.cli.typer_options import control_connection
-from fencepost.cli.watch_state import TopicPartition, WatchState
+from fencepost.cli.watch import TopicPartition, WatchState
 from fencepost.verbs.answers.journal import EventState
 from tests.cli.shell import Shell, produce
 
@@ -69,7 +69,7 @@ def test_partitions_are_looked_at_in_turn(
     shell.json("topic create s")
     watched.refresh_all()
     produce(shell, "t")
-    monkeypatch.setattr(watched_module, "REFRESH_BATCH", 1)
+    monkeypatch.setattr(watch_module, "REFRESH_BATCH", 1)
     watched.refresh_some()
     assert watched.partitions[T0].high_watermark == 0
     watched.refresh_some()
@@ -84,6 +84,6 @@ def test_too_many_partitions_are_counted(
     watched: WatchState, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.json("topic create u --partitions 5")
-    monkeypatch.setattr(watched_module, "MAX_PARTITIONS", 4)
+    monkeypatch.setattr(watch_module, "MAX_PARTITIONS", 4)
     watched.refresh_all()
     assert (len(watched.partitions), watched.omitted) == (4, 2)
