@@ -8,9 +8,8 @@ from typing import Final
 import pytest
 
 from fencepost.broker.node import operator_actions
-from fencepost.protocol.apis import BY_NAME
+from fencepost.protocol.apis import BY_NAME, release_ceilings
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.kafka_releases import release_ceilings
 from tests.broker.driver import Driver
 from tests.broker.talk import (
     create,
