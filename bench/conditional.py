@@ -24,7 +24,7 @@ from fencepost.broker.core.outcomes import HANG_UP, Answer, HangUp
 from fencepost.broker.handlers import produce
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.handlers.produce import _respond
-from fencepost.broker.metadata.topic_lookup import resolve_name
+from fencepost.broker.metadata.image import resolve_name
 from fencepost.broker.produce.append import PartitionOutcome
 from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.broker.server.run import tune_garbage_collection

@@ -19,7 +19,7 @@ from fencepost.broker.server.run import ClockMode, ServeOptions
 from fencepost.cli import main
 from fencepost.cli.serve import OptionError, parse_options
 from fencepost.cli.serve_options import SERVE_OPTIONS
-from fencepost.protocol.kafka_releases import release_ceilings
+from fencepost.protocol.apis import release_ceilings
 from fencepost.verbs.remote import default_url
 from tests.harness.run import Finished, run
 from tests.harness.served_cluster import Cluster, serving

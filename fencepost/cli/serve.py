@@ -174,7 +174,7 @@ def _ceilings(like_kafka: Sequence[_OptionText], given: Sequence[_OptionText]) -
 
 def _release(given: _OptionText) -> dict[str, int]:
     # Few ask for one, and everybody waits for the start.
-    from fencepost.protocol.kafka_releases import find_release, release_ceilings
+    from fencepost.protocol.apis import find_release, release_ceilings
 
     try:
         return release_ceilings(find_release(given.text))

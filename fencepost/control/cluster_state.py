@@ -10,8 +10,13 @@ from uuid import UUID
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.scheduler import ManualClock
-from fencepost.broker.metadata.image import ClusterImage, PartitionImage, TopicImage
-from fencepost.broker.metadata.topic_lookup import offline_replicas, online_brokers
+from fencepost.broker.metadata.image import (
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+    offline_replicas,
+    online_brokers,
+)
 from fencepost.broker.network.links import ControllerNode
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster

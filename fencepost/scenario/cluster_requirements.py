@@ -5,8 +5,7 @@ from typing import Final
 
 from fencepost.client.client import Client
 from fencepost.client.errors import KafkaClientError
-from fencepost.protocol.apis import BY_KEY, BY_NAME
-from fencepost.protocol.kafka_releases import NOT_SERVED, find_release, release_ceilings
+from fencepost.protocol.apis import BY_KEY, BY_NAME, NOT_SERVED, find_release, release_ceilings
 from fencepost.protocol.messages.describe_configs import DescribeConfigsResponse
 from fencepost.scenario.actions.context import InvalidAction
 from fencepost.scenario.message_data import named_api, to_request

@@ -12,7 +12,16 @@ from typing import Final
 
 from fencepost.scenario.actions.context import Action
 from fencepost.scenario.actions.executor import ACTIONS
-from fencepost.scenario.document import Data, Document, KeyPath, list_allowed
+from fencepost.scenario.document import (
+    Data,
+    Document,
+    KeyPath,
+    check_keys,
+    field_names,
+    list_allowed,
+    require_mapping,
+    validate,
+)
 from fencepost.scenario.expectations import NO_ANSWER, Subject, list_of, read_expectation
 from fencepost.scenario.model import (
     WITHIN_MS,
@@ -25,7 +34,6 @@ from fencepost.scenario.model import (
     Step,
     VerbCall,
 )
-from fencepost.scenario.validation import check_keys, field_names, require_mapping, validate
 from fencepost.scenario.value_syntax import find_references, parse_reference
 from fencepost.verbs.bodies import NewTopicBody
 from fencepost.verbs.catalogue import CATALOGUE, PATH_TYPES, Shape, Verb

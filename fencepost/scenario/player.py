@@ -1,15 +1,18 @@
 """A scenario played on a cluster, step by step, until one of them is not as expected.
 
-Scenarios run, each on a cluster of its own, or one after the other on one that is there.
+Scenarios run each on a cluster of its own, or one after the other on a cluster that is there. The
+cluster's events are recorded meanwhile.
 """
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from fencepost.broker.core.events import Kind
 from fencepost.scenario.actions.base import ActionBody
 from fencepost.scenario.actions.context import ControlClient, InvalidAction, ScenarioClients
 from fencepost.scenario.actions.executor import execute
@@ -17,7 +20,6 @@ from fencepost.scenario.assertions import ExpectationChecker, StepResult, call_v
 from fencepost.scenario.cluster_requirements import check_requirements
 from fencepost.scenario.compare import Mismatch
 from fencepost.scenario.document import Data
-from fencepost.scenario.event_recorder import EventRecorder, needs_events
 from fencepost.scenario.model import (
     ActionCall,
     Await,
@@ -31,12 +33,78 @@ from fencepost.scenario.model import (
     VerbCall,
 )
 from fencepost.scenario.value_syntax import UnresolvedReference, resolve
-from fencepost.verbs.answers.journal import ExchangeState
-from fencepost.verbs.catalogue import Shape
+from fencepost.verbs.answers.journal import EventState, ExchangeState
+from fencepost.verbs.catalogue import VERBS, Shape
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.remote import Refused, VerbError
 from fencepost.verbs.remote_async import AsyncRemote
 from fencepost.verbs.serving import CannotServe, start
+
+
+def needs_events(steps: Iterable[Step]) -> bool:
+    """Whether any step wants to know what happened."""
+    return any(
+        needs_events(step.do.steps)
+        if isinstance(step.do, Parallel)
+        else isinstance(step.do, VerbCall) and step.do.verb.shape is Shape.STREAM
+        for step in steps
+    )
+
+
+class EventRecorder:
+    """The events of a cluster, from the reset on with which it begins.
+
+    :param verbs: Of the cluster.
+    """
+
+    def __init__(self, verbs: AsyncVerbs) -> None:
+        self._verbs = verbs
+        self._events: list[EventState] = []
+        self._arrived = asyncio.Event()
+        self._listening: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Reset the cluster, and hear of it and of all that follows.
+
+        :raises VerbError: When the cluster refuses, or there is none.
+        """
+        stream = await self._verbs.remote.open_stream(VERBS["events"], EventState, {}, {})
+        self._listening = asyncio.create_task(self._listen(stream))
+        await self._verbs.reset()
+
+    async def events_since(self, since: int | None, within_s: float) -> Data:
+        """What happened, in order; one event at least, unless none comes in time.
+
+        :param since: Only events of a higher number; None is all from the reset on.
+        """
+        deadline = asyncio.get_running_loop().time() + within_s
+        while not (found := [e for e in self._events if since is None or e.number > since]):
+            left_s = deadline - asyncio.get_running_loop().time()
+            if left_s <= 0:
+                break
+            await self._wait(left_s)
+        return [event.model_dump(mode="json") for event in found]
+
+    async def close(self) -> None:
+        """Listen no more."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)
+
+    async def _listen(self, stream: AsyncGenerator[EventState, None]) -> None:
+        async with aclosing(stream):
+            async for event in stream:
+                # What a reset does away with is told before it, and of no scenario's concern.
+                if self._events or event.kind == Kind.RESET:
+                    self._events.append(event)
+                    self._arrived.set()
+
+    async def _wait(self, at_most_s: float) -> None:
+        """Wait for an event that is not there yet, or for the end of the stream."""
+        self._arrived.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._arrived.wait(), at_most_s)
+
 
 RETRY_INTERVAL_S: Final = 0.01
 """Between two attempts of ``until``."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from fencepost.broker.configs.effective_configs import ListOffsetsGate
 from fencepost.broker.controller import elections
 from fencepost.broker.controller.controller import Controller
-from fencepost.broker.coordinator.replica_log import ReplicaLog
+from fencepost.broker.coordinator.commit_queue import ReplicaLog
 from fencepost.broker.core.outcomes import ThrottledResponse
 from fencepost.broker.faults.interceptor import Interception
 from fencepost.broker.groups import offsets

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from fencepost.broker.configs.effective_configs import ListOffsetsGate
-from fencepost.broker.controller import controller, elections, isr_proposals
+from fencepost.broker.controller import controller, elections, requests
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers import fetch, list_offsets
 from fencepost.broker.handlers.context import Context
@@ -28,8 +28,8 @@ from fencepost.broker.replication.follower.steps import FollowerState
 from fencepost.broker.tiering import auxiliary_state, remote_retention, segment_copy
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import batch_size
+from fencepost.storage.log import cleanup
 from fencepost.storage.log import expected_offsets as log_expected_offsets
-from fencepost.storage.log import retention
 from fencepost.storage.log.append_result import AppendRejected
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import SegmentCopy
@@ -99,7 +99,7 @@ def gate_off(patch: pytest.MonkeyPatch) -> None:
 def fenced_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
     """Whoever has caught up joins the ISR, online or not (KAFKA-6880)."""
     patch.setattr(isr.IsrManager, "_is_online", lambda _self, _id, _epoch: True)
-    patch.setattr(isr_proposals, "is_eligible", lambda _broker, _epoch: True)
+    patch.setattr(requests, "is_eligible", lambda _broker, _epoch: True)
 
 
 def lagging_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def epochs_of_segments_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def everything_closed_deleted(patch: pytest.MonkeyPatch) -> None:
     """Replicas let go of closed segments, tiered or not."""
-    patch.setattr(retention, "tiered_segments", lambda segments, _until: len(segments) - 1)
+    patch.setattr(cleanup, "tiered_segments", lambda segments, _until: len(segments) - 1)
 
 
 def tiered_by_anybody(patch: pytest.MonkeyPatch) -> None:

@@ -37,10 +37,10 @@ from fencepost.broker.configs.operations import (
     apply_operations,
     check_operations,
 )
-from fencepost.broker.configs.tiered_validation import validate_local_retention
 from fencepost.broker.configs.topic_configs import (
     broker_synonyms,
     topic_configs,
+    validate_local_retention,
     validate_topic_configs,
 )
 from fencepost.broker.controller.topic_changes import topic_name_problem

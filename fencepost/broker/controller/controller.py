@@ -18,7 +18,7 @@ from fencepost.broker.controller.elections import (
     is_clean_leader,
     without_failed,
 )
-from fencepost.broker.controller.isr_proposals import IsrProposal, proposal_error
+from fencepost.broker.controller.requests import IsrProposal, proposal_error
 from fencepost.broker.controller.topic_changes import NewTopic, TopicPlanner
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.metadata.features import NEWEST, Levels

@@ -1,16 +1,21 @@
-"""The queue of records that are appended but not committed yet.
+"""The log of a coordinator's shard, and the queue of records that are appended but not committed
+yet.
 
 Kafka's ``DeferredEventQueue``: an operation completes when the high watermark passes its records.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from fencepost.broker.core.scheduler import Scheduler, Timer
+from fencepost.broker.core.waits import Wait
+from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.records import Record
+from fencepost.protocol.records import Record, iter_headers, iter_records
+from fencepost.storage.files.file_system import StorageFailure
+from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
 
 RecordT = TypeVar("RecordT")
 
@@ -118,3 +123,74 @@ class CommitQueue(Generic[RecordT]):
             for record in pending.records:
                 self._on_commit(record)
             pending.complete(ErrorCode.NONE)
+
+
+_READ_BYTES: Final = 1 << 20
+
+
+class ReplicaLog:
+    """A leader replica in the leader epoch in which this object was made: see `PartitionLog`."""
+
+    def __init__(self, replica: Replica, scheduler: Scheduler) -> None:
+        self._replica = replica
+        self._scheduler = scheduler
+        self._leader_epoch = replica.leader_epoch
+
+    @property
+    def high_watermark(self) -> int:
+        """The first offset that is not committed."""
+        return self._replica.high_watermark
+
+    def append(self, batch: bytearray) -> int | ErrorCode:
+        """Append one batch as acks=all does; the offset of its last record, or an error."""
+        if not self._leads:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if not self._replica.has_min_isr():
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        result = self._replica.append(
+            batch, now_ms=self._scheduler.now_ms(), origin=AppendOrigin.COORDINATOR
+        )
+        return result.error if isinstance(result, AppendRejected) else result.last_offset
+
+    def read_all(self) -> Iterator[Record]:
+        """Every record from the log's start to its end, in offset order.
+
+        A log that cannot be read marks its replica offline, which closes the shard as well.
+        """
+        log = self._replica.log
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            try:
+                read = log.read(
+                    offset,
+                    max_bytes=_READ_BYTES,
+                    upper_bound=log.log_end_offset,
+                    min_one_batch=True,
+                )
+            except StorageFailure as failure:
+                self._replica.mark_offline(self._replica, failure)
+                return
+            for buffer in read.buffers:
+                for at, header in iter_headers(buffer):
+                    offset = header.last_offset + 1
+                    if not header.is_control:
+                        yield from iter_records(buffer, at)
+
+    def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
+        """Call once the high watermark is above ``offset``; never, if leadership ends before."""
+        if self._replica.high_watermark > offset:
+            callback()
+            return
+
+        def attempt() -> bool | None:
+            if not self._leads:
+                return False
+            return True if self._replica.high_watermark > offset else None
+
+        wait: Wait[bool] = Wait()
+        wait.then(lambda committed: callback() if committed else None)
+        wait.watch([self._replica.watermark_watch], attempt)
+
+    @property
+    def _leads(self) -> bool:
+        return self._replica.is_leader and self._replica.leader_epoch == self._leader_epoch

@@ -20,8 +20,7 @@ from fencepost.broker.core.errors import DataDirUnusable
 from fencepost.broker.data_dir import metadata_log
 from fencepost.broker.data_dir.kafka_metadata import topic_configs
 from fencepost.broker.data_dir.log_dir import LogDir
-from fencepost.broker.data_dir.metadata_log import CorruptMetadataLog, MetadataLog
-from fencepost.broker.data_dir.metadata_records import ControllerState
+from fencepost.broker.data_dir.metadata_log import ControllerState, CorruptMetadataLog, MetadataLog
 from fencepost.broker.metadata.image import PartitionImage, TopicImage
 from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.files.file_system import FileSystem, Lock

@@ -27,10 +27,10 @@ from fencepost.broker.replication.replica import Replica
 from fencepost.broker.replication.replica_storage import FreeLogs, free_in_steps, free_now
 from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.file_system import FileSystem, StorageFailure
+from fencepost.storage.files.flush import PendingSync
 from fencepost.storage.files.open_log import open_log
 from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.files.recovery import LogRecoveryReport
-from fencepost.storage.files.flush import PendingSync
 from fencepost.storage.formats import file_names
 from fencepost.storage.formats.checkpoints import (
     CorruptCheckpoint,

@@ -1,27 +1,239 @@
-"""What the controller must still know when its process is gone: a file that is appended to.
+"""The controller's metadata in a file that is appended to, and the records that it consists of.
 
-Each line is a CRC-32 (eight hexadecimal digits), a space, and a JSON array: the records of one
-image (`fencepost.broker.data_dir.metadata_records`), so that what changed together is there
-together or not at all. At a start the file is rewritten as short as can be; from then on only
-changes are appended. A process that ends in the midst of a line leaves a torn one at the end, which
-is cut: it was never acted upon. A bad line before a good one is damage, and nothing to guess about.
+A record is a JSON array that begins with its kind. Replayed in their order they rebuild the
+metadata: `ControllerState.apply` is the only way in which it changes.
+
+    ["cluster", layout, cluster id, starts]         what the directory is
+    ["brokers", {id: epoch of its registration}]
+    ["version", number of the image]
+    ["features", {name: level}]
+    ["producer_ids", the next one]
+    ["broker_configs", id or null, {name: text}]    all that are dynamic
+    ["topic", name, id, {name: text}, [partition]]  a topic, and all there is to it
+    ["partition", topic's name, index, partition]
+    ["configs", topic's name, {name: text}]
+    ["deleted", name, id]
+
+A partition is an array in the order of `PartitionImage`'s fields; empty ones at its end are left
+out. Nothing of what only holds while the process runs is kept: who is fenced, and whose log failed.
+
+Each line of the file is a CRC-32 (eight hexadecimal digits), a space, and a JSON array: the records
+of one image, so that what changed together is there together or not at all. At a start the file is
+rewritten as short as can be; from then on only changes are appended. A process that ends in the
+midst of a line leaves a torn one at the end, which is cut: it was never acted upon. A bad line
+before a good one is damage, and nothing to guess about.
 """
 
 import json
 from binascii import crc32
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Final
+from typing import Any, Final, TypeAlias
+from uuid import UUID
 
-from fencepost.broker.data_dir.metadata_records import (
-    LAYOUT,
-    ControllerState,
-    Record,
-    UnknownRecord,
-    changed_records,
-)
-from fencepost.broker.metadata.image import ClusterImage
+from fencepost.broker.metadata.image import ClusterImage, PartitionImage, TopicImage
 from fencepost.storage.files.file_system import File, FileSystem
+
+LAYOUT: Final = 1
+"""Of the data directory; rises when an older fencepost could not read it."""
+Record: TypeAlias = list[Any]
+"""As JSON has it; what is in it depends on its kind."""
+
+
+class UnknownRecord(ValueError):
+    """A record of a kind, or a form, that is not known here."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ControllerState:
+    """What the controller knew."""
+
+    cluster_id: str
+    layout: int = LAYOUT
+    starts: int = 0
+    """How often a process began with it."""
+    brokers: dict[int, int] = field(default_factory=dict)
+    """The epoch of each broker's last registration."""
+    version: int = 0
+    """Of the newest image: the next one's is higher, and clients tell features apart by it."""
+    features: dict[str, int] = field(default_factory=dict)
+    next_producer_id: int = 0
+    broker_configs: dict[int | None, dict[str, str]] = field(default_factory=dict)
+    topics: dict[str, TopicImage] = field(default_factory=dict)
+    topic_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    deleted: set[UUID] = field(default_factory=set)
+    """The ids of topics that were deleted since the file was compacted."""
+
+    @classmethod
+    def from_image(
+        cls, image: ClusterImage, starts: int, next_producer_id: int
+    ) -> "ControllerState":
+        """What a controller knows that has this image."""
+        return cls(
+            cluster_id=image.cluster_id,
+            starts=starts,
+            version=image.version,
+            brokers={broker_id: broker.epoch for broker_id, broker in image.brokers.items()},
+            features=dict(image.features),
+            next_producer_id=next_producer_id,
+            broker_configs={b: dict(configs) for b, configs in image.broker_configs.items()},
+            topics=dict(image.topics),
+            topic_configs={name: dict(configs) for name, configs in image.topic_configs.items()},
+        )
+
+    def apply(self, record: Record) -> None:
+        """Take one record in.
+
+        :raises UnknownRecord: When it can't be.
+        """
+        try:
+            self._apply(record)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise UnknownRecord(f"{record!r}"[:200]) from error
+
+    def _apply(self, record: Record) -> None:
+        match record:
+            case ["version", version]:
+                self.version = int(version)
+            case ["partition", name, index, partition]:
+                topic = self.topics[name]
+                partitions = list(topic.partitions)
+                partitions[index] = _partition(partition)
+                self._put_topic(name, topic.topic_id, partitions)
+            case ["topic", name, topic_id, configs, partitions]:
+                self._put_topic(name, UUID(topic_id), [_partition(each) for each in partitions])
+                self.topic_configs[name] = configs
+            case ["configs", name, configs]:
+                self.topic_configs[name] = configs
+            case ["deleted", name, topic_id]:
+                del self.topics[name]
+                self.topic_configs.pop(name, None)
+                self.deleted.add(UUID(topic_id))
+            case _:
+                self._apply_of_cluster(record)
+
+    def _apply_of_cluster(self, record: Record) -> None:
+        match record:
+            case ["cluster", layout, cluster_id, starts]:
+                self.layout, self.cluster_id, self.starts = int(layout), str(cluster_id), starts
+            case ["brokers", brokers]:
+                self.brokers = {int(broker_id): epoch for broker_id, epoch in brokers.items()}
+            case ["features", features]:
+                self.features = features
+            case ["producer_ids", next_producer_id]:
+                self.next_producer_id = int(next_producer_id)
+            case ["broker_configs", broker_id, configs]:
+                self.broker_configs[broker_id] = configs
+            case _:
+                raise UnknownRecord
+
+    def _put_topic(self, name: str, topic_id: UUID, partitions: list[PartitionImage]) -> None:
+        self.topics[name] = TopicImage(name=name, topic_id=topic_id, partitions=tuple(partitions))
+
+    def records(self) -> Iterator[Record]:
+        """All of it, as few records as can be; who was deleted is not told any more."""
+        yield ["cluster", self.layout, self.cluster_id, self.starts]
+        yield ["brokers", {str(broker_id): epoch for broker_id, epoch in self.brokers.items()}]
+        yield ["version", self.version]
+        yield ["features", self.features]
+        yield ["producer_ids", self.next_producer_id]
+        for broker_id, configs in self.broker_configs.items():
+            yield ["broker_configs", broker_id, dict(configs)]
+        for topic in self.topics.values():
+            yield _topic_record(topic, self.topic_configs.get(topic.name, {}))
+
+
+def changed_records(
+    before: ClusterImage, after: ClusterImage, changed: frozenset[str]
+) -> Iterator[Record]:
+    """The records of ``after``: its version, and what is different in it.
+
+    :param changed: Names of topics that are new, gone or different; no others are looked at.
+    """
+    yield ["version", after.version]
+    if after.brokers is not before.brokers:
+        epochs = {str(b): broker.epoch for b, broker in after.brokers.items()}
+        if epochs != {str(b): broker.epoch for b, broker in before.brokers.items()}:
+            yield ["brokers", epochs]
+    if after.features != before.features:
+        yield ["features", dict(after.features)]
+    if after.broker_configs is not before.broker_configs:
+        for broker_id in {**before.broker_configs, **after.broker_configs}:
+            configs = after.broker_configs.get(broker_id, {})
+            if configs != before.broker_configs.get(broker_id, {}):
+                yield ["broker_configs", broker_id, dict(configs)]
+    for name in sorted(changed):
+        yield from _topic_changes(
+            before.topics.get(name),
+            after.topics.get(name),
+            before.configs_of(name),
+            after.configs_of(name),
+        )
+
+
+def _topic_changes(
+    old: TopicImage | None,
+    new: TopicImage | None,
+    old_configs: Mapping[str, str],
+    new_configs: Mapping[str, str],
+) -> Iterator[Record]:
+    if old is not None and (new is None or new.topic_id != old.topic_id):
+        yield ["deleted", old.name, old.topic_id.hex]
+        old = None
+    if new is None:
+        return
+    if old is None or len(old.partitions) != len(new.partitions):
+        yield _topic_record(new, new_configs)
+        return
+    for index, (was, now) in enumerate(zip(old.partitions, new.partitions, strict=True)):
+        if was is not now:
+            yield ["partition", new.name, index, _partition_fields(now)]
+    if new_configs != old_configs:
+        yield ["configs", new.name, dict(new_configs)]
+
+
+def _topic_record(topic: TopicImage, configs: Mapping[str, str]) -> Record:
+    partitions = [_partition_fields(each) for each in topic.partitions]
+    return ["topic", topic.name, topic.topic_id.hex, dict(configs), partitions]
+
+
+def _partition_fields(partition: PartitionImage) -> list[Any]:
+    fields: list[Any] = [
+        partition.replicas,
+        partition.isr,
+        partition.leader,
+        partition.leader_epoch,
+        partition.partition_epoch,
+        partition.elr,
+        partition.last_known_elr,
+        partition.adding,
+        partition.removing,
+    ]
+    while not fields[-1] and len(fields) > _ALWAYS:
+        fields.pop()
+    return fields
+
+
+_ALWAYS: Final = 5
+"""The fields of a partition that are never left out."""
+
+
+def _partition(fields: list[Any]) -> PartitionImage:
+    replicas, isr, leader, leader_epoch, partition_epoch, *lists = fields
+    elr, last_known_elr, adding, removing = [*map(tuple, lists), (), (), (), ()][:4]
+    return PartitionImage(
+        replicas=tuple(replicas),
+        isr=tuple(isr),
+        leader=leader,
+        leader_epoch=leader_epoch,
+        partition_epoch=partition_epoch,
+        elr=elr,
+        last_known_elr=last_known_elr,
+        adding=adding,
+        removing=removing,
+    )
+
 
 _CRC_DIGITS: Final = 8
 

@@ -1,30 +1,82 @@
 """A cluster that is kept in a data directory: how it is restored, and what is written when.
 
 A broker writes its checkpoints as often as Kafka does.
+
+A restored cluster begins every partition in a leader epoch that it never had, under the leader that
+it had: clients and logs can tell the records of the earlier process from new ones (KIP-101,
+KIP-320), and records that only the leader had are not lost.
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from fencepost.broker.controller.controller import Controller
+from fencepost.broker.controller.elections import (
+    ElectionRules,
+    ElectionType,
+    change_partition,
+    elect_leader,
+)
 from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.data_dir.directory import DataDir, RecoveryReport, adopt_kafka_log_dir
 from fencepost.broker.data_dir.log_dir import LogDir
-from fencepost.broker.data_dir.metadata_log import MetadataLog
-from fencepost.broker.data_dir.metadata_records import ControllerState
+from fencepost.broker.data_dir.metadata_log import ControllerState, MetadataLog
 from fencepost.broker.data_dir.offset_checkpoints import Key
-from fencepost.broker.data_dir.restart import newest_epochs_by_partition, restart_partition
-from fencepost.broker.metadata.image import INTERNAL_TOPICS, ClusterImage
+from fencepost.broker.metadata.image import INTERNAL_TOPICS, ClusterImage, PartitionImage
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.files.process_limits import ProcessLimits
 
 if TYPE_CHECKING:
     from fencepost.broker.node.broker import Broker
+
+
+NewestEpochs = Mapping[int, int]
+"""The newest leader epoch that each broker's log of a partition knows, by broker id."""
+
+
+def restart_partition(
+    before: PartitionImage, rules: ElectionRules, newest: NewestEpochs
+) -> PartitionImage:
+    """A partition in the process that comes after.
+
+    :param rules: As all brokers are online.
+    :param newest: Where a log knows of a later epoch than ``before``, the controller's knowledge
+        did not outlive the machine: then the broker with that log leads, alone.
+    """
+    latest = max(newest.values(), default=-1)
+    if latest > before.leader_epoch:
+        has_it = [b for b in before.replicas if newest.get(b) == latest]
+        leader = before.leader if before.leader in has_it else has_it[0]
+        after = elect_leader(before, leader, rules)
+        if before.leader not in has_it:
+            after = replace(after, isr=(leader,), elr=())
+    else:
+        election = ElectionType.UNCLEAN if rules.unclean else ElectionType.ANY
+        after = change_partition(before, rules, election=election)
+    return replace(
+        after,
+        leader_epoch=max(before.leader_epoch, latest) + 1,
+        partition_epoch=before.partition_epoch + 1,
+    )
+
+
+def newest_epochs_by_partition(
+    newest: Iterable[tuple[int, Mapping[tuple[str, int], int]]],
+) -> Callable[[str, int], NewestEpochs]:
+    """The newest epochs of logs, sorted by partition.
+
+    :param newest: Broker ids, each with the newest epoch of its logs by topic and index.
+    """
+    found: dict[tuple[str, int], dict[int, int]] = {}
+    for broker_id, epochs in newest:
+        for key, epoch in epochs.items():
+            found.setdefault(key, {})[broker_id] = epoch
+    return lambda topic, index: found.get((topic, index), {})
 
 
 _NEVER_MS: Final = 1 << 62

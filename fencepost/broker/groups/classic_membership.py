@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import rebalance
-from fencepost.broker.groups.classic_group import ClassicGroup
+from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupState
 from fencepost.broker.groups.classic_group_member import ClassicGroupMember, MemberProtocol
-from fencepost.broker.groups.classic_group_state import ClassicGroupState
 from fencepost.broker.groups.group_config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from fencepost.broker.groups.rebalance import RebalanceContext
 from fencepost.broker.groups.records import GroupRecord

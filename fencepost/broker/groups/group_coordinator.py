@@ -5,12 +5,10 @@ from random import Random
 from typing import Final
 
 from fencepost.broker.coordinator.commit_queue import PartitionLog
-from fencepost.broker.coordinator.runtime import CoordinatorRuntime
-from fencepost.broker.coordinator.shard import CoordinatorShard
+from fencepost.broker.coordinator.shard import CoordinatorRuntime, CoordinatorShard
 from fencepost.broker.core.scheduler import Scheduler, Timer
 from fencepost.broker.groups import offsets, rebalance
-from fencepost.broker.groups.classic_group import ClassicGroup
-from fencepost.broker.groups.classic_group_state import ClassicGroupState
+from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupState
 from fencepost.broker.groups.group_config import GroupConfig
 from fencepost.broker.groups.records import (
     CoordinatorRecord,

@@ -9,8 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.broker.coordinator.shard import CoordinatorResult
-from fencepost.broker.groups.classic_group import ClassicGroup
-from fencepost.broker.groups.classic_group_state import ClassicGroupState
+from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupState
 from fencepost.broker.groups.group_config import GroupConfig
 from fencepost.broker.groups.records import (
     CommittedOffset,

@@ -9,9 +9,8 @@ from typing import Protocol
 from uuid import UUID
 
 from fencepost.broker.core.scheduler import Scheduler, Timer
-from fencepost.broker.groups.classic_group import ClassicGroup
+from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupState
 from fencepost.broker.groups.classic_group_member import ClassicGroupMember
-from fencepost.broker.groups.classic_group_state import ClassicGroupState
 from fencepost.broker.groups.group_config import GroupConfig
 from fencepost.broker.groups.records import CoordinatorRecord, GroupRecord
 from fencepost.protocol.errors import ErrorCode

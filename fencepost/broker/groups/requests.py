@@ -10,9 +10,8 @@ from typing import Final, NamedTuple, TypeAlias
 from fencepost.broker.coordinator.shard import CoordinatorResult
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import classic_membership, offsets, rebalance
-from fencepost.broker.groups.classic_group import ClassicGroup
+from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupState
 from fencepost.broker.groups.classic_group_member import ClassicGroupMember
-from fencepost.broker.groups.classic_group_state import ClassicGroupState
 from fencepost.broker.groups.classic_membership import JoinAttempt
 from fencepost.broker.groups.group_coordinator import GroupCoordinatorShard
 from fencepost.broker.groups.offsets import Commit, tombstones_of_group

@@ -14,11 +14,7 @@ from dataclasses import dataclass, field
 
 from fencepost.broker.controller.topic_changes import topic_name_problem
 from fencepost.broker.handlers.context import BrokerNode, Context
-from fencepost.broker.metadata.image import TopicImage
-from fencepost.broker.metadata.topic_lookup import (
-    offline_replicas,
-    online_brokers,
-)
+from fencepost.broker.metadata.image import TopicImage, offline_replicas, online_brokers
 from fencepost.broker.security import authorizer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_topic_partitions import (

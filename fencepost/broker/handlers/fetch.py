@@ -39,10 +39,10 @@ from fencepost.broker.fetch.fetch_source import (
     FetchSource,
     RemoteFetch,
     fetch_source_of,
+    preferred_read_replica,
 )
-from fencepost.broker.fetch.replica_selector import preferred_read_replica
 from fencepost.broker.handlers.context import Context
-from fencepost.broker.metadata.topic_lookup import resolve_name
+from fencepost.broker.metadata.image import resolve_name
 from fencepost.broker.replication.partition_checks import find_replica
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.byte_utils import Buffer
@@ -65,7 +65,7 @@ _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOC
 
 
 def handle(ctx: Context, request: FetchRequest) -> Answer[FetchResponse]:
-    """Read what is there, or wait for more."""
+    """Read the batches that the log has, or wait for more."""
     plan = ctx.broker.fetch_sessions.plan(request, ctx.version, ctx.now_ms)
     if plan.error:
         return FetchResponse(error_code=plan.error)

@@ -2,7 +2,7 @@
 
 The response waits until all members have joined, or until the rebalance timeout. A member whose
 client disconnects is removed after its session timeout. The states of a group are described in
-``fencepost.broker.groups.classic_group_state``.
+``fencepost.broker.groups.classic_group``.
 
 Versions: 1 a rebalance timeout (before: the session timeout); 4 a new member gets its id first,
 MEMBER_ID_REQUIRED (KIP-394); 5 static members (KIP-345); 7 protocol type in the response, and a

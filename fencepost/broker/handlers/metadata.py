@@ -21,8 +21,7 @@ from uuid import UUID
 from fencepost.broker.controller.auto_topic_creation import auto_create_topic
 from fencepost.broker.controller.topic_changes import topic_name_problem
 from fencepost.broker.handlers.context import Context
-from fencepost.broker.metadata.image import TopicImage
-from fencepost.broker.metadata.topic_lookup import offline_replicas, online_brokers
+from fencepost.broker.metadata.image import TopicImage, offline_replicas, online_brokers
 from fencepost.broker.replication.partition_checks import NO_EPOCH
 from fencepost.broker.security import authorizer
 from fencepost.protocol.errors import ErrorCode

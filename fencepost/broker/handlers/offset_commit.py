@@ -20,7 +20,7 @@ from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.offsets import Commit, PartitionCommit
 from fencepost.broker.handlers.context import Context
-from fencepost.broker.metadata.topic_lookup import resolve_name
+from fencepost.broker.metadata.image import resolve_name
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_commit import (
     OffsetCommitRequest,

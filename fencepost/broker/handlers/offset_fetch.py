@@ -19,8 +19,7 @@ from fencepost.broker.groups import requests
 from fencepost.broker.groups.offsets import find_offset
 from fencepost.broker.groups.records import CommittedOffset, ReplayedState
 from fencepost.broker.handlers.context import Context
-from fencepost.broker.metadata.image import ClusterImage
-from fencepost.broker.metadata.topic_lookup import resolve_name
+from fencepost.broker.metadata.image import ClusterImage, resolve_name
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

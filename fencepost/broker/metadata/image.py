@@ -1,4 +1,4 @@
-"""The cluster as its controller knows it, at one moment.
+"""The cluster as its controller knows it, at one moment, and lookups in it.
 
 An image never changes: the controller makes the next one, and a broker's view is simply the image
 that reached it last. A broker that is cut off from the controller keeps an old one, and stale
@@ -12,6 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.broker.metadata.features import NEWEST, Levels
+from fencepost.protocol.errors import ErrorCode
 
 NO_LEADER: Final = -1
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
@@ -105,3 +106,29 @@ class ClusterImage:
     def configs_of(self, topic: str) -> Mapping[str, str]:
         """The dynamic configs of a topic."""
         return self.topic_configs.get(topic, _NOTHING)
+
+
+def resolve_name(
+    view: ClusterImage, name: str, topic_id: UUID | None, *, by_id: bool
+) -> str | ErrorCode:
+    """The topic's name, or UNKNOWN_TOPIC_ID where no topic has the id.
+
+    :param by_id: Whether this version of the API identifies topics by id.
+    """
+    if not by_id:
+        return name
+    found = view.names.get(topic_id) if topic_id is not None else None
+    return ErrorCode.UNKNOWN_TOPIC_ID if found is None else found
+
+
+def online_brokers(view: ClusterImage) -> frozenset[int]:
+    """The brokers that are registered and not fenced."""
+    return frozenset(b.broker_id for b in view.brokers.values() if not b.fenced)
+
+
+def offline_replicas(partition: PartitionImage, online: frozenset[int]) -> tuple[int, ...]:
+    """The replicas whose broker is not online, or whose log has failed."""
+    replicas, failed = partition.replicas, partition.failed
+    if not failed and online.issuperset(replicas):
+        return ()
+    return tuple(b for b in replicas if b not in online or b in failed)

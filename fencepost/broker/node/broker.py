@@ -6,20 +6,22 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.requests import Envelope
+from fencepost.broker.coordinator.commit_queue import ReplicaLog
 from fencepost.broker.core.events import Events
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.faults.registry import FaultRegistry
 from fencepost.broker.fetch.fetch_sessions import FetchSessionCache
+from fencepost.broker.groups.group_config import GroupConfig
 from fencepost.broker.groups.group_coordinator import GroupCoordinator
 from fencepost.broker.handlers import CONTROLLER_APIS, handler_of
 from fencepost.broker.handlers.client_metrics import ClientMetricsManager
 from fencepost.broker.metadata.features import limit_versions
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.broker.network.links import BrokerId, ControllerRequest, Network
-from fencepost.broker.node.coordination import GroupCoordination
 from fencepost.broker.produce.producer_id_manager import ProducerIdManager
 from fencepost.broker.replication.isr import IsrManager
+from fencepost.broker.replication.replica import Replica
 from fencepost.broker.replication.replica_manager import ReplicaManager
 from fencepost.broker.replication.replica_storage import ReplicaStorage
 from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
@@ -231,3 +233,31 @@ class Broker:
     def _version_limits_in(self, image: ClusterImage) -> Mapping[str, int]:
         given = self._configured_version_limits
         return limit_versions(image.features, given) if self._limits_by_features else given
+
+
+class GroupCoordination:
+    """Loads and unloads the shards of the partitions that a broker leads."""
+
+    def __init__(self, broker: Broker, offset_value_version: int) -> None:
+        self._broker = broker
+        self.group_coordinator = GroupCoordinator(
+            scheduler=broker.scheduler,
+            rng=broker.rng,
+            config=GroupConfig.of_broker(broker.configs, offset_value_version),
+            partition_count=self._partition_count,
+        )
+        self._runtime = self.group_coordinator.runtime
+
+    def on_elected(self, replica: Replica) -> None:
+        """A replica leads, in a new epoch."""
+        if replica.topic == self._runtime.topic:
+            self._runtime.on_elected(replica.index, ReplicaLog(replica, self._broker.scheduler))
+
+    def on_resigned(self, replica: Replica) -> None:
+        """A replica does not lead any more."""
+        if replica.topic == self._runtime.topic:
+            self._runtime.on_resigned(replica.index)
+
+    def _partition_count(self) -> int:
+        topic = self._broker.view.topics.get(self._runtime.topic)
+        return 0 if topic is None else len(topic.partitions)

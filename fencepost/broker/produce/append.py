@@ -12,7 +12,7 @@ from uuid import UUID
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.core import context
 from fencepost.broker.core.events import Events
-from fencepost.broker.metadata.topic_lookup import resolve_name
+from fencepost.broker.metadata.image import resolve_name
 from fencepost.broker.network.links import BrokerId
 from fencepost.broker.replication.node import ReplicaHolder
 from fencepost.broker.replication.partition_checks import find_leader

@@ -11,8 +11,7 @@ the way at a time, and until its fate is known the high watermark waits for the 
 new one: the controller may have accepted already.
 """
 
-from fencepost.broker.controller.isr_proposals import IsrProposal
-from fencepost.broker.controller.requests import AlterPartitions
+from fencepost.broker.controller.requests import AlterPartitions, IsrProposal
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.replication.follower_progress import UNKNOWN_OFFSET
 from fencepost.broker.replication.node import LeaderNode

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fencepost.storage.files.batch_scan import scan_headers
 from fencepost.storage.files.file_system import DamagedSegment
+from fencepost.storage.files.index_lookup import scan_headers
 from fencepost.storage.formats import file_names
 from fencepost.storage.formats.checkpoints import decode_properties
 from fencepost.storage.formats.file_names import (

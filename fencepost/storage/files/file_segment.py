@@ -8,15 +8,17 @@ from typing import Final
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import BatchHeader
-from fencepost.storage.files.batch_scan import count_records, scan_batches, scan_headers
 from fencepost.storage.files.file_system import DamagedSegment
 from fencepost.storage.files.index_lookup import (
     SegmentEnd,
     SegmentIndexes,
     check_indexes,
+    count_records,
     matches_time_entry,
     read_around,
     read_at,
+    scan_batches,
+    scan_headers,
     scan_to,
 )
 from fencepost.storage.files.process_limits import SegmentTail

@@ -24,9 +24,9 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from fencepost.protocol.records import MAX_SEQUENCE, NO_LEADER_EPOCH, BatchHeader, crc_ok
-from fencepost.storage.files.batch_scan import scan_batches, scan_headers
 from fencepost.storage.files.file_segment import FileSegment
 from fencepost.storage.files.file_system import TEMPORARY_SUFFIX, DamagedSegment, FileSystem
+from fencepost.storage.files.index_lookup import scan_batches, scan_headers
 from fencepost.storage.files.segment_files import ProducerSnapshots
 from fencepost.storage.formats.file_names import (
     FileKind,

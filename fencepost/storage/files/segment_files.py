@@ -20,6 +20,7 @@ from fencepost.protocol.byte_utils import Buffer
 from fencepost.storage.files.file_system import File, FileSystem
 from fencepost.storage.files.index_lookup import SegmentIndexes
 from fencepost.storage.files.process_limits import BoundedCache, ProcessLimits
+from fencepost.storage.formats.checkpoints import CorruptSnapshot, decode_snapshot, encode_snapshot
 from fencepost.storage.formats.file_names import (
     FileKind,
     FileState,
@@ -27,11 +28,6 @@ from fencepost.storage.formats.file_names import (
     segment_file_name,
 )
 from fencepost.storage.formats.indexes import OffsetIndex, TimeIndex
-from fencepost.storage.formats.producer_snapshot import (
-    CorruptSnapshot,
-    decode_snapshot,
-    encode_snapshot,
-)
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.producer_state import ProducerStateEntry
 

@@ -17,7 +17,8 @@ from fencepost.protocol.records import (
     crc_ok,
     stamp,
 )
-from fencepost.storage.log import compaction, retention, timestamp_lookup
+from fencepost.storage.log import cleanup, timestamp_lookup
+from fencepost.storage.log import cleanup as log_cleanup
 from fencepost.storage.log.append import append_replicated, prepare_batch
 from fencepost.storage.log.append_result import (
     AppendOrigin,
@@ -397,7 +398,7 @@ class SegmentedLog:
         """Drop the oldest segments by retention.ms and retention.bytes."""
         self._keys.drop_unless(used=self.config.checks_keys)
         dropped = self._segments.drop_before(self._start)
-        count = retention.expired_segments(
+        count = log_cleanup.expired_segments(
             self._segments.all,
             self.config,
             now_ms=now_ms,
@@ -418,7 +419,7 @@ class SegmentedLog:
         """Clean the closed segments below the high watermark, if they are dirty enough."""
         if not self.config.is_compacted:
             return 0
-        cleaned = compaction.compact(
+        cleaned = cleanup.compact(
             self._segments.all,
             self.config,
             now_ms=now_ms,
@@ -450,7 +451,7 @@ class SegmentedLog:
     def delete_local(self, tiered_until: int, *, now_ms: int | None) -> int:
         """Drop segments of which the tier has everything; the log start stays."""
         segments = self._segments.all
-        count = retention.local_expired_segments(segments, self.config, tiered_until, now_ms)
+        count = log_cleanup.local_expired_segments(segments, self.config, tiered_until, now_ms)
         return self._segments.drop_before(segments[count].base_offset)
 
     def start_from_tier(

@@ -9,13 +9,15 @@ from typing import Final
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import NO_TIMESTAMP, iter_headers
-from fencepost.storage.formats.checkpoints import CorruptCheckpoint, decode_epochs, encode_epochs
-from fencepost.storage.formats.indexes import MAX_RELATIVE, CorruptIndex, OffsetIndex, TimeIndex
-from fencepost.storage.formats.producer_snapshot import (
+from fencepost.storage.formats.checkpoints import (
+    CorruptCheckpoint,
     CorruptSnapshot,
+    decode_epochs,
     decode_snapshot,
+    encode_epochs,
     encode_snapshot,
 )
+from fencepost.storage.formats.indexes import MAX_RELATIVE, CorruptIndex, OffsetIndex, TimeIndex
 from fencepost.storage.log.interface import SegmentCopy
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.producer_state import ProducerStateEntry

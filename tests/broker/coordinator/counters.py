@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 from fencepost.broker.coordinator.commit_queue import PartitionLog
 from fencepost.broker.coordinator.record_fields import FieldReader, FieldWriter
-from fencepost.broker.coordinator.runtime import CoordinatorRuntime
 from fencepost.broker.coordinator.shard import (
     CoordinatorRecordSerde,
     CoordinatorResult,
+    CoordinatorRuntime,
     CoordinatorShard,
 )
 from fencepost.broker.core.scheduler import Scheduler

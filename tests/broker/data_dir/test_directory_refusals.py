@@ -9,7 +9,7 @@ import pytest
 from fencepost.broker.core.errors import DataDirUnusable
 from fencepost.broker.data_dir import metadata_log
 from fencepost.broker.data_dir.directory import open_data_dir
-from fencepost.broker.data_dir.metadata_records import ControllerState
+from fencepost.broker.data_dir.metadata_log import ControllerState
 from tests.harness.driver import Driver
 from tests.harness.durable_driver import DIR, DurableDriver
 from tests.harness.faulty_file_system import FaultyFileSystem

@@ -14,8 +14,12 @@ from uuid import UUID
 import pytest
 
 from fencepost.broker.data_dir import metadata_log
-from fencepost.broker.data_dir.metadata_log import CorruptMetadataLog, MetadataLog
-from fencepost.broker.data_dir.metadata_records import LAYOUT, ControllerState
+from fencepost.broker.data_dir.metadata_log import (
+    LAYOUT,
+    ControllerState,
+    CorruptMetadataLog,
+    MetadataLog,
+)
 from fencepost.broker.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from fencepost.storage.files.file_system import RealFileSystem
 

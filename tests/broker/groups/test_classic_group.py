@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.groups.classic_group import ClassicGroup
+from fencepost.broker.groups.classic_group import ClassicGroup, ClassicGroupState
 from fencepost.broker.groups.classic_group_member import ClassicGroupMember, MemberProtocol
-from fencepost.broker.groups.classic_group_state import ClassicGroupState
 from fencepost.broker.groups.records import StoredGroup
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.join_group import JoinGroupResponse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost.broker.groups.classic_group_state import ClassicGroupState
+from fencepost.broker.groups.classic_group import ClassicGroupState
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.groups.workbench import SESSION_MS, Workbench, result_of
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fencepost.broker.groups.classic_group_state import ClassicGroupState
+from fencepost.broker.groups.classic_group import ClassicGroupState
 from fencepost.broker.groups.group_config import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupConfig
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.groups.workbench import NOW_MS, SESSION_MS, Workbench, result_of

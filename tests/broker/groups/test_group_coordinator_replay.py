@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
-from fencepost.broker.groups.classic_group_state import ClassicGroupState
+from fencepost.broker.groups.classic_group import ClassicGroupState
 from fencepost.broker.groups.group_config import GroupConfig
 from fencepost.broker.groups.records import ReplayedState, decode
 from fencepost.protocol.messages.join_group import JoinGroupResponse

@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
-from fencepost.broker.groups.classic_group_state import ClassicGroupState
+from fencepost.broker.groups.classic_group import ClassicGroupState
 from fencepost.broker.groups.group_config import GroupConfig
 from fencepost.broker.groups.records import CommittedOffset, GroupRecord, ReplayedState
 from fencepost.protocol.errors import ErrorCode

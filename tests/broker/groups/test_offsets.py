@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from fencepost.broker.groups import requests
-from fencepost.broker.groups.classic_group_state import ClassicGroupState
+from fencepost.broker.groups.classic_group import ClassicGroupState
 from fencepost.broker.groups.group_config import GroupConfig
 from fencepost.broker.groups.offsets import (
     Commit,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencepost.broker.groups.classic_group_state import ClassicGroupState
+from fencepost.broker.groups.classic_group import ClassicGroupState
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.groups.workbench import NOW_MS, REBALANCE_MS, SESSION_MS, Workbench, result_of
 

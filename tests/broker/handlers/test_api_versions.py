@@ -8,12 +8,11 @@ import pytest
 
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.handlers import api_versions
-from fencepost.protocol.apis import APIS, BY_NAME
+from fencepost.protocol.apis import APIS, BY_NAME, NOT_SERVED, release_ceilings
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.kafka_releases import NOT_SERVED, release_ceilings
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from tests.harness.driver import Driver, versions
-from tests.protocol.test_kafka_releases import RECORDED
+from tests.protocol.test_apis_releases import RECORDED
 
 
 @pytest.mark.parametrize("version", versions("api_versions"))

@@ -8,9 +8,8 @@ from typing import Final
 import pytest
 
 from fencepost.broker.node import operator_actions
-from fencepost.protocol.apis import BY_NAME
+from fencepost.protocol.apis import BY_NAME, release_ceilings
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.kafka_releases import release_ceilings
 from tests.harness.driver import Driver
 from tests.harness.driver_requests import create, fetch, list_offset, produce
 from tests.harness.typed_requests import fetch_request, fetched, from_offset, values

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.broker.controller.isr_proposals import IsrProposal
 from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller.requests import IsrProposal
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.network.links import CONTROLLER, BrokerId, Link
 from fencepost.broker.node import operator_actions

@@ -10,8 +10,8 @@ import pytest
 
 from fencepost.broker.handlers import metadata
 from fencepost.broker.server.connection import MAX_IN_FLIGHT
+from fencepost.protocol.apis import NOT_SERVED
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.kafka_releases import NOT_SERVED
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic

@@ -11,14 +11,13 @@ from fencepost.protocol.records import Record, iter_headers, iter_records, read_
 from fencepost.storage.files.file_system import RealFileSystem
 from fencepost.storage.files.open_log import OpenedLog, open_log
 from fencepost.storage.files.process_limits import ProcessLimits
-from fencepost.storage.formats.checkpoints import decode_epochs, decode_offsets
+from fencepost.storage.formats.checkpoints import decode_epochs, decode_offsets, decode_snapshot
 from fencepost.storage.formats.file_names import (
     LEADER_EPOCHS,
     LOG_STARTS,
     RECOVERY_POINTS,
     directory_name,
 )
-from fencepost.storage.formats.producer_snapshot import decode_snapshot
 from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log

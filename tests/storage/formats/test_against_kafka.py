@@ -15,11 +15,13 @@ from fencepost.storage.formats.checkpoints import (
     decode_offsets,
     decode_partition_metadata,
     decode_properties,
+    decode_snapshot,
     encode_clean_shutdown,
     encode_epochs,
     encode_offsets,
     encode_partition_metadata,
     encode_properties,
+    encode_snapshot,
 )
 from fencepost.storage.formats.file_names import (
     CLEAN_SHUTDOWN,
@@ -38,7 +40,6 @@ from fencepost.storage.formats.file_names import (
     parse_segment_file_name,
 )
 from fencepost.storage.formats.indexes import OffsetIndex, TimeIndex
-from fencepost.storage.formats.producer_snapshot import decode_snapshot, encode_snapshot
 from tests.harness.kafka_writes import DELETED_BEFORE, KafkaWrites, KafkaWrote
 
 METADATA: Final = "__cluster_metadata-0"

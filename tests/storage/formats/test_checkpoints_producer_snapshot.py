@@ -8,11 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fencepost.protocol.byte_utils import crc32c
-from fencepost.storage.formats.producer_snapshot import (
-    CorruptSnapshot,
-    decode_snapshot,
-    encode_snapshot,
-)
+from fencepost.storage.formats.checkpoints import CorruptSnapshot, decode_snapshot, encode_snapshot
 from fencepost.storage.log.producer_state import (
     BatchMetadata,
     ProducerStateEntry,

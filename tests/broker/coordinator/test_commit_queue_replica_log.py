@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fencepost.broker.controller.topic_changes import NewTopic
-from fencepost.broker.coordinator.replica_log import ReplicaLog
-from fencepost.broker.coordinator.runtime import CoordinatorRuntime
+from fencepost.broker.coordinator.commit_queue import ReplicaLog
+from fencepost.broker.coordinator.shard import CoordinatorRuntime
 from fencepost.broker.core.waits import Wait
 from fencepost.protocol.errors import ErrorCode
 from tests.broker.coordinator.counters import Counters, CounterShard, runtime

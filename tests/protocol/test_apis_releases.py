@@ -7,8 +7,9 @@ from typing import Final
 import pytest
 from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
-from fencepost.protocol.apis import APIS, BY_NAME
-from fencepost.protocol.kafka_releases import (
+from fencepost.protocol.apis import (
+    APIS,
+    BY_NAME,
     NOT_SERVED,
     RELEASES,
     find_release,

@@ -9,9 +9,8 @@ from typing import Final
 import pytest
 
 from fencepost.client import Client, NewRecord, Partition, encode_records, produce
-from fencepost.pipeline.load.job import progress_line
+from fencepost.pipeline.load.job import PLAN_FILE, Plan, make_plan, progress_line
 from fencepost.pipeline.load.options import Columns, LoadInterrupted, LoadRefused, Target, format_of
-from fencepost.pipeline.load.plan import PLAN_FILE, Plan, make_plan
 from fencepost.testing.cluster import AsyncCluster
 
 TOPIC: Final = "loaded"

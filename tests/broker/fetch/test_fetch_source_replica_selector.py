@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.broker.fetch.replica_selector import RACK_AWARE
+from fencepost.broker.fetch.fetch_source import RACK_AWARE
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.fetch import FetchRequest, PartitionData

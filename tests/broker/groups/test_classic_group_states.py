@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from fencepost.broker.groups.classic_group import ClassicGroup
-from fencepost.broker.groups.classic_group_state import (
+from fencepost.broker.groups.classic_group import (
     VALID_PREVIOUS_STATES,
+    ClassicGroup,
     ClassicGroupState,
     is_valid_transition,
 )
