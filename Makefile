@@ -39,6 +39,7 @@ test: lint imports ## Everything that must pass before a commit
 lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tools.prose
 
 types: $(DEV)
 	$(BIN)/mypy

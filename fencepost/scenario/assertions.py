@@ -6,9 +6,8 @@ from typing import Final
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.scenario.compare import Mismatch, compare
-from fencepost.scenario.document import Data
+from fencepost.scenario.document import Data, resolve
 from fencepost.scenario.model import Expectation, PartitionExpectation, TraceExpectation
-from fencepost.scenario.value_syntax import resolve
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import Refused
 from fencepost.verbs.remote_async import AsyncRemote

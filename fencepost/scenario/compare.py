@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from fencepost.scenario.document import Data, KeyPath
-from fencepost.scenario.value_syntax import expand_ranges
+from fencepost.scenario.document import Data, KeyPath, expand_ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,23 +1,22 @@
-"""A scenario file as plain data, with the place of each value, and checked against the models.
+"""A scenario file as plain data that knows the place of each value, and the syntax inside values.
 
-The core schema of YAML 1.2: ``true``, ``null``, whole numbers and floats are what they are, all
-else is text, also ``yes``, ``on`` and ``12:30``. Of YAML's other features there are anchors and
+The core schema of YAML 1.2: ``true``, ``null``, whole numbers and floats are read as such, all else
+is text, also ``yes``, ``on`` and ``12:30``. Of YAML's other features there are anchors and
 aliases, but no tags and no merge keys; a key that comes twice is a mistake.
+
+Inside values, ``a0..a9`` stands for many texts, and ``$name.field.0`` for a part of the answer of an
+earlier step.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from fencepost.protocol.lookup import did_you_mean
-from fencepost.scenario.value_syntax import parse_reference
-from fencepost.verbs.models import problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,124 +168,117 @@ def _place(node: Node) -> Place:
     return Place(mark.line + 1, mark.column + 1)
 
 
-M = TypeVar("M", bound=BaseModel)
-_TO_BE_TEXT: Final = "string_type"
-_LEFT_OUT: Final = "missing"
+T = TypeVar("T")
+
+MAX_TEXTS: Final = 100_000
+_RANGE: Final = re.compile(r"(?P<stem>.*?)(?P<first>[0-9]+)\.\.(?P<again>.*?)(?P<last>[0-9]+)")
 
 
-def require_mapping(document: Document, data: Data, path: KeyPath, what: str) -> dict[str, Data]:
-    """A value that is to be a mapping.
+def expand_ranges(given: Iterable[T]) -> Iterator[T | str]:
+    """The elements of a list, with each range in place of its text.
 
-    :param what: It, for the message.
-    :raises ScenarioFileError: When it is none.
+    ``a0..a9`` is a0 to a9, both inclusive; where both ends have as many digits, so have all.
     """
-    if not isinstance(data, dict):
-        raise document.error_at(path, f"{what} is to be a mapping")
-    return data
-
-
-def check_keys(
-    document: Document, data: Mapping[str, Data], path: KeyPath, allowed: Iterable[str]
-) -> None:
-    """:raises ScenarioFileError: At the first key that is not among those allowed."""
-    names = list(allowed)
-    for name in data:
-        if name not in names:
-            raise document.error_at_key(
-                (*path, name), f"there is no {name!r}{list_allowed(name, names)}"
-            )
-
-
-def validate(
-    document: Document, model: type[M], data: dict[str, Data], path: KeyPath
-) -> tuple[M | None, dict[str, Data]]:
-    """What a file says as a model, and as data with all that is to be text as text.
-
-    The model is None where references stand for some of it: then all the rest is checked.
-
-    :raises ScenarioFileError: At the first thing that is wrong.
-    """
-    check_keys(document, data, path, field_names(model))
-    errors = _errors(model, data)
-    texts = [
-        place
-        for place in _paths_to_be_text(errors, data)
-        if document.text((*path, *place)) is not None
-    ]
-    if texts:
-        data = _with_texts(data, texts, lambda place: document.text((*path, *place)) or "")
-        errors = _errors(model, data)
-    serious = [each for each in errors if not _is_reference(data, each["loc"])]
-    if serious:
-        raise _mistake(document, serious[0], data, path)
-    return (None if errors else model.model_validate(data)), data
-
-
-def field_names(model: type[BaseModel]) -> list[str]:
-    """As a file has them."""
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _errors(model: type[BaseModel], data: dict[str, Data]) -> list[ErrorDetails]:
-    try:
-        model.model_validate(data)
-    except ValidationError as error:
-        return error.errors()
-    return []
-
-
-def _mistake(
-    document: Document, error: ErrorDetails, data: dict[str, Data], path: KeyPath
-) -> ScenarioFileError:
-    left_out = error["type"] == _LEFT_OUT
-    place = _in_data(data, error["loc"][:-1] if left_out else error["loc"])
-    if left_out:
-        name = ".".join(str(part) for part in error["loc"])
-        return document.error_at_key((*path, *place), f"{name} is left out")
-    return document.error_at((*path, *place), problem(place, error))
-
-
-def _in_data(data: Data, loc: Sequence[str | int]) -> KeyPath:
-    """The part of an error's place that is in the data: some parts only name types."""
-    found: list[str | int] = []
-    value = data
-    for part in loc:
-        if isinstance(value, dict) and part in value:
-            value = value[str(part)]
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        else:
+    for each in given:
+        found = _RANGE.fullmatch(each) if isinstance(each, str) else None
+        if found is None or found["stem"] != found["again"]:
+            yield each
             continue
-        found.append(part)
-    return tuple(found)
+        first, last = int(found["first"]), int(found["last"])
+        width = len(found["first"]) if len(found["first"]) == len(found["last"]) else 0
+        for number in range(first, min(last, first + MAX_TEXTS) + 1):
+            yield f"{found['stem']}{number:0{width}}"
 
 
-def _value(data: Data, place: KeyPath) -> Data:
-    value = data
-    for part in place:
-        value = value[part]  # type: ignore[index]  # as `_in_data` found it
+def collapse_ranges(texts: Iterable[object]) -> list[object]:
+    """The opposite, for a reader: runs of three and more as ranges."""
+    made: list[object] = []
+    run: list[tuple[str, int]] = []
+
+    def flush() -> None:
+        if len(run) > 2:
+            made.append(f"{run[0][0]}{run[0][1]}..{run[-1][0]}{run[-1][1]}")
+        else:
+            made.extend(f"{stem}{number}" for stem, number in run)
+        run.clear()
+
+    for each in texts:
+        split = _split(each)
+        if split is None:
+            flush()
+            made.append(each)
+            continue
+        if run and (run[-1][0], run[-1][1] + 1) != split:
+            flush()
+        run.append(split)
+    flush()
+    return made
+
+
+def _split(text: object) -> tuple[str, int] | None:
+    if not isinstance(text, str):
+        return None
+    stem = text.rstrip("0123456789")
+    digits = text[len(stem) :]
+    if not digits or (digits[0] == "0" and digits != "0"):
+        return None
+    return stem, int(digits)
+
+
+_REFERENCE: Final = re.compile(r"\$(?P<name>[A-Za-z_][\w-]*)(?P<fields>(\.[\w-]+)*)")
+
+
+class UnresolvedReference(Exception):
+    """A reference names nothing that is there. The text says what."""
+
+
+def parse_reference(value: object) -> tuple[str, list[str]] | None:
+    """The name and the fields of a reference; None for any other value."""
+    found = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    return found["name"], found["fields"].split(".")[1:]
+
+
+def find_references(data: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """Where references stand in data, and the names in them."""
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from find_references(value, (*path, key))
+    elif isinstance(data, list):
+        for at, value in enumerate(data):
+            yield from find_references(value, (*path, at))
+    elif (found := parse_reference(data)) is not None:
+        yield path, found[0]
+
+
+def resolve(data: Data, answers: Mapping[str, Data]) -> Data:
+    """Data with what its references refer to.
+
+    :param answers: By the names of steps.
+    :raises UnresolvedReference: When one has no such field.
+    """
+    if isinstance(data, dict):
+        return {key: resolve(value, answers) for key, value in data.items()}
+    if isinstance(data, list):
+        return [resolve(each, answers) for each in data]
+    found = parse_reference(data)
+    if found is None:
+        return data[1:] if isinstance(data, str) and data.startswith("$$") else data
+    name, fields = found
+    if name not in answers:
+        raise UnresolvedReference(f"${name} has no answer yet")
+    value = answers[name]
+    for at, field in enumerate(fields):
+        value = _part(value, field, f"${'.'.join([name, *fields[: at + 1]])}")
     return value
 
 
-def _is_reference(data: Data, loc: Sequence[str | int]) -> bool:
-    place = _in_data(data, loc)
-    return any(parse_reference(_value(data, place[:end])) for end in range(len(place) + 1))
-
-
-def _paths_to_be_text(errors: list[ErrorDetails], data: Data) -> list[KeyPath]:
-    return [_in_data(data, each["loc"]) for each in errors if each["type"] == _TO_BE_TEXT]
-
-
-def _with_texts(
-    data: dict[str, Data], places: Sequence[KeyPath], text: Callable[[KeyPath], str]
-) -> dict[str, Data]:
-    def changed(value: Data, path: KeyPath) -> Data:
-        if path in places:
-            return text(path)
-        if isinstance(value, dict):
-            return {key: changed(each, (*path, key)) for key, each in value.items()}
-        if isinstance(value, list):
-            return [changed(each, (*path, at)) for at, each in enumerate(value)]
-        return value
-
-    return {key: changed(each, (key,)) for key, each in data.items()}
+def _part(value: Data, field: str, text: str) -> Data:
+    if isinstance(value, dict) and field in value:
+        return value[field]
+    if isinstance(value, list) and field.isdigit() and int(field) < len(value):
+        return value[int(field)]
+    if isinstance(value, dict):
+        raise UnresolvedReference(f"there is no {text}; there are {', '.join(value)}")
+    raise UnresolvedReference(f"there is no {text}")

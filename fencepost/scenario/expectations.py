@@ -14,18 +14,9 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import did_you_mean
 from fencepost.scenario.actions.base import ActionAnswer
 from fencepost.scenario.compare import OPERATORS
-from fencepost.scenario.document import (
-    Data,
-    Document,
-    KeyPath,
-    check_keys,
-    field_names,
-    list_allowed,
-    require_mapping,
-    validate,
-)
+from fencepost.scenario.document import Data, Document, KeyPath, list_allowed, parse_reference
 from fencepost.scenario.model import Expectation, PartitionExpectation, TraceExpectation
-from fencepost.scenario.value_syntax import parse_reference
+from fencepost.scenario.validation import check_keys, field_names, require_mapping, validate
 from fencepost.verbs.answers.journal import ExchangeState
 from fencepost.verbs.answers.topics import PartitionState
 from fencepost.verbs.bodies import TraceFilter

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from fencepost.protocol.errors import ErrorCode, error_name
 from fencepost.scenario.compare import MISSING, Mismatch
-from fencepost.scenario.document import Data
+from fencepost.scenario.document import Data, collapse_ranges
 from fencepost.scenario.model import (
     ActionCall,
     Await,
@@ -23,7 +23,6 @@ from fencepost.scenario.model import (
     StepOutcome,
     VerbCall,
 )
-from fencepost.scenario.value_syntax import collapse_ranges
 from fencepost.verbs.answers.journal import ExchangeState
 
 MAX_TEXT: Final = 1000

@@ -16,11 +16,9 @@ from fencepost.scenario.document import (
     Data,
     Document,
     KeyPath,
-    check_keys,
-    field_names,
+    find_references,
     list_allowed,
-    require_mapping,
-    validate,
+    parse_reference,
 )
 from fencepost.scenario.expectations import NO_ANSWER, Subject, list_of, read_expectation
 from fencepost.scenario.model import (
@@ -34,7 +32,7 @@ from fencepost.scenario.model import (
     Step,
     VerbCall,
 )
-from fencepost.scenario.value_syntax import find_references, parse_reference
+from fencepost.scenario.validation import check_keys, field_names, require_mapping, validate
 from fencepost.verbs.bodies import NewTopicBody
 from fencepost.verbs.catalogue import CATALOGUE, PATH_TYPES, Shape, Verb
 from fencepost.verbs.serving import ClusterBody

@@ -19,7 +19,7 @@ from fencepost.scenario.actions.executor import execute
 from fencepost.scenario.assertions import ExpectationChecker, StepResult, call_verb
 from fencepost.scenario.cluster_requirements import check_requirements
 from fencepost.scenario.compare import Mismatch
-from fencepost.scenario.document import Data
+from fencepost.scenario.document import Data, UnresolvedReference, resolve
 from fencepost.scenario.model import (
     ActionCall,
     Await,
@@ -32,7 +32,6 @@ from fencepost.scenario.model import (
     StepOutcome,
     VerbCall,
 )
-from fencepost.scenario.value_syntax import UnresolvedReference, resolve
 from fencepost.verbs.answers.journal import EventState, ExchangeState
 from fencepost.verbs.catalogue import VERBS, Shape
 from fencepost.verbs.methods import AsyncVerbs

@@ -15,7 +15,7 @@ from fencepost.client.model import Partition
 from fencepost.protocol.compression import Codec
 from fencepost.scenario.actions.base import PartitionIndex
 from fencepost.scenario.actions.context import ActionContext, ActionState, ScenarioClients
-from fencepost.scenario.value_syntax import expand_ranges
+from fencepost.scenario.document import expand_ranges
 from fencepost.verbs.bodies import Body, Listed
 
 

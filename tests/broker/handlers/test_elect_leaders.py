@@ -1,4 +1,4 @@
-"""ElectLeaders: who leads afterwards, and what is said of each partition."""
+"""ElectLeaders: who leads afterwards, and the answer for each partition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_PREFERRED: Final = (
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
     "The preferred leader was not available.",
 )
-NOBODY: Final = (
+NO_LEADER: Final = (
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
     "Eligible topic partition leaders are not available.",
 )
@@ -141,7 +141,7 @@ def test_an_unclean_election_needs_a_replica_that_is_online() -> None:
     driver = Driver(2)
     create(driver, "t", [(2,)])
     operator_actions.kill(driver.cluster, 2)
-    assert elect(driver, [("t", [0])], UNCLEAN) == [("t", 0, *NOBODY)]
+    assert elect(driver, [("t", [0])], UNCLEAN) == [("t", 0, *NO_LEADER)]
 
 
 def test_what_is_not_there_is_said_to_be_unknown() -> None:

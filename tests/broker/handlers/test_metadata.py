@@ -165,8 +165,8 @@ def test_replicas_of_a_dead_broker_are_offline_from_v5(version: int) -> None:
     offline = (3,) if version >= 5 else ()
     assert told(driver, "t", version) == (ErrorCode.NONE, 1, (3, 1, 2), (1, 2), offline)
     # The last of an ISR leaves it too, since there are eligible leaders outside it (KIP-966).
-    nobody: Told = (ErrorCode.LEADER_NOT_AVAILABLE, -1, (3,), (), offline)
-    assert told(driver, "alone", version) == nobody
+    no_leader: Told = (ErrorCode.LEADER_NOT_AVAILABLE, -1, (3,), (), offline)
+    assert told(driver, "alone", version) == no_leader
     assert [b.node_id for b in ask(driver, version=version).brokers] == [1, 2]
     operator_actions.start(driver.cluster, 3)
     assert told(driver, "t", version) == (ErrorCode.NONE, 1, (3, 1, 2), (1, 2, 3), ())

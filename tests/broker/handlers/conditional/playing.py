@@ -24,7 +24,7 @@ def table(rows: Sequence[Row]) -> pytest.MarkDecorator:
 
 
 def play(row: Row, version: int, conformance: Conformance = Conformance.KIP) -> Played:
-    """What comes of the row at this version."""
+    """The outcome of the row at this version."""
     driver = Driver(1, row.configs, conformance)
     for name, configs in row.topics.items():
         create(driver, name, [(1,), (1,)], **dict(configs))

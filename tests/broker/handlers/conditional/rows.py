@@ -1,4 +1,4 @@
-"""What a row of the tables says: what there is, what is sent, what is answered, what is there then.
+"""A row of the tables: the log before, the request, the answer, the log after.
 
 A record is a character of a text, its value; "de" is a batch of two records. Partitions are named
 ``t-0``. What a version cannot carry is not looked for in its answer: record errors and messages

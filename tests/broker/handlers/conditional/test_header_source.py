@@ -246,7 +246,7 @@ TOGETHER: Final = (
         after={"t-0": "abc", "t-1": "x"},
     ),
     Row(
-        name="what is none drags nobody down",
+        name="what is none drags no other down",
         topics={"t": BY_HEADER},
         before={"t-0": ["abc"], "t-1": ["x"]},
         send=[("t-0", [stating("d", 3)]), ("t-1", [stating("y", b"x")])],

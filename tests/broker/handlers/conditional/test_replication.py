@@ -199,7 +199,7 @@ def test_too_few_replicas_beside_another_partition(version: int, at: int) -> Non
     topic = controller.image.topics["few"]
     shrunk = replace(topic.partitions[0], isr=(1, 2), partition_epoch=1)
     controller.update_topics([replace(topic, partitions=(shrunk,))])
-    # Its offset is wrong as well, but nobody looks at it.
+    # Its offset is wrong as well, but no check reads it.
     parts = [("few-0", batch("a", 5).encoded), ("t-0", batch("a", at).encoded)]
     answers = frames.send(driver, parts, version=version).answers
     few = Answer(code=ErrorCode.NOT_ENOUGH_REPLICAS)

@@ -205,7 +205,7 @@ OWN_ERRORS: Final = (
         after={"t-0": "abc", "u-0": ""},
     ),
     Row(
-        name="an unknown partition drags nobody down",
+        name="an unknown partition drags no other down",
         before=THERE,
         topics=TOPICS,
         send=[("t-9", [batch("k", 0)]), ("t-0", [batch("d", 3)])],
@@ -232,7 +232,7 @@ OWN_ERRORS: Final = (
         after={"t-0": "abc", "t-1": "x", "u-0": ""},
     ),
     Row(
-        name="a damaged batch drags nobody down",
+        name="a damaged batch drags no other down",
         before=THERE,
         topics=TOPICS,
         send=[
@@ -268,7 +268,7 @@ OWN_ERRORS: Final = (
 )
 
 THERE_ALREADY: Final = (
-    # Whoever is told that nothing was appended sends it once more as something new.
+    # A client that hears that nothing was appended sends it once more as something new.
     Row(
         name="what is there already is not dragged down",
         before={"t-0": [A_AND_B], "t-1": ["x"]},

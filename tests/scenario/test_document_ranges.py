@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.scenario.value_syntax import collapse_ranges, expand_ranges
+from fencepost.scenario.document import collapse_ranges, expand_ranges
 
 
 def test_a_range_stands_for_all_its_texts() -> None:

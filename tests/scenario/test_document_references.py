@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost.scenario.document import Data
-from fencepost.scenario.value_syntax import UnresolvedReference, find_references, resolve
+from fencepost.scenario.document import Data, UnresolvedReference, find_references, resolve
 
 ANSWERS: dict[str, Data] = {"before": {"leader": 1, "replicas": [{"broker": 3}]}, "none": None}
 
