@@ -20,6 +20,7 @@ PAGE = tools.HERE.parent / "docs" / "performance.md"
 TOUCHED = 6 << 30
 """Bytes of memory touched before the first measurement: more than any server and its client."""
 
+BASELINE = "baseline"
 EXPECTED = (
     servers.DidNotStart,
     wire.BadAnswer,
@@ -48,6 +49,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--slow-rounds", type=int, default=2, help="rounds with Apache Kafka")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, two rounds")
+    parser.add_argument(
+        "--baseline", type=Path, help="measure the fencepost of this checkout as a peer, too"
+    )
     parser.add_argument("--json", type=Path, help="write every value to this file")
     parser.add_argument("--no-write", action="store_true", help="leave docs/performance.md alone")
     parser.set_defaults(command="bench")
@@ -73,6 +77,8 @@ def bench(options: argparse.Namespace) -> int:
     begin = time.monotonic()
     results = Results()
     kinds = built([kind for kind in servers.KINDS if kind.key in options.servers], results)
+    if options.baseline is not None:
+        kinds.append(baseline(options.baseline.resolve()))
     chosen = [f for f in figures.FIGURES if not options.only or f.name in options.only]
     scale = figures.QUICK if options.quick else figures.Scale()
     process.touch_memory(TOUCHED)
@@ -81,7 +87,8 @@ def bench(options: argparse.Namespace) -> int:
         for turn in range(options.rounds):
             for kind in kinds:
                 skipped = kind.slow and turn >= options.slow_rounds
-                if not skipped and (kind.key == OURS or kind.key in figure.peers):
+                peer = "kfake" if kind.key == BASELINE else kind.key
+                if not skipped and (kind.key == OURS or peer in figure.peers):
                     measure(figure, kind, turn, scale, results)
     text = report.whole(results, about(options, kinds, scale))
     print(text)
@@ -89,10 +96,24 @@ def bench(options: argparse.Namespace) -> int:
     if options.json:
         options.json.write_text(json.dumps(results.values, indent=1))
     complete = not options.only and not options.quick and len(kinds) == len(servers.KINDS)
+    complete = complete and options.baseline is None
     if complete and not results.failed and not options.no_write:
         report.write(PAGE, text)
         say(f"written to {PAGE.name}")
     return 1 if results.failed else 0
+
+
+def baseline(checkout: Path) -> servers.Kind:
+    """Another version of fencepost, measured where a peer is."""
+    revision = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    title = f"fencepost at {revision.stdout.strip()}"
+    return servers.Fencepost(key=BASELINE, title=title, checkout=checkout)
 
 
 def built(kinds: Sequence[servers.Kind], results: Results) -> list[servers.Kind]:
