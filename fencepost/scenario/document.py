@@ -4,8 +4,8 @@ The core schema of YAML 1.2: ``true``, ``null``, whole numbers and floats are re
 is text, also ``yes``, ``on`` and ``12:30``. Of YAML's other features there are anchors and
 aliases, but no tags and no merge keys; a key that comes twice is a mistake.
 
-Inside values, ``a0..a9`` stands for many texts, and ``$name.field.0`` for a part of the answer of an
-earlier step.
+Inside values, ``a0..a9`` stands for many texts, and ``$name.field.0`` for a part of the answer of
+an earlier step.
 """
 
 import re
