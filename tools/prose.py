@@ -57,7 +57,7 @@ def _pattern(words: Sequence[str]) -> re.Pattern[str]:
     # A line of a comment or a docstring may end within a phrase.
     phrases = (r"(?:\s+(?:# ?)?)".join(word.split()) for word in words)
     # An option of the command line keeps its name: --anew.
-    return re.compile(rf"(?<!--)(?<!\")\b(?:{'|'.join(phrases)})\b", re.IGNORECASE)
+    return re.compile(rf"(?<!--)(?<!option\(\")\b(?:{'|'.join(phrases)})\b", re.IGNORECASE)
 
 
 def project_files() -> list[str]:

@@ -43,7 +43,7 @@ async def _ask(host: str, port: int, operation: Operation, deadline: float) -> R
         async with asyncio.timeout(_CONNECT_S):
             reader, writer = await asyncio.open_connection(host, port, limit=MAX_LINE)
     except (OSError, TimeoutError) as error:
-        raise NotDone(f"nobody serves at {where}: {error}") from error
+        raise NotDone(f"no node serves at {where}: {error}") from error
     said = {
         "op": operation.kind.value,
         "key": operation.key,

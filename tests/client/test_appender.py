@@ -186,7 +186,7 @@ async def test_the_newest_epoch_leads() -> None:
 
 
 async def test_a_leader_who_was_deposed_is_not_asked_again() -> None:
-    """Whoever still believes in it has a log without what was appended since."""
+    """A client that still believes in it has a log without what was appended since."""
 
     def only_the_zombie_answers(log: Log) -> None:
         cluster.leaders = {1: (1, 4)}

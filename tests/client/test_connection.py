@@ -144,7 +144,7 @@ async def test_who_gives_up_does_not_disturb_the_others() -> None:
 @pytest.mark.parametrize(
     "sent",
     [
-        pytest.param(b"\x00\x00\x00\x08\x00\x00\x00\x63\x00\x00\x00\x00", id="nobody asked"),
+        pytest.param(b"\x00\x00\x00\x08\x00\x00\x00\x63\x00\x00\x00\x00", id="without a request"),
         pytest.param(b"\x00\x00\x00\x02\x00\x00", id="too short"),
         pytest.param(b"\xff\xff\xff\xff", id="a negative size"),
     ],

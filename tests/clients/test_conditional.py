@@ -312,7 +312,7 @@ def test_of_several_requests_on_their_way_each_is_told_the_truth(
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("client", ["confluent", "java"])
 def test_what_follows_a_refused_request_may_match_by_accident(make: Make, client: str) -> None:
-    """Somebody else had offset 0. Of two more, a request each, the second one is there."""
+    """Another writer had offset 0. Of two more, a request each, the second one is there."""
     producer = make(client, options="batch=one")
     assert producer.send("other") == ["0"]
     assert producer.send("x@0 y@1") == [producer.words("alone", why(0, 1)), "1"]

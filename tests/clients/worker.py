@@ -94,7 +94,7 @@ class Worker:
     def _consume(
         self, client_id: str, topic: str, count: int, options: dict[str, str]
     ) -> Iterator[str]:
-        consumer = self._consumer(client_id, "nobody", options)
+        consumer = self._consumer(client_id, "absent", options)
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
         yield from _read(consumer, count, int(options.get("errors", 1)))
         consumer.close()

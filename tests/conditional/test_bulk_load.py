@@ -67,7 +67,7 @@ def write_lines(path: Path, count: int) -> list[bytes]:
 
 
 async def append(client: Client, at: int, *values: bytes) -> None:
-    """Somebody else appends."""
+    """Another writer appends."""
     partition = Partition(topic=TOPIC, index=0)
     records = [NewRecord(value=value, timestamp=1_700_000_000_000) for value in values]
     client.forget()

@@ -33,7 +33,7 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
     if isinstance(body, dict) and case.operation.path == "/v1/topics":
         body["name"] = _topic(body.get("name"))
     if isinstance(body, dict) and case.operation.path == "/v1/faults" and _may_be_mine(body):
-        body["client_id"] = "nobody"
+        body["client_id"] = "absent"
     if case.operation.path.endswith("/wait"):
         given = (case.query or {}).get("timeout_ms", "10000")
         if str(given).isdigit():

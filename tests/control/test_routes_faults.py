@@ -210,7 +210,7 @@ async def test_all_faults_are_removed_and_numbers_go_on(
     server: Server, control: httpx.AsyncClient, method: str, path: str
 ) -> None:
     await add(control, "ListOffsets", REFUSAL, count=None)
-    await add(control, "Fetch", "drop", client_id="nobody")
+    await add(control, "Fetch", "drop", client_id="absent")
     assert await ok(control, method, path) == {}
     assert await ok(control, "GET", FAULTS) == []
     assert (await add(control, "Fetch", "drop"))["id"] == 3

@@ -1,4 +1,4 @@
-"""What is done about the remote tier, and its faults."""
+"""Actions on the remote tier, and its faults."""
 
 from __future__ import annotations
 

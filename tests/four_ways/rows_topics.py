@@ -1,4 +1,4 @@
-"""What is done to topics, partitions and replicas."""
+"""Actions on topics, partitions and replicas."""
 
 from __future__ import annotations
 

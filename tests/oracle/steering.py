@@ -1,4 +1,4 @@
-"""What is done to a cluster that is asked: to fencepost by its control API, to Kafka as one can.
+"""Operations on the cluster under test: to fencepost by its control API, to Kafka as one can.
 
 An election is a clean one that raises the leader epoch by one. A broker that is killed sends
 nothing any more, not even a last request.

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from fencepost.broker.configs.effective_configs import ListOffsetsGate
-from fencepost.broker.controller import elections
-from fencepost.broker.controller.controller import Controller
+from fencepost.broker.controller import elections, requests
 from fencepost.broker.coordinator.commit_queue import ReplicaLog
 from fencepost.broker.core.outcomes import ThrottledResponse
 from fencepost.broker.faults.interceptor import Interception
@@ -98,7 +97,7 @@ def _every_epoch_ends_at_the_log_end() -> None:
 
 def _offline_brokers_may_join() -> None:
     _set(IsrManager, "_is_online", lambda *_: True)
-    _set(Controller, "_may_join", lambda *_: True)
+    _set(requests, "is_eligible", lambda *_: True)
 
 
 def _no_epoch_is_checked() -> None:

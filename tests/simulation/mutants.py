@@ -97,13 +97,13 @@ def gate_off(patch: pytest.MonkeyPatch) -> None:
 
 
 def fenced_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
-    """Whoever has caught up joins the ISR, online or not (KAFKA-6880)."""
+    """A replica that has caught up joins the ISR, online or not (KAFKA-6880)."""
     patch.setattr(isr.IsrManager, "_is_online", lambda _self, _id, _epoch: True)
     patch.setattr(requests, "is_eligible", lambda _broker, _epoch: True)
 
 
 def lagging_replicas_admitted(patch: pytest.MonkeyPatch) -> None:
-    """Whoever fetches joins the ISR."""
+    """A replica that fetches joins the ISR."""
     patch.setattr(
         replica.Replica,
         "is_caught_up",
@@ -164,7 +164,7 @@ def epoch_kept_at_elections(patch: pytest.MonkeyPatch) -> None:
 
 
 def waits_never_answered(patch: pytest.MonkeyPatch) -> None:
-    """Nobody who waits is told that the high watermark has risen."""
+    """No waiting request learns that the high watermark has risen."""
     patch.setattr(Wait, "retry", lambda _self: None)
 
 

@@ -226,7 +226,7 @@ def test_what_is_in_the_tier(history: PartitionHistory, leader: BatchLog, other:
     assert copied(history, first, (0, 2))
     assert copied(history, third, (0, 0), (1, 4)), "it lies behind the segment's end"
     history.deleted = 2
-    assert copied(history, first, (0, 2)) is None, "nobody knows what epoch it was of"
+    assert copied(history, first, (0, 2)) is None, "its epoch is not known"
     history.deleted = 0
     assert must.only_what_is_committed_is_tiered(history, [first, second]) is None
     assert must.only_what_is_committed_is_tiered(history, [first, second, third])

@@ -31,3 +31,11 @@ def test_a_part_of_another_word_is_none() -> None:
 
 def test_pages_may_say_nobody() -> None:
     assert not list(find("a.md", "nobody"))
+
+
+def test_a_docstring_may_begin_with_none() -> None:
+    assert [each.word for each in find("a.py", '"""Whoever asks."""')] == ["whoever"]
+
+
+def test_an_option_keeps_its_name() -> None:
+    assert not list(find("a.md", "`fencepost spark setup --anew`"))

@@ -69,7 +69,7 @@ _ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lookup:
-    """What is asked of one partition that may be asked it."""
+    """The lookup in one partition that passed its checks."""
 
     ctx: Context
     replica: Replica

@@ -363,7 +363,7 @@ class ProgressReporter:
 
 
 def progress_line(there: int, total: int | None, since: int, seconds: float) -> str:
-    """What is told: ``120000 of 5000000 rows (2 %), 60000 rows/s``.
+    """The line of progress: ``120000 of 5000000 rows (2 %), 60000 rows/s``.
 
     :param there: Rows that are in the topic.
     :param since: How many of them came in these seconds.

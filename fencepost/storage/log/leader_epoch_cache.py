@@ -131,4 +131,4 @@ class LeaderEpochCache:
 
 
 def _ignore_change() -> None:
-    """Nobody asked."""
+    """No listener is set."""

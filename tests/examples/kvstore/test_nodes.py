@@ -243,5 +243,5 @@ def test_a_topic_that_does_not_check_is_refused(kafka: Cluster) -> None:
 
 
 def test_without_a_node_nothing_is_done() -> None:
-    with pytest.raises(NotDone, match="nobody serves"):
+    with pytest.raises(NotDone, match="no node serves"):
         asyncio.run(client.do([("127.0.0.1", 1)], Operation(kind=Kind.GET, key="k"), 0.2))

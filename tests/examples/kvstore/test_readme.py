@@ -21,7 +21,7 @@ PORTS: Final = ("7001", "7002", "7003")
 
 
 class Visitor(Reader):
-    """Somebody who follows the page where its ports may be taken by others."""
+    """A reader who follows the page where its ports may be taken by others."""
 
     ports: tuple[str, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Somebody who says that it is a replica: asks leader, follower and bystander with a replica id."""
+"""A client that claims to be a replica: asks leader, follower and bystander with a replica id."""
 
 from __future__ import annotations
 

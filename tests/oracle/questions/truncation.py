@@ -72,8 +72,8 @@ def _lose(asker: Asker, topic: str, roles: Roles) -> None:
     asker.facing = roles.bystander
     asker.kill(roles.first)
     asker.thaw(roles.late)
-    wait_until("nobody leads", lambda: _leader(asker, topic) == -1)
-    _show(asker, topic, "nobody leads", roles)
+    wait_until("no leader", lambda: _leader(asker, topic) == -1)
+    _show(asker, topic, "no leader", roles)
 
 
 def _elect_uncleanly(asker: Asker, topic: str, roles: Roles) -> None:
@@ -81,7 +81,7 @@ def _elect_uncleanly(asker: Asker, topic: str, roles: Roles) -> None:
     no_candidate = 83
     _elect(asker, topic, "preferred, which is dead", PREFERRED)
     found = wait_until(
-        "somebody can be elected",
+        "a replica can be elected",
         lambda: _try_to_elect(asker, topic, UNCLEAN, unless=no_candidate),
     )
     asker.row("ElectLeaders", "unclean", str(found))

@@ -65,7 +65,7 @@ def logs(cluster: Cluster) -> list[list[FetchedRecord]]:
 
 
 def append(cluster: Cluster, index: int, at: int, *values: bytes) -> None:
-    """Somebody else appends."""
+    """Another writer appends."""
 
     async def send() -> None:
         async with Client(cluster.bootstrap) as client:

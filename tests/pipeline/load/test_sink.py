@@ -82,7 +82,7 @@ async def brought(told: Assignment, *rows: pa.RecordBatch) -> TaskResult:
 
 
 async def append(client: Client, at: int, found: Sequence[NewRecord], index: int = 0) -> None:
-    """Somebody else appends."""
+    """Another writer appends."""
     client.forget()
     leader = await client.leader(TOPIC, index)
     partition = Partition(topic=TOPIC, index=index)

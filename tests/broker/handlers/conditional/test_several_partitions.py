@@ -131,7 +131,7 @@ ROWS: Final = (
         after={"t-0": "abcde", "u-0": ""},
     ),
     Row(
-        name="whoever is dragged down gets the code of who mismatched",
+        name="a partition that is dragged down gets the code of the one that mismatched",
         before=THERE,
         topics={"t": OTHER_CODE, "u": ON},
         send=[("u-0", [batch("k", 0)]), ("t-0", [batch("d", 4)])],
@@ -270,14 +270,14 @@ OWN_ERRORS: Final = (
 THERE_ALREADY: Final = (
     # A client that hears that nothing was appended sends it once more as something new.
     Row(
-        name="what is there already is not dragged down",
+        name="a batch that the log has already is not dragged down",
         before={"t-0": [A_AND_B], "t-1": ["x"]},
         send=[("t-0", [A_AND_B]), ("t-1", [batch("y", 0)])],
         answers=[("t-0", again(0)), ("t-1", mismatch((0, 0, 1)))],
         after={"t-0": "ab", "t-1": "x"},
     ),
     Row(
-        name="what is there in part is dragged down",
+        name="a batch that the log has in part is dragged down",
         before={"t-0": [A_AND_B], "t-1": ["x"]},
         send=[("t-0", [A_AND_B, batch("c", 2)]), ("t-1", [batch("y", 0)])],
         answers=[("t-0", dragged()), ("t-1", mismatch((0, 0, 1)))],
