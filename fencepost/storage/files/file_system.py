@@ -15,7 +15,6 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
-from shutil import rmtree
 from typing import Final, Protocol, final
 
 from fencepost.protocol.byte_utils import Buffer
@@ -374,6 +373,9 @@ class RealFileSystem:
 
     def remove_tree(self, directory: PurePath) -> None:
         """Remove a directory and all in it; nothing where it is not there."""
+        # A late import: every start imports this module, and shutil brings the archive formats along.
+        from shutil import rmtree
+
         if Path(directory).exists():
             rmtree(directory)
 
