@@ -373,7 +373,7 @@ class RealFileSystem:
 
     def remove_tree(self, directory: PurePath) -> None:
         """Remove a directory and all in it; nothing where it is not there."""
-        # A late import: every start imports this module, and shutil brings the archive formats along.
+        # A late import: every start imports this module, and shutil brings archive formats along.
         from shutil import rmtree
 
         if Path(directory).exists():
