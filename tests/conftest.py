@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +23,7 @@ if sys.platform == "win32":  # which uvloop does not run on
 else:
     from uvloop import new_event_loop
 
-pytest_plugins = ["fencepost.testing.plugin"]
+pytest_plugins = ["fencepost.testing.plugin", "tests.harness.coverage_sample"]
 
 SETTINGS: Final[Mapping[str, str]] = {
     # Kafka's own default, 3 s, is a wait for more members that a test knows will not come.
@@ -61,25 +60,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if limit is not None and limit.args:
             limits[item.path] = max(limits.get(item.path, 0), limit.args[0])
     items.sort(key=lambda item: -limits.get(item.path, 0))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    if item.get_closest_marker("unmeasured") is None:
-        return (yield)
-    with untraced():
-        return (yield)
-
-
-@contextmanager
-def untraced() -> Iterator[None]:
-    """Suspend the measurement of coverage, with which a long run takes four times as long."""
-    tracer = sys.gettrace()
-    sys.settrace(None)
-    try:
-        yield
-    finally:
-        sys.settrace(tracer)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -22,6 +22,10 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent.parent
 HERE: Final = Path(__file__).parent
 COPIED: Final = ("fencepost", "tests", "tools", "docs", "README.md", "pyproject.toml")
+PYTEST: Final = (
+    *(sys.executable, "-m", "pytest", "-q", "-x"),
+    *("-p", "no:cacheprovider", "-p", "pytest_asyncio.plugin", "-p", "pytest_timeout"),
+)
 GENERATED: Final = frozenset({"README.md", "docs/control.md"})
 """Pages whose tables ``make docs`` writes."""
 GENERATED_TABLES: Final = "tests/test_readme.py::test_generated_tables_are_up_to_date"
@@ -93,10 +97,10 @@ BY_NAME: Final = {change.name: change for change in CHANGES}
 LEFT_OUT: Final = [(change.name, path) for change in CHANGES for path in change.touched]
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """A copy of the project, in which a patch can do no harm."""
-    target = tmp_path / "project"
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project: one for all changes, so that Python compiles it once."""
+    target = tmp_path_factory.mktemp("strangers") / "project"
     target.mkdir()
     for name in COPIED:
         if (ROOT / name).is_dir():
@@ -107,6 +111,17 @@ def copy(tmp_path: Path) -> Path:
     return target
 
 
+@pytest.fixture
+def copy(project: Path) -> Iterator[Path]:
+    """The copy, in which a patch can do no harm: what a patch touched is copied again."""
+    yield project
+    for path in {path for change in CHANGES for path in change.touched}:
+        if (ROOT / path).exists():
+            shutil.copy(ROOT / path, project / path)
+        else:
+            (project / path).unlink(missing_ok=True)
+
+
 def apply(change: Change, copy: Path, *, without: str | None = None) -> None:
     left_out = [] if without is None else [f"--exclude={without}"]
     subprocess.run(["git", "apply", *left_out, str(change.patch)], cwd=copy, check=True)
@@ -114,10 +129,14 @@ def apply(change: Change, copy: Path, *, without: str | None = None) -> None:
 
 def problems(change: Change, copy: Path) -> Iterator[str]:
     """The checks that fail, with what they printed."""
-    environment = {**os.environ, "PYTHONPATH": str(copy)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(copy),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # most plugins take long to load and have no use
+    }
     environment.pop("PYTEST_ADDOPTS", None)
     present = [check for check in change.checks if (copy / check.partition("::")[0]).exists()]
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *present]
+    command = [*PYTEST, *present]
     run = subprocess.run(
         command, cwd=copy, env=environment, capture_output=True, text=True, timeout=250
     )

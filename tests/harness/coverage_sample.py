@@ -1,0 +1,73 @@
+"""Which tests coverage measures: enough to execute every branch, not every repetition.
+
+A traced run costs two to eight times as much as an untraced one, and most of the suite's time is
+repetition: the hundredth case of a table, the thousandth example of a property. Coverage measures
+the import of every module, each test function's first cases, and no property.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections import Counter
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import pytest
+
+import fencepost
+
+MEASURED_CASES: Final = 4
+"""Of each parametrized test function."""
+
+_unmeasured = pytest.StashKey[bool]()
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Suspend the measurement of coverage."""
+    tracer = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(tracer)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    if sys.gettrace() is None:
+        return (yield)
+    for module in pkgutil.walk_packages(fencepost.__path__, "fencepost."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    with untraced():
+        return (yield)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    cases = Counter[str]()
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        cases[function] += 1
+        item.stash[_unmeasured] = (
+            cases[function] > MEASURED_CASES
+            or item.get_closest_marker("unmeasured") is not None
+            or _is_property(item)
+        )
+
+
+def _is_property(item: pytest.Item) -> bool:
+    """Whether hypothesis runs the test on many examples."""
+    return bool(getattr(getattr(item, "obj", None), "is_hypothesis_test", False))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    if not item.stash[_unmeasured]:
+        return (yield)
+    with untraced():
+        return (yield)
