@@ -6,11 +6,11 @@ import asyncio
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.harness.distribution import Scheduling, long_ones_first, share
 from tests.harness.process import LIVE
 from tests.harness.process_guard import InProcess, StartsAProcess
 from tests.harness.require import under_ci
@@ -52,15 +52,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with long tests, those that set a time limit, begin first: else one may end alone."""
-    limits: dict[Path, float] = {}
-    for item in items:
-        limit = item.get_closest_marker("timeout")
-        if limit is not None and limit.args:
-            limits[item.path] = max(limits.get(item.path, 0), limit.args[0])
-    items.sort(key=lambda item: -limits.get(item.path, 0))
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
+    share(items)  # before xdist looks
+    result = yield
+    long_ones_first(items)  # after the order is drawn
+    return result
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling | None:
+    return Scheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.hookimpl(wrapper=True)
