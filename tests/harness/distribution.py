@@ -17,13 +17,17 @@ SHARED: Final = ("kafka_wrote", "spark")
 
 
 def share(items: Sequence[pytest.Item]) -> None:
-    """Mark the tests of files that need a fixture of `SHARED`: their group is its name."""
+    """Mark the tests of files that need a fixture of `SHARED`: their group is its name.
+
+    A file that names a group of its own stays in that: where what it does beside takes so long that
+    the others would end after all else.
+    """
     wanted: dict[object, set[str]] = {}
     for item in items:
         wanted.setdefault(item.path, set()).update(getattr(item, "fixturenames", ()))
     for item in items:
         fixture = next((name for name in SHARED if name in wanted[item.path]), None)
-        if fixture is not None:
+        if fixture is not None and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(fixture))
 
 

@@ -47,6 +47,13 @@ def test_a_file_that_needs_two_goes_with_the_first() -> None:
     assert [item.group for item in items] == [SHARED[0], SHARED[0], SHARED[1]]
 
 
+def test_a_file_that_names_its_group_stays_there() -> None:
+    item = Item("a", SHARED[0])
+    item.add_marker(pytest.mark.xdist_group("own"))
+    share(listed(item))
+    assert item.group == "own"
+
+
 def test_the_group_of_the_longest_begins() -> None:
     a, b, c, d = Item("a"), Item("b", SHARED[0]), Item("c", limit=400), Item("d", SHARED[0])
     d.marks["timeout"] = pytest.mark.timeout(600).mark
