@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 from xdist.scheduler import LoadGroupScheduling
 
-SHARED: Final = ("kafka_wrote", "spark")
+SHARED: Final = ("kafka_wrote", "spark", "fencepost_answers")
 """Fixtures that one worker makes. A file that needs more than one of them goes with the first."""
 
 
