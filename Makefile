@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 
-PYTEST := $(BIN)/pytest --maxprocesses=4 --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/pytest --maxprocesses=4 --dist loadfile --no-loadscope-reorder
 
 # The tests start hundreds of Python processes, which would compile hundreds of modules each.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.harness.distribution import Scheduling, long_ones_first, share
+from tests.harness.distribution import Scheduling, long_ones_first
 from tests.harness.process import LIVE
 from tests.harness.process_guard import InProcess, StartsAProcess
 from tests.harness.require import under_ci
@@ -52,17 +52,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
-    share(items)  # before xdist looks
-    result = yield
-    long_ones_first(items)  # after the order is drawn
-    return result
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    long_ones_first(items)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling | None:
-    return Scheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True)

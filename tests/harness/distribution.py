@@ -6,29 +6,42 @@ each worker that has such a test would make its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import pytest
-from xdist.scheduler import LoadGroupScheduling
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 SHARED: Final = ("kafka_wrote", "spark", "fencepost_answers")
-"""Fixtures that one worker makes. A file that needs more than one of them goes with the first."""
+"""Fixtures that one worker makes, but for files that would end after all else with the others."""
+GROUPS: Final = (
+    ("tests/oracle/", "oracle"),
+    # Most of what these do is done by processes of their own.
+    ("tests/pipeline/test_standalone_cluster.py", "spark-jobs"),
+    ("tests/pipeline/stream/test_restarts.py", "spark-jobs"),
+    ("tests/pipeline/audit/test_log_rules_on_kafka.py", "kafka-wrote"),
+    ("tests/pipeline/datasource/test_log_directories_written.py", "kafka-wrote"),
+    ("tests/durability/test_kafkas.py", "kafka-wrote"),
+    ("tests/storage/files/test_file_log_read_by_kafka.py", "kafka-wrote"),
+    ("tests/storage/files/test_open_log_of_kafka.py", "kafka-wrote"),
+    ("tests/storage/formats/test_against_kafka.py", "kafka-wrote"),
+    ("tests/pipeline/stream/", "spark"),
+    ("tests/pipeline/test_", "spark"),
+    ("tests/pipeline/audit/test_job.py", "spark"),
+    ("tests/pipeline/audit/test_page.py", "spark"),
+    ("tests/pipeline/audit/test_simulated_history.py", "spark"),
+    ("tests/pipeline/datasource/test_bench.py", "spark"),
+    ("tests/pipeline/datasource/test_source.py", "spark"),
+    ("tests/pipeline/datasource/test_trace_files.py", "spark"),
+    ("tests/pipeline/load/test_load.py", "spark"),
+    ("tests/pipeline/load/test_page.py", "spark"),
+)
+"""How the path of a file begins, and the group that it runs with; the first that fits."""
 
 
-def share(items: Sequence[pytest.Item]) -> None:
-    """Mark the tests of files that need a fixture of `SHARED`: their group is its name.
-
-    A file that names a group of its own stays in that: where what it does beside takes so long that
-    the others would end after all else.
-    """
-    wanted: dict[object, set[str]] = {}
-    for item in items:
-        wanted.setdefault(item.path, set()).update(getattr(item, "fixturenames", ()))
-    for item in items:
-        fixture = next((name for name in SHARED if name in wanted[item.path]), None)
-        if fixture is not None and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(fixture))
+def unit(nodeid: str) -> str:
+    """What a test runs with in one worker: its group, or its file."""
+    path = nodeid.split("::", 1)[0]
+    return next((group for start, group in GROUPS if path.startswith(start)), path)
 
 
 def long_ones_first(items: list[pytest.Item]) -> None:
@@ -37,20 +50,13 @@ def long_ones_first(items: list[pytest.Item]) -> None:
     for item in items:
         limit = item.get_closest_marker("timeout")
         if limit is not None and limit.args:
-            unit = _unit(item)
-            limits[unit] = max(limits.get(unit, 0), limit.args[0])
-    items.sort(key=lambda item: -limits.get(_unit(item), 0))
+            found = unit(item.nodeid)
+            limits[found] = max(limits.get(found, 0), limit.args[0])
+    items.sort(key=lambda item: -limits.get(unit(item.nodeid), 0))
 
 
-def _unit(item: pytest.Item) -> str:
-    """What runs in one worker: a group, or a file."""
-    group = item.get_closest_marker("xdist_group")
-    return str(item.path if group is None else group.args[0])
-
-
-class Scheduling(LoadGroupScheduling):
-    """``--dist loadgroup``, but tests that are in no group go by file."""
+class Scheduling(LoadFileScheduling):  # type: ignore[misc]
+    """``--dist loadfile``, but for the files of `GROUPS`."""
 
     def _split_scope(self, nodeid: str) -> str:
-        scope: str = super()._split_scope(nodeid)
-        return scope.split("::", 1)[0]
+        return unit(nodeid)

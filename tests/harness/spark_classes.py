@@ -41,9 +41,9 @@ def main(folder: Path) -> None:
     """Returns when the JVM has ended, and so has written what it writes at its end."""
     with session("classes", master="local[2,4]") as spark:
         load(spark, folder)
-        process: Any = spark.sparkContext._gateway.proc
-    process.stdin.close()
-    process.wait()
+        gateway: Any = spark.sparkContext._gateway
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
 
 
 if __name__ == "__main__":

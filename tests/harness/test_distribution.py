@@ -2,75 +2,51 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 import pytest
 
-from tests.harness.distribution import SHARED, Scheduling, long_ones_first, share
+from docs.generate import ROOT
+from tests.harness.distribution import GROUPS, SHARED, Scheduling, long_ones_first, unit
+
+SPARK: Final = "tests/pipeline/load/test_load.py::test_it"
 
 
 class Item:
     """As much of a test as is looked at."""
 
-    def __init__(self, file: str, *fixtures: str, limit: float = 0) -> None:
-        self.path = Path(file)
-        self.fixturenames = fixtures
-        self.marks = {"timeout": pytest.mark.timeout(limit).mark} if limit else {}
-
-    def add_marker(self, marker: pytest.MarkDecorator) -> None:
-        self.marks[marker.name] = marker.mark
+    def __init__(self, nodeid: str, limit: float = 0) -> None:
+        self.nodeid = nodeid
+        self._limit = limit
 
     def get_closest_marker(self, name: str) -> pytest.Mark | None:
-        return self.marks.get(name)
-
-    @property
-    def group(self) -> object:
-        mark = self.marks.get("xdist_group")
-        return None if mark is None else mark.args[0]
+        return pytest.mark.timeout(self._limit).mark if self._limit else None
 
 
-def listed(*items: Item) -> list[pytest.Item]:
-    return cast("list[pytest.Item]", list(items))
+def test_every_file_that_shares_a_fixture_is_in_a_group(request: pytest.FixtureRequest) -> None:
+    """Of the files that this run collects: of all, when it is whole."""
+    sharing = {
+        item.nodeid
+        for item in request.session.items
+        if not set(SHARED).isdisjoint(getattr(item, "fixturenames", ()))
+    }
+    assert [nodeid for nodeid in sharing if unit(nodeid).endswith(".py")] == []
 
 
-@pytest.mark.parametrize("fixture", SHARED)
-def test_files_that_need_the_same_are_one_group(fixture: str) -> None:
-    items = [Item("a", "tmp_path", fixture), Item("a"), Item("b", fixture), Item("c", "tmp_path")]
-    share(listed(*items))
-    assert [item.group for item in items] == [fixture, fixture, fixture, None]
-
-
-def test_a_file_that_needs_two_goes_with_the_first() -> None:
-    items = [Item("a", SHARED[1]), Item("a", SHARED[0]), Item("b", SHARED[1])]
-    share(listed(*items))
-    assert [item.group for item in items] == [SHARED[0], SHARED[0], SHARED[1]]
-
-
-def test_a_file_that_names_its_group_stays_there() -> None:
-    item = Item("a", SHARED[0])
-    item.add_marker(pytest.mark.xdist_group("own"))
-    share(listed(item))
-    assert item.group == "own"
+@pytest.mark.parametrize("start", [start for start, _ in GROUPS])
+def test_every_group_has_files(start: str) -> None:
+    assert list(ROOT.glob(f"{start}*"))
 
 
 def test_the_group_of_the_longest_begins() -> None:
-    a, b, c, d = Item("a"), Item("b", SHARED[0]), Item("c", limit=400), Item("d", SHARED[0])
-    d.marks["timeout"] = pytest.mark.timeout(600).mark
-    share(listed(a, b, c, d))
-    items = listed(a, b, c, d)
+    short, long = Item("tests/a.py::test_it"), Item("tests/b.py::test_it", 400)
+    first, longest = Item(SPARK), Item("tests/pipeline/stream/test_page.py::test_it", 600)
+    items = cast("list[pytest.Item]", [short, long, first, longest])
     long_ones_first(items)
-    assert items == [b, d, c, a]
+    assert items == cast("list[pytest.Item]", [first, longest, long, short])
 
 
-@pytest.mark.parametrize(
-    ("nodeid", "scope"),
-    [
-        ("tests/a.py::test_it", "tests/a.py"),
-        ("tests/a.py::test_it[x::y@z]", "tests/a.py"),
-        ("tests/a.py::test_it@spark", "spark"),
-        ("tests/a.py::test_it[x@y]@spark", "spark"),
-    ],
-)
-def test_a_group_is_one_unit_and_so_is_a_file(nodeid: str, scope: str) -> None:
-    assert Scheduling.__new__(Scheduling)._split_scope(nodeid) == scope
+def test_a_group_is_one_unit_and_so_is_a_file() -> None:
+    scheduling = Scheduling.__new__(Scheduling)
+    assert scheduling._split_scope(SPARK) == "spark"
+    assert scheduling._split_scope("tests/a.py::test_it[x::y]") == "tests/a.py"

@@ -42,7 +42,7 @@ SETTINGS: Final = {
 _JOB_S: Final = 240.0
 
 # The first of them starts a cluster, and runs two commands.
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("spark-jobs")]
+pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,8 +38,6 @@ DROP: Final = {"drop": True}
 NOT_YET: Final = {"error": "OFFSET_NOT_AVAILABLE"}
 """Refused, so that it is asked for again."""
 
-pytestmark = pytest.mark.xdist_group("spark-jobs")
-
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Cluster]:
