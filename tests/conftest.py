@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.harness.distribution import Scheduling, long_ones_first
 from tests.harness.process import LIVE
 from tests.harness.process_guard import InProcess, StartsAProcess
 from tests.harness.require import under_ci
@@ -53,13 +53,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with long tests, those that set a time limit, begin first: else one may end alone."""
-    limits: dict[Path, float] = {}
-    for item in items:
-        limit = item.get_closest_marker("timeout")
-        if limit is not None and limit.args:
-            limits[item.path] = max(limits.get(item.path, 0), limit.args[0])
-    items.sort(key=lambda item: -limits.get(item.path, 0))
+    long_ones_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling | None:
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from tests.harness.confluent import delivered, read_partition, send
-from tests.harness.java import java
+from tests.harness.kafka_tools import kafka_tool
 from tests.harness.run import Finished
 from tests.harness.served_cluster import Cluster, given, serving, unique
 
@@ -27,7 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def features(cluster: Cluster, *arguments: str, code: int = 0) -> Finished:
     """Kafka's ``kafka-features``."""
-    return java(TOOL, "--bootstrap-server", cluster.bootstrap, *arguments, code=code)
+    return kafka_tool(TOOL, "--bootstrap-server", cluster.bootstrap, *arguments, code=code)
 
 
 def described(cluster: Cluster) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from tests.harness.java import java, story
+from tests.harness.kafka_tools import kafka_tool
 from tests.harness.run import Finished
 from tests.harness.served_cluster import Cluster, unique
 from tests.harness.wire import Value
@@ -26,12 +27,18 @@ def events(finished: Finished) -> list[dict[str, Value]]:
 
 
 def tool(cluster: Cluster, name: str, *arguments: str, code: int | None = 0) -> Finished:
-    return java(f"{TOOLS}.{name}", "--bootstrap-server", cluster.bootstrap, *arguments, code=code)
+    bootstrap = ["--bootstrap-server", cluster.bootstrap]
+    return kafka_tool(f"{TOOLS}.{name}", *bootstrap, *arguments, code=code)
+
+
+def verifiable(cluster: Cluster, name: str, *arguments: str) -> Finished:
+    """Run a client that goes on until its JVM ends."""
+    return java(f"{TOOLS}.{name}", "--bootstrap-server", cluster.bootstrap, *arguments)
 
 
 def produce(cluster: Cluster, topic: str, count: int, *arguments: str) -> list[dict[str, Value]]:
     options = ["--topic", topic, "--max-messages", str(count), *arguments]
-    return events(tool(cluster, "VerifiableProducer", *options))
+    return events(verifiable(cluster, "VerifiableProducer", *options))
 
 
 # -- producer and consumer ----------------------------------------------------------------------
@@ -46,7 +53,7 @@ def test_verifiable_producer_and_consumer(cluster: Cluster, acks: str) -> None:
     assert kinds["producer_send_error"] == 0
     arguments = ["--topic", topic, "--group-id", group, "--max-messages", "500"]
     options = [*arguments, "--reset-policy", "earliest", "--verbose"]
-    got = events(tool(cluster, "VerifiableConsumer", *options))
+    got = events(verifiable(cluster, "VerifiableConsumer", *options))
     values = [int(event["value"]) for event in got if event["name"] == "record_data"]
     assert sorted(values) == list(range(500))
     assert all(event["success"] for event in got if event["name"] == "offsets_committed")
@@ -212,10 +219,10 @@ def test_config_command(cluster: Cluster) -> None:
     topic = cluster.create_topic("java")
     main = ["kafka.admin.ConfigCommand", "--bootstrap-server", cluster.bootstrap]
     entity = ["--entity-type", "topics", "--entity-name", topic]
-    java(*main, *entity, "--alter", "--add-config", "retention.ms=777")
-    assert "retention.ms=777" in java(*main, *entity, "--describe").out
-    java(*main, *entity, "--alter", "--delete-config", "retention.ms")
-    assert "retention.ms" not in java(*main, *entity, "--describe").out
+    kafka_tool(*main, *entity, "--alter", "--add-config", "retention.ms=777")
+    assert "retention.ms=777" in kafka_tool(*main, *entity, "--describe").out
+    kafka_tool(*main, *entity, "--alter", "--delete-config", "retention.ms")
+    assert "retention.ms" not in kafka_tool(*main, *entity, "--describe").out
 
 
 def test_broker_api_versions_command(cluster: Cluster) -> None:

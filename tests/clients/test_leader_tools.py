@@ -23,7 +23,7 @@ from kafka.errors import (
 )
 
 from tests.harness.confluent import WAIT_S, consumer, delivered, read, send
-from tests.harness.java import java
+from tests.harness.kafka_tools import kafka_tool
 from tests.harness.run import Finished
 from tests.harness.served_cluster import Cluster, given, serving, unique
 from tests.harness.wait import wait_until
@@ -36,13 +36,13 @@ VALUES: Final = [b"%d" % number for number in range(20)]
 def leader_election(cluster: Cluster, *arguments: str, code: int = 0) -> Finished:
     """Kafka's ``kafka-leader-election``."""
     server = ["--bootstrap-server", cluster.bootstrap]
-    return java(f"{TOOLS}.LeaderElectionCommand", *server, *arguments, code=code)
+    return kafka_tool(f"{TOOLS}.LeaderElectionCommand", *server, *arguments, code=code)
 
 
 def reassign_partitions(cluster: Cluster, *arguments: str, code: int = 0) -> Finished:
     """Kafka's ``kafka-reassign-partitions``."""
     server = ["--bootstrap-server", cluster.bootstrap]
-    return java(f"{TOOLS}.reassign.ReassignPartitionsCommand", *server, *arguments, code=code)
+    return kafka_tool(f"{TOOLS}.reassign.ReassignPartitionsCommand", *server, *arguments, code=code)
 
 
 def written(folder: Path, content: Body) -> str:
@@ -242,7 +242,7 @@ def test_the_reassignment_command_lists_and_cancels_what_is_in_progress(
         assert f"{topic}-0: replicas: 4,1,2. adding: 4. removing: 2." in listed
         verified = reassign_partitions(four, "--verify", *move).out
         assert f"Reassignment of partition {topic}-0 is still in progress." in verified
-        described = java(
+        described = kafka_tool(
             f"{TOOLS}.TopicCommand",
             *["--bootstrap-server", four.bootstrap, "--describe", "--topic", topic],
         ).out

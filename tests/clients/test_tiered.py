@@ -21,7 +21,8 @@ from confluent_kafka.admin import (
 
 from tests.harness import batches
 from tests.harness.confluent import delivered, read_partition, send
-from tests.harness.java import java, story
+from tests.harness.java import story
+from tests.harness.kafka_tools import kafka_tool
 from tests.harness.require import tool
 from tests.harness.run import run
 from tests.harness.s3 import S3, serve_s3
@@ -202,7 +203,7 @@ def test_get_offset_shell(tiered: Tiered, time: str) -> None:
         "earliest-pending-upload": tiered.pending,
     }
     options = ["--bootstrap-server", tiered.cluster.bootstrap, "--topic", tiered.topic]
-    lines = java(f"{TOOLS}.GetOffsetShell", *options, "--time", time).lines
+    lines = kafka_tool(f"{TOOLS}.GetOffsetShell", *options, "--time", time).lines
     assert lines == [f"{tiered.topic}:0:{want[time]}"]
 
 
@@ -219,7 +220,7 @@ def test_java_asks_for_a_time_that_is_only_in_the_tier(tiered: Tiered) -> None:
     first = next(each for each in found if each.max_timestamp >= batch.base_timestamp)
     options = ["--bootstrap-server", tiered.cluster.bootstrap, "--topic", tiered.topic]
     time = str(batch.base_timestamp)
-    (line,) = java(f"{TOOLS}.GetOffsetShell", *options, "--time", time).lines
+    (line,) = kafka_tool(f"{TOOLS}.GetOffsetShell", *options, "--time", time).lines
     topic, partition, at = line.split(":")
     assert (topic, partition) == (tiered.topic, "0")
     assert first.base_offset <= int(at) <= first.last_offset < tiered.pending

@@ -77,6 +77,7 @@ class Producer:
                 assert self.doubts < 10, "brokers hardly answer"
 
 
+@pytest.mark.unmeasured
 @pytest.mark.timeout(120 + APPENDS // 20)
 async def test_every_record_is_there_once_and_in_its_producers_order(
     traced: tuple[Cluster, Path],

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -27,6 +29,24 @@ def made_once(name: str, inputs: list[Path], make: Callable[[Path], None]) -> Pa
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(target.name):
+        if not target.is_dir():
+            _make(target, name, make)
+    return target
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """Keep other workers, which want the same, from the same work: they wait for it."""
+    with (Path(tempfile.gettempdir()) / f"fencepost-tests-{name}.lock").open("w") as file:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _make(target: Path, name: str, make: Callable[[Path], None]) -> None:
     made = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=target.parent))
     try:
         make(made)
@@ -37,4 +57,3 @@ def made_once(name: str, inputs: list[Path], make: Callable[[Path], None]) -> Pa
                 raise
     finally:
         shutil.rmtree(made, ignore_errors=True)
-    return target

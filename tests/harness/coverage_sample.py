@@ -50,7 +50,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     cases = Counter[str]()
-    for item in items:
+    for item in sorted(items, key=lambda item: item.nodeid):  # not in the random order
         function = item.nodeid.partition("[")[0]
         cases[function] += 1
         item.stash[_unmeasured] = (

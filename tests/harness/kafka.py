@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.harness import java
+from tests.harness.kafka_tools import kafka_tool
 from tests.harness.process import Process, free_ports, start
-from tests.harness.run import run
 from tests.harness.served_cluster import Cluster
 from tests.harness.wait import wait_until
 from tests.harness.wire import Connection
@@ -133,7 +133,7 @@ def _format(folders: Mapping[int, Path], controllers: list[int]) -> None:
     )
     tool = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID]
     tool += ["--initial-controllers", ",".join(voters)]
-    run(java.command(*tool, "-c", str(folders[1] / "server.properties"), options=_JVM))
+    kafka_tool(*tool, "-c", str(folders[1] / "server.properties"))
     for node in folders.keys() - {1}:
         # The tool takes seconds to start, and what it writes differs in a file of a few lines.
         shutil.copytree(folders[1] / "logs", folders[node] / "logs")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 
@@ -96,6 +99,25 @@ def test_what_is_made_once_is_whole_or_absent(
     recipe.write_text("2")
     assert made_once("thing", [recipe], make) != target
     assert len(made) == 3
+
+
+def test_what_two_want_at_a_time_is_made_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FENCEPOST_TEST_CACHE", str(tmp_path / "cache"))
+    recipe = tmp_path / "recipe"
+    recipe.write_text(str(tmp_path))
+    both, made = Barrier(2), list[Path]()
+
+    def make(folder: Path) -> None:
+        made.append(folder)
+        with suppress(BrokenBarrierError):
+            both.wait(0.5)  # the other would come here as well
+
+    with ThreadPoolExecutor(2) as workers:
+        wanted = [workers.submit(made_once, "thing", [recipe], make) for _ in range(2)]
+        assert len({each.result() for each in wanted}) == 1
+    assert len(made) == 1
 
 
 def test_a_program_that_ends_badly_says_so() -> None:

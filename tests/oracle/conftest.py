@@ -20,14 +20,26 @@ def recording(request: pytest.FixtureRequest) -> Recording:
 
 
 @pytest.fixture(scope="session")
-def fencepost_says(recording: Recording, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+def fencepost_answers() -> dict[str, list[Row]]:
+    """Those that were asked for, by the name of the recording: of all files of this folder."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def fencepost_says(
+    recording: Recording,
+    fencepost_answers: dict[str, list[Row]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> list[Row]:
     """The answers of a fencepost of its own."""
-    log = tmp_path_factory.mktemp("oracle") / "fencepost.log"
-    cluster = serve(log, *recording.options, brokers=recording.brokers)
-    try:
-        return recording.ask(cluster, ControlSteering(cluster))
-    finally:
-        cluster.stop()
+    if recording.name not in fencepost_answers:
+        log = tmp_path_factory.mktemp("oracle") / "fencepost.log"
+        cluster = serve(log, *recording.options, brokers=recording.brokers)
+        try:
+            fencepost_answers[recording.name] = recording.ask(cluster, ControlSteering(cluster))
+        finally:
+            cluster.stop()
+    return fencepost_answers[recording.name]
 
 
 @pytest.fixture

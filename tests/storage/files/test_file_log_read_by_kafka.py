@@ -24,7 +24,7 @@ from fencepost.storage.formats.file_names import (
 )
 from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
-from tests.harness.java import java
+from tests.harness.kafka_tools import kafka_tool
 from tests.harness.kafka_writes import KafkaWrites, stored
 from tests.harness.logs import T
 from tests.harness.records import batch
@@ -77,7 +77,7 @@ def dump(directory: Path, kinds: Iterable[FileKind], *options: str) -> Finished:
     chosen = [str(path) for path, file in found if file is not None and file.kind in kinds]
     assert chosen
     arguments = [*options, "--files", ",".join(chosen)]
-    return java("org.apache.kafka.tools.DumpLogSegments", *arguments)
+    return kafka_tool("org.apache.kafka.tools.DumpLogSegments", *arguments)
 
 
 INDEXES: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
