@@ -250,7 +250,7 @@ class NonBlockingStream(TextIOBase):
         while left:
             try:
                 count = os.write(self._descriptor, left[:_WRITE])
-            except BlockingIOError:  # whoever shares the descriptor made it non-blocking
+            except BlockingIOError:  # who shares the descriptor made it non-blocking
                 self._wait_until_writable()
                 continue
             except OSError:
