@@ -82,6 +82,7 @@ def initial_events(cluster: Cluster) -> Iterator[Event]:
     """The events that describe the cluster as it is: its configs, and every topic."""
     image, wall_ms = cluster.controller.image, cluster.scheduler.wall_ms()
     details = {
+        "cluster_id": image.cluster_id,
         "brokers": list(image.brokers),
         "conformance": cluster.options.conformance.value,
         "configs": _without_secrets(cluster.options.configs),
