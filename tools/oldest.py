@@ -12,7 +12,7 @@ from typing import Final
 
 PYPROJECT: Final = Path(__file__).parents[1] / "pyproject.toml"
 _REQUIREMENT: Final = re.compile(
-    r"(?P<name>[A-Za-z0-9._-]+)\s*(?P<bounds>[^;]*?)\s*(;\s*(?P<marker>.*))?"
+    r"(?P<name>[A-Za-z0-9._-]+)\s*(\[[^]]*\])?(?P<bounds>[^;]*?)\s*(;\s*(?P<marker>.*))?"
 )
 _BOUND: Final = re.compile(r"(>=|==)\s*([^,\s]+)")
 

@@ -13,13 +13,12 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_each_requirement_is_pinned_to_its_lower_bound() -> None:
-    found = oldest_versions(
-        ["a>=1.2", "b-c == 3", "d>=4,<5", "e<9, >= 8.1 ; sys_platform != 'win32'"]
-    )
-    assert list(found) == ["a==1.2", "b-c==3", "d==4", "e==8.1 ; sys_platform != 'win32'"]
+    windows = "sys_platform == 'win32'"
+    found = oldest_versions(["a>=1.2", "b-c == 3", "d[x]>=4,<5", f"e<9, >= 8.1 ; {windows}"])
+    assert list(found) == ["a==1.2", "b-c==3", "d==4", f"e==8.1 ; {windows}"]
 
 
-@pytest.mark.parametrize("requirement", ["a", "a<3", "a[extra]>=1"])
+@pytest.mark.parametrize("requirement", ["a", "a<3"])
 def test_a_requirement_without_an_oldest_version_is_refused(requirement: str) -> None:
     with pytest.raises(NoLowerBound, match=re.escape(requirement)):
         list(oldest_versions([requirement]))
