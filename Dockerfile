@@ -1,6 +1,9 @@
 # The build needs nothing but this directory and the packages that requirements/ locks.
+# BASE is any Debian with Python 3.11 or later as python3, such as one of your own registry, or by its
+# digest: docker build --build-arg BASE=registry.example/python@sha256:...
+ARG BASE=docker.io/library/python:3.11-slim
 
-FROM docker.io/library/python:3.11-slim AS build
+FROM ${BASE} AS build
 WORKDIR /src
 RUN python3 -m venv /opt/build && python3 -m venv --without-pip /opt/app
 COPY requirements requirements
@@ -14,7 +17,7 @@ RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --whe
         --no-index /wheels/fencepost-*.whl
 
 # kcat, to look at the cluster from beside it: see docker-compose.yml.
-FROM docker.io/library/python:3.11-slim AS kcat
+FROM ${BASE} AS kcat
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends kcat \
@@ -22,7 +25,7 @@ RUN apt-get update \
 USER 10001:10001
 ENTRYPOINT ["kcat"]
 
-FROM docker.io/library/python:3.11-slim AS fencepost
+FROM ${BASE} AS fencepost
 COPY --from=build /opt/app /opt/app
 ENV PATH=/opt/app/bin:$PATH \
     FENCEPOST_HOST=0.0.0.0

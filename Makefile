@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
+OLDEST := .venv-oldest
+AUDIT := .venv-audit
 
 PYTEST := $(BIN)/pytest --maxprocesses=6 --dist loadfile --no-loadscope-reorder
 
@@ -15,10 +17,11 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve check test lint types imports pytest bench format docs lock image up clean
+.PHONY: help serve check test test-oldest lint types imports pytest bench format docs lock sbom \
+	audit-dependencies image up clean
 
 help: ## What there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: $(RUN) ## Three brokers on 127.0.0.1:9092-9094, control on 9644, until Ctrl-C
 	@echo 'Three brokers on 127.0.0.1:9092-9094, control on http://127.0.0.1:9644. In another terminal:'
@@ -51,6 +54,12 @@ imports: $(DEV)
 pytest: $(DEV) ## The tests alone; ARGS="-k name" picks some
 	$(PYTEST) -n 6 --cov --cov-report=term $(ARGS)
 
+# Old packages use what newer ones, among those that they need, have deprecated.
+test-oldest: $(OLDEST)/.installed ## The tests in one process with the oldest versions that pyproject.toml allows
+	PYTHONPYCACHEPREFIX=$(CURDIR)/$(OLDEST)/pycache $(OLDEST)/bin/pytest --maxprocesses=4 \
+		--dist loadfile --no-loadscope-reorder -n auto --in-process -r fE \
+		-W ignore::DeprecationWarning $(ARGS)
+
 bench: $(DEV) ## fencepost and its peers side by side; see docs/performance.md
 	$(BIN)/python -m bench $(ARGS)
 
@@ -73,15 +82,33 @@ lock: ## Lock the newest versions that pyproject.toml allows (needs uv)
 		$(LOCK) --constraint requirements/all.in --group $$group --output-file requirements/$$group.txt || exit; \
 	done
 	rm requirements/all.in
+	$(LOCK) --upgrade --group audit --output-file requirements/audit.txt
+	$(PYTHON) -m tools.oldest > requirements/oldest.in
+	$(LOCK) --upgrade --constraint requirements/oldest.in pyproject.toml --extra spark --group build --group test \
+		--output-file requirements/oldest.txt
+	rm requirements/oldest.in
 
-image: ## The container image, with Docker or what DOCKER names
-	$${DOCKER:-docker} build -t fencepost .
+# What is installed: what runs, and with the extra. The tools of this repository are in no installation.
+sbom: $(AUDIT)/.installed ## The software bills of materials in build/sbom, as CycloneDX
+	mkdir -p build/sbom
+	for lock in run spark; do \
+		PYTHONWARNINGS=ignore $(AUDIT)/bin/cyclonedx-py requirements requirements/$$lock.txt --pyproject pyproject.toml \
+			--output-reproducible --short-PURLs --output-file build/sbom/$$lock.cdx.json || exit; \
+	done
+
+# --strict: what the service does not know counts as a failure, for it was not looked at.
+audit-dependencies: $(AUDIT)/.installed ## Known vulnerabilities of all locked versions (needs pypi.org, or ARGS="--vulnerability-service osv")
+	$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
+		$(patsubst %,--requirement requirements/%.txt,run spark build lint test audit) $(ARGS)
+
+image: ## The container image, with Docker or what DOCKER names; ARGS="--build-arg BASE=..." on another base
+	$${DOCKER:-docker} build -t fencepost $(ARGS) .
 
 up: ## Three brokers in a container, reachable from this machine and from other containers
 	$${DOCKER:-docker} compose up --build
 
 clean: ## Forget the virtual environment and every cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage
+	rm -rf $(VENV) $(OLDEST) $(AUDIT) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage
 
 # An editable install, so that what is edited is what is served.
 INSTALL_PROJECT := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
@@ -101,3 +128,15 @@ $(BIN)/python:
 		{ echo 'fencepost needs Python 3.11 or later; name one with make PYTHON=...' >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || \
 		{ rm -rf $(VENV); echo 'python -m venv failed; on Debian: apt-get install python3-venv' >&2; exit 1; }
+
+# Environments beside .venv, for versions that it cannot have.
+$(OLDEST)/.installed: requirements/oldest.txt pyproject.toml
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/oldest.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(AUDIT)/.installed: requirements/audit.txt
+	$(PYTHON) -m venv --clear $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.txt
+	@touch $@

@@ -217,7 +217,7 @@ def _append(
     assert not isinstance(name, ErrorCode)
     replica = find_leader(ctx.broker, name, data.index)
     assert not isinstance(replica, ErrorCode)
-    result = replica.append(data.records or b"", now_ms=ctx.now_ms, allow_zstd=True)
+    result = replica.append(data.records or b"", now_ms=ctx.wall_ms, allow_zstd=True)
     assert isinstance(result, AppendResult)
     response = PartitionProduceResponse(
         index=data.index,

@@ -136,10 +136,7 @@ def test_a_seed_that_is_not_given_is_drawn() -> None:
 
 
 def test_the_last_of_two_holds() -> None:
-    options = parse_options(
-        "--port 1 --port 2 --config num.partitions=1 --config num.partitions=2".split(), {}
-    )
-    assert (options.port, options.configs) == (2, {"num.partitions": "2"})
+    assert parse_options("--port 1 --port 2".split(), {}).port == 2
 
 
 def test_with_files_the_configs_of_files_act() -> None:
@@ -176,6 +173,14 @@ def test_a_config_value_may_be_empty() -> None:
         ("--brokers 3 --port 65534", "3 brokers from port 65534 on would need port 65536"),
         ("--brokers 3 --control-port 9094", "control port 9094 is also broker 3's port"),
         ("--host=", "--host: '' is not a host"),
+        ("--advertise http://x", "--advertise: 'http://x' is not a host: a name or an address"),
+        ("--advertise kafka:9092", "--advertise: 'kafka:9092' is not a host"),
+        ("--advertise user@kafka", "--advertise: 'user@kafka' is not a host"),
+        ("--advertise [::1]", "--advertise: '[::1]' is not a host"),
+        ("--advertise ::1%", "--advertise: '::1%' is not a host"),
+        (f"--advertise {'x' * 256}", "is not a host"),
+        ("--config a=1 --config a=2", "--config: 'a=2' gives a a second time"),
+        ("--api-max fetch=8 --api-max Fetch=9", "--api-max: 'Fetch=9' gives fetch a second time"),
         ("--topic :3", "--topic: ':3' does not name a topic: the empty string is not allowed"),
         ("--topic a/b", "--topic: 'a/b' does not name a topic: 'a/b' contains one or more"),
         ("--topic t:0", "--topic: 't:0' is not NAME[:PARTITIONS[:RF]]"),
@@ -233,6 +238,13 @@ def test_a_config_value_may_be_empty() -> None:
 def test_what_serve_refuses(arguments: str, message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)):
         parse_options(arguments.split(), {})
+
+
+@pytest.mark.parametrize(
+    "host", ["::1", "fe80::1%eth0", "192.0.2.1", "kafka", "kafka_1.test.", "käfka", "x" * 255]
+)
+def test_a_name_and_an_address_are_hosts(host: str) -> None:
+    assert parse_options(["--advertise", host], {}).advertise == host
 
 
 def test_a_refusal_names_the_variable_that_is_wrong() -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fencepost.cli.spark import Master, parse_pairs, reporting_errors
+from fencepost.cli.spark import Master, reporting_errors
 from fencepost.cli.typer_options import option
-from fencepost.cli.usage_errors import InvalidUsage
+from fencepost.cli.usage_errors import InvalidUsage, parse_pairs
 
 if TYPE_CHECKING:
     from fencepost.pipeline.load import Columns, Files, Loaded, Target

@@ -6,6 +6,7 @@
 import argparse
 import json
 import os
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -27,6 +28,8 @@ from fencepost.protocol.lookup import parse_api_ceiling
 TIER_CONFIG: Final = "remote.log.storage.system.enable"
 MAX_BROKERS: Final = 1000
 MAX_PORT: Final = 65535
+MAX_HOST: Final = 255
+"""Characters of a name (RFC 1035, section 2.3.4)."""
 
 
 class OptionError(Exception):
@@ -121,9 +124,22 @@ def _texts(
 
 
 def _host(given: _OptionText) -> str:
-    if not given.text or any(character.isspace() for character in given.text):
-        given.refuse("is not a host")
+    if not _is_host(given.text):
+        given.refuse("is not a host: a name or an address, without scheme, brackets and port")
     return given.text
+
+
+def _is_host(text: str) -> bool:
+    """Whether it is an address, or may be a name: letters of any script, digits, and ``-_.``."""
+    if ":" in text:
+        address, percent, interface = text.partition("%")
+        try:
+            socket.inet_pton(socket.AF_INET6, address)
+        except OSError:
+            return False
+        return bool(interface) or not percent
+    named = all(character.isalnum() or character in "-_." for character in text)
+    return named and 0 < len(text) <= MAX_HOST
 
 
 def _directory(given: _OptionText) -> Path:
@@ -136,6 +152,8 @@ def _configs(given: Sequence[_OptionText], *, on_disk: bool) -> dict[str, str]:
         key, equals, value = each.text.partition("=")
         if not key or not equals:
             each.refuse("is not KEY=VALUE")
+        if key in configs:
+            each.refuse(f"gives {key} a second time")
         configs[key] = value
     if configs:
         # The table of configs is read only where there are some.
@@ -169,7 +187,13 @@ def _racks(given: _OptionText) -> tuple[str, ...]:
 def _ceilings(like_kafka: Sequence[_OptionText], given: Sequence[_OptionText]) -> dict[str, int]:
     """By API name. A ceiling of one API takes precedence over the release."""
     ceilings = _release(like_kafka[-1]) if like_kafka else {}
-    return {**ceilings, **dict(map(_ceiling, given))}
+    own: dict[str, int] = {}
+    for each in given:
+        name, version = _ceiling(each)
+        if name in own:
+            each.refuse(f"gives {name} a second time")
+        own[name] = version
+    return ceilings | own
 
 
 def _release(given: _OptionText) -> dict[str, int]:

@@ -119,11 +119,11 @@ class _Trace:
         self._correlation_ids = count(1)
         self._open: dict[int, Exchange] = {}
         """What is not answered yet, by correlation id."""
-        self._now_ms: Callable[[], int] = int
+        self._wall_ms: Callable[[], int] = int
 
     def follow(self, cluster: Cluster) -> None:
         """Write down what there is, and what happens from now on."""
-        self._now_ms = cluster.scheduler.now_ms
+        self._wall_ms = cluster.scheduler.wall_ms
         cluster.network.observe = self.journal.observe
         subscribe(cluster, self.journal, self._write)
 
@@ -131,14 +131,15 @@ class _Trace:
         """Write what was never answered, and that there is no more."""
         for exchange in self._open.values():
             self.journal.abandon(exchange)
-        ended = Event(kind=Kind.TRACE_ENDED, time_ms=self._now_ms())
+        ended = Event(kind=Kind.TRACE_ENDED, time_ms=self._wall_ms())
         self._write(TraceEvent(ended, self.journal.newest))
 
     def ask(self, broker: Broker, api: Api, version: int, request: object, peer: Peer) -> object:
         """Take a client's request to a broker, as bytes, and note both that and the answer."""
         exchange = self._begin(broker, api, version, request, peer)
         decoded = decode_request(api, version, exchange.frame, exchange.body_offset)
-        ctx = Context(broker, version, peer.connection_id, peer, exchange.time_ms)
+        now_ms = broker.scheduler.now_ms()
+        ctx = Context(broker, version, peer.connection_id, peer, now_ms, exchange.time_ms)
         if api is _PRODUCE and broker.configs.may_check_expected_offsets:
             exchange.expected_offsets = extract_expected_offsets(
                 broker, cast(ProduceRequest, decoded)
@@ -165,9 +166,9 @@ class _Trace:
         chunks = encode_request(api, version, number, name, request)
         frame = bytearray().join(chunks)[_SIZE_BYTES:]
         offset = skip_tags(frame, read_header(frame), api)
-        now_ms = broker.scheduler.now_ms()
+        wall_ms = broker.scheduler.wall_ms()
         exchange = Exchange(
-            now_ms, broker.broker_id, name, name, api, version, number, frame, offset
+            wall_ms, broker.broker_id, name, name, api, version, number, frame, offset
         )
         self.journal.open(exchange)
         return exchange
@@ -177,13 +178,13 @@ class _Trace:
         if answer is not None:
             number = exchange.correlation_id
             chunks = encode_response(exchange.api, exchange.version, number, answer)
-        self.journal.close(exchange, chunks, answer, broker.scheduler.now_ms())
+        self.journal.close(exchange, chunks, answer, broker.scheduler.wall_ms())
 
     def _write(self, item: Item) -> None:
         if not isinstance(item, TraceEvent) and item.answered_ms is not None:
             item.elapsed_us = (item.answered_ms - item.time_ms) * _US_PER_MS
         if self._parts is None:
-            start = datetime.fromtimestamp(self._now_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
+            start = datetime.fromtimestamp(self._wall_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
             self._parts = RotatingFile(self._directory, f"trace-{start}-{self._seed}")
         self._parts.write(self._lines(item))
 

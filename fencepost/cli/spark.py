@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
@@ -16,7 +16,6 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from fencepost.cli.typer_options import option
-from fencepost.cli.usage_errors import InvalidUsage
 
 CANNOT_RUN: Final = 2
 """The exit code of a job that could not be run."""
@@ -57,20 +56,6 @@ def _exit(why: str) -> NoReturn:
 def os_error_text(error: OSError) -> str:
     """The system's message, without its number and the name of the file."""
     return error.strerror.lower() if error.strerror else str(error)
-
-
-def parse_pairs(flag: str, metavar: str, given: Sequence[str] | None) -> dict[str, str]:
-    """The values of an option that may be repeated, such as ``sep=;``, by their names.
-
-    :raises InvalidUsage: When a text has no name, or no sign of equality.
-    """
-    found = {}
-    for text in given or ():
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise InvalidUsage(f"{flag}: {text!r} is not {metavar}")
-        found[name] = value
-    return found
 
 
 def register(app: typer.Typer) -> None:

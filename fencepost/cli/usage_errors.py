@@ -33,6 +33,22 @@ class InvalidUsage(Exception):
     """A command was given something that will not do. The text is one line."""
 
 
+def parse_pairs(flag: str, metavar: str, given: Sequence[str] | None) -> dict[str, str]:
+    """The values of an option that may be repeated, such as ``sep=;``, by their names.
+
+    :raises InvalidUsage: When a text has no name, no sign of equality, or the name of another.
+    """
+    found: dict[str, str] = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise InvalidUsage(f"{flag}: {text!r} is not {metavar}")
+        if name in found:
+            raise InvalidUsage(f"{flag}: {text!r} gives {name} a second time")
+        found[name] = value
+    return found
+
+
 def explain(error: Exception, command: str) -> str:
     """One of typer's errors about the command line as one line.
 

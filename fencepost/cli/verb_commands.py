@@ -19,7 +19,7 @@ from fencepost.cli import tables
 from fencepost.cli.output import show
 from fencepost.cli.parameters import ALWAYS, Kind, Parameter, parameters
 from fencepost.cli.typer_options import AsJson, ControlUrl, completer, control_connection
-from fencepost.cli.usage_errors import InvalidUsage, check_name, suggest_existing
+from fencepost.cli.usage_errors import InvalidUsage, check_name, parse_pairs, suggest_existing
 from fencepost.protocol.lookup import did_you_mean
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Body
@@ -67,9 +67,7 @@ def _value(parameter: Parameter, given: object) -> object:
     if parameter.kind is Kind.FLAG or not isinstance(given, (str, list)):
         return given or None
     if parameter.kind is Kind.PAIRS:
-        for text in given:
-            if not text.partition("=")[0] or "=" not in text:
-                raise InvalidUsage(f"{parameter.display_name}: {text!r} is not {parameter.metavar}")
+        parse_pairs(parameter.display_name, parameter.metavar, given)
     if given == []:
         return None
     value = parameter.read(given)

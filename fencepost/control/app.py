@@ -52,6 +52,7 @@ def create_app(server: Server) -> FastAPI:
     app = _bare_app()
     app.state.server = server
     app.state.event_stream = EventStream(server.cluster.events)
+    app.state.stopping = asyncio.Event()
     _install_error_handlers(app, router.routes)
     app.middleware_stack = app.build_middleware_stack()
     app.openapi = _description  # type: ignore[method-assign]  # FastAPI's own way to change it
@@ -146,7 +147,9 @@ class _UvicornServer(uvicorn.Server):
         await self._stop.wait()
         app = self.config.app
         assert isinstance(app, FastAPI)
-        app.state.event_stream.close()  # streams end by themselves, and are not waited for
+        # Streams and requests that wait end by themselves; uvicorn would cancel them, and log it.
+        app.state.event_stream.close()
+        app.state.stopping.set()
 
 
 class _LogForwarder(logging.Handler):

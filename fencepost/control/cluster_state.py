@@ -95,7 +95,7 @@ def clock_state(cluster: Cluster) -> ClockState:
     """The time, and who lets it pass."""
     clock = cluster.scheduler.clock
     mode: Literal["real", "manual"] = "manual" if isinstance(clock, ManualClock) else "real"
-    return ClockState(mode=mode, now_ms=clock.now_ms())
+    return ClockState(mode=mode, now_ms=clock.wall_ms())
 
 
 def topic_states(cluster: Cluster) -> list[TopicState]:

@@ -27,6 +27,7 @@ from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.replica import Replica
+from fencepost.broker.server.logs import dropped_lines
 from fencepost.broker.server.request_metrics import BOUNDS_US, ApiMetrics
 from fencepost.broker.server.server import Server
 from fencepost.broker.tiering.remote_log_manager import RemoteView
@@ -80,6 +81,11 @@ def _families(server: Server, topics: Collection[str]) -> Iterator[Metric]:
     exchanges, size = server.journal.size
     yield _gauge("journal_exchanges", "Requests and answers in the journal.", exchanges)
     yield _gauge("journal_bytes", "Bytes that the journal counts for them.", size)
+    yield CounterMetricFamily(
+        "fencepost_log_lines_dropped",
+        "Lines of the log that standard error's reader did not read in time.",
+        value=dropped_lines(),
+    )
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

@@ -12,7 +12,9 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 
 from fastapi import APIRouter, Depends, Request
 
+from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.server.server import Server
+from fencepost.protocol.errors import ErrorCode
 from fencepost.verbs.answers import ErrorAnswer
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.models import add_descriptions
@@ -110,9 +112,14 @@ def listening(
 async def wait_within(
     timeout_ms: int, request: Request, coroutine: Coroutine[object, object, T]
 ) -> T | None:
-    """A coroutine's result; None after this real time, or when the client closes its connection."""
+    """A coroutine's result; None after this real time, or when the client closes its connection.
+
+    :raises ControllerError: BROKER_NOT_AVAILABLE when the cluster stops meanwhile.
+    """
+    stopping: asyncio.Event = request.app.state.stopping
     wanted = asyncio.ensure_future(coroutine)
-    tasks = (wanted, asyncio.ensure_future(_wait_for_disconnect(request)))
+    others = (_wait_for_disconnect(request), stopping.wait())
+    tasks = (wanted, *map(asyncio.ensure_future, others))
     try:
         done, _ = await asyncio.wait(
             tasks, timeout=timeout_ms / 1000, return_when=asyncio.FIRST_COMPLETED
@@ -121,7 +128,11 @@ async def wait_within(
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-    return wanted.result() if wanted in done else None
+    if wanted in done:
+        return wanted.result()
+    if stopping.is_set():
+        raise ControllerError(ErrorCode.BROKER_NOT_AVAILABLE, "the cluster is stopping")
+    return None
 
 
 async def _wait_for_disconnect(request: Request) -> None:

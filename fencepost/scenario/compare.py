@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from fencepost.scenario.document import Data, KeyPath, expand_ranges
+from fencepost.scenario.document import Data, KeyPath, expand_ranges, list_index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,9 @@ def _part(name: str, expected: Data, came: object, path: KeyPath, field: str) ->
 def _field(came: object, name: str) -> object:
     if isinstance(came, Mapping):
         return came.get(name, MISSING)
-    if isinstance(came, Sequence) and not isinstance(came, str) and name.isdigit():
-        return came[int(name)] if int(name) < len(came) else MISSING
+    index = list_index(name)
+    if isinstance(came, Sequence) and not isinstance(came, str) and index is not None:
+        return came[index] if index < len(came) else MISSING
     return MISSING
 
 

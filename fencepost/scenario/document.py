@@ -2,7 +2,8 @@
 
 The core schema of YAML 1.2: ``true``, ``null``, whole numbers and floats are read as such, all else
 is text, also ``yes``, ``on`` and ``12:30``. Of YAML's other features there are anchors and
-aliases, but no tags and no merge keys; a key that comes twice is a mistake.
+aliases, but no tags and no merge keys; a key that comes twice is a mistake. What a file may hold is
+bounded, with what its aliases stand for: a few lines of them can name a thousand million values.
 
 Inside values, ``a0..a9`` stands for many texts, and ``$name.field.0`` for a part of the answer of
 an earlier step.
@@ -11,6 +12,7 @@ an earlier step.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Final, TypeAlias, TypeVar
 
 import yaml
@@ -27,10 +29,15 @@ class Place:
     column: int
 
 
+MAX_MESSAGE: Final = 1000
+"""How many characters of what is wrong are shown."""
+
+
 class ScenarioFileError(Exception):
     """A scenario file is wrong. The text is one line: what is wrong, and what may be there."""
 
     def __init__(self, file: str, place: Place, text: str) -> None:
+        text = text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}..."
         super().__init__(f"{file}:{place.line}:{place.column}: {text}")
         self.file = file
         self.place = place
@@ -48,6 +55,14 @@ Data: TypeAlias = bool | int | float | str | list["Data"] | dict[str, "Data"] | 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys and indices from the outermost value to the innermost."""
 
+MAX_DEPTH: Final = 64
+"""How deep values may be nested."""
+MAX_VALUES: Final = 100_000
+"""How many values a file may hold, each as often as aliases repeat it."""
+MAX_CHARACTERS: Final = 16 << 20
+"""How many characters all of its texts may have, likewise."""
+MAX_DIGITS: Final = 40
+"""Of a number; Kafka's have 19 at most."""
 _KNOWN_TAGS: Final = "tag:yaml.org,2002:"
 _INT: Final = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -56,6 +71,25 @@ _WORDS: Final[Mapping[str, bool | None]] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+
+
+class _TooDeep(yaml.MarkedYAMLError):
+    """Values are nested too deeply. PyYAML would recurse until Python stops it."""
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's loader, bounded in depth."""
+
+    _depth = 0
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            problem = f"values are nested more than {MAX_DEPTH} deep"
+            raise _TooDeep(problem=problem, problem_mark=self.peek_event().start_mark)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 class Document:
@@ -69,6 +103,8 @@ class Document:
         self._values: dict[KeyPath, Place] = {}
         self._keys: dict[KeyPath, Place] = {}
         self._texts: dict[KeyPath, str] = {}
+        self._values_left = MAX_VALUES
+        self._characters_left = MAX_CHARACTERS
         self.data = self._plain(self._compose(text), (), ())
 
     def place(self, path: Sequence[str | int]) -> Place:
@@ -99,7 +135,7 @@ class Document:
 
     def _compose(self, text: str) -> Node:
         try:
-            found = yaml.compose(text, Loader=yaml.SafeLoader)
+            found = yaml.compose(text, Loader=_Loader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             place = Place(1, 1) if mark is None else Place(mark.line + 1, mark.column + 1)
@@ -116,6 +152,10 @@ class Document:
         self._values[path] = place
         if node in around:
             raise ScenarioFileError(self.file, place, "an alias of what it is part of")
+        self._values_left -= 1
+        if self._values_left < 0:
+            why = f"the file has more than {MAX_VALUES} values, counting what aliases repeat"
+            raise ScenarioFileError(self.file, place, why)
         inside = (*around, node)
         match node:
             case MappingNode():
@@ -134,7 +174,7 @@ class Document:
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
                 raise ScenarioFileError(self.file, _place(key), "a key is to be text")
-            name = str(key.value)
+            name = self._text(key)
             if name in found:
                 raise ScenarioFileError(self.file, _place(key), f"{name} is there twice")
             if name == "<<":
@@ -144,23 +184,52 @@ class Document:
         return found
 
     def _scalar(self, node: ScalarNode, path: KeyPath) -> Data:
-        text = str(node.value)
+        text = self._text(node)
         if not node.tag.startswith(_KNOWN_TAGS):
             raise ScenarioFileError(
                 self.file, _place(node), f"there are no tags such as {node.tag}"
             )
         value = text if node.style is not None else _resolved(text)  # quoted text, or a block
+        if value is None and text not in _WORDS:
+            raise ScenarioFileError(self.file, _place(node), _NO_NUMBER)
         if isinstance(value, int | float):
             self._texts[path] = text
         return value
 
+    def _text(self, node: ScalarNode) -> str:
+        text = str(node.value)
+        self._characters_left -= len(text)
+        if self._characters_left < 0:
+            why = f"its texts have more than {MAX_CHARACTERS} characters, counting aliases"
+            raise ScenarioFileError(self.file, _place(node), why)
+        if not _is_encodable(text):
+            raise ScenarioFileError(self.file, _place(node), "half of a surrogate pair is no text")
+        return text
+
+
+_NO_NUMBER: Final = f"a number has {MAX_DIGITS} digits at most, and is not infinite"
+
 
 def _resolved(text: str) -> Data:
+    """The value of a plain scalar; None, too, for a number that is too large."""
     if text in _WORDS:
         return _WORDS[text]
     if _INT.fullmatch(text):
+        if len(text) > MAX_DIGITS:
+            return None
         return int(text) if text.lstrip("+-").isdigit() else int(text, 0)
-    return float(text) if _FLOAT.fullmatch(text) else text
+    if _FLOAT.fullmatch(text):
+        value = float(text)
+        return value if isfinite(value) else None
+    return text
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _place(node: Node) -> Place:
@@ -171,22 +240,39 @@ def _place(node: Node) -> Place:
 T = TypeVar("T")
 
 MAX_TEXTS: Final = 100_000
-_RANGE: Final = re.compile(r"(?P<stem>.*?)(?P<first>[0-9]+)\.\.(?P<again>.*?)(?P<last>[0-9]+)")
+"""How many texts the ranges of a list stand for at most."""
+_MAX_RANGE: Final = 1000
+"""Characters of a range; the pattern takes their square in time."""
+_MAX_RANGE_DIGITS: Final = 18
+_RANGE: Final = re.compile(
+    r"(?P<stem>.*?)(?P<first>[0-9]{1,18})\.\.(?P<again>.*?)(?P<last>[0-9]{1,18})",
+)
+
+
+class RangeTooLong(ValueError):
+    """Ranges stand for too many texts."""
 
 
 def expand_ranges(given: Iterable[T]) -> Iterator[T | str]:
     """The elements of a list, with each range in place of its text.
 
     ``a0..a9`` is a0 to a9, both inclusive; where both ends have as many digits, so have all.
+
+    :raises RangeTooLong: When they are more than `MAX_TEXTS` with all ranges before.
     """
+    left = MAX_TEXTS
     for each in given:
-        found = _RANGE.fullmatch(each) if isinstance(each, str) else None
+        may_be_range = isinstance(each, str) and len(each) <= _MAX_RANGE
+        found = _RANGE.fullmatch(str(each)) if may_be_range else None
         if found is None or found["stem"] != found["again"]:
             yield each
             continue
         first, last = int(found["first"]), int(found["last"])
         width = len(found["first"]) if len(found["first"]) == len(found["last"]) else 0
-        for number in range(first, min(last, first + MAX_TEXTS) + 1):
+        left -= max(last - first + 1, 0)
+        if left < 0:
+            raise RangeTooLong(f"ranges stand for {MAX_TEXTS} texts at most, up to {each}")
+        for number in range(first, last + 1):
             yield f"{found['stem']}{number:0{width}}"
 
 
@@ -220,7 +306,7 @@ def _split(text: object) -> tuple[str, int] | None:
         return None
     stem = text.rstrip("0123456789")
     digits = text[len(stem) :]
-    if not digits or (digits[0] == "0" and digits != "0"):
+    if not 0 < len(digits) <= _MAX_RANGE_DIGITS or (digits[0] == "0" and digits != "0"):
         return None
     return stem, int(digits)
 
@@ -274,11 +360,16 @@ def resolve(data: Data, answers: Mapping[str, Data]) -> Data:
     return value
 
 
+def list_index(text: str) -> int | None:
+    """The index of a list's element that a text names; None where it names none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < MAX_DIGITS else None
+
+
 def _part(value: Data, field: str, text: str) -> Data:
     if isinstance(value, dict) and field in value:
         return value[field]
-    if isinstance(value, list) and field.isdigit() and int(field) < len(value):
-        return value[int(field)]
+    if isinstance(value, list) and (index := list_index(field)) is not None and index < len(value):
+        return value[index]
     if isinstance(value, dict):
         raise UnresolvedReference(f"there is no {text}; there are {', '.join(value)}")
     raise UnresolvedReference(f"there is no {text}")

@@ -3,6 +3,7 @@
 What ``expect`` and ``until`` say, read and checked.
 """
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from types import GenericAlias, NoneType, UnionType
@@ -137,6 +138,7 @@ def read_expectation(
         name: value for name, value in given.items() if name not in _NAMES and name not in states
     }
     _check_fields(document, fields, path, subject)
+    _check_patterns(document, given, path)
     return Expectation(
         path=path,
         fields=fields,
@@ -151,6 +153,25 @@ def read_expectation(
         refused=_read_refused(document, given, path, subject),
         pending=_read_pending(document, given, path, background),
     )
+
+
+def _check_patterns(document: Document, data: Data, path: KeyPath) -> None:
+    """Whether what follows ``matches`` is a regular expression, wherever it stands."""
+    if isinstance(data, list):
+        for at, each in enumerate(data):
+            _check_patterns(document, each, (*path, at))
+    elif isinstance(data, dict):
+        for name, value in data.items():
+            if name == "matches" and not parse_reference(value):
+                _check_pattern(document, str(value), (*path, name))
+            _check_patterns(document, value, (*path, name))
+
+
+def _check_pattern(document: Document, pattern: str, path: KeyPath) -> None:
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise document.error_at(path, f"no regular expression: {error}") from None
 
 
 def _as_list(data: Data, path: KeyPath) -> list[tuple[Data, KeyPath]]:

@@ -258,6 +258,7 @@ class StepReader:
         return value
 
 
+_NO_STEP_YET: Final = "a reference stands here for the answer of a step, and no step comes before"
 _KEYS: Final = ("summary", "teaches", "cluster", "topics", "steps")
 
 
@@ -289,7 +290,8 @@ def read_text(text: str, *, file: str, name: str) -> Scenario:
         require_mapping(document, given.get("cluster", {}), ("cluster",), "cluster"),
         ("cluster",),
     )
-    assert body is not None, "a reference before the first step"
+    if body is None:
+        raise document.error_at(("cluster",), _NO_STEP_YET)
     return Scenario(
         name=name,
         summary=_read_summary(document, given),
@@ -324,7 +326,8 @@ def _read_topics(document: Document, given: Data) -> Iterator[NewTopicBody]:
         body, _ = validate(
             document, NewTopicBody, data or require_mapping(document, each, path, "a topic"), path
         )
-        assert body is not None, "a reference before the first step"
+        if body is None:
+            raise document.error_at(path, _NO_STEP_YET)
         yield body
 
 

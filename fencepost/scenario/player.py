@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from pydantic import ValidationError
+
 from fencepost.broker.core.events import Kind
 from fencepost.scenario.actions.base import ActionBody
 from fencepost.scenario.actions.context import ControlClient, InvalidAction, ScenarioClients
@@ -19,7 +21,7 @@ from fencepost.scenario.actions.executor import execute
 from fencepost.scenario.assertions import ExpectationChecker, StepResult, call_verb
 from fencepost.scenario.cluster_requirements import check_requirements
 from fencepost.scenario.compare import Mismatch
-from fencepost.scenario.document import Data, UnresolvedReference, resolve
+from fencepost.scenario.document import Data, RangeTooLong, UnresolvedReference, resolve
 from fencepost.scenario.model import (
     ActionCall,
     Await,
@@ -35,6 +37,7 @@ from fencepost.scenario.model import (
 from fencepost.verbs.answers.journal import EventState, ExchangeState
 from fencepost.verbs.catalogue import VERBS, Shape
 from fencepost.verbs.methods import AsyncVerbs
+from fencepost.verbs.models import problem
 from fencepost.verbs.remote import Refused, VerbError
 from fencepost.verbs.remote_async import AsyncRemote
 from fencepost.verbs.serving import CannotServe, start
@@ -228,7 +231,7 @@ class _Player:
                 came, mismatches = await self._run_until_expected(step)
                 if mismatches:
                     break
-        except (UnresolvedReference, InvalidAction) as error:
+        except (UnresolvedReference, InvalidAction, RangeTooLong) as error:
             problem = str(error)
         if step.name is not None:
             self._answers[step.name] = came.answer
@@ -304,7 +307,11 @@ class _Player:
         assert isinstance(arguments, dict)
         if background is not None and "member" not in do.action.request_model.model_fields:
             arguments = {"client": background, **arguments}
-        return do.action.request_model.model_validate(arguments)
+        try:
+            return do.action.request_model.model_validate(arguments)
+        except ValidationError as error:  # a reference stands for a value of another type
+            first = error.errors()[0]
+            raise InvalidAction(problem(first["loc"], first)) from None
 
     # -- the background -------------------------------------------------------------------------
 

@@ -43,8 +43,9 @@ is a response, a wait for one, or None where there never will be any."""
 
 def send_directly(broker: Broker, api: Api, version: int, request: object, peer: Peer) -> object:
     """Call the handler and observe nothing."""
-    now_ms = broker.scheduler.now_ms()
-    return broker.handle(api, Context(broker, version, peer.connection_id, peer, now_ms), request)
+    now_ms, wall_ms = broker.scheduler.now_ms(), broker.scheduler.wall_ms()
+    ctx = Context(broker, version, peer.connection_id, peer, now_ms, wall_ms)
+    return broker.handle(api, ctx, request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,7 +87,7 @@ class Producers:
     def _prepared(self, index: int, broker_id: int, acks: str, competitor: int) -> _Publish:
         expected = self._believed.get((index, competitor), 0) if self._expects else None
         offset = expected or 0
-        timestamp = self._cluster.scheduler.now_ms() if self._is_realistic else _TIMESTAMP
+        timestamp = self._cluster.scheduler.wall_ms() if self._is_realistic else _TIMESTAMP
         batches: list[bytearray] = []
         crcs: list[int] = []
         count, size = 1, 0

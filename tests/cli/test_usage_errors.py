@@ -86,6 +86,10 @@ ONE_ACTION = (
             "fencepost topic create: --config: 'retention.ms' is not KEY=VALUE",
         ),
         (
+            "topic create t --config a=1 --config a=2",
+            "fencepost topic create: --config: 'a=2' gives a a second time",
+        ),
+        (
             "topic create t --assignment 1,x",
             "fencepost topic create: --assignment x: input should be a valid integer",
         ),

@@ -19,6 +19,7 @@ from fencepost.broker.server import logs
 from fencepost.control import app, lazy_app
 from tests.harness.control_client import ok
 from tests.harness.in_process_server import HOST, sockets, url
+from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
     from fencepost.broker.server.server import Server
@@ -97,6 +98,25 @@ async def test_it_stops_with_connections_open_and_closes_its_port(
         socket.create_connection(address, timeout=5).close()
     # The cluster and its other control plane serve on.
     assert await ok(control, "GET", "/healthz") == {"status": "ok"}
+
+
+async def test_a_request_that_waits_is_told_that_the_cluster_stops(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (sock,) = sockets(1)
+    stop = asyncio.Event()
+    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
+    async with httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client:
+        waiting = asyncio.ensure_future(client.get("/v1/trace/wait?api=fetch&timeout_ms=20000"))
+        await eventually(lambda: bool(server.journal.listeners))
+        stop.set()
+        async with asyncio.timeout(10):
+            answer = await waiting
+            await serving
+    assert answer.status_code == 409
+    assert answer.json() == {"error": "BROKER_NOT_AVAILABLE", "message": "the cluster is stopping"}
+    assert not server.journal.listeners
+    assert capsys.readouterr().err == ""
 
 
 async def test_signals_stay_with_whoever_runs_the_cluster(

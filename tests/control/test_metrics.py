@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from fencepost.broker.server.logs import NonBlockingStream
 from fencepost.control import metrics as module
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from tests.harness.control_client import ok
@@ -15,6 +17,8 @@ from tests.harness.typed_requests import list_offsets_request
 from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import httpx
     from prometheus_client import Metric
 
@@ -207,6 +211,17 @@ async def test_connections_and_the_journal(server: Server, control: httpx.AsyncC
     assert found.number("journal_bytes") > 20
     await ok(control, "POST", "/v1/reset")
     assert (await scrape(control))("journal_exchanges") == 0
+
+
+async def test_lines_of_the_log_that_were_dropped(
+    control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert (await scrape(control))("log_lines_dropped_total") == 0
+    with (tmp_path / "log").open("wb") as file:
+        stream = NonBlockingStream(file.fileno(), str)
+        stream.dropped = 3
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert (await scrape(control))("log_lines_dropped_total") == 3
 
 
 async def test_only_so_many_partitions_are_told_one_by_one(

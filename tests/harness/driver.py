@@ -70,6 +70,18 @@ class Asked:
         self._response = response
 
 
+class SettableClock(ManualClock):
+    """A manual clock whose time of day can be set, as that of a machine; its timers go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ahead_ms = 0
+        """How far the time of day is ahead of what it would be."""
+
+    def wall_ms(self) -> int:
+        return self.now_ms() + self.ahead_ms
+
+
 class Driver:
     """A cluster with its clock."""
 
@@ -86,8 +98,9 @@ class Driver:
         topics: Sequence[NewTopic] = (),
         seed: int = 0,
         make_objects: MakeObjectStore | None = None,
+        clock: ManualClock | None = None,
     ) -> None:
-        self.clock = ManualClock()
+        self.clock = clock or ManualClock()
         addresses = (
             Address(host="127.0.0.1", port=9091 + n, advertised_host=f"broker-{n}")
             for n in range(1, brokers + 1)
@@ -154,6 +167,7 @@ class Driver:
             client_id=client,
             peer=Peer(connection_id=client, host="192.0.2.1", listener_host="203.0.113.7"),
             now_ms=self.clock.now_ms(),
+            wall_ms=self.clock.wall_ms(),
         )
         body = frames.skip_tags(data, frames.read_header(data), api)
         answer = broker.handle(api, ctx, codec.decode_request(api, version, data, body))

@@ -55,7 +55,7 @@ class FakeBroker:
     def ask(self, api: str, version: int, request: Message) -> Message:
         peer = Peer(connection_id="c1", host="127.0.0.1")
         context: Context[Broker] | ControllerContext = Context(
-            cast(Broker, self), version, "test", peer, 0
+            cast(Broker, self), version, "test", peer, 0, 0
         )
         if api in CONTROLLER_APIS:
             context = ControllerContext(
@@ -65,7 +65,7 @@ class FakeBroker:
                 version=version,
                 client_id="test",
                 peer=peer,
-                now_ms=0,
+                wall_ms=0,
             )
         return HANDLERS[api].handle(context, request)
 

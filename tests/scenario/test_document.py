@@ -61,9 +61,36 @@ def test_anchors_stand_for_what_they_name() -> None:
         ("a: *b", "f:1:4: found undefined alias 'b'"),
         ("a: 1\n---\nb: 2", "f:2:1: but found another document"),
         ("a: \x01", "f:1:1: unacceptable character"),
+        ("[" * 65 + "]" * 65, "f:1:65: values are nested more than 64 deep"),
+        ("[" * 100_000, "f:1:65: values are nested more than 64 deep"),
+        ("{a: " * 65 + "1" + "}" * 65, "f:1:254: values are nested more than 64 deep"),
+        ("a: " + "9" * 5000, "f:1:4: a number has 40 digits at most, and is not infinite"),
+        ("a: 0x" + "f" * 5000, "f:1:4: a number has 40 digits at most, and is not infinite"),
+        ("a: 1e999", "f:1:4: a number has 40 digits at most, and is not infinite"),
+        ('a: "\\ud800"', "f:1:4: half of a surrogate pair is no text"),
+        ('"\\ud800": 1', "f:1:1: half of a surrogate pair is no text"),
     ],
 )
 def test_what_is_no_yaml_of_ours_is_told_with_its_place(text: str, mistake: str) -> None:
     with pytest.raises(ScenarioFileError) as caught:
         Document("f", text)
     assert str(caught.value).startswith(mistake)
+
+
+def laughs(value: str, levels: int) -> str:
+    """A text whose aliases stand for ten to the power of ``levels`` times its value."""
+    lists = (f"[{', '.join([f'*a{level}'] * 10)}]" for level in range(levels))
+    return "\n".join(f"a{n}: &a{n} {text}" for n, text in enumerate((value, *lists)))
+
+
+def test_what_aliases_stand_for_is_bounded() -> None:
+    with pytest.raises(ScenarioFileError, match="more than 100000 values, counting what aliases"):
+        Document("f", laughs("1", 30))
+    with pytest.raises(ScenarioFileError, match="more than 16777216 characters"):
+        Document("f", laughs("x" * 10_000, 4))
+    Document("f", laughs("x", 3))
+
+
+def test_a_mistake_about_a_long_text_is_one_line_that_can_be_read() -> None:
+    text = str(ScenarioFileError("f", Place(1, 1), "x" * 10_000))
+    assert len(text) < 1100

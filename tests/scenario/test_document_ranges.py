@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.scenario.document import collapse_ranges, expand_ranges
+from fencepost.scenario.document import RangeTooLong, collapse_ranges, expand_ranges
 
 
 def test_a_range_stands_for_all_its_texts() -> None:
@@ -14,6 +15,19 @@ def test_a_range_stands_for_all_its_texts() -> None:
 def test_what_only_looks_like_a_range_is_text() -> None:
     texts = ["a0..b9", "..", "a..b", "1...3", "a1..a"]
     assert list(expand_ranges(texts)) == texts
+
+
+def test_what_is_too_long_for_a_range_is_text() -> None:
+    texts = ["a0..a" + "9" * 5000, "9" * 5000, "1.." * 10_000]
+    assert list(expand_ranges(texts)) == texts
+    assert collapse_ranges(texts) == texts
+
+
+def test_all_ranges_of_a_list_are_bounded_together() -> None:
+    assert len(list(expand_ranges(["a1..a50000", "b1..b50000"]))) == 100_000
+    for texts in (["a1..a999999999999"], ["a1..a50000", "b1..b50001"]):
+        with pytest.raises(RangeTooLong, match="ranges stand for 100000 texts at most"):
+            list(expand_ranges(texts))
 
 
 def test_a_range_that_runs_backwards_is_empty() -> None:

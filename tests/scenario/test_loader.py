@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import random
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from textwrap import dedent
+from typing import Any, Final
 
 import pytest
+import yaml
 
 from fencepost.scenario.document import ScenarioFileError
-from fencepost.scenario.loader import read_text
+from fencepost.scenario.loader import read_text, shipped
 from fencepost.scenario.model import ActionCall, Scenario, VerbCall
 
 
@@ -87,6 +93,14 @@ def test_a_whole_file() -> None:
             "f:2:10: name is left out",
         ),
         ("summary: x\ntopics: {}\nsteps: [reset]", "f:2:9: topics is to be a list"),
+        (
+            "summary: x\ncluster: {brokers: $x}\nsteps: [reset]",
+            "f:2:10: a reference stands here for the answer of a step, and no step comes before",
+        ),
+        (
+            "summary: x\ntopics: [{name: t, partitions: $x}]\nsteps: [reset]",
+            "f:2:10: a reference stands here for the answer of a step, and no step comes before",
+        ),
     ],
 )
 def test_mistakes_around_the_steps(text: str, told: str) -> None:
@@ -97,6 +111,14 @@ def test_mistakes_around_the_steps(text: str, told: str) -> None:
     ("step", "told"),
     [
         ("[reset]", "f:3:5: a step is to be a mapping"),
+        (
+            "{cluster: {}, expect: {cluster_id: {matches: '('}}}",
+            "f:3:50: no regular expression: missing ), unterminated subpattern",
+        ),
+        (
+            "{produce: {topic: t, records: [a0..a999999]}}",
+            "f:3:35: records: ranges stand for 100000 texts at most, up to a0..a999999",
+        ),
         ("{}", "f:3:5: this step does nothing, expects nothing, says nothing"),
         ("{as: x}", "f:3:5: this step does nothing"),
         ("helt: {topic: orders}", "f:3:5: there is no step 'helt'; did you mean"),
@@ -237,3 +259,40 @@ def test_what_stands_for_an_answer_is_checked_when_it_is_there() -> None:
           - add_fault: {api: Fetch, broker: $c.controller, action: {delay: $c.controller}}
         """
     )
+
+
+_STRANGE: Final[tuple[object, ...]] = (
+    *(None, True, -1, 0, 2**31, 2**63, 10**30, 1.5, float("inf"), float("nan")),
+    *("", "x" * 10_000, "$", "$$", "$x.y", "a0..a9", "a0..a99999999", "9" * 5000, "\0", "("),
+    *([], {}, [[]], {"": 1}, [None], {"$x": 1}, {"matches": "["}, ["a0..a99999"] * 5),
+)
+
+
+def places(data: object) -> Iterator[tuple[Any, object]]:
+    """Each container in data, with a key or an index of it."""
+    items: Iterable[tuple[object, object]] = ()
+    if isinstance(data, dict):
+        items = list(data.items())
+    elif isinstance(data, list):
+        items = list(enumerate(data))
+    for key, value in items:
+        yield data, key
+        yield from places(value)
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("FENCEPOST_SCENARIO_FILES", "60"))))
+def test_any_file_is_a_scenario_or_is_refused_in_one_line(seed: int) -> None:
+    drawn = random.Random(seed)
+    data = yaml.safe_load(drawn.choice(sorted(shipped().values())).read_text("utf-8"))
+    data["steps"] = data["steps"][:4]
+    for _ in range(drawn.randint(1, 3)):
+        inside, key = drawn.choice(list(places(data)))
+        inside[key] = deepcopy(drawn.choice(_STRANGE))
+    text = yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
+    if drawn.random() < 0.5:
+        text = text.replace("'", "")  # what was text may be a number, a range, or no YAML
+    try:
+        read(text)
+    except ScenarioFileError as error:
+        assert str(error).isprintable()
+        assert len(str(error)) < 1100

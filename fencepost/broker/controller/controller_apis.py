@@ -41,7 +41,7 @@ class ControllerContext(NamedTuple):
     client_id: str | None
     peer: Peer
     """The client, as the broker sees it."""
-    now_ms: int
+    wall_ms: int
     """Milliseconds since 1970-01-01 UTC, when the controller received the request."""
 
     @property
@@ -91,7 +91,7 @@ class ControllerApis:
             version=envelope.version,
             client_id=envelope.client_id,
             peer=envelope.peer,
-            now_ms=self._scheduler.now_ms(),
+            wall_ms=self._scheduler.wall_ms(),
         )
         return self._handler_of(envelope.api).handle(ctx, envelope.request)
 

@@ -148,7 +148,7 @@ class ReplicaLog:
         if not self._replica.has_min_isr():
             return ErrorCode.NOT_ENOUGH_REPLICAS
         result = self._replica.append(
-            batch, now_ms=self._scheduler.now_ms(), origin=AppendOrigin.COORDINATOR
+            batch, now_ms=self._scheduler.wall_ms(), origin=AppendOrigin.COORDINATOR
         )
         return result.error if isinstance(result, AppendRejected) else result.last_offset
 

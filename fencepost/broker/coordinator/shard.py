@@ -154,7 +154,7 @@ class CoordinatorShard(Generic[_StateT, _RecordT]):
         return answer if answer.result is None else answer.result
 
     def _batch(self, records: Sequence[_RecordT]) -> bytearray:
-        now_ms = self.scheduler.now_ms()
+        now_ms = self.scheduler.wall_ms()
         encoded = [self._serde.encode(record) for record in records]
         return build_batch(
             [Record(index, now_ms, key, value) for index, (key, value) in enumerate(encoded)]

@@ -52,7 +52,9 @@ class Context(NamedTuple, Generic[N_co]):
     client_id: str | None
     peer: Peer
     now_ms: int
-    """When the broker began to handle the request: milliseconds since 1970-01-01 UTC."""
+    """When the broker began to handle the request, by the clock of timers."""
+    wall_ms: int
+    """The same time for timestamps: milliseconds since 1970-01-01 UTC."""
     refusal: PartitionRefusal | None = None
     """Partitions that Produce and Fetch refuse."""
 

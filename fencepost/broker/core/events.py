@@ -154,7 +154,7 @@ class Events:
         self._notify(
             Event(
                 kind=kind,
-                time_ms=self._scheduler.now_ms(),
+                time_ms=self._scheduler.wall_ms(),
                 topic=topic,
                 partition=partition,
                 broker=broker,
@@ -170,7 +170,7 @@ class Events:
         :param changed: Names of topics that are new, gone or different in it.
         """
         if self.listeners:
-            for event in image_changes(before, after, changed, time_ms=self._scheduler.now_ms()):
+            for event in image_changes(before, after, changed, time_ms=self._scheduler.wall_ms()):
                 self._notify(event)
 
     def _notify(self, event: Event) -> None:

@@ -13,21 +13,34 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """All that the core knows of time."""
+    """All that the core knows of time.
+
+    Two times, because a machine's clock may be set: what waits is counted by ``now_ms``, which
+    never goes back and never jumps; what is compared with times of others (a producer's timestamps,
+    or those that an earlier process wrote) is stamped and checked by ``wall_ms``.
+    """
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970-01-01 UTC."""
+        """Milliseconds of a monotonic clock, for timers. They begin near those since 1970."""
+        ...
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970-01-01 UTC, for timestamps. They jump when the clock is set."""
         ...
 
 
 class ManualClock:
-    """A clock that only moves when told."""
+    """A clock that only moves when told. It has one time for timers and timestamps."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms
 
     def now_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC."""
+        return self._now_ms
+
+    def wall_ms(self) -> int:
+        """The same."""
         return self._now_ms
 
     def move_to(self, now_ms: int) -> None:
@@ -81,8 +94,12 @@ class Scheduler:
         self._cancelled = 0
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970-01-01 UTC."""
+        """Milliseconds for timers: they never go back."""
         return self.clock.now_ms()
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970-01-01 UTC, for timestamps: they jump when the clock is set."""
+        return self.clock.wall_ms()
 
     def soon(self, callback: Callable[[], None]) -> None:
         """Run at the end of this turn."""

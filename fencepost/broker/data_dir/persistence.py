@@ -130,7 +130,7 @@ class CheckpointTimers:
         self._log_dir.sync_closed_segments(self._fail)
 
     def _flush(self) -> None:
-        for key, failure in self._log_dir.flush_overdue(self._broker.scheduler.now_ms()):
+        for key, failure in self._log_dir.flush_overdue(self._broker.scheduler.wall_ms()):
             self._fail(key, failure)
 
     def _fail(self, key: Key, failure: StorageFailure) -> None:
@@ -192,7 +192,7 @@ class DataDirPersistence:
         """
         made = self.log_dirs[broker_id] = self.data_dir.log_dir(
             broker_id,
-            now_ms=self._scheduler.now_ms,
+            now_ms=self._scheduler.wall_ms,
             unique=self._unique,
             soon=self._scheduler.soon,
             shared=self._shared,

@@ -94,7 +94,8 @@ class Interception:
         broker, blocking = self.ctx.broker, self._block_response()
 
         def run() -> None:
-            late = self.ctx._replace(now_ms=broker.scheduler.now_ms())
+            scheduler = broker.scheduler
+            late = self.ctx._replace(now_ms=scheduler.now_ms(), wall_ms=scheduler.wall_ms())
             try:
                 answer = self.carry_out(ctx=late)
             except Exception:

@@ -59,7 +59,7 @@ class GroupCoordinatorShard(CoordinatorShard[ReplayedState, CoordinatorRecord]):
         """Drop what is only in memory of a group, and end its parked requests."""
         group = self.groups.pop(group_id, None)
         if group is not None:
-            rebalance.unload(group, self.scheduler.now_ms())
+            rebalance.unload(group, self.scheduler.wall_ms())
 
     def find_visible(self, group_id: str) -> ClassicGroup | None:
         """A group for ListGroups and DescribeGroups, which see it when its record is committed."""
@@ -120,7 +120,7 @@ class GroupCoordinatorShard(CoordinatorShard[ReplayedState, CoordinatorRecord]):
 
     def _delete_expired(self) -> None:
         """Delete expired offsets, and empty groups that have no offsets left."""
-        now_ms = self.scheduler.now_ms()
+        now_ms = self.scheduler.wall_ms()
         for group_id in list(self.latest.groups):
             group = self.find(group_id)
             if group is None:

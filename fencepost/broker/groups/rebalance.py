@@ -61,7 +61,7 @@ def prepare_rebalance(host: RebalanceContext, group: ClassicGroup, reason: str) 
     group.pending_syncs.clear()
     _cancel(group.sync_timer)
     initial = group.state is ClassicGroupState.EMPTY
-    group.transition_to(ClassicGroupState.PREPARING_REBALANCE, host.scheduler.now_ms())
+    group.transition_to(ClassicGroupState.PREPARING_REBALANCE, host.scheduler.wall_ms())
     if initial:
         delay_ms = host.config.initial_rebalance_delay_ms
         remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
@@ -108,7 +108,7 @@ def complete_join(host: RebalanceContext, group: ClassicGroup) -> None:
         # Only static members are left and none has joined: wait for their session timeouts.
         _complete_after(host, group, group.rebalance_timeout_ms, lambda: complete_join(host, group))
         return
-    group.next_generation(host.scheduler.now_ms())
+    group.next_generation(host.scheduler.wall_ms())
     if group.state is ClassicGroupState.EMPTY:
         record = GroupRecord(group_id=group.group_id, value=group.to_stored({}))
         # If the append fails, a failover restores the last generation, whose members time out.
@@ -173,7 +173,7 @@ def store_assignment(
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         _propagate(host, group, ErrorCode.NONE)
-        group.transition_to(ClassicGroupState.STABLE, host.scheduler.now_ms())
+        group.transition_to(ClassicGroupState.STABLE, host.scheduler.wall_ms())
 
     host.write([record], stored)
 

@@ -113,7 +113,7 @@ def join(shard: GroupCoordinatorShard, joining: JoinAttempt) -> None:
 
 def _join_new_group(shard: GroupCoordinatorShard, joining: JoinAttempt) -> None:
     """The first attempt to join creates a group, and writes its record."""
-    now_ms = shard.scheduler.now_ms()
+    now_ms = shard.scheduler.wall_ms()
     group = ClassicGroup(joining.request.group_id, state_timestamp_ms=now_ms)
 
     def created(error: ErrorCode) -> None:
@@ -179,7 +179,7 @@ def commit(shard: GroupCoordinatorShard, commit: Commit) -> Codes | Wait[Codes]:
         ClassicGroupState.PREPARING_REBALANCE,
     }:
         rebalance.expect_heartbeat(shard, group, group.members[commit.member_id])
-    result = offsets.decide_commit(commit, shard.config, shard.scheduler.now_ms())
+    result = offsets.decide_commit(commit, shard.config, shard.scheduler.wall_ms())
     return shard.commit_result(result, _all)
 
 

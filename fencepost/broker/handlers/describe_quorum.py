@@ -39,8 +39,8 @@ def handle(ctx: ControllerContext, request: DescribeQuorumRequest) -> DescribeQu
         broker_id: ReplicaState(
             replica_id=broker_id,
             log_end_offset=image.version,
-            last_fetch_timestamp=ctx.now_ms,
-            last_caught_up_timestamp=ctx.now_ms,
+            last_fetch_timestamp=ctx.wall_ms,
+            last_caught_up_timestamp=ctx.wall_ms,
         )
         for broker_id in image.brokers
     }

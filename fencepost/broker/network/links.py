@@ -279,8 +279,8 @@ class Network:
 
         def serve() -> None:
             peer, client_id = self._peers[source_id]
-            now_ms = target.scheduler.now_ms()
-            ctx = Context(target, version, client_id, peer, now_ms)
+            scheduler = target.scheduler
+            ctx = Context(target, version, client_id, peer, scheduler.now_ms(), scheduler.wall_ms())
             saw = self.observe(api, ctx, message)
             answer = target.handle(api, ctx, message)
             if isinstance(answer, Wait):

@@ -297,7 +297,7 @@ class Cluster:
 
     def _memory_storage(self) -> ReplicaStorage:
         return MemoryReplicaStorage(
-            lambda name, config: memory_log(name, config, now_ms=self.scheduler.now_ms())
+            lambda name, config: memory_log(name, config, now_ms=self.scheduler.wall_ms())
         )
 
 

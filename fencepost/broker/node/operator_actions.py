@@ -261,7 +261,7 @@ def wipe(cluster: Cluster, topic: str, index: int, broker_id: int) -> None:
 def roll(cluster: Cluster, topic: str, index: int) -> None:
     """Close the active segment of every replica that has records in it."""
     partition = cluster.controller.partition(topic, index)
-    now_ms = cluster.scheduler.now_ms()
+    now_ms = cluster.scheduler.wall_ms()
     for broker_id in partition.replicas:
         replica = cluster.brokers[broker_id].replicas.get((topic, index))
         # One that truncates in rounds may end behind a hole, and closes nothing until it is done.
@@ -286,7 +286,7 @@ def compact(cluster: Cluster, topic: str, index: int) -> dict[int, int]:
     :returns: How many records each broker has dropped, the leader first.
     """
     partition = cluster.controller.partition(topic, index)
-    now_ms = cluster.scheduler.now_ms()
+    now_ms = cluster.scheduler.wall_ms()
     dropped = {}
     for broker_id in leader_first(partition):
         replica = cluster.brokers[broker_id].replicas.get((topic, index))

@@ -97,7 +97,7 @@ class AppendTarget:
     def append(self, ctx: Context, acks: int) -> PartitionOutcome:
         """Append to this partition, independently of the others."""
         result = self.replica.append(
-            self.records, now_ms=ctx.now_ms, allow_zstd=allows_zstd(ctx.version)
+            self.records, now_ms=ctx.wall_ms, allow_zstd=allows_zstd(ctx.version)
         )
         return self.outcome(result, acks)
 
@@ -118,7 +118,7 @@ def append_partition(
     if isinstance(replica, PartitionOutcome):
         return replica
     result = replica.append(
-        data.records or b"", now_ms=ctx.now_ms, allow_zstd=allows_zstd(ctx.version)
+        data.records or b"", now_ms=ctx.wall_ms, allow_zstd=allows_zstd(ctx.version)
     )
     return _outcome(topic, topic_id, data.index, replica, result, acks)
 

@@ -137,7 +137,7 @@ def _stage_all(
             continue
         staging = stagings.get(each.replica)
         if staging is None:
-            staging = stagings[each.replica] = each.replica.begin_staging(now_ms=ctx.now_ms)
+            staging = stagings[each.replica] = each.replica.begin_staging(now_ms=ctx.wall_ms)
         result = each.replica.stage_records(
             staging, each.records, allow_zstd=allows_zstd(ctx.version)
         )
@@ -193,4 +193,4 @@ def _append_staged(ctx: Context, checked: _StagedTarget, acks: int) -> Partition
     target, result = checked
     if isinstance(result, AppendRejected):
         return target.outcome(result, acks)
-    return target.outcome(target.replica.append_staged(result, now_ms=ctx.now_ms), acks)
+    return target.outcome(target.replica.append_staged(result, now_ms=ctx.wall_ms), acks)

@@ -51,7 +51,7 @@ class LogMaintenance:
             self._timers[work] = scheduler.at(due_ms, work)
 
     def _delete_expired(self) -> None:
-        now_ms = self._broker.scheduler.now_ms()
+        now_ms = self._broker.scheduler.wall_ms()
         for replica in list(self._broker.replicas.values()):
             with self._broker.offline_on_failure(replica):
                 replica.log.delete_expired(now_ms, replica.high_watermark)
@@ -62,7 +62,7 @@ class LogMaintenance:
     def _compact(self) -> None:
         configs = self._broker.configs
         if configs.log_cleaner_enable:
-            now_ms = self._broker.scheduler.now_ms()
+            now_ms = self._broker.scheduler.wall_ms()
             for replica in list(self._broker.replicas.values()):
                 if not replica.log.config.is_compacted:
                     continue

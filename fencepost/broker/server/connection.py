@@ -249,7 +249,12 @@ class Connection:
 
     def _handle(self, exchange: Exchange, request: object, key: Key | None) -> None:
         ctx = Context(
-            self._broker, exchange.version, exchange.client_id, self.peer, exchange.time_ms
+            self._broker,
+            exchange.version,
+            exchange.client_id,
+            self.peer,
+            self.last_active_ms,
+            exchange.time_ms,
         )
         api = exchange.api
         if api is _PRODUCE and self._broker.configs.may_check_expected_offsets:
@@ -285,7 +290,7 @@ class Connection:
         self, api: Api, version: int, header: RequestHeader, frame: bytearray, offset: int
     ) -> Exchange:
         exchange = Exchange(
-            self.last_active_ms,
+            self._clock.wall_ms(),
             self._broker.broker_id,
             self.peer.connection_id,
             header.client_id,
@@ -334,7 +339,7 @@ class Connection:
         self, exchange: Exchange, chunks: list[Buffer] | None, response: object = None
     ) -> None:
         """Move the responses whose turn has come to the output."""
-        self._journal.close(exchange, chunks, response, self._clock.now_ms())
+        self._journal.close(exchange, chunks, response, self._clock.wall_ms())
         queue = self._queue
         while queue and queue[0].done:
             self.output += queue.popleft().chunks or ()

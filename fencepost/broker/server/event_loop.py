@@ -24,14 +24,28 @@ from fencepost.broker.server import logs
 
 
 class SystemClock:
-    """Wall-clock time that never goes back: set once, then moved by the monotonic clock."""
+    """The machine's clocks: a monotonic one for timers, and the wall clock for timestamps.
 
-    def __init__(self) -> None:
-        self._offset_ns = time.time_ns() - time.monotonic_ns()
+    The wall clock may be set, by a person or after a virtual machine was suspended, while the
+    monotonic one goes on as before. What both return is the same until then.
+    """
+
+    def __init__(
+        self,
+        wall_ns: Callable[[], int] = time.time_ns,
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._wall_ns = wall_ns
+        self._monotonic_ns = monotonic_ns
+        self._offset_ns = wall_ns() - monotonic_ns()
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970-01-01 UTC."""
-        return (time.monotonic_ns() + self._offset_ns) // 1_000_000
+        """Milliseconds of the monotonic clock, which began at the wall clock's time."""
+        return (self._monotonic_ns() + self._offset_ns) // 1_000_000
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970-01-01 UTC, as the wall clock is set now."""
+        return self._wall_ns() // 1_000_000
 
 
 class LoopDriver:

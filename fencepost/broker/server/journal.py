@@ -300,7 +300,7 @@ class Journal:
         queue, peer = self._brokers, ctx.peer.connection_id
         broker_id, number = ctx.broker.broker_id, self.newest + 1
         exchange = BrokerExchange(
-            ctx.now_ms, broker_id, peer, ctx.client_id, api, ctx.version, message, None, number
+            ctx.wall_ms, broker_id, peer, ctx.client_id, api, ctx.version, message, None, number
         )
         self.newest = number
         queue.exchanges.append(exchange)
@@ -313,7 +313,7 @@ class Journal:
         self, exchange: BrokerExchange, ctx: Context[Broker], answer: object | None
     ) -> None:
         exchange.answer = answer
-        self._finish(self._brokers, exchange, ctx.broker.scheduler.now_ms())
+        self._finish(self._brokers, exchange, ctx.broker.scheduler.wall_ms())
 
     def _finish(self, queue: _ExchangeQueue, exchange: AnyExchange, now_ms: int | None) -> None:
         """Mark an exchange as answered, or as abandoned (None)."""

@@ -175,6 +175,7 @@ def run(
     :raises ControllerError: When a topic of the options can't be created.
     """
     logs.set_level(options.log_level)
+    logs.protect_stderr()
     new_event_loop = _event_loops().new_event_loop
     with (
         _trace_file(options, make_describe) as trace,
@@ -242,6 +243,7 @@ async def _serve(
         tune_garbage_collection()
         ready = partial(on_ready, _ready(options, server, control_socket))
         ready()
+        logs.protect_stdout()  # a reset writes to it as well
         if cluster.persistence is not None:
             from fencepost.broker.server.persistence import log_recovery
 

@@ -80,8 +80,9 @@ class RotatingFile:
 
 def initial_events(cluster: Cluster) -> Iterator[Event]:
     """The events that describe the cluster as it is: its configs, and every topic."""
-    image, now_ms = cluster.controller.image, cluster.scheduler.now_ms()
+    image, wall_ms = cluster.controller.image, cluster.scheduler.wall_ms()
     details = {
+        "cluster_id": image.cluster_id,
         "brokers": list(image.brokers),
         "conformance": cluster.options.conformance.value,
         "configs": _without_secrets(cluster.options.configs),
@@ -91,11 +92,11 @@ def initial_events(cluster: Cluster) -> Iterator[Event]:
         },
         "features": dict(image.features),
     }
-    yield Event(kind=Kind.TRACE_STARTED, time_ms=now_ms, details=details)
+    yield Event(kind=Kind.TRACE_STARTED, time_ms=wall_ms, details=details)
     for topic in image.topics.values():
         yield Event(
             kind=Kind.TOPIC_KNOWN,
-            time_ms=now_ms,
+            time_ms=wall_ms,
             topic=topic.name,
             details=_all_details(image, topic),
         )
@@ -221,7 +222,7 @@ class TraceFile:
         self._thread.join()
         server = self._server
         if server is not None and kind is None and not (self._has_failed or self._lacks_lines):
-            ended = Event(kind=Kind.TRACE_ENDED, time_ms=server.clock.now_ms())
+            ended = Event(kind=Kind.TRACE_ENDED, time_ms=server.clock.wall_ms())
             self._write(TraceEvent(ended, server.journal.newest))
         try:
             self._files.close()

@@ -144,14 +144,14 @@ class TieredReplica:
         yield from self.load()
         if not self.is_leader:
             self.highest_tiered_offset = self._find_highest()
-            self.delete_local(self._broker.scheduler.now_ms())
+            self.delete_local(self._broker.scheduler.wall_ms())
             return
         self.highest_tiered_offset = max(self._tiered, self._find_highest())
         self._move_start_to_tier()
         failure = yield from self._try(self._clean())
         if not self.replica.log.config.remote_log_copy_disable:
             failure = (yield from self._try(self._copy())) or failure
-        self.delete_local(self._broker.scheduler.now_ms())
+        self.delete_local(self._broker.scheduler.wall_ms())
         failure = (yield from self._try(self._expire())) or failure
         if failure is not None:
             raise failure
@@ -263,7 +263,7 @@ class TieredReplica:
             self.partition,
             segment_id=UUID(int=broker.rng.getrandbits(128)),
             broker_id=broker.broker_id,
-            now_ms=broker.scheduler.now_ms(),
+            now_ms=broker.scheduler.wall_ms(),
         )
         try:
             finished = yield from segment_copy.copy_segment(
@@ -272,7 +272,7 @@ class TieredReplica:
                 started,
                 copy,
                 index_interval_bytes=self.replica.log.config.index_interval_bytes,
-                now_ms=broker.scheduler.now_ms,
+                now_ms=broker.scheduler.wall_ms,
             )
         except TierError:
             self._failed.add(started.id)
@@ -281,7 +281,7 @@ class TieredReplica:
 
     def _clean(self) -> AsyncSteps[None]:
         """Delete what is left of copies and deletions that were not finished."""
-        now_ms = self._broker.scheduler.now_ms()
+        now_ms = self._broker.scheduler.wall_ms()
         for segment in remote_retention.unfinished_segments(self.segments, self._failed, now_ms):
             yield from self._remove(segment)
             self._failed.discard(segment.id)
@@ -297,7 +297,7 @@ class TieredReplica:
             log.config,
             only_local_bytes=sum(s.size_bytes for s in log.segments() if s.base_offset > tiered),
             high_watermark=self.replica.high_watermark,
-            now_ms=self._broker.scheduler.now_ms(),
+            now_ms=self._broker.scheduler.wall_ms(),
         )
         if oldest.log_start_offset is not None:
             # First, as in Kafka: the next leader must know that these segments are deleted.
@@ -315,7 +315,7 @@ class TieredReplica:
             self.segments,
             segment,
             broker_id=self._broker.broker_id,
-            now_ms=self._broker.scheduler.now_ms(),
+            now_ms=self._broker.scheduler.wall_ms(),
         )
 
     # -- events ---------------------------------------------------------------------------------

@@ -34,9 +34,14 @@ from fencepost.pipeline.audit.spark_task import (
     check_partitions,
     run_task,
 )
-from fencepost.pipeline.datasource.log_directories import UnreadableSource
+from fencepost.pipeline.datasource.log_directories import UnreadableSource, find_log_dirs
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES, Level
-from fencepost.pipeline.datasource.trace_files import UnreadableTrace, find_trace_files
+from fencepost.pipeline.datasource.trace_files import (
+    TraceFile,
+    UnreadableTrace,
+    cluster_id_of,
+    find_trace_files,
+)
 from fencepost.pipeline.requirements import CannotRunError
 
 if TYPE_CHECKING:
@@ -130,7 +135,7 @@ def find_partition_metadata(options: AuditOptions) -> Mapping[TopicPartition, Pa
     """
     try:
         if options.trace is not None:
-            find_trace_files(options.trace)
+            _check_cluster(options.directory, find_trace_files(options.trace))
         metadata = read_partition_metadata(
             options.directory, remote=options.remote, topics=options.topics
         )
@@ -140,6 +145,21 @@ def find_partition_metadata(options: AuditOptions) -> Mapping[TopicPartition, Pa
         which = f" of {', '.join(options.topics)}" if options.topics else ""
         raise CannotRunError(f"there is no log{which} in {options.directory}")
     return metadata
+
+
+def _check_cluster(directory: str, files: Iterable[TraceFile]) -> None:
+    """Whether trace and logs are of one cluster, as far as both say of which they are.
+
+    :raises UnreadableTrace: When they are not.
+    """
+    known = {each.cluster_id for each in find_log_dirs(directory)} - {None}
+    for file in files:
+        cluster_id = cluster_id_of(file)
+        if known and cluster_id not in (None, *known):
+            raise UnreadableTrace(
+                f"{file.path} is the trace of another cluster ({cluster_id})"
+                f" than the logs in {directory} ({', '.join(map(str, known))})"
+            )
 
 
 def audit(

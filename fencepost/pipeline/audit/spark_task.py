@@ -79,8 +79,10 @@ def check_partitions(
     without_partition = None if traces is None else _events_without_partition(traces)
     batches_by_partition = _split(batches, _BATCH_ORDER)
     traces_by_partition = {} if traces is None else _split(traces, ("line",))
+    # Rows from Spark have a column more, and those of no partition are joined to these.
+    no_traces = (TRACES if traces is None else traces.schema).empty_table()
     for key in sorted({*batches_by_partition, *traces_by_partition, *metadata}):
-        own = traces_by_partition.get(key, TRACES.empty_table())
+        own = traces_by_partition.get(key, no_traces)
         evidence = PartitionEvidence(
             topic=key[0],
             partition=key[1],

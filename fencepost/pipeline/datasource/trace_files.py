@@ -85,6 +85,18 @@ def find_trace_files(directory: str | Path) -> tuple[TraceFile, ...]:
     return found
 
 
+def cluster_id_of(file: TraceFile) -> str | None:
+    """The id of the cluster whose trace a file begins; None where its first line does not say."""
+    with Path(file.path).open("rb") as opened:
+        text = next(_lines(opened, file.size), b"")
+    try:
+        event = json.loads(text)["event"]
+        found = event["details"]["cluster_id"] if event["kind"] == Kind.TRACE_STARTED else None
+    except (ValueError, LookupError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
 def _slices(runs: dict[str, list[Path]]) -> Iterator[TraceFile]:
     file = 0
     for run, name in enumerate(sorted(runs, key=lambda name: _start_order(name, runs[name]))):

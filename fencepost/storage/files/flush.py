@@ -127,6 +127,7 @@ class LogFlusher:
 
     def flush_due(self, now_ms: int) -> None:
         """Flush if flush.ms have passed since the last flush."""
+        self._flushed_ms = min(self._flushed_ms, now_ms)  # the clock may have been set back
         if now_ms - self._flushed_ms >= self._log.config.flush_ms:
             self.flush()
             self._flushed_ms = now_ms

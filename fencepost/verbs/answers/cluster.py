@@ -48,7 +48,7 @@ class ClockState(Answer):
     mode: Literal["real", "manual"]
     """A manual one stands still until it is advanced."""
     now_ms: int
-    """Since 1970-01-01 UTC."""
+    """Since 1970-01-01 UTC; with ``real`` it follows the machine's clock when that is set."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"mode": "manual", "now_ms": 1764000030000}]}

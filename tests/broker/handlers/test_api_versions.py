@@ -70,7 +70,9 @@ def test_what_a_release_did_not_have_is_not_told_of() -> None:
 def test_software_must_look_like_software(name: str, version: str, good: bool) -> None:
     driver = Driver(1)
     peer = Peer(connection_id="c", host="h")
-    ctx = Context(broker=driver.broker(1), version=3, client_id=None, peer=peer, now_ms=0)
+    ctx = Context(
+        broker=driver.broker(1), version=3, client_id=None, peer=peer, now_ms=0, wall_ms=0
+    )
     request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
     answer = api_versions.handle(ctx, request)
     assert answer.error_code == (ErrorCode.NONE if good else ErrorCode.INVALID_REQUEST)

@@ -362,6 +362,7 @@ def test_a_client_without_a_client_id_can_be_a_member() -> None:
         client_id=None,
         peer=Peer(connection_id="1", host="::1"),
         now_ms=0,
+        wall_ms=0,
     )
     request = join("g", version=3).request
     assert isinstance(request, JoinGroupRequest)

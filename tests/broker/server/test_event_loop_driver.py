@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from typing import Final
 
 import pytest
 
 from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
 from fencepost.broker.server.event_loop import LoopDriver, SystemClock
+
+TODAY_MS: Final = 1_764_000_000_000
+DAY_MS: Final = 24 * 3_600_000
 
 
 def drive() -> tuple[Scheduler, LoopDriver]:
@@ -88,3 +92,15 @@ async def test_no_time_passes_on_a_manual_clock_but_what_is_due_runs() -> None:
 def test_the_system_clock_tells_the_time_of_day() -> None:
     clock = SystemClock()
     assert abs(clock.now_ms() - time.time() * 1000) < 1000
+
+
+def test_timestamps_follow_a_clock_that_is_set_and_timers_do_not() -> None:
+    wall, monotonic = [TODAY_MS - 10 * DAY_MS], [5_000]
+    clock = SystemClock(lambda: wall[0] * 1_000_000, lambda: monotonic[0] * 1_000_000)
+    began = clock.now_ms()
+    assert began == clock.wall_ms() == TODAY_MS - 10 * DAY_MS
+    wall[0] = TODAY_MS
+    monotonic[0] += 7
+    assert (clock.now_ms(), clock.wall_ms()) == (began + 7, TODAY_MS)
+    wall[0] -= DAY_MS
+    assert (clock.now_ms(), clock.wall_ms()) == (began + 7, TODAY_MS - DAY_MS)

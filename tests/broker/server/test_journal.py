@@ -168,7 +168,7 @@ def ctx() -> Context[Broker]:
     clock = ManualClock(17)
     broker = Cluster(ClusterOptions(addresses=(address,)), clock).brokers[1]
     peer = Peer(connection_id="broker-2", host="127.0.0.1")
-    return Context(broker, 12, "broker-2-fetcher-0", peer, clock.now_ms())
+    return Context(broker, 12, "broker-2-fetcher-0", peer, clock.now_ms(), clock.wall_ms())
 
 
 def fetched(*sizes: int) -> FetchResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -235,6 +236,24 @@ def test_what_is_missing_beside_the_logs_is_2(
         assert command(clean.data, *arguments) == 2
         assert said in command.error
         assert (command.out, command.error.count("\n")) == ("", 1)
+
+
+def test_the_trace_of_another_cluster_is_refused(
+    command: Told, clean: Recorded, tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace"
+    shutil.copytree(clean.trace, trace)
+    (path,) = trace.glob("*.jsonl")
+    first, rest = path.read_bytes().split(b"\n", 1)
+    line = json.loads(first)
+    known = line["event"]["details"]["cluster_id"]
+    line["event"]["details"]["cluster_id"] = "another"
+    path.write_bytes(json.dumps(line).encode() + b"\n" + rest)
+    assert command(clean.data, "--trace", trace) == 2
+    assert command.error == (
+        f"fencepost: {path} is the trace of another cluster (another)"
+        f" than the logs in {clean.data} ({known})\n"
+    )
 
 
 def test_what_the_job_cannot_read_is_2(

@@ -105,6 +105,19 @@ def test_what_is_of_no_partition_concerns_each(rules: Rules) -> None:
     assert [each.summary.trace_rows for each in found] == [2, 1, 1]
 
 
+def test_events_of_no_partition_are_joined_to_partitions_that_the_trace_does_not_name(
+    rules: Rules,
+) -> None:
+    """Spark's tables have a column more than `TRACES`, and so have the rows of these partitions."""
+    rows = traces(event("broker_changed", state="killed"), event("topic_created", topic="other"))
+    from_spark = rows.append_column("bucket", pa.nulls(rows.num_rows, pa.int32()))
+    (found,) = run(batches({}), from_spark)
+    assert found.summary.trace_rows == 0
+    (seen,) = rules.seen
+    assert seen.traces is not None
+    assert seen.traces["line"].to_pylist() == [1]
+
+
 def test_what_only_the_ground_knows_is_examined_too(rules: Rules) -> None:
     known = PartitionMetadata(compacted=True)
     run(batches({}), None, {("orders", 3): known})

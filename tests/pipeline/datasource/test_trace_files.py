@@ -12,6 +12,7 @@ import pytest
 from fencepost.pipeline.datasource.schemas import TRACES
 from fencepost.pipeline.datasource.trace_files import (
     UnreadableTrace,
+    cluster_id_of,
     find_trace_files,
     number_in_run,
     read_trace_directory,
@@ -246,3 +247,22 @@ def test_the_data_source_reads_the_same(spark: SparkSession, place: Path, rows: 
     assert found.sort_by([("line", "ascending"), ("kind", "ascending")]).to_pylist() == sorted(
         rows, key=lambda row: (row["line"], row["kind"])
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"event": {"kind": "trace_started", "details": {"cluster_id": "abc"}}}\n', "abc"),
+        ('{"event": {"kind": "trace_started", "details": {"cluster_id": 7}}}\n', None),
+        ('{"event": {"kind": "trace_started", "details": {}}}\n', None),
+        ('{"event": {"kind": "reset", "details": {"cluster_id": "abc"}}}\n', None),
+        ('{"number": 1}\n', None),
+        ("[]\n", None),
+        ("not json\n", None),
+        ("", None),
+    ],
+)
+def test_a_file_says_of_which_cluster_it_is(tmp_path: Path, text: str, found: str | None) -> None:
+    (tmp_path / "trace-x-0001.jsonl").write_text(text)
+    (file,) = find_trace_files(tmp_path)
+    assert cluster_id_of(file) == found

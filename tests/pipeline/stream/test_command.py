@@ -122,6 +122,10 @@ def signalled(number: signal.Signals, when: Callable[[], bool]) -> Iterator[None
     [
         (("to-parquet", "a,,b", "out"), "'a,,b' is not a list of topics, such as orders,payments"),
         (("to-parquet", "a", "out", "--option", "x"), "--option: 'x' is not KEY=VALUE"),
+        (
+            ("to-parquet", "a", "out", "--option", "x=1", "--option", "x=2"),
+            "--option: 'x=2' gives x a second time",
+        ),
         (("to-parquet", "a", "out", "--trigger", "once"), "'once' is not one of"),
         (("to-topic", "a", "b"), "--checkpoint is missing"),
         (("to-topic", "a", "b", "--checkpoint", "c", "--window", "0"), "--window"),

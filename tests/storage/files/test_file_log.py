@@ -76,6 +76,15 @@ def test_flush_messages_counts_records(files: FaultyFileSystem) -> None:
     assert points == [0, 0, 3, 3, 3, 6, 6]
 
 
+def test_flush_ms_counts_on_after_the_clock_was_set_back(files: FaultyFileSystem) -> None:
+    log = new(files, replace(CONFIG, flush_ms=100))
+    append(log)
+    log.flush_due(NOW - 1_000_000)
+    assert log.recovery_point == 0
+    log.flush_due(NOW - 1_000_000 + 100)
+    assert log.recovery_point == 1
+
+
 def test_flush_ms(files: FaultyFileSystem) -> None:
     log = new(files, replace(CONFIG, flush_ms=100))
     append(log)

@@ -342,7 +342,7 @@ class Follower:
             records = self._limit_to_hold(self.hold, records)
         try:
             if records:
-                replica.append_fetched(records, now_ms=self.broker.scheduler.now_ms())
+                replica.append_fetched(records, now_ms=self.broker.scheduler.wall_ms())
         except CorruptBatch:
             self.back_off()
             return ErrorCode.CORRUPT_MESSAGE
@@ -410,7 +410,7 @@ class Follower:
         before = log.log_end_offset
         if log.log_start_offset <= offset < log.local_log_start_offset:
             replica.truncate_fully_and_start_at(
-                log.log_start_offset, now_ms=self.broker.scheduler.now_ms()
+                log.log_start_offset, now_ms=self.broker.scheduler.wall_ms()
             )
             self.report_truncation(before)
         elif replica.truncate_to(offset):

@@ -118,7 +118,9 @@ class OffsetRecovery:
         if offset <= before:
             self._follower.back_off()  # to fetch the same again would be refused again
             return
-        replica.truncate_fully_and_start_at(offset, now_ms=self._follower.broker.scheduler.now_ms())
+        replica.truncate_fully_and_start_at(
+            offset, now_ms=self._follower.broker.scheduler.wall_ms()
+        )
         self._follower.report_truncation(before)
         self._follower.continue_in(FollowerState.FETCHING)
 
@@ -163,7 +165,7 @@ class OffsetRecovery:
             log_start_offset=log_start,
             epochs=auxiliary.since(log_start),
             producers=auxiliary.producers,
-            now_ms=self._follower.broker.scheduler.now_ms(),
+            now_ms=self._follower.broker.scheduler.wall_ms(),
         )
         self._follower.truncated_to = replica.log.log_end_offset
         self._follower.broker.events.emit(
