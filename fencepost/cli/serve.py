@@ -15,14 +15,17 @@ from typing import Final, NamedTuple, NoReturn
 from fencepost.broker.controller.topic_changes import NewTopic, topic_name_problem
 from fencepost.broker.core.errors import ControllerError, DataDirUnusable
 from fencepost.broker.node.cluster import Conformance
-from fencepost.broker.server.listener import PortUnavailable
+from fencepost.broker.server.listener import PortUnavailable, is_loopback
 from fencepost.broker.server.logs import LEVELS
 from fencepost.broker.server.remote_urls import RemoteUnavailable, is_in_memory, remote_problem
 from fencepost.broker.server.run import ClockMode, Ready, ServeOptions, run
 from fencepost.broker.server.trace_file import TraceUnavailable
+from fencepost.cli.output import complain, show_json
 from fencepost.cli.serve_options import SERVE_OPTIONS, Option
 from fencepost.control import lazy_app
 from fencepost.protocol.lookup import parse_api_ceiling
+from fencepost.protocol.shown_text import without_user_info
+from fencepost.verbs.control_token import InvalidToken, checked, drawn, read
 
 TIER_CONFIG: Final = "remote.log.storage.system.enable"
 MAX_BROKERS: Final = 1000
@@ -40,7 +43,7 @@ class _OptionText(NamedTuple):
     source: str
 
     def refuse(self, why: str) -> NoReturn:
-        raise OptionError(f"{self.source}: {self.text!r} {why}")
+        raise OptionError(f"{self.source}: {without_user_info(self.text)!r} {why}")
 
     def number(self, low: int, high: int | None = None) -> int:
         """A whole number from ``low`` to ``high``, both inclusive."""
@@ -72,12 +75,18 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     found = {option.key: _texts(option, given, environment) for option in SERVE_OPTIONS}
     configs = _configs(found["config"], on_disk=bool(found["data_dir"]))
     remote = _remote(_last_text(found, "remote"), configs) if found["remote"] else None
+    control_host = _host(_last_text(found, "control_host"))
+    token = _control_token(found)
+    is_token_drawn = token is None and not is_loopback(control_host)
     options = ServeOptions(
         brokers=_last_text(found, "brokers").number(1, MAX_BROKERS),
         host=_host(_last_text(found, "host")),
         port=_last_text(found, "port").number(0, MAX_PORT),
         advertise=_host(_last_text(found, "advertise")) if found["advertise"] else None,
         control_port=_last_text(found, "control_port").number(0, MAX_PORT),
+        control_host=control_host,
+        control_token=token or (drawn() if is_token_drawn else None),
+        control_token_drawn=is_token_drawn,
         data_dir=_directory(_last_text(found, "data_dir")) if found["data_dir"] else None,
         fsync=_switch(_last_text(found, "fsync")),
         remote=remote,
@@ -126,6 +135,17 @@ def _host(given: _OptionText) -> str:
     return given.text
 
 
+def _control_token(found: Mapping[str, list[_OptionText]]) -> str | None:
+    """The token that is given; None where there is none. No message repeats it."""
+    text, file = found["control_token"], found["control_token_file"]
+    try:
+        if text:
+            return checked(text[-1].text)
+        return read(Path(file[-1].text)) if file else None
+    except InvalidToken as error:
+        raise OptionError(f"{(text or file)[-1].source}: {error}") from None
+
+
 def _directory(given: _OptionText) -> Path:
     return Path(given.text).absolute()
 
@@ -152,7 +172,8 @@ def _remote(given: _OptionText, configs: dict[str, str]) -> str:
     problem = remote_problem(given.text)
     if problem is not None:
         # The query may hold secrets.
-        raise OptionError(f"{given.source}: {given.text.partition('?')[0]!r} {problem}")
+        place = without_user_info(given.text.partition("?")[0])
+        raise OptionError(f"{given.source}: {place!r} {problem}")
     if configs.get(TIER_CONFIG) == "false":
         raise OptionError(f"{given.source}: {TIER_CONFIG}=false says that there is no tier")
     configs[TIER_CONFIG] = "true"
@@ -303,7 +324,13 @@ def serve(arguments: Sequence[str]) -> int:
     _fill_standard_streams()
     try:
         options = parse_options(arguments, os.environ)
-        run(options, lazy_app.serve, partial(announce, options), lazy_app.trace_lines)
+        plane = partial(
+            lazy_app.serve,
+            host=options.control_host,
+            token=options.control_token,
+            log_token=options.control_token_drawn,
+        )
+        run(options, plane, partial(announce, options), lazy_app.trace_lines)
     except (
         OptionError,
         PortUnavailable,
@@ -312,20 +339,24 @@ def serve(arguments: Sequence[str]) -> int:
         RemoteUnavailable,
         ControllerError,
     ) as error:
-        print(f"fencepost serve: {error}", file=sys.stderr)
+        complain(f"fencepost serve: {error}")
         return CANNOT_START
     return 0
 
 
 def announce(options: ServeOptions, ready: Ready) -> None:
-    """Print one line of JSON for the parent process: where everything listens."""
+    """Print one line of JSON for the parent process: where everything listens.
+
+    A token is in it if it was drawn: nobody has it otherwise.
+    """
     line = {
         "bootstrap": ready.bootstrap,
         "control": ready.control,
         "pid": ready.pid,
         "seed": options.seed,
+        **({"control_token": options.control_token} if options.control_token_drawn else {}),
     }
-    print(json.dumps(line), flush=True)
+    show_json(json.dumps(line))
 
 
 def _fill_standard_streams() -> None:
