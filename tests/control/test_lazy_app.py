@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -48,9 +48,9 @@ async def test_without_any_request_it_comes_after_a_moment(
     loop = asyncio.get_running_loop()
     prepare = app.prepare
 
-    def prepared(*given: Any) -> object:
+    def prepared(given: Server, host: str, token: str | None) -> object:
         loop.call_soon_threadsafe(made.set)
-        return prepare(*given)
+        return prepare(given, host, token)
 
     monkeypatch.setattr(app, "prepare", prepared)
     monkeypatch.setattr(lazy_app, "IMPORT_AFTER_S", 0.01)
@@ -135,10 +135,10 @@ async def test_the_loop_goes_on_while_it_is_imported(
     waited: list[bool] = []
     prepare = app.prepare
 
-    def prepared(*given: Any) -> object:
+    def prepared(given: Server, host: str, token: str | None) -> object:
         loop.call_soon_threadsafe(turned.set)
         waited.append(turned.wait(5))  # in the loop's own thread it would wait in vain
-        return prepare(*given)
+        return prepare(given, host, token)
 
     monkeypatch.setattr(app, "prepare", prepared)
     (sock,) = sockets(1)
