@@ -20,12 +20,9 @@ from fencepost.broker.server.logs import LEVELS
 from fencepost.broker.server.remote_urls import RemoteUnavailable, is_in_memory, remote_problem
 from fencepost.broker.server.run import ClockMode, Ready, ServeOptions, run
 from fencepost.broker.server.trace_file import TraceUnavailable
-from fencepost.cli.output import complain, show_json
 from fencepost.cli.serve_options import SERVE_OPTIONS, Option
 from fencepost.control import lazy_app
 from fencepost.protocol.lookup import parse_api_ceiling
-from fencepost.protocol.shown_text import without_user_info
-from fencepost.verbs.control_token import InvalidToken, checked, drawn, read
 
 TIER_CONFIG: Final = "remote.log.storage.system.enable"
 MAX_BROKERS: Final = 1000
@@ -43,6 +40,8 @@ class _OptionText(NamedTuple):
     source: str
 
     def refuse(self, why: str) -> NoReturn:
+        from fencepost.protocol.shown_text import without_user_info
+
         raise OptionError(f"{self.source}: {without_user_info(self.text)!r} {why}")
 
     def number(self, low: int, high: int | None = None) -> int:
@@ -76,8 +75,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     configs = _configs(found["config"], on_disk=bool(found["data_dir"]))
     remote = _remote(_last_text(found, "remote"), configs) if found["remote"] else None
     control_host = _host(_last_text(found, "control_host"))
-    token = _control_token(found)
-    is_token_drawn = token is None and not is_loopback(control_host)
+    token, is_token_drawn = _control_token(found, control_host)
     options = ServeOptions(
         brokers=_last_text(found, "brokers").number(1, MAX_BROKERS),
         host=_host(_last_text(found, "host")),
@@ -85,7 +83,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         advertise=_host(_last_text(found, "advertise")) if found["advertise"] else None,
         control_port=_last_text(found, "control_port").number(0, MAX_PORT),
         control_host=control_host,
-        control_token=token or (drawn() if is_token_drawn else None),
+        control_token=token,
         control_token_drawn=is_token_drawn,
         data_dir=_directory(_last_text(found, "data_dir")) if found["data_dir"] else None,
         fsync=_switch(_last_text(found, "fsync")),
@@ -135,13 +133,20 @@ def _host(given: _OptionText) -> str:
     return given.text
 
 
-def _control_token(found: Mapping[str, list[_OptionText]]) -> str | None:
-    """The token that is given; None where there is none. No message repeats it."""
+def _control_token(found: Mapping[str, list[_OptionText]], host: str) -> tuple[str | None, bool]:
+    """The token of the control API, None where it needs none; and whether it was drawn.
+
+    No message repeats one that is given.
+    """
     text, file = found["control_token"], found["control_token_file"]
+    if not text and not file and is_loopback(host):
+        return None, False
+    from fencepost.verbs.control_token import InvalidToken, checked, drawn, read
+
     try:
         if text:
-            return checked(text[-1].text)
-        return read(Path(file[-1].text)) if file else None
+            return checked(text[-1].text), False
+        return (read(Path(file[-1].text)), False) if file else (drawn(), True)
     except InvalidToken as error:
         raise OptionError(f"{(text or file)[-1].source}: {error}") from None
 
@@ -172,8 +177,7 @@ def _remote(given: _OptionText, configs: dict[str, str]) -> str:
     problem = remote_problem(given.text)
     if problem is not None:
         # The query may hold secrets.
-        place = without_user_info(given.text.partition("?")[0])
-        raise OptionError(f"{given.source}: {place!r} {problem}")
+        given._replace(text=given.text.partition("?")[0]).refuse(problem)
     if configs.get(TIER_CONFIG) == "false":
         raise OptionError(f"{given.source}: {TIER_CONFIG}=false says that there is no tier")
     configs[TIER_CONFIG] = "true"
@@ -339,6 +343,8 @@ def serve(arguments: Sequence[str]) -> int:
         RemoteUnavailable,
         ControllerError,
     ) as error:
+        from fencepost.cli.output import complain
+
         complain(f"fencepost serve: {error}")
         return CANNOT_START
     return 0
@@ -356,7 +362,7 @@ def announce(options: ServeOptions, ready: Ready) -> None:
         "seed": options.seed,
         **({"control_token": options.control_token} if options.control_token_drawn else {}),
     }
-    show_json(json.dumps(line))
+    print(json.dumps(line), flush=True)  # noqa: T201  # ASCII; nothing is imported for it
 
 
 def _fill_standard_streams() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +12,6 @@ import pytest
 from fencepost.broker.server.run import Ready
 from fencepost.cli.serve import OptionError, announce, parse_options
 from fencepost.cli.verb_commands import BY_WORDS
-from fencepost.verbs.remote import ControlConnection
 from tests.cli.shell import Shell
 from tests.cli.terminal import terminal
 from tests.harness.fake_control_api import FakeControlApi, refusal
@@ -53,12 +51,11 @@ def test_without_the_token_a_command_is_refused(
 
 
 def test_a_scenario_is_played_against_a_cluster_with_a_token(
-    locked: str, shell: Shell, tmp_path: Path
+    locked: str, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(
-        "name: mine\nsummary: a topic\ncluster: {brokers: 1}\nsteps:\n"
-        "- create_topic: {name: t}\n- events: {}\n"
+        "summary: a topic\ncluster: {brokers: 1}\nsteps:\n- create_topic: {name: t}\n- events: {}\n"
     )
     played = f"scenario run {file} --against {locked}"
     assert "--control-token" in shell.refusal(played, 1)
@@ -70,10 +67,8 @@ def test_every_command_sends_it(
     words: str, stub: FakeControlApi, shell: Shell, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stub.will(refusal(400, "INVALID_REQUEST", "no"))
-    arguments = {"t": "t", "p": "0", "b": "1"}
     verb = BY_WORDS[words]
-    with closing(ControlConnection(stub.url)):
-        path = " ".join("1" for _ in verb.path_parameters)
+    path = " ".join("1" for _ in verb.path_parameters)
     shell.text(f"{words} {path} {REQUIRED.get(words, '')} --control-token {TOKEN}".rstrip(), 1)
     assert {each.authorization for each in stub.asked} == {HEARD}
 
@@ -88,15 +83,12 @@ REQUIRED: Final = {
 }
 
 
-@pytest.mark.parametrize("command", ["topics", "watch", "broker list", "scenario run none"])
+@pytest.mark.parametrize("command", ["topics", "watch", "broker list"])
 def test_a_token_that_no_header_can_carry_is_a_usage_error(
     command: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FENCEPOST_CONTROL_TOKEN", "hush hush")
-    if not command.startswith("scenario"):
-        assert shell.refusal(command).endswith(
-            "the token is not 8 to 512 letters, digits and characters of -._~+/="
-        )
+    assert " the token is not 8 to 512 letters, digits and " in shell.refusal(command)
 
 
 # -- what serve does ----------------------------------------------------------------------------
@@ -128,12 +120,12 @@ def test_a_token_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(TOKEN)
     options = parse_options(["--control-token-file", str(tmp_path / "token")], {})
     assert options.control_token == TOKEN
-    with pytest.raises(OptionError, match="^FENCEPOST_CONTROL_TOKEN_FILE: can't read "):
+    with pytest.raises(OptionError, match=r"^FENCEPOST_CONTROL_TOKEN_FILE: can't read "):
         parse_options([], {"FENCEPOST_CONTROL_TOKEN_FILE": str(tmp_path / "none")})
 
 
 def test_a_wrong_token_is_refused_and_not_repeated() -> None:
-    with pytest.raises(OptionError, match="^--control-token: the token is not 8 to 512 ") as error:
+    with pytest.raises(OptionError, match=r"^--control-token: the token is not 8 ") as error:
         parse_options(["--control-token", "hush hush"], {})
     assert "hush" not in str(error.value)
 

@@ -12,7 +12,6 @@ from io import TextIOBase
 from typing import TYPE_CHECKING, Final, TextIO, cast
 
 from fencepost.broker.core.events import Event, Kind
-from fencepost.protocol.shown_text import escaped
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
@@ -51,6 +50,8 @@ class _Stderr(TextIOBase):
 
 def _escape_values(_logger: object, _method: str, event: "EventDict") -> "EventDict":
     """Let no name that a client has chosen act on the terminal. JSON escapes by itself."""
+    from fencepost.protocol.shown_text import escaped
+
     for name, value in event.items():
         if isinstance(value, str):
             event[name] = escaped(value)

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from fencepost.protocol.shown_text import without_user_info, without_user_infos
-
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStoreMethods, RetryConfig, S3Config
 
@@ -76,6 +74,8 @@ def open_remote(url: str, environment: Mapping[str, str]) -> "ObjectStoreMethods
 def first_line(error: BaseException) -> str:
     """The message of an error of obstore, without its lines about causes."""
     text = str(error).strip()
+    from fencepost.protocol.shown_text import without_user_infos
+
     line = text.splitlines()[0].rstrip(" :") if text else type(error).__name__
     return without_user_infos(line)
 
@@ -98,6 +98,8 @@ def _open_folder(url: str, folder: Path) -> "ObjectStoreMethods":
 def _open_bucket(parts: SplitResult, environment: Mapping[str, str]) -> "ObjectStoreMethods":
     from obstore.exceptions import BaseError
     from obstore.store import S3Store
+
+    from fencepost.protocol.shown_text import without_user_info
 
     bucket, prefix = parts.netloc, unquote(parts.path).strip("/")
     where = without_user_info(f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}")
