@@ -353,7 +353,7 @@ def serve(arguments: Sequence[str]) -> int:
 def announce(options: ServeOptions, ready: Ready) -> None:
     """Print one line of JSON for the parent process: where everything listens.
 
-    A token is in it if it was drawn: nobody has it otherwise.
+    A token is in it if it was drawn: its owner has it from here.
     """
     line = {
         "bootstrap": ready.bootstrap,

@@ -38,7 +38,7 @@ async def serve(
     :param sock: Listens already; it is closed in the end.
     :param host: What it listens on, as ``--control-host`` names it.
     :param token: What a request has to carry, but for ``/healthz``; None where it needs nothing.
-    :param log_token: Whether the log has it, because nobody was given it.
+    :param log_token: Whether the log has it, because it was drawn.
     """
     if not await _wait_for_connection(sock, stop):
         sock.close()

@@ -2,7 +2,7 @@
 
 Client ids, group ids, selectors of faults and messages of errors are whatever a client has sent.
 Printed as they are, an escape sequence (ESC, or CSI and OSC of C1) would rewrite the screen, the
-title or the clipboard, a line break would make a row that nobody has written, and a character that
+title or the clipboard, a line break would make a row that no answer has, and a character that
 changes the direction of text would show another word than there is. All of these are characters
 that Python does not call printable: they are shown as Python escapes them.
 

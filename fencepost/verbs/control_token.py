@@ -48,7 +48,7 @@ def read(path: Path) -> str:
 
 
 def drawn() -> str:
-    """A token that nobody has guessed: 32 hexadecimal digits."""
+    """A random token: 32 hexadecimal digits."""
     return os.urandom(_DRAWN_BYTES).hex()
 
 

@@ -80,7 +80,7 @@ async def untouched(
 ) -> AsyncIterator[None]:
     """A cluster with a topic and a fault, which has to be the same in the end, without an event."""
     await ok(control, "POST", "/v1/topics", {"name": "orders", "replication_factor": 3})
-    fault = {"api": "Fetch", "client_id": "nobody", "action": "drop"}
+    fault = {"api": "Fetch", "client_id": "none", "action": "drop"}
     await ok(control, "POST", "/v1/faults", fault)
     before = await state(control)
     events: list[Event] = []

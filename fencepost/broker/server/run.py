@@ -117,7 +117,7 @@ class ServeOptions:
     control_token: str | None = None
     """What requests to the control API have to carry; None where they need nothing."""
     control_token_drawn: bool = False
-    """Whether nobody has it but from the ready line and the log."""
+    """Whether it was drawn, so that its owner has it from the ready line or the log."""
     data_dir: Path | None = None
     """The data directory, absolute; None keeps the cluster in memory."""
     fsync: bool = False
