@@ -67,13 +67,15 @@ def format_exchanges(exchanges: Sequence[ExchangeState]) -> str:
 def _line(exchange: ExchangeState, begin: int) -> str:
     head = (
         f"#{exchange.number} +{exchange.time_ms - begin} ms"
-        f" {escaped(exchange.client_id or exchange.connection)} -> broker {exchange.broker}:"
-        f" {exchange.api} v{exchange.version} {_clipped(exchange.request)}\n"
+        f" {exchange.client_id or exchange.connection} -> broker {exchange.broker}:"
+        f" {exchange.api} v{exchange.version} {_clipped(exchange.request)}"
     )
     if exchange.answered_ms is None:
-        return f"{head}    no answer\n"
-    took = exchange.answered_ms - exchange.time_ms
-    return f"{head}    after {took} ms: {_clipped(exchange.response)}\n"
+        answer = "no answer"
+    else:
+        took = exchange.answered_ms - exchange.time_ms
+        answer = f"after {took} ms: {_clipped(exchange.response)}"
+    return f"{escaped(head)}\n    {escaped(answer)}\n"
 
 
 def _clipped(message: dict[str, object] | None) -> str:
