@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from unittest.mock import Mock
 
 import pytest
 
+from fencepost.broker.node.cluster import ClusterOptions
+from fencepost.broker.server import run
 from fencepost.broker.server.run import Ready
 from fencepost.cli.serve import OptionError, announce, parse_options
 from fencepost.cli.verb_commands import BY_WORDS
@@ -114,6 +118,23 @@ def test_elsewhere_a_token_is_drawn_unless_it_is_given(host: str) -> None:
 
 def test_brokers_on_every_interface_leave_the_control_api_on_the_loopback() -> None:
     assert parse_options(["--host", "0.0.0.0"], {}).control_host == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("options", "url"),
+    [
+        ("--advertise kafka.test", "http://127.0.0.1:"),
+        ("--control-host ::1", "http://[::1]:"),
+        ("--control-host 10.0.0.7 --advertise kafka.test", "http://10.0.0.7:"),
+        ("--control-host 0.0.0.0 --advertise kafka.test", "http://kafka.test:"),
+        ("--control-host 0.0.0.0 --host 0.0.0.0", "http://127.0.0.1:"),
+    ],
+)
+def test_the_ready_line_has_a_url_at_which_the_control_api_listens(options: str, url: str) -> None:
+    server = Mock(cluster=Mock(options=ClusterOptions(addresses=())))
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        ready = run._ready(parse_options(options.split(), {}), server, sock)
+        assert ready.control == f"{url}{sock.getsockname()[1]}"
 
 
 def test_a_token_from_a_file(tmp_path: Path) -> None:
