@@ -28,7 +28,8 @@ ENTRYPOINT ["kcat"]
 FROM ${BASE} AS fencepost
 COPY --from=build /opt/app /opt/app
 ENV PATH=/opt/app/bin:$PATH \
-    FENCEPOST_HOST=0.0.0.0
+    FENCEPOST_HOST=0.0.0.0 \
+    FENCEPOST_CONTROL_HOST=0.0.0.0
 USER 10001:10001
 EXPOSE 9092-9094 9644
 HEALTHCHECK --interval=5s --timeout=3s --start-period=5s --retries=3 CMD ["fencepost", "healthcheck"]

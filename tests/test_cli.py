@@ -49,6 +49,8 @@ EVERYTHING: Final = ServeOptions(
     port=19092,
     advertise="kafka.test",
     control_port=19644,
+    control_host="0.0.0.0",
+    control_token="a-token.of~ours/=",
     data_dir=Path("/data/kafka"),
     fsync=True,
     remote="s3://bucket/kafka?region=eu",
@@ -79,6 +81,7 @@ EVERYTHING: Final = ServeOptions(
 def test_every_option() -> None:
     arguments = (
         "--brokers 3 --host 0.0.0.0 --port 19092 --advertise kafka.test --control-port 19644"
+        " --control-host 0.0.0.0 --control-token a-token.of~ours/= --control-token-file none.txt"
         " --data-dir /data/kafka --fsync --remote s3://bucket/kafka?region=eu"
         " --topic one --topic two:5 --topic three:2:3"
         " --config num.partitions=4 --config default.replication.factor=2"
@@ -98,6 +101,9 @@ def test_every_option_from_the_environment() -> None:
         "FENCEPOST_PORT": "19092",
         "FENCEPOST_ADVERTISE": "kafka.test",
         "FENCEPOST_CONTROL_PORT": "19644",
+        "FENCEPOST_CONTROL_HOST": "0.0.0.0",
+        "FENCEPOST_CONTROL_TOKEN": "a-token.of~ours/=",
+        "FENCEPOST_CONTROL_TOKEN_FILE": "none.txt",
         "FENCEPOST_DATA_DIR": "/data/kafka",
         "FENCEPOST_FSYNC": "true",
         "FENCEPOST_REMOTE": "s3://bucket/kafka?region=eu",
@@ -371,9 +377,10 @@ def test_healthcheck_without_a_cluster_fails_in_one_line() -> None:
     [
         ({}, "http://127.0.0.1:9644"),
         ({"FENCEPOST_CONTROL_PORT": "1"}, "http://127.0.0.1:1"),
-        ({"FENCEPOST_HOST": "0.0.0.0"}, "http://127.0.0.1:9644"),
-        ({"FENCEPOST_HOST": "192.0.2.1"}, "http://192.0.2.1:9644"),
-        ({"FENCEPOST_HOST": "::1"}, "http://[::1]:9644"),
+        ({"FENCEPOST_HOST": "192.0.2.1"}, "http://127.0.0.1:9644"),
+        ({"FENCEPOST_CONTROL_HOST": "0.0.0.0"}, "http://127.0.0.1:9644"),
+        ({"FENCEPOST_CONTROL_HOST": "192.0.2.1"}, "http://192.0.2.1:9644"),
+        ({"FENCEPOST_CONTROL_HOST": "::1"}, "http://[::1]:9644"),
         ({"FENCEPOST_CONTROL": "http://x:1", "FENCEPOST_CONTROL_PORT": "2"}, "http://x:1"),
     ],
 )

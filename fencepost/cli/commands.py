@@ -10,10 +10,10 @@ from typing import Annotated, Final
 
 import typer
 
-from fencepost.cli.output import show
+from fencepost.cli.output import complain, show, show_json
 from fencepost.cli.serve_options import SERVE_OPTIONS, Option
 from fencepost.cli.tables import many
-from fencepost.cli.typer_options import AsJson, ControlUrl, control_connection
+from fencepost.cli.typer_options import AsJson, ControlToken, ControlUrl, control_connection
 from fencepost.cli.usage_errors import WRONG_USE, InvalidUsage, UsageError, explain
 from fencepost.cli.verb_commands import BY_WORDS, add_verb
 from fencepost.verbs.answers.cluster import BrokerState, ClusterState
@@ -62,7 +62,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return _run(_with_list_subcommand(arguments))
     except VerbError as error:
-        print(f"{_PROGRAM}: {error}", file=sys.stderr)
+        complain(f"{_PROGRAM}: {error}")
         return FAILED
 
 
@@ -72,10 +72,11 @@ def _run(arguments: Sequence[str]) -> int:
             list(arguments), prog_name=_PROGRAM, complete_var=_COMPLETING, standalone_mode=False
         )
     except InvalidUsage as error:
-        print(f"{_path(arguments)}: {error}", file=sys.stderr)
+        complain(f"{_path(arguments)}: {error}")
         return WRONG_USE
     except UsageError as error:
-        print(explain(error, _path(arguments)), end="", file=sys.stderr)
+        for text in explain(error, _path(arguments)).splitlines():
+            complain(text)
         return WRONG_USE
     except typer.Abort:
         return INTERRUPTED
@@ -171,12 +172,14 @@ def _group_in(app: typer.Typer, name: str) -> typer.Typer:
 _BROKERS: Final = f"broker {LIST}"
 
 
-def _list_brokers(control: ControlUrl = None, as_json: AsJson = False) -> None:
+def _list_brokers(
+    control: ControlUrl = None, control_token: ControlToken = None, as_json: AsJson = False
+) -> None:
     """List the brokers."""
-    with control_connection(control) as line:
+    with control_connection(control, control_token) as line:
         state = line.call(VERBS["cluster"], ClusterState, {}, {})
     if as_json:
-        print(f"[{','.join(each.model_dump_json() for each in state.brokers)}]", flush=True)
+        show_json(f"[{','.join(each.model_dump_json() for each in state.brokers)}]")
     else:
         show([many(BrokerState, state.brokers)])
 

@@ -1,12 +1,12 @@
 """``fencepost load``: files into a topic, each row once."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from fencepost.cli.output import complain, show_text
 from fencepost.cli.spark import Master, reporting_errors
 from fencepost.cli.typer_options import option
 from fencepost.cli.usage_errors import InvalidUsage, parse_pairs
@@ -193,7 +193,7 @@ def _load(
             return _failed("stopped; start again to go on", AGAIN)
         except (UnreadableRows, NoSuchColumns, OSError, ValueError) as error:
             raise InvalidUsage(str(error)) from error
-    print(_summary(loaded))
+    show_text(_summary(loaded))
     return 0
 
 
@@ -243,9 +243,9 @@ def _known(flag: str, given: str, known: Sequence[str]) -> str:
 
 
 def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    complain(text)
 
 
 def _failed(text: str, code: int) -> int:
-    print(f"fencepost load: {text}", file=sys.stderr)
+    complain(f"fencepost load: {text}")
     return code

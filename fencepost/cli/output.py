@@ -2,6 +2,9 @@
 
 On a terminal `fencepost.cli.rich_output` draws them with colours. Elsewhere they are printed
 plainly, a row a line and nothing cut off, and rich is not imported.
+
+All that a command writes is written here or there. What a cell, a line or a message holds is shown
+by `fencepost.protocol.shown_text`: names of clients are whatever they say they are.
 """
 
 import os
@@ -9,6 +12,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from fencepost.protocol.shown_text import (
+    escaped,
+    escaped_json,
+    escaped_lines,
+    without_user_infos,
+)
 
 GOOD = "green"
 BAD = "bold red"
@@ -52,8 +62,8 @@ def line(*parts: Cell) -> Line:
 
 
 def plain(cell: Cell) -> str:
-    """Without its style."""
-    return cell if isinstance(cell, str) else cell.text
+    """Without its style, in one line."""
+    return escaped(cell if isinstance(cell, str) else cell.text)
 
 
 def join_numbers(values: Iterable[object]) -> str:
@@ -77,6 +87,21 @@ def show(blocks: Iterable[Block]) -> None:
         for text in plain_lines(block):
             print(text)
     sys.stdout.flush()
+
+
+def show_text(text: object) -> None:
+    """Print a text; line breaks in it are ours."""
+    print(escaped_lines(str(text)), flush=True)
+
+
+def show_json(text: str) -> None:
+    """Print JSON as it is; on a terminal without characters that would act on it."""
+    print(escaped_json(text) if sys.stdout.isatty() else text, flush=True)
+
+
+def complain(text: str) -> None:
+    """Print an error, in one line on standard error. The users of URLs are left out."""
+    print(escaped(without_user_infos(text)), file=sys.stderr, flush=True)
 
 
 def plain_lines(block: Block) -> Iterator[str]:

@@ -29,7 +29,7 @@ def to_renderable(block: Block, width: int) -> RenderableType:
     :param width: Columns of the terminal.
     """
     if isinstance(block, Line):
-        return Rich.assemble(*map(rich, block.parts))
+        return rich_line(*block.parts)
     if _fits(block, width):
         return _grid(block)
     return _records(block)
@@ -37,7 +37,12 @@ def to_renderable(block: Block, width: int) -> RenderableType:
 
 def rich(cell: Cell) -> Rich:
     """A cell as rich shows it."""
-    return Rich(cell) if isinstance(cell, str) else Rich(cell.text, style=cell.style)
+    return Rich(plain(cell), style="" if isinstance(cell, str) else cell.style)
+
+
+def rich_line(*cells: Cell) -> Rich:
+    """Cells behind each other."""
+    return Rich.assemble(*map(rich, cells))
 
 
 def _fits(table: Table, width: int) -> bool:

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from fencepost.cli.output import BAD, GOOD, QUIET, STRONG, Table, Text, line, show
-from fencepost.cli.typer_options import AsJson, scenarios
+from fencepost.cli.output import (
+    BAD,
+    GOOD,
+    QUIET,
+    STRONG,
+    Table,
+    Text,
+    complain,
+    line,
+    show,
+    show_json,
+    show_text,
+)
+from fencepost.cli.typer_options import AsJson, ControlToken, control_token, scenarios
 
 if TYPE_CHECKING:
     from fencepost.scenario.model import Listener, Scenario, ScenarioOutcome, Step, StepOutcome
@@ -58,7 +69,7 @@ def list_shipped(as_json: AsJson = False) -> None:
 
     found = [_read(name) for name in shipped()]
     if as_json:
-        print(json.dumps([{"name": each.name, "summary": each.summary} for each in found]))
+        show_json(json.dumps([{"name": each.name, "summary": each.summary} for each in found]))
         return
     show([Table(("name", "what it shows"), tuple((each.name, each.summary) for each in found))])
 
@@ -66,7 +77,7 @@ def list_shipped(as_json: AsJson = False) -> None:
 def show_one(name: Name) -> None:
     """Print a scenario's file, to read it or to start one's own from it."""
     scenario = _read(name)
-    print(Path(scenario.document.file).read_text(encoding="utf-8"), end="")
+    show_text(Path(scenario.document.file).read_text(encoding="utf-8").removesuffix("\n"))
 
 
 def run(
@@ -80,6 +91,7 @@ def run(
             show_default="a cluster of its own for each",
         ),
     ] = None,
+    token: ControlToken = None,
     junit: Annotated[
         Path | None,
         typer.Option(
@@ -103,11 +115,12 @@ def run(
     # As Ctrl-C does, it ends what was begun: clients, the served cluster, its directory.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     listener: Listener = _SilentListener() if as_json else _ProgressListener()
-    outcomes = [_run(each, listener, against) for each in wanted]
+    used_token = None if against is None else control_token(token)
+    outcomes = [_run(each, listener, against, used_token) for each in wanted]
     if junit is not None:
         junit.write_text(junit_xml(outcomes), encoding="utf-8")
     if as_json:
-        print(json.dumps([outcome_to_dict(each) for each in outcomes]))
+        show_json(json.dumps([outcome_to_dict(each) for each in outcomes]))
     elif len(outcomes) > 1:
         _sum_up(outcomes)
     raise typer.Exit(0 if all(each.passed for each in outcomes) else FAILED)
@@ -123,18 +136,20 @@ def _read(name: str) -> "Scenario":
         raise _wrong(error) from None
 
 
-def _run(scenario: "Scenario", listener: "Listener", against: str | None) -> "ScenarioOutcome":
+def _run(
+    scenario: "Scenario", listener: "Listener", against: str | None, token: str | None
+) -> "ScenarioOutcome":
     from fencepost.scenario.cluster_requirements import RequirementsNotMet
     from fencepost.scenario.player import run as run_one
 
     try:
-        return run_one(scenario, listener, against=against)
+        return run_one(scenario, listener, against=against, token=token)
     except RequirementsNotMet as error:
         raise _wrong(error) from None
 
 
 def _wrong(error: Exception) -> typer.Exit:
-    print(f"fencepost: {error}", file=sys.stderr)
+    complain(f"fencepost: {error}")
     return typer.Exit(WRONG_USE)
 
 
@@ -203,5 +218,5 @@ class _ProgressListener:
             passed = Text("passed", GOOD)
             show([line(passed, f": {outcome.scenario.name} in {outcome.elapsed_ms} ms"), line()])
             return
-        told = [line(text) for text in describe_failure(outcome)]
+        told = [line(text) for each in describe_failure(outcome) for text in each.split("\n")]
         show([line(Text("FAILED", BAD), f": {outcome.scenario.name}"), *told, line()])

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, NoReturn
 from fencepost.broker.controller.topic_changes import NewTopic, topic_name_problem
 from fencepost.broker.core.errors import ControllerError, DataDirUnusable
 from fencepost.broker.node.cluster import Conformance
-from fencepost.broker.server.listener import PortUnavailable
+from fencepost.broker.server.listener import PortUnavailable, is_loopback
 from fencepost.broker.server.logs import LEVELS
 from fencepost.broker.server.remote_urls import RemoteUnavailable, is_in_memory, remote_problem
 from fencepost.broker.server.run import ClockMode, Ready, ServeOptions, run
@@ -43,7 +43,9 @@ class _OptionText(NamedTuple):
     source: str
 
     def refuse(self, why: str) -> NoReturn:
-        raise OptionError(f"{self.source}: {self.text!r} {why}")
+        from fencepost.protocol.shown_text import without_user_info
+
+        raise OptionError(f"{self.source}: {without_user_info(self.text)!r} {why}")
 
     def number(self, low: int, high: int | None = None) -> int:
         """A whole number from ``low`` to ``high``, both inclusive."""
@@ -75,12 +77,17 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     found = {option.key: _texts(option, given, environment) for option in SERVE_OPTIONS}
     configs = _configs(found["config"], on_disk=bool(found["data_dir"]))
     remote = _remote(_last_text(found, "remote"), configs) if found["remote"] else None
+    control_host = _host(_last_text(found, "control_host"))
+    token, is_token_drawn = _control_token(found, control_host)
     options = ServeOptions(
         brokers=_last_text(found, "brokers").number(1, MAX_BROKERS),
         host=_host(_last_text(found, "host")),
         port=_last_text(found, "port").number(0, MAX_PORT),
         advertise=_host(_last_text(found, "advertise")) if found["advertise"] else None,
         control_port=_last_text(found, "control_port").number(0, MAX_PORT),
+        control_host=control_host,
+        control_token=token,
+        control_token_drawn=is_token_drawn,
         data_dir=_directory(_last_text(found, "data_dir")) if found["data_dir"] else None,
         fsync=_switch(_last_text(found, "fsync")),
         remote=remote,
@@ -142,6 +149,24 @@ def _is_host(text: str) -> bool:
     return named and 0 < len(text) <= MAX_HOST
 
 
+def _control_token(found: Mapping[str, list[_OptionText]], host: str) -> tuple[str | None, bool]:
+    """The token of the control API, None where it needs none; and whether it was drawn.
+
+    No message repeats one that is given.
+    """
+    text, file = found["control_token"], found["control_token_file"]
+    if not text and not file and is_loopback(host):
+        return None, False
+    from fencepost.verbs.control_token import InvalidToken, checked, drawn, read
+
+    try:
+        if text:
+            return checked(text[-1].text), False
+        return (read(Path(file[-1].text)), False) if file else (drawn(), True)
+    except InvalidToken as error:
+        raise OptionError(f"{(text or file)[-1].source}: {error}") from None
+
+
 def _directory(given: _OptionText) -> Path:
     return Path(given.text).absolute()
 
@@ -170,7 +195,7 @@ def _remote(given: _OptionText, configs: dict[str, str]) -> str:
     problem = remote_problem(given.text)
     if problem is not None:
         # The query may hold secrets.
-        raise OptionError(f"{given.source}: {given.text.partition('?')[0]!r} {problem}")
+        given._replace(text=given.text.partition("?")[0]).refuse(problem)
     if configs.get(TIER_CONFIG) == "false":
         raise OptionError(f"{given.source}: {TIER_CONFIG}=false says that there is no tier")
     configs[TIER_CONFIG] = "true"
@@ -327,7 +352,13 @@ def serve(arguments: Sequence[str]) -> int:
     _fill_standard_streams()
     try:
         options = parse_options(arguments, os.environ)
-        run(options, lazy_app.serve, partial(announce, options), lazy_app.trace_lines)
+        plane = partial(
+            lazy_app.serve,
+            host=options.control_host,
+            token=options.control_token,
+            log_token=options.control_token_drawn,
+        )
+        run(options, plane, partial(announce, options), lazy_app.trace_lines)
     except (
         OptionError,
         PortUnavailable,
@@ -336,20 +367,26 @@ def serve(arguments: Sequence[str]) -> int:
         RemoteUnavailable,
         ControllerError,
     ) as error:
-        print(f"fencepost serve: {error}", file=sys.stderr)
+        from fencepost.cli.output import complain
+
+        complain(f"fencepost serve: {error}")
         return CANNOT_START
     return 0
 
 
 def announce(options: ServeOptions, ready: Ready) -> None:
-    """Print one line of JSON for the parent process: where everything listens."""
+    """Print one line of JSON for the parent process: where everything listens.
+
+    A token is in it if it was drawn: its owner has it from here.
+    """
     line = {
         "bootstrap": ready.bootstrap,
         "control": ready.control,
         "pid": ready.pid,
         "seed": options.seed,
+        **({"control_token": options.control_token} if options.control_token_drawn else {}),
     }
-    print(json.dumps(line), flush=True)
+    print(json.dumps(line), flush=True)  # noqa: T201  # ASCII; nothing is imported for it
 
 
 def _fill_standard_streams() -> None:

@@ -64,6 +64,25 @@ SERVE_OPTIONS: Final = (
         help="The port of the HTTP control API; 0 picks a free one.",
     ),
     Option(
+        name="control-host",
+        metavar="HOST",
+        default="127.0.0.1",
+        help="The address that the control API listens on. On any but the loopback it needs a"
+        " token.",
+    ),
+    Option(
+        name="control-token",
+        metavar="TOKEN",
+        unset="none on the loopback, else a new one",
+        help="What every request to the control API has to carry, but for /healthz.",
+    ),
+    Option(
+        name="control-token-file",
+        metavar="FILE",
+        unset="none",
+        help="Read the token from this file, unless it is given.",
+    ),
+    Option(
         name="data-dir",
         metavar="DIR",
         unset="none, in memory",

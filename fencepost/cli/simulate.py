@@ -5,7 +5,6 @@ in real time: how fast it goes.
 """
 
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from fencepost.cli.output import complain, show_text
 from fencepost.cli.usage_errors import WRONG_USE, InvalidUsage
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def simulate(
         total = _run(range(first, first + count), DEFAULT_STEPS if steps is None else steps, used)
     from fencepost.simulation.report import summary
 
-    print(summary(total, time.perf_counter() - started, used))
+    show_text(summary(total, time.perf_counter() - started, used))
     raise typer.Exit(1 if total.failures else 0)
 
 
@@ -188,11 +188,11 @@ def _play(path: Path) -> "RunTotals":
     try:
         wanted = parse(path.read_text())
     except (ScheduleError, UnicodeDecodeError) as error:
-        print(f"fencepost: {path}: {error}", file=sys.stderr)
+        complain(f"fencepost: {path}: {error}")
         raise typer.Exit(WRONG_USE) from None
     outcome = replay(wanted)
     _show_failure(str(path), outcome)
-    print(f"trace {outcome.trace:08x}")
+    show_text(f"trace {outcome.trace:08x}")
     return totals_of(0, outcome)
 
 
@@ -204,10 +204,10 @@ def _record(directory: Path, seed: int, minutes: float, *, heals: bool) -> "RunT
     try:
         outcome = record(directory, seed, minutes, heals=heals)
     except CannotRecord as error:
-        print(f"fencepost: {error}", file=sys.stderr)
+        complain(f"fencepost: {error}")
         raise typer.Exit(WRONG_USE) from None
     if outcome.failure is not None:
-        print(f"seed {seed}, recorded: {describe_failure(outcome)}")
+        show_text(f"seed {seed}, recorded: {describe_failure(outcome)}")
     return totals_of(seed, outcome)
 
 
@@ -219,7 +219,7 @@ def _run(seeds: range, steps: int, jobs: int) -> "RunTotals":
     if len(seeds) == 1:
         outcome = run_seed(seeds[0], steps)
         _show_failure(f"seed {seeds[0]}", outcome)
-        print(f"trace {outcome.trace:08x}")
+        show_text(f"trace {outcome.trace:08x}")
         return totals_of(seeds[0], outcome)
     total = RunTotals()
     for part in _parts(seeds, steps, jobs):
@@ -256,4 +256,4 @@ def _show_failure(what: str, outcome: "Outcome") -> None:
     from fencepost.simulation.runner import shrink
 
     if outcome.failure is not None:
-        print(f"{what}: {describe_shrunk(outcome, shrink(outcome))}")
+        show_text(f"{what}: {describe_shrunk(outcome, shrink(outcome))}")

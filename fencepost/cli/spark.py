@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
+from fencepost.cli.output import complain, show_text
 from fencepost.cli.typer_options import option
 
 CANNOT_RUN: Final = 2
@@ -49,7 +49,7 @@ def reporting_errors() -> Iterator[None]:
 
 
 def _exit(why: str) -> NoReturn:
-    print(f"fencepost: {why}", file=sys.stderr)
+    complain(f"fencepost: {why}")
     raise typer.Exit(CANNOT_RUN) from None
 
 
@@ -91,9 +91,9 @@ def setup(
         require_packages()
         java = require_java()
         jars = fetch_connector(force=force)
-        print(f"Spark {SPARK_VERSION}")
-        print(f"Java {java_version(java)}: {java}")
-        print(f"Kafka connector, {len(jars)} jars: {jars_folder()}")
+        show_text(f"Spark {SPARK_VERSION}")
+        show_text(f"Java {java_version(java)}: {java}")
+        show_text(f"Kafka connector, {len(jars)} jars: {jars_folder()}")
 
 
 def bundle(
@@ -117,4 +117,4 @@ def bundle(
         main.write_text(SUBMIT_MAIN, encoding="utf-8")
         copied = ",".join(str(shutil.copy(jar, folder)) for jar in found)
         submit = ["spark-submit", "--py-files", package, "--jars", copied, main, "audit", "--help"]
-        print(shlex.join(map(str, submit)))
+        show_text(shlex.join(map(str, submit)))

@@ -1,13 +1,13 @@
 """``fencepost stream``: Spark's Structured Streaming, from topics to Parquet or a topic."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from fencepost.cli.output import complain, show_json, show_text
 from fencepost.cli.spark import Master, reporting_errors
 from fencepost.cli.typer_options import option
 from fencepost.cli.usage_errors import InvalidUsage, parse_pairs
@@ -212,12 +212,15 @@ def _reporting_errors() -> Iterator[None]:
         try:
             yield
         except StreamFailedError as error:
-            print(f"fencepost: {error}", file=sys.stderr)
+            complain(f"fencepost: {error}")
             raise typer.Exit(FAILED) from None
 
 
 def _batch_printer(as_json: bool) -> Callable[["MicroBatch"], None]:
     def tell(batch: "MicroBatch") -> None:
-        print(json.dumps(batch.to_dict()) if as_json else batch, flush=True)
+        if as_json:
+            show_json(json.dumps(batch.to_dict()))
+        else:
+            show_text(batch)
 
     return tell

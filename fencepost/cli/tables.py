@@ -75,10 +75,13 @@ def exchange(state: ExchangeState) -> Sequence[Block]:
     number, when, broker, client, request, outcome, _ = exchange_row(state)
     head = line(number, " ", when, " broker ", broker, " ", client, " ", request, ": ", outcome)
     bodies = (("request", state.request), ("answer", state.response))
-    return [
-        head,
-        *(line(Text(f"{name} ", QUIET), json.dumps(body, indent=2)) for name, body in bodies),
-    ]
+    return [head, *(each for name, body in bodies for each in _json_lines(name, body))]
+
+
+def _json_lines(name: str, body: object) -> Iterator[Line]:
+    first, *others = json.dumps(body, indent=2).splitlines()
+    yield line(Text(f"{name} ", QUIET), first)
+    yield from map(line, others)
 
 
 def _outcome(state: ExchangeState) -> Text:

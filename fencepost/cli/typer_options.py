@@ -14,10 +14,12 @@ import typer
 
 from fencepost.cli.parameters import ALWAYS, Parameter
 from fencepost.cli.serve_options import Option
+from fencepost.cli.usage_errors import InvalidUsage
 from fencepost.protocol.lookup import api_names, error_names
 from fencepost.verbs.answers.cluster import ClusterState, FaultState, TierFaultState
 from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS, Verb
+from fencepost.verbs.control_token import InvalidToken, checked, from_environment
 from fencepost.verbs.remote import TIMEOUT_S, ControlConnection, VerbError, default_url
 
 ControlUrl: TypeAlias = Annotated[
@@ -30,6 +32,15 @@ ControlUrl: TypeAlias = Annotated[
         show_default="http://127.0.0.1:9644",
     ),
 ]
+ControlToken: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--control-token",
+        metavar="TOKEN",
+        help="The token that it needs where other machines can reach it.",
+        show_default="FENCEPOST_CONTROL_TOKEN, or the content of FENCEPOST_CONTROL_TOKEN_FILE",
+    ),
+]
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print what the API answers, and no table.")
 ]
@@ -37,14 +48,30 @@ AsJson: TypeAlias = Annotated[
 
 @contextmanager
 def control_connection(
-    url: str | None, *, timeout_s: float = TIMEOUT_S
+    url: str | None, token: str | None = None, *, timeout_s: float = TIMEOUT_S
 ) -> Iterator[ControlConnection]:
-    """A connection to the control API at a URL; None stands for the environment's."""
-    connection = ControlConnection(url or default_url(os.environ), timeout_s=timeout_s)
+    """A connection to the control API at a URL, with a token; None stands for the environment's.
+
+    :raises InvalidUsage: When no header can carry the token.
+    """
+    connection = ControlConnection(
+        url or default_url(os.environ), timeout_s=timeout_s, token=control_token(token)
+    )
     try:
         yield connection
     finally:
         connection.close()
+
+
+def control_token(given: str | None) -> str | None:
+    """The token that is given, else the environment's, else none.
+
+    :raises InvalidUsage: When no header can carry it.
+    """
+    try:
+        return checked(given) if given else from_environment(os.environ)
+    except InvalidToken as error:
+        raise InvalidUsage(str(error)) from None
 
 
 def option(
@@ -108,7 +135,7 @@ def ignoring_errors(source: Source) -> Completer:
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         found: list[str] = []
-        with suppress(VerbError):
+        with suppress(VerbError, InvalidUsage):
             found += source(ctx)
         return [each for each in found if each.startswith(incomplete)]
 
@@ -179,5 +206,7 @@ _SOURCES: Final[dict[str, Source]] = {
 
 
 def _connection(ctx: typer.Context) -> AbstractContextManager[ControlConnection]:
-    url = ctx.params.get("control")
-    return control_connection(str(url) if url else None, timeout_s=COMPLETION_TIMEOUT_S)
+    url, token = ctx.params.get("control"), ctx.params.get("control_token")
+    return control_connection(
+        str(url) if url else None, str(token) if token else None, timeout_s=COMPLETION_TIMEOUT_S
+    )

@@ -16,9 +16,15 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from fencepost.cli import tables
-from fencepost.cli.output import show
+from fencepost.cli.output import show, show_json
 from fencepost.cli.parameters import ALWAYS, Kind, Parameter, parameters
-from fencepost.cli.typer_options import AsJson, ControlUrl, completer, control_connection
+from fencepost.cli.typer_options import (
+    AsJson,
+    ControlToken,
+    ControlUrl,
+    completer,
+    control_connection,
+)
 from fencepost.cli.usage_errors import InvalidUsage, check_name, parse_pairs, suggest_existing
 from fencepost.protocol.lookup import did_you_mean
 from fencepost.verbs.answers import Answer
@@ -123,6 +129,7 @@ BY_WORDS: Final = MappingProxyType({words: verb for verb in CATALOGUE for words 
 """The verb of each command."""
 _PANELS: Final = MappingProxyType({Method.GET: "See", Method.POST: "Do", Method.DELETE: "Do"})
 _CONTROL: Final = "control"
+_TOKEN: Final = "control_token"  # noqa: S105  # a name
 _AS_JSON: Final = "as_json"
 _COUNT: Final = "most"
 
@@ -148,9 +155,9 @@ def command(verb: Verb, last_word: str = "") -> Command:
 
     def carry_out(**texts: object) -> None:
         given = bind_arguments(verb, known, texts, said)
-        url = texts[_CONTROL]
+        url, token = texts[_CONTROL], texts[_TOKEN]
         as_json = bool(texts[_AS_JSON])
-        with control_connection(str(url) if url else None) as line:
+        with control_connection(str(url) if url else None, str(token) if token else None) as line:
             try:
                 if verb.shape is Shape.STREAM:
                     stream = line.call_stream(verb, verb.response_model, given.path, given.fields)
@@ -174,7 +181,7 @@ def print_answer(verb: Verb, content: bytes, *, as_json: bool) -> None:
     :raises Unreachable: When it is something else.
     """
     if as_json:
-        print(content.decode(), flush=True)
+        show_json(content.decode())
         return
     try:
         if verb.shape is Shape.LIST:
@@ -194,7 +201,7 @@ def _follow(stream: Iterator[Answer], most: object, *, as_json: bool) -> None:
     with contextlib.suppress(KeyboardInterrupt):
         for answer in islice(stream, most if isinstance(most, int) else None):
             if as_json:
-                print(answer.model_dump_json(), flush=True)
+                show_json(answer.model_dump_json())
             else:
                 show(tables.one(answer))
 
@@ -210,6 +217,7 @@ def _signature(verb: Verb, known: Sequence[Parameter]) -> Iterator[inspect.Param
         option = typer.Option("--count", metavar="N", min=0, help="End after N.")
         yield _keyword(_COUNT, Annotated[int | None, option], None)
     yield _keyword(_CONTROL, ControlUrl, None)
+    yield _keyword(_TOKEN, ControlToken, None)
     yield _keyword(_AS_JSON, AsJson, False)
 
 

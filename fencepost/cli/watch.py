@@ -16,9 +16,10 @@ from typing import Annotated, Final, NamedTuple, TypeAlias
 import typer
 
 from fencepost.cli import tables
-from fencepost.cli.output import is_rich_terminal, show
+from fencepost.cli.output import is_rich_terminal, show, show_json
 from fencepost.cli.typer_options import (
     AsJson,
+    ControlToken,
     ControlUrl,
     control_connection,
     ignoring_errors,
@@ -149,13 +150,14 @@ def watch(
         ),
     ] = None,
     control: ControlUrl = None,
+    control_token: ControlToken = None,
     as_json: AsJson = False,
 ) -> None:
     """Watch brokers, partitions, faults and events as they change, until Ctrl-C."""
     is_screen = is_rich_terminal() and not as_json
-    with suppress(KeyboardInterrupt), control_connection(control) as line:
+    with suppress(KeyboardInterrupt), control_connection(control, control_token) as line:
         # Listen first and read the state then, so that no change is missed in between.
-        news = EventListener(line.url, since=0 if is_screen else None)
+        news = EventListener(line.url, since=0 if is_screen else None, token=line.token)
         try:
             watched = WatchState(line, topic or ())
             if is_screen:
@@ -173,11 +175,12 @@ class EventListener:
     """The cluster's events from now on, received by a thread.
 
     :param since: Begin with the kept events of a higher number.
+    :param token: What the control API needs where other machines can reach it.
     :raises VerbError: When the cluster refuses the stream.
     """
 
-    def __init__(self, url: str, *, since: int | None) -> None:
-        self._line = ControlConnection(url)
+    def __init__(self, url: str, *, since: int | None, token: str | None = None) -> None:
+        self._line = ControlConnection(url, token=token)
         given = {} if since is None else {"since": since}
         self._events = self._line.call_stream(VERBS["events"], EventState, {}, given)
         self._queue: SimpleQueue[EventState | None] = SimpleQueue()
@@ -261,6 +264,6 @@ class LinePrinter:
 
     def _print(self, kind: str, answer: Answer) -> None:
         if self._as_json:
-            print(f'{{"{kind}":{answer.model_dump_json()}}}', flush=True)
+            show_json(f'{{"{kind}":{answer.model_dump_json()}}}')
         else:
             show([tables.short(answer)])

@@ -11,9 +11,9 @@ from rich.table import Table as Grid
 from rich.text import Text as Rich
 
 from fencepost.cli import tables
-from fencepost.cli.output import BAD, ODD, QUIET, STRONG, Cell
+from fencepost.cli.output import BAD, ODD, QUIET, STRONG, Cell, Text
 from fencepost.cli.partition_tables import replica_parts
-from fencepost.cli.rich_output import rich
+from fencepost.cli.rich_output import rich, rich_line
 from fencepost.verbs.answers.topics import PartitionState
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Screen:
         kept = min(len(partitions), max(room - MIN_EVENTS - 1, 1))
         left_out = self._left_out(len(partitions) - kept)
         if left_out:
-            partitions = [*partitions[: max(kept - 1, 0)], *lines(Rich(left_out, style=QUIET))]
+            partitions = [*partitions[: max(kept - 1, 0)], *lines(rich(Text(left_out, QUIET)))]
         events = lines(*self._events(room - len(partitions) - 1))
         newest = events[len(events) - max(room - len(partitions) - 1, 0) :]
         shown = [*head, *partitions, *faults, *lines(Rich()), *newest]
@@ -74,38 +74,36 @@ class Screen:
     def _head(self) -> Rich:
         clock = self._watched.cluster.clock
         now = f"{tables.moment(clock.now_ms)}, {clock.mode} clock"
-        return Rich.assemble((self._url, STRONG), "  ", now, ("  Ctrl-C ends", QUIET))
+        return rich_line(Text(self._url, STRONG), "  ", now, Text("  Ctrl-C ends", QUIET))
 
     def _brokers(self) -> Rich:
         """As few lines as they fit in."""
-        parts: list[Rich] = []
+        parts: list[Cell] = []
         for broker in self._watched.cluster.brokers:
-            parts += Rich("  "), Rich(f"broker {broker.id} ", style=STRONG)
-            parts += map(rich, tables.broker_parts(broker))
-        return Rich.assemble(*parts[1:])
+            parts += "  ", Text(f"broker {broker.id} ", STRONG), *tables.broker_parts(broker)
+        return rich_line(*parts[1:])
 
     def _partitions(self, width: int) -> Iterator[RenderableType]:
         watched = self._watched.partitions.values()
         states = sorted(watched, key=lambda each: (each.topic, each.partition))
         if not states:
-            yield Rich("no partitions", style=QUIET)
+            yield rich(Text("no partitions", QUIET))
         elif width >= MIN_WIDTH:
             yield _grid(states)
         else:
-            yield from (Rich.assemble(*map(rich, tables.short(each).parts)) for each in states)
+            yield from (rich_line(*tables.short(each).parts) for each in states)
 
     def _faults(self) -> Iterator[Rich]:
         faults = self._watched.faults
         for fault in faults[:MAX_FAULTS]:
-            name = (f"fault {fault.id}", ODD)
-            yield Rich.assemble(name, " ", *map(rich, tables.fault_parts(fault)))
+            yield rich_line(Text(f"fault {fault.id}", ODD), " ", *tables.fault_parts(fault))
         if len(faults) > MAX_FAULTS:
-            yield Rich(f"and {len(faults) - MAX_FAULTS} more faults", style=QUIET)
+            yield rich(Text(f"and {len(faults) - MAX_FAULTS} more faults", QUIET))
 
     def _events(self, most: int) -> Iterator[Rich]:
         events = list(self._watched.events)
         for event in events[max(len(events) - max(most, 0), 0) :]:
-            yield Rich.assemble(*map(rich, tables.event(event).parts))
+            yield rich_line(*tables.event(event).parts)
 
     def _left_out(self, lines: int) -> str:
         """What to say where not all partitions are shown."""
@@ -127,12 +125,12 @@ def _grid(states: Sequence[PartitionState]) -> Grid:
 def _row(state: PartitionState) -> Sequence[Rich]:
     is_whole = len(state.isr) == len(state.replicas)
     gate = "" if state.gate.open or state.leader < 0 else f" gate {state.gate.until_offset}"
-    replicas: Sequence[Cell] = tuple(replica_parts(state))
+    leader = str(state.leader) if state.leader >= 0 else "none"
     return (
-        Rich(f"{state.topic}-{state.partition}", style=STRONG),
-        Rich(str(state.leader) if state.leader >= 0 else "none", "" if state.leader >= 0 else BAD),
-        Rich(str(state.leader_epoch)),
-        Rich(",".join(map(str, state.isr)) or "none", style="" if is_whole else ODD),
-        Rich.assemble(str(state.high_watermark), (gate, ODD)),
-        Rich.assemble(*map(rich, replicas)),
+        rich(Text(f"{state.topic}-{state.partition}", STRONG)),
+        rich(Text(leader, "" if state.leader >= 0 else BAD)),
+        rich(str(state.leader_epoch)),
+        rich(Text(",".join(map(str, state.isr)) or "none", "" if is_whole else ODD)),
+        rich_line(str(state.high_watermark), Text(gate, ODD)),
+        rich_line(*replica_parts(state)),
     )

@@ -15,6 +15,7 @@ from fencepost.client.cluster import ClusterMetadata, PartitionMetadata, metadat
 from fencepost.client.connection import TIMEOUT_S, Connection, connect
 from fencepost.client.errors import KafkaClientError, NoLeader, Unreachable
 from fencepost.client.model import Partition
+from fencepost.protocol.shown_text import without_user_info
 
 Address = tuple[str, int]
 """Host and port."""
@@ -197,8 +198,8 @@ async def _collect_answers(
 
 def _address(text: str) -> Address:
     host, colon, port = text.strip().rpartition(":")
-    if not colon or not port.isdigit():
-        raise ValueError(f"{text!r} is not HOST:PORT")
+    if not colon or not port.isdigit() or "@" in host or "/" in host:
+        raise ValueError(f"{without_user_info(text)!r} is not HOST:PORT")
     return host.strip("[]"), int(port)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Generator, Sequence
 from functools import cache
 from typing import Any, Final
 
+import h11
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -21,6 +22,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.server import logs
@@ -32,6 +34,9 @@ from fencepost.control import (
     routes_misc,
     routes_tier,
 )
+from fencepost.control.access import Access
+from fencepost.control.guard import Guard
+from fencepost.control.lazy_app import LOOPBACK
 from fencepost.control.routes_journal import EventStream
 from fencepost.control.routing import router
 from fencepost.protocol.errors import ErrorCode
@@ -98,17 +103,26 @@ def _operation_id(route: APIRoute) -> str:
 
 _KEEP_ALIVE_S: Final = 600
 """A test may pause for long between two requests, and its connection has to stay open."""
+HEAD_S: Final = 30.0
+"""How long the head of a request may take to arrive."""
 _GRACE_S: Final = 1
 """How long a request that is being answered may take when the cluster stops."""
 
 
-def prepare(server: Server) -> uvicorn.Config:
-    """The app and the configuration of uvicorn. This takes long and does not touch the cluster."""
+def prepare(server: Server, host: str = LOOPBACK, token: str | None = None) -> uvicorn.Config:
+    """The app and the configuration of uvicorn. This takes long and does not touch the cluster.
+
+    :param host: What the control API listens on.
+    :param token: What a request has to carry, but for ``/healthz``; None where it needs nothing.
+    """
+    app = create_app(server)
+    addresses = server.cluster.options.addresses
+    names = {name for each in addresses for name in (each.host, each.advertised_host) if name}
     config = uvicorn.Config(
-        create_app(server),
+        Guard(app, Access({host, *names}, token)),
         access_log=False,
         date_header=False,
-        http="h11",
+        http=_HttpConnection,
         interface="asgi3",
         lifespan="off",
         log_config=None,
@@ -130,6 +144,33 @@ async def serve(config: uvicorn.Config, sock: socket.socket, stop: asyncio.Event
     await _UvicornServer(config, stop).serve(sockets=[sock])
 
 
+class _HttpConnection(H11Protocol):
+    """A connection of uvicorn that is closed when a request's head does not arrive in time.
+
+    uvicorn itself waits for ever, once a byte of it is there.
+    """
+
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """Handle bytes; they may be a part of a head."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_timer()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_S, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        super().connection_lost(exc)
+        self._stop_timer()
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+
 class _UvicornServer(uvicorn.Server):
     """A uvicorn server that leaves signals to the process and stops when an event is set."""
 
@@ -145,11 +186,12 @@ class _UvicornServer(uvicorn.Server):
     async def main_loop(self) -> None:
         """Wait for the event, where uvicorn would look ten times a second."""
         await self._stop.wait()
-        app = self.config.app
-        assert isinstance(app, FastAPI)
+        guard = self.config.app
+        assert isinstance(guard, Guard)
+        assert isinstance(guard.app, FastAPI)
         # Streams and requests that wait end by themselves; uvicorn would cancel them, and log it.
-        app.state.event_stream.close()
-        app.state.stopping.set()
+        guard.app.state.event_stream.close()
+        guard.app.state.stopping.set()
 
 
 class _LogForwarder(logging.Handler):
@@ -178,6 +220,7 @@ _STATUS: Final = {
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: 409,
     ErrorCode.BROKER_NOT_AVAILABLE: 409,
     ErrorCode.REQUEST_TIMED_OUT: 409,
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED: 429,
 }
 """Every other refusal is 400."""
 _NO_OBJECT: Final = (
@@ -224,6 +267,9 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
         allowed = ", ".join(_methods(request))
         message = f"there is no {asked}, only {allowed}"
         return _answer(405, "METHOD_NOT_ALLOWED", message, {"allow": allowed})
+    if error.status_code == 408:
+        code = ErrorCode.REQUEST_TIMED_OUT.name
+        return _answer(408, code, error.detail, dict(error.headers or {}))
     return _answer(error.status_code, ErrorCode.INVALID_REQUEST.name, _UNREADABLE)
 
 

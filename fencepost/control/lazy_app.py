@@ -12,19 +12,33 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
+from fencepost.broker.server import logs
 from fencepost.broker.server.server import Server
 from fencepost.broker.server.trace_file import Describe
 
+LOOPBACK: Final = "127.0.0.1"
+"""What the control API listens on where nothing says otherwise."""
 IMPORT_AFTER_S: Final = 0.5
 """How long the imports leave the first Kafka clients alone, unless a control request comes."""
 _SWITCH_INTERVAL_S: Final = 0.0005
 """While a thread imports, the loop would wait for Python's 5 ms whenever it has something to do."""
 
 
-async def serve(server: Server, sock: socket.socket, stop: asyncio.Event) -> None:
+async def serve(
+    server: Server,
+    sock: socket.socket,
+    stop: asyncio.Event,
+    *,
+    host: str = LOOPBACK,
+    token: str | None = None,
+    log_token: bool = False,
+) -> None:
     """Serve the control API of a cluster until ``stop`` is set.
 
     :param sock: Listens already; it is closed in the end.
+    :param host: What it listens on, as ``--control-host`` names it.
+    :param token: What a request has to carry, but for ``/healthz``; None where it needs nothing.
+    :param log_token: Whether the log has it, because it was drawn.
     """
     if not await _wait_for_connection(sock, stop):
         sock.close()
@@ -32,9 +46,11 @@ async def serve(server: Server, sock: socket.socket, stop: asyncio.Event) -> Non
     interval = sys.getswitchinterval()
     sys.setswitchinterval(min(interval, _SWITCH_INTERVAL_S))
     try:
-        serve_http = await asyncio.to_thread(_prepare, server)
+        serve_http = await asyncio.to_thread(_prepare, server, host, token)
     finally:
         sys.setswitchinterval(interval)
+    if log_token:
+        logs.logger(part="control").info("control_token", token=token)
     await serve_http(sock, stop)
 
 
@@ -60,8 +76,10 @@ async def _wait_for_connection(sock: socket.socket, stop: asyncio.Event) -> bool
     return not stop.is_set()
 
 
-def _prepare(server: Server) -> Callable[[socket.socket, asyncio.Event], Awaitable[None]]:
+def _prepare(
+    server: Server, host: str, token: str | None
+) -> Callable[[socket.socket, asyncio.Event], Awaitable[None]]:
     """Import and configure the app, which takes long and does not touch the cluster."""
     from fencepost.control import app
 
-    return partial(app.serve, app.prepare(server))
+    return partial(app.serve, app.prepare(server, host, token))

@@ -35,6 +35,8 @@ from fencepost.verbs.bodies import EventFilter, TraceFilter, TraceQuery, TraceWa
 
 MAX_KEPT: Final = 4096
 """How many events a watcher may be behind."""
+MAX_STREAMS: Final = 128
+"""How many watchers there may be."""
 KEEP_ALIVE_S: Final = 15.0
 """How long a stream is silent at most: longer, and a proxy may close it."""
 _COMMENT: Final = ": still here\n\n"
@@ -58,7 +60,13 @@ class EventStream:
         """A stream of what happens from this call on, until `close`.
 
         :param since: Begin with the kept events of a higher number.
+        :raises ControllerError: THROTTLING_QUOTA_EXCEEDED when there are `MAX_STREAMS` already.
         """
+        if len(self._watchers) >= MAX_STREAMS:
+            raise ControllerError(
+                ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+                f"{MAX_STREAMS} streams of events are open already, which is as many as may be",
+            )
         if not self._is_listening:
             self._is_listening = True
             self._events.listeners.append(self._append)

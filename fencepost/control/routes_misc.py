@@ -35,9 +35,10 @@ def _page() -> str:
 PAGE: Final = _page()
 POLICY: Final = (
     "default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; "
-    "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
 )
-"""The page may load nothing from other hosts."""
+"""The page may load nothing from other hosts, and no other page may show it within itself."""
 
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"

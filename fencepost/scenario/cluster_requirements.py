@@ -22,21 +22,24 @@ class RequirementsNotMet(Exception):
     """The cluster is another one than the scenario takes. The text is one line."""
 
 
-async def check_requirements(wanted: ClusterBody, control: str) -> None:
+async def check_requirements(
+    wanted: ClusterBody, control: str, *, token: str | None = None
+) -> None:
     """See that a cluster is such a one, as far as it tells: brokers, clock, configs, versions.
 
     :param control: The URL of its control API.
+    :param token: What that needs where other machines can reach it.
     :raises RequirementsNotMet: When it is not.
     :raises VerbError: When it cannot be asked.
     """
-    remote = AsyncRemote(control)
+    remote = AsyncRemote(control, token=token)
     try:
         state = await AsyncVerbs(remote).cluster()
         problems = [*_state_problems(wanted, state), *(await _broker_problems(wanted, state))]
     finally:
         remote.close()
     if problems:
-        raise RequirementsNotMet(f"the cluster at {control} does not fit: {'; '.join(problems)}")
+        raise RequirementsNotMet(f"the cluster at {remote.url} does not fit: {'; '.join(problems)}")
 
 
 def _state_problems(wanted: ClusterBody, state: ClusterState) -> Iterator[str]:

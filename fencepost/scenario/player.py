@@ -115,12 +115,15 @@ _MEMBER_ID_REQUIRED_SINCE: Final = 4
 """The version of JoinGroup from which on a new member is given an id before it joins (KIP-394)."""
 
 
-async def play(scenario: Scenario, control: str, listener: Listener) -> ScenarioOutcome:
+async def play(
+    scenario: Scenario, control: str, listener: Listener, *, token: str | None = None
+) -> ScenarioOutcome:
     """Play a scenario on a cluster, which is reset first.
 
     :param control: The URL of its control API.
+    :param token: What that needs where other machines can reach it.
     """
-    remote = AsyncRemote(control)
+    remote = AsyncRemote(control, token=token)
     began = time.perf_counter()
     listener.begins(scenario)
     steps: tuple[StepOutcome, ...] = ()
@@ -370,17 +373,24 @@ def _is_request_of_action(exchange: Data) -> bool:
     return bool(request["member_id"]) or not is_given_an_id
 
 
-def run(scenario: Scenario, listener: Listener, *, against: str | None = None) -> ScenarioOutcome:
+def run(
+    scenario: Scenario,
+    listener: Listener,
+    *,
+    against: str | None = None,
+    token: str | None = None,
+) -> ScenarioOutcome:
     """Run a scenario.
 
     :param against: The URL of a control API, whose cluster is reset first. None: a process of its
         own serves a cluster as the scenario wants it.
+    :param token: What that control API needs where other machines can reach it.
     :raises RequirementsNotMet: When that cluster is another one than the scenario takes.
     :raises VerbError: When it cannot be asked.
     """
     if against is not None:
-        asyncio.run(check_requirements(scenario.cluster, against))
-        return asyncio.run(play(scenario, against, listener))
+        asyncio.run(check_requirements(scenario.cluster, against, token=token))
+        return asyncio.run(play(scenario, against, listener, token=token))
     with TemporaryDirectory(prefix="fencepost-scenario-") as directory:
         try:
             with start(scenario.cluster, Path(directory) / "log") as serving:

@@ -22,10 +22,11 @@ class Cluster(Verbs):
 
     :param bootstrap: Where clients find it: ``host:port,...``.
     :param control: The URL of its control API.
+    :param control_token: What that needs where other machines can reach it.
     """
 
-    def __init__(self, bootstrap: str, control: str) -> None:
-        super().__init__(Remote(control))
+    def __init__(self, bootstrap: str, control: str, *, control_token: str | None = None) -> None:
+        super().__init__(Remote(control, token=control_token))
         self.bootstrap = bootstrap
         self.control = control
 
@@ -70,10 +71,11 @@ class AsyncCluster(AsyncVerbs):
 
     :param bootstrap: Where clients find it: ``host:port,...``.
     :param control: The URL of its control API.
+    :param control_token: What that needs where other machines can reach it.
     """
 
-    def __init__(self, bootstrap: str, control: str) -> None:
-        super().__init__(AsyncRemote(control))
+    def __init__(self, bootstrap: str, control: str, *, control_token: str | None = None) -> None:
+        super().__init__(AsyncRemote(control, token=control_token))
         self.bootstrap = bootstrap
         self.control = control
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fencepost.protocol.shown_text import escaped, escaped_lines
 from fencepost.testing.servers import Server
 from fencepost.verbs.answers.journal import ExchangeState
 from fencepost.verbs.remote import VerbError
@@ -32,12 +33,12 @@ class ReportBaseline:
             found = cluster.trace(since=self.last_exchange, limit=MAX_EXCHANGES)
             journal = format_exchanges(found)
         except VerbError as error:
-            journal = f"{error}\n"
+            journal = f"{escaped(str(error))}\n"
         if journal:
             yield f"fencepost: the last requests and answers at {served.bootstrap}", journal
         log = served.log_since(self.log_position)
         if log:
-            yield f"fencepost: its log, {served.log}", log
+            yield f"fencepost: its log, {served.log}", escaped_lines(log)
 
 
 def take_baseline(server: Server) -> ReportBaseline:
@@ -67,12 +68,14 @@ def _line(exchange: ExchangeState, begin: int) -> str:
     head = (
         f"#{exchange.number} +{exchange.time_ms - begin} ms"
         f" {exchange.client_id or exchange.connection} -> broker {exchange.broker}:"
-        f" {exchange.api} v{exchange.version} {_clipped(exchange.request)}\n"
+        f" {exchange.api} v{exchange.version} {_clipped(exchange.request)}"
     )
     if exchange.answered_ms is None:
-        return f"{head}    no answer\n"
-    took = exchange.answered_ms - exchange.time_ms
-    return f"{head}    after {took} ms: {_clipped(exchange.response)}\n"
+        answer = "no answer"
+    else:
+        took = exchange.answered_ms - exchange.time_ms
+        answer = f"after {took} ms: {_clipped(exchange.response)}"
+    return f"{escaped(head)}\n    {escaped(answer)}\n"
 
 
 def _clipped(message: dict[str, object] | None) -> str:

@@ -8,12 +8,14 @@ import json
 import socket
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
+from fencepost.protocol.shown_text import without_user_info
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import Method, Shape, Verb
@@ -48,13 +50,13 @@ class Unreachable(VerbError):
 def default_url(environment: Mapping[str, str]) -> str:
     """The URL of the control API of ``fencepost serve`` with the same environment.
 
-    ``FENCEPOST_CONTROL`` where it is set; else what ``FENCEPOST_HOST`` and
+    ``FENCEPOST_CONTROL`` where it is set; else what ``FENCEPOST_CONTROL_HOST`` and
     ``FENCEPOST_CONTROL_PORT`` make of it.
     """
     given = environment.get("FENCEPOST_CONTROL")
     if given:
         return given
-    host = environment.get("FENCEPOST_HOST", "")
+    host = environment.get("FENCEPOST_CONTROL_HOST", "")
     if host in _EVERY_INTERFACE:
         host = "127.0.0.1"
     if ":" in host:
@@ -82,12 +84,13 @@ class Remote:
 
     :param url: Such as ``http://127.0.0.1:9644``.
     :param timeout_s: Without a byte of an answer.
+    :param token: Sent with each request, where the control API needs one.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        first = ControlConnection(url, timeout_s=timeout_s)
+    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S, token: str | None = None) -> None:
+        self._connect = partial(ControlConnection, url, timeout_s=timeout_s, token=token)
+        first = self._connect()
         self.url = first.url
-        self._timeout_s = timeout_s
         self._idle = [first]
 
     def call_raw(self, verb: Verb, path: Mapping[str, object], given: Body | None) -> bytes:
@@ -122,7 +125,7 @@ class Remote:
 
         The stream is open when this returns: it tells what happens from then on.
         """
-        line = ControlConnection(self.url, timeout_s=self._timeout_s)
+        line = self._connect()
         return line.call_stream(verb, answers, path, given)
 
     def close(self) -> None:
@@ -136,7 +139,7 @@ class Remote:
         try:
             line = self._idle.pop()
         except IndexError:
-            line = ControlConnection(self.url, timeout_s=self._timeout_s)
+            line = self._connect()
         try:
             yield line
         finally:
@@ -146,18 +149,20 @@ class Remote:
 class ControlConnection:
     """One connection to a control API, opened when it is needed; one request at a time.
 
-    Its methods are those of `Remote`.
+    Its methods and parameters are those of `Remote`. A user and a password in its URL are ignored,
+    and no message has them.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S, token: str | None = None) -> None:
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
         except ValueError:  # such as of a port that is no number
             host = port = None
         if not host or parts.scheme not in ("http", "https"):
-            raise Unreachable(f"{url!r} is not the URL of a control API")
-        self.url = url.rstrip("/")
+            raise Unreachable(f"{without_user_info(url)!r} is not the URL of a control API")
+        self.url = without_user_info(url).rstrip("/")
+        self.token = token
         self._base = parts.path.rstrip("/")
         make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._connection = make(host, port, timeout=timeout_s)
@@ -252,6 +257,8 @@ class ControlConnection:
     def _request(self, verb: Verb, path: Mapping[str, object], given: Body | None) -> HTTPResponse:
         target, body = self._target(verb, path, given)
         headers = {} if body is None else {"Content-Type": "application/json"}
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
         limit_s = self._timeout_s + getattr(given, "timeout_ms", 0) / 1000
         is_kept = self._connection.sock is not None
         while True:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from functools import partial
 from typing import Final, TypeVar
 
 from fencepost.verbs.answers import Answer
@@ -23,12 +24,13 @@ class AsyncRemote:
     Who is cancelled leaves no thread behind that waits on.
 
     :param url: Such as ``http://127.0.0.1:9644``.
+    :param token: Sent with each request, where the control API needs one.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        first = ControlConnection(url, timeout_s=timeout_s)
+    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S, token: str | None = None) -> None:
+        self._connect = partial(ControlConnection, url, timeout_s=timeout_s, token=token)
+        first = self._connect()
         self.url = first.url
-        self._timeout_s = timeout_s
         self._idle = [first]
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="fencepost-verbs")
 
@@ -59,7 +61,7 @@ class AsyncRemote:
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> AsyncGenerator[A, None]:
         """As `call_stream`, but it is open when this returns, as with `Remote.call_stream`."""
-        line = ControlConnection(self.url, timeout_s=self._timeout_s)
+        line = self._connect()
         opening = self._threads.submit(line.call_stream, verb, answers, path, given)
         try:
             stream = await asyncio.wrap_future(opening)
@@ -88,11 +90,7 @@ class AsyncRemote:
 
     async def _run(self, ask: Callable[[ControlConnection], T]) -> T:
         """Ask on an idle connection."""
-        line = (
-            self._idle.pop()
-            if self._idle
-            else ControlConnection(self.url, timeout_s=self._timeout_s)
-        )
+        line = self._idle.pop() if self._idle else self._connect()
         asked = self._threads.submit(ask, line)
         try:
             answer = await asyncio.wrap_future(asked)

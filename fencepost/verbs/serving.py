@@ -75,6 +75,7 @@ class _Ready(BaseModel):
 
     bootstrap: str
     control: str
+    control_token: str | None = None
     seed: int
 
 
@@ -87,6 +88,8 @@ class Serving:
     """``host:port,...``"""
     control: str
     """The URL of its control API."""
+    control_token: str | None
+    """The token that it drew for its control API; None where it drew none."""
     seed: int
     """With the same one it makes the same random choices again."""
     log: Path
@@ -170,7 +173,12 @@ def start(wanted: ClusterBody | Sequence[str], log: Path, *, ready_s: float = RE
         _wait_for_exit(child)
         raise
     return Serving(
-        child=child, bootstrap=ready.bootstrap, control=ready.control, seed=ready.seed, log=log
+        child=child,
+        bootstrap=ready.bootstrap,
+        control=ready.control,
+        control_token=ready.control_token,
+        seed=ready.seed,
+        log=log,
     )
 
 

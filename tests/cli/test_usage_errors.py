@@ -38,7 +38,8 @@ ONE_ACTION = (
             "elect t 0 --leadr 2",
             (
                 "fencepost elect: there is no option --leadr,"
-                " only --leader, --unclean, --control, --json, --help; did you mean --leader?"
+                " only --leader, --unclean, --control, --control-token, --json, --help;"
+                " did you mean --leader?"
             ),
         ),
         (

@@ -49,9 +49,9 @@ async def test_without_any_request_it_comes_after_a_moment(
     loop = asyncio.get_running_loop()
     prepare = app.prepare
 
-    def prepared(given: Server) -> object:
+    def prepared(given: Server, host: str, token: str | None) -> object:
         loop.call_soon_threadsafe(made.set)
-        return prepare(given)
+        return prepare(given, host, token)
 
     monkeypatch.setattr(app, "prepare", prepared)
     monkeypatch.setattr(lazy_app, "IMPORT_AFTER_S", 0.01)
@@ -68,7 +68,7 @@ async def test_without_any_request_it_comes_after_a_moment(
 async def test_a_cluster_that_stops_early_never_imports_it(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def prepared(_server: Server) -> None:
+    def prepared(*_given: object) -> None:
         pytest.fail("imported without a request")
 
     monkeypatch.setattr(app, "prepare", prepared)
@@ -155,10 +155,10 @@ async def test_the_loop_goes_on_while_it_is_imported(
     waited: list[bool] = []
     prepare = app.prepare
 
-    def prepared(given: Server) -> object:
+    def prepared(given: Server, host: str, token: str | None) -> object:
         loop.call_soon_threadsafe(turned.set)
         waited.append(turned.wait(5))  # in the loop's own thread it would wait in vain
-        return prepare(given)
+        return prepare(given, host, token)
 
     monkeypatch.setattr(app, "prepare", prepared)
     (sock,) = sockets(1)

@@ -64,6 +64,8 @@ class Asked:
     content: bytes
     connection: int
     """Counts from 1."""
+    authorization: str | None = None
+    """The header of this name."""
 
     @property
     def body(self) -> Json:
@@ -143,14 +145,22 @@ class _Handler(StreamRequestHandler):
         words = self.rfile.readline().split()
         if not words:
             return None
-        length = 0
+        length, authorization = 0, None
         while line := self.rfile.readline().strip():
             name, _, value = line.partition(b":")
             if name.lower() == b"content-length":
                 length = int(value)
+            elif name.lower() == b"authorization":
+                authorization = value.strip().decode()
         method, target = (each.decode() for each in words[:2])
         content = self.rfile.read(length)
-        return Asked(method=method, target=target, content=content, connection=number)
+        return Asked(
+            method=method,
+            target=target,
+            content=content,
+            connection=number,
+            authorization=authorization,
+        )
 
     def _write(self, reply: Reply) -> None:
         if reply.content is None:

@@ -364,11 +364,17 @@ def test_a_verb_without_parameters_has_no_body(stub: FakeControlApi, remote: Rem
         ({"FENCEPOST_CONTROL": "http://there:1"}, "http://there:1"),
         ({"FENCEPOST_CONTROL_PORT": "1234"}, "http://127.0.0.1:1234"),
         ({"FENCEPOST_CONTROL_PORT": ""}, "http://127.0.0.1:9644"),
-        ({"FENCEPOST_HOST": "0.0.0.0"}, "http://127.0.0.1:9644"),
-        ({"FENCEPOST_HOST": "::"}, "http://127.0.0.1:9644"),
-        ({"FENCEPOST_HOST": "::1"}, "http://[::1]:9644"),
-        ({"FENCEPOST_HOST": "10.0.0.7", "FENCEPOST_CONTROL_PORT": "7"}, "http://10.0.0.7:7"),
-        ({"FENCEPOST_HOST": "10.0.0.7", "FENCEPOST_CONTROL": "http://there"}, "http://there"),
+        ({"FENCEPOST_CONTROL_HOST": "0.0.0.0"}, "http://127.0.0.1:9644"),
+        ({"FENCEPOST_CONTROL_HOST": "::"}, "http://127.0.0.1:9644"),
+        ({"FENCEPOST_CONTROL_HOST": "::1"}, "http://[::1]:9644"),
+        (
+            {"FENCEPOST_CONTROL_HOST": "10.0.0.7", "FENCEPOST_CONTROL_PORT": "7"},
+            "http://10.0.0.7:7",
+        ),
+        (
+            {"FENCEPOST_CONTROL_HOST": "10.0.0.7", "FENCEPOST_CONTROL": "http://there"},
+            "http://there",
+        ),
     ],
 )
 def test_where_a_cluster_of_the_same_environment_is_asked(

@@ -7,6 +7,7 @@ listen holds it, so that no other process gets it.
 import asyncio
 import socket
 from collections import Counter
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from fencepost.broker.node.broker import Broker
@@ -73,6 +74,16 @@ def _unavailable(host: str, port: int, error: OSError) -> PortUnavailable:
 
 def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens on a host; False for a name but localhost."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class Listener:

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Final, TextIO, cast
 from fencepost.broker.core.events import Event, Kind
 
 if TYPE_CHECKING:
+    from structlog.typing import EventDict, Processor
     from structlog.typing import FilteringBoundLogger as Logger
-    from structlog.typing import Processor
 
 
 LEVELS: Final = ("debug", "info", "warning", "error")
@@ -60,6 +60,16 @@ class _Stderr(TextIOBase):
         sys.stderr.flush()
 
 
+def _escape_values(_logger: object, _method: str, event: "EventDict") -> "EventDict":
+    """Let no name that a client has chosen act on the terminal. JSON escapes by itself."""
+    from fencepost.protocol.shown_text import escaped
+
+    for name, value in event.items():
+        if isinstance(value, str):
+            event[name] = escaped(value)
+    return event
+
+
 @cache
 def _configured() -> "Logger":
     import structlog
@@ -69,6 +79,7 @@ def _configured() -> "Logger":
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     if sys.stderr.isatty():
+        processors.append(_escape_values)
         processors.append(structlog.dev.ConsoleRenderer())
     else:
         processors += [

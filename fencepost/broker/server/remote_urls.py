@@ -6,7 +6,8 @@
 
 Further settings of S3 come from the environment in the names of AWS (``AWS_ENDPOINT``,
 ``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, ...), or from the URL's query, which takes precedence, in the
-same names without ``AWS_`` and in lower case. A query may contain a secret: no message repeats it.
+same names without ``AWS_`` and in lower case. A query may contain a secret, and so may a user: no
+message repeats a query, or the user of a URL.
 """
 
 from collections.abc import Mapping
@@ -73,7 +74,10 @@ def open_remote(url: str, environment: Mapping[str, str]) -> "ObjectStoreMethods
 def first_line(error: BaseException) -> str:
     """The message of an error of obstore, without its lines about causes."""
     text = str(error).strip()
-    return text.splitlines()[0].rstrip(" :") if text else type(error).__name__
+    from fencepost.protocol.shown_text import without_user_infos
+
+    line = text.splitlines()[0].rstrip(" :") if text else type(error).__name__
+    return without_user_infos(line)
 
 
 def _open_folder(url: str, folder: Path) -> "ObjectStoreMethods":
@@ -95,8 +99,10 @@ def _open_bucket(parts: SplitResult, environment: Mapping[str, str]) -> "ObjectS
     from obstore.exceptions import BaseError
     from obstore.store import S3Store
 
+    from fencepost.protocol.shown_text import without_user_info
+
     bucket, prefix = parts.netloc, unquote(parts.path).strip("/")
-    where = f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
+    where = without_user_info(f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}")
     config = dict(parse_qsl(parts.query, keep_blank_values=True))
     try:
         store = S3Store(

@@ -113,6 +113,11 @@ class ServeOptions:
     advertise: str | None = None
     """The advertised host; None is ``host``, or with a wildcard the address a client reached."""
     control_port: int = 9644
+    control_host: str = "127.0.0.1"
+    control_token: str | None = None
+    """What requests to the control API have to carry; None where they need nothing."""
+    control_token_drawn: bool = False
+    """Whether it was drawn, so that its owner has it from the ready line or the log."""
     data_dir: Path | None = None
     """The data directory, absolute; None keeps the cluster in memory."""
     fsync: bool = False
@@ -278,7 +283,7 @@ def _bind_all(options: ServeOptions) -> tuple[list[socket.socket], socket.socket
         for i in range(options.brokers):
             port = options.port + i if options.port else 0
             sockets.append(bind(options.host, port, BACKLOG))
-        return sockets, bind(options.host, options.control_port, BACKLOG)
+        return sockets, bind(options.control_host, options.control_port, BACKLOG)
     except OSError:
         for sock in sockets:
             sock.close()
@@ -333,10 +338,13 @@ def _open_data_dir(options: ServeOptions) -> "MakePersistence | None":
 
 def _ready(options: ServeOptions, server: Server, control_socket: socket.socket) -> Ready:
     addresses = server.cluster.options.addresses
-    host = _in_uri(_advertised(options) or "127.0.0.1")
+    advertised = _advertised(options) or "127.0.0.1"
+    host = _in_uri(advertised)
+    in_reach = options.control_host in WILDCARDS
+    control_host = _in_uri(advertised if in_reach else options.control_host)
     return Ready(
         bootstrap=",".join(f"{host}:{a.port}" for a in addresses),
-        control=f"http://{host}:{control_socket.getsockname()[1]}",
+        control=f"http://{control_host}:{control_socket.getsockname()[1]}",
         pid=os.getpid(),
     )
 

@@ -1,0 +1,179 @@
+"""The guard in front of the control API: who may use it, how much at a time, and for how long.
+
+The decision about a request's head is `fencepost.control.access`; this module is its ASGI side, and
+the form that takes the token of a person with a browser. The form asks for the token once: it is
+answered with a cookie. What is refused is answered here, and its body is not read.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fencepost.control.access import HEALTH, Access, Refusal, RequestHead
+from fencepost.protocol.errors import ErrorCode
+
+BODY_S: Final = 30.0
+"""How long a body may take to arrive."""
+MAX_REQUESTS: Final = 512
+"""Requests that are answered at a time: streams, waits and others."""
+MAX_FORM: Final = 4096
+"""Bytes of a form with a token."""
+_FORM_TYPE: Final = "application/x-www-form-urlencoded"
+_FIELD: Final = "token"
+_TOO_MANY: Final = Refusal(
+    status=429,
+    code=ErrorCode.THROTTLING_QUOTA_EXCEEDED.name,
+    message=f"{MAX_REQUESTS} requests are answered already, which is as many as may be",
+)
+_FORM: Final = b"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>fencepost</title>
+<link rel="icon" href="data:,">
+</head>
+<body>
+<form method="post" action="/">
+<label>Token <input name="token" type="password" autocomplete="off" autofocus required></label>
+<button>Continue</button>
+</form>
+</body>
+</html>
+"""
+_FORM_POLICY: Final = (
+    "default-src 'none'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+
+
+class Guard:
+    """An ASGI application around another, to which it lets the requests that may be answered.
+
+    :param app: What answers them.
+    :param access: Who may use it.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self.app = app
+        self._access = access
+        self._answering = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or let the application answer it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        head = request_head(scope)
+        refusal = self._access.refusal(head)
+        if self._is_for_the_form(head, refusal):
+            await self._answer_form(head, receive, send)
+        elif refusal is not None:
+            await _refuse(refusal, send)
+        elif head.path == HEALTH:
+            await self.app(scope, receive, send)
+        elif self._answering >= MAX_REQUESTS:
+            await _refuse(_TOO_MANY, send)
+        else:
+            await self._pass_on(scope, head, receive, send)
+
+    async def _pass_on(self, scope: Scope, head: RequestHead, receive: Receive, send: Send) -> None:
+        self._answering += 1
+        try:
+            if head.has_body and head.method != "GET":  # what listens for a GET's end has its time
+                receive = _in_time(receive)
+            await self.app(scope, receive, send)
+        finally:
+            self._answering -= 1
+
+    # -- the form -------------------------------------------------------------------------------
+
+    def _is_for_the_form(self, head: RequestHead, refusal: Refusal | None) -> bool:
+        """Whether a browser asks for the page without a token, or sends one."""
+        if not self._access.needs_token or head.path != "/":
+            return False
+        if head.method == "POST":
+            is_form = head.media_type == _FORM_TYPE
+            return is_form and (refusal is None or refusal.status in (401, 415))
+        return head.method in ("GET", "HEAD") and refusal is not None and refusal.status == 401
+
+    async def _answer_form(self, head: RequestHead, receive: Receive, send: Send) -> None:
+        if head.method != "POST":
+            await _answer(send, 401, _FORM, _form_headers())
+            return
+        given = parse_qs((await _read_form(receive)).decode(errors="replace")).get(_FIELD, [""])
+        if self._access.is_token(given[0].strip()):
+            await _answer(send, 303, b"", {"location": "/", "set-cookie": self._access.cookie()})
+        else:
+            await _answer(send, 401, _FORM, _form_headers())
+
+
+def request_head(scope: Mapping[str, Any]) -> RequestHead:
+    """The head of a request as ASGI hands it over."""
+    headers = {name.decode("latin-1"): text.decode("latin-1") for name, text in scope["headers"]}
+    return RequestHead(method=scope["method"], path=scope["path"], headers=headers)
+
+
+def _in_time(receive: Receive) -> Receive:
+    """A body that arrives within `BODY_S`, or else is answered with 408."""
+    deadline = asyncio.get_running_loop().time() + BODY_S
+    is_complete = False
+
+    async def received() -> Message:
+        nonlocal is_complete
+        if is_complete:
+            return await receive()
+        try:
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+        except TimeoutError:
+            late = f"the body did not arrive within {BODY_S:g} s"
+            # FastAPI lets this exception through to the handler of errors.
+            raise HTTPException(408, late, {"connection": "close"}) from None
+        is_complete = not message.get("more_body", False)
+        return message
+
+    return received
+
+
+async def _read_form(receive: Receive) -> bytes:
+    """A form's body; of one that is too large, or comes too late, nothing."""
+    receive = _in_time(receive)
+    content = b""
+    try:
+        while len(content) <= MAX_FORM:
+            message = await receive()
+            content += bytes(message.get("body", b""))
+            if not message.get("more_body", False):
+                return content
+    except HTTPException:
+        pass
+    return b""
+
+
+def _form_headers() -> dict[str, str]:
+    return {
+        "content-type": "text/html; charset=utf-8",
+        "content-security-policy": _FORM_POLICY,
+        "cache-control": "no-store",
+        "www-authenticate": "Bearer",
+    }
+
+
+async def _refuse(refusal: Refusal, send: Send) -> None:
+    content = json.dumps({"error": refusal.code, "message": refusal.message}).encode()
+    headers = {"content-type": "application/json"}
+    if refusal.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    await _answer(send, refusal.status, content, headers)
+
+
+async def _answer(send: Send, status: int, content: bytes, headers: Mapping[str, str]) -> None:
+    fields = {"content-length": str(len(content)), **headers}
+    encoded = [(name.encode(), text.encode("latin-1")) for name, text in fields.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    await send({"type": "http.response.body", "body": content})

@@ -1,0 +1,239 @@
+"""The guard of the control API over HTTP: token, form, cookie, limits of number and of time."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+import httpx
+import pytest
+
+from fencepost.control import app, guard, lazy_app, routes_journal
+from fencepost.verbs.catalogue import CATALOGUE, Verb
+from tests.harness.control_client import ok
+from tests.harness.in_process_server import HOST, sockets, url
+
+if TYPE_CHECKING:
+    from fencepost.broker.server.server import Server
+
+TOKEN: Final = "a-token-of-ours"
+BEARER: Final = {"Authorization": f"Bearer {TOKEN}"}
+FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture
+async def locked(server: Server) -> AsyncIterator[httpx.AsyncClient]:
+    """A control API that needs a token, as one that listens on 0.0.0.0 does; here on loopback."""
+    async with serving(server, host="0.0.0.0", token=TOKEN) as client:
+        yield client
+
+
+@asynccontextmanager
+async def serving(
+    server: Server, host: str = HOST, token: str | None = None
+) -> AsyncIterator[httpx.AsyncClient]:
+    (sock,) = sockets(1)
+    stop = asyncio.Event()
+    plane = asyncio.ensure_future(lazy_app.serve(server, sock, stop, host=host, token=token))
+    async with httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client:
+        yield client
+    stop.set()
+    async with asyncio.timeout(10):
+        await plane
+
+
+def path_of(verb: Verb) -> str:
+    return verb.path.format(topic="t", partition=0, broker=2, id=1)
+
+
+async def test_without_the_token_all_but_healthz_is_401(locked: httpx.AsyncClient) -> None:
+    asked = {(str(verb.method), path_of(verb)) for verb in CATALOGUE}
+    others = {("GET", "/"), ("GET", "/metrics"), ("GET", "/openapi.json"), ("GET", "/nowhere")}
+    for method, path in sorted(asked | others):
+        answer = await locked.request(method, path)
+        assert answer.status_code == (200 if path == "/healthz" else 401), path
+        assert path == "/healthz" or answer.headers["www-authenticate"] == "Bearer"
+    await ok(locked, "GET", "/healthz")
+
+
+async def test_with_the_token_it_is_as_ever(locked: httpx.AsyncClient) -> None:
+    locked.headers.update(BEARER)
+    await ok(locked, "POST", "/v1/topics", {"name": "t"})
+    assert [each["name"] for each in await ok(locked, "GET", "/v1/topics")] == ["t"]
+    assert (await locked.get("/metrics")).status_code == 200
+    answer = await locked.get("/v1/topics", headers={"Host": "any.test"})
+    assert answer.status_code == 200
+
+
+async def test_the_page_asks_for_the_token_once_and_holds_nothing_else(
+    locked: httpx.AsyncClient,
+) -> None:
+    form = await locked.get("/")
+    assert form.status_code == 401
+    assert form.headers["content-type"] == "text/html; charset=utf-8"
+    assert "frame-ancestors 'none'" in form.headers["content-security-policy"]
+    assert re.findall(r"<(script|a|img|iframe)\b|/v1/", form.text) == []
+    assert len(re.findall(r"<input\b", form.text)) == 1
+    taken = await locked.post("/", content=f"token={TOKEN}", headers=FORM)
+    assert (taken.status_code, taken.headers["location"]) == (303, "/")
+    page = await locked.get("/")  # the client keeps the cookie
+    assert page.status_code == 200
+    assert "<script>" in page.text
+    await ok(locked, "POST", "/v1/topics", {"name": "t"})
+
+
+@pytest.mark.parametrize(
+    "content", ["", "token=", "token=wrong", "other=x", "token=%FF", f"token={'x' * 10_000}"]
+)
+async def test_a_wrong_token_is_answered_with_the_form(
+    locked: httpx.AsyncClient, content: str
+) -> None:
+    answer = await locked.post("/", content=content, headers=FORM)
+    assert answer.status_code == 401
+    assert answer.text == (await locked.get("/")).text
+    assert "set-cookie" not in answer.headers
+
+
+async def test_another_page_cannot_hand_in_the_form(locked: httpx.AsyncClient) -> None:
+    foreign = {**FORM, "Origin": "http://evil.test"}
+    answer = await locked.post("/", content=f"token={TOKEN}", headers=foreign)
+    assert answer.status_code == 403
+    assert "set-cookie" not in answer.headers
+
+
+async def test_there_is_no_form_where_there_is_no_token(control: httpx.AsyncClient) -> None:
+    assert (await control.get("/")).status_code == 200
+    answer = await control.post("/", content="token=x", headers=FORM)
+    assert answer.status_code == 415
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.test"}, {"Origin": "http://evil.test"}])
+async def test_what_is_foreign_is_refused_before_it_changes_anything(
+    control: httpx.AsyncClient, headers: dict[str, str]
+) -> None:
+    await ok(control, "POST", "/v1/topics", {"name": "kept"})
+    for verb in CATALOGUE:
+        answer = await control.request(verb.method, path_of(verb), headers=headers)
+        assert answer.status_code == 403, verb.name
+        assert answer.json()["error"] == "FORBIDDEN"
+    assert [each["name"] for each in await ok(control, "GET", "/v1/topics")] == ["kept"]
+
+
+async def test_a_post_without_a_body_is_answered_as_ever(control: httpx.AsyncClient) -> None:
+    port = control.base_url.port
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(f"POST /v1/reset HTTP/1.1\r\nHost: {HOST}:{port}\r\n\r\n".encode())
+    assert (await reader.readline()) == b"HTTP/1.1 200 OK\r\n"
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_advertised_hosts_are_names_of_the_control_api(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    assert server.cluster.options.addresses[0].advertised_host == HOST
+    async with serving(server, host="steer.test") as client:
+        for name, wanted in (("steer.test", 200), ("localhost", 200), ("kafka.test", 403)):
+            answer = await client.get("/healthz", headers={"Host": f"{name}:1"})
+            assert answer.status_code == wanted, name
+
+
+# -- limits -------------------------------------------------------------------------------------
+
+
+async def connect(control: httpx.AsyncClient) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection(HOST, control.base_url.port)
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(
+    control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "BODY_S", 0.05)
+    reader, writer = await connect(control)
+    writer.write(
+        b"POST /v1/topics HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 100\r\n\r\n{"
+    )
+    async with asyncio.timeout(20):
+        answer = await reader.read()  # up to the end of the connection
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"REQUEST_TIMED_OUT" in answer
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_a_form_that_does_not_come_is_not_waited_for(
+    locked: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "BODY_S", 0.05)
+    reader, writer = await connect(locked)
+    writer.write(
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+        b"Content-Type: application/x-www-form-urlencoded\r\n\r\ntoken="
+    )
+    async with asyncio.timeout(20):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
+    writer.close()
+    await writer.wait_closed()
+
+
+@pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+async def test_a_head_that_does_not_come_is_not_waited_for(
+    control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, before: bytes
+) -> None:
+    await ok(control, "GET", "/healthz")
+    monkeypatch.setattr(app, "HEAD_S", 0.05)
+    reader, writer = await connect(control)
+    if before:
+        writer.write(before)
+        async with asyncio.timeout(20):
+            await reader.readuntil(b'{"status":"ok"}')
+    writer.write(b"GET /healthz HT")
+    async with asyncio.timeout(20):
+        assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+    await ok(control, "GET", "/healthz")
+
+
+async def test_no_more_requests_are_answered_at_a_time_than_may_be(
+    control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "MAX_REQUESTS", 2)
+    async with AsyncExitStack() as streams:
+        for _ in range(2):
+            stream = await streams.enter_async_context(control.stream("GET", "/v1/events"))
+            assert stream.status_code == 200
+        answer = await control.get("/v1/topics")
+        assert (answer.status_code, answer.json()["error"]) == (429, "THROTTLING_QUOTA_EXCEEDED")
+        await ok(control, "GET", "/healthz")
+    await until_ok(control, "/v1/topics")
+
+
+async def test_no_more_streams_are_open_than_may_be(
+    control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes_journal, "MAX_STREAMS", 2)
+    async with AsyncExitStack() as streams:
+        for _ in range(2):
+            await streams.enter_async_context(control.stream("GET", "/v1/events"))
+        answer = await control.get("/v1/events")
+        assert (answer.status_code, answer.json()["error"]) == (429, "THROTTLING_QUOTA_EXCEEDED")
+        await ok(control, "GET", "/v1/topics")
+    async with asyncio.timeout(20):
+        while True:
+            async with control.stream("GET", "/v1/events") as stream:
+                if stream.status_code == 200:
+                    break
+
+
+async def until_ok(control: httpx.AsyncClient, path: str) -> None:
+    async def is_ok() -> bool:
+        return (await control.get(path)).status_code == 200
+
+    async with asyncio.timeout(20):
+        while not await is_ok():
+            pass
