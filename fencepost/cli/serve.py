@@ -6,6 +6,7 @@
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -18,7 +19,7 @@ from fencepost.broker.node.cluster import Conformance
 from fencepost.broker.server.listener import PortUnavailable
 from fencepost.broker.server.logs import LEVELS
 from fencepost.broker.server.remote_urls import RemoteUnavailable, is_in_memory, remote_problem
-from fencepost.broker.server.run import ClockMode, Ready, ServeOptions, run
+from fencepost.broker.server.run import NO_LIMIT, ClockMode, Ready, ServeOptions, run
 from fencepost.broker.server.trace_file import TraceUnavailable
 from fencepost.cli.serve_options import SERVE_OPTIONS, Option
 from fencepost.control import lazy_app
@@ -27,6 +28,8 @@ from fencepost.protocol.lookup import parse_api_ceiling
 TIER_CONFIG: Final = "remote.log.storage.system.enable"
 MAX_BROKERS: Final = 1000
 MAX_PORT: Final = 65535
+_SIZE: Final = re.compile(r"(?P<number>[0-9]{1,18})(?P<unit>[kmgt]?)(i?b)?")
+_SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 class OptionError(Exception):
@@ -78,6 +81,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         port=_last_text(found, "port").number(0, MAX_PORT),
         advertise=_host(_last_text(found, "advertise")) if found["advertise"] else None,
         control_port=_last_text(found, "control_port").number(0, MAX_PORT),
+        max_memory=_memory(_last_text(found, "max_memory")) if found["max_memory"] else None,
         data_dir=_directory(_last_text(found, "data_dir")) if found["data_dir"] else None,
         fsync=_switch(_last_text(found, "fsync")),
         remote=remote,
@@ -124,6 +128,17 @@ def _host(given: _OptionText) -> str:
     if not given.text or any(character.isspace() for character in given.text):
         given.refuse("is not a host")
     return given.text
+
+
+def _memory(given: _OptionText) -> int:
+    """Bytes, or `NO_LIMIT`."""
+    if given.text == "none":
+        return NO_LIMIT
+    found = _SIZE.fullmatch(given.text.lower())
+    size = 0 if found is None else int(found["number"]) << _SHIFTS[found["unit"]]
+    if not size:
+        given.refuse("is not a size in bytes or with k, m or g, such as 512m, nor none")
+    return size
 
 
 def _directory(given: _OptionText) -> Path:

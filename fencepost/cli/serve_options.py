@@ -64,6 +64,13 @@ SERVE_OPTIONS: Final = (
         help="The port of the HTTP control API; 0 picks a free one.",
     ),
     Option(
+        name="max-memory",
+        metavar="SIZE",
+        unset="half of what there is",
+        help="What logs in memory may take together, such as 512m or 2g, or none for no limit;"
+        " beyond it Produce is answered with POLICY_VIOLATION.",
+    ),
+    Option(
         name="data-dir",
         metavar="DIR",
         unset="none, in memory",

@@ -86,6 +86,7 @@ class Driver:
         topics: Sequence[NewTopic] = (),
         seed: int = 0,
         make_objects: MakeObjectStore | None = None,
+        max_log_bytes: int | None = None,
     ) -> None:
         self.clock = ManualClock()
         addresses = (
@@ -107,6 +108,7 @@ class Driver:
             carry,
             make_persistence=None if data_dir is None else partial(DataDirPersistence, data_dir),
             make_objects=make_objects,
+            max_log_bytes=max_log_bytes,
         )
 
     def send(

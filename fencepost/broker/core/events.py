@@ -55,6 +55,9 @@ class Kind(StrEnum):
     STORAGE_FAILED = "storage_failed"
     """A file beside the logs, such as a checkpoint, can't be read or written; it is tried again.
     [error]"""
+    MEMORY_FULL = "memory_full"
+    """Logs in memory have reached ``--max-memory``: Produce is answered with POLICY_VIOLATION until
+    some is freed. [used_bytes, limit_bytes]"""
     LOG_TRUNCATED = "log_truncated"
     """[offset: the log end now, previous_offset]"""
     LOG_STARTED_FROM_TIER = "log_started_from_tier"

@@ -62,6 +62,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             clock=self._server.clock,
             journal=self._server.journal,
             response_cache=self._listener.response_cache,
+            memory=self._server.request_memory,
             log_requests=logs.is_debug(),
         )
         if not self._listener.admit(self):

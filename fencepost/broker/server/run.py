@@ -36,6 +36,7 @@ from fencepost.broker.server import logs
 from fencepost.broker.server.event_loop import SystemClock
 from fencepost.broker.server.listener import bind
 from fencepost.broker.server.remote_urls import is_in_memory
+from fencepost.broker.server.resources import available_memory, memory_shares
 from fencepost.broker.server.server import Server
 from fencepost.broker.server.trace_file import MakeDescribe, TraceFile
 
@@ -87,6 +88,7 @@ def _lines() -> Iterator[bytes]:
 
 
 BACKLOG = 512
+NO_LIMIT: Final = 0
 WILDCARDS = ("0.0.0.0", "::")
 
 ControlPlane: TypeAlias = Callable[[Server, socket.socket, asyncio.Event], Awaitable[None]]
@@ -113,6 +115,9 @@ class ServeOptions:
     advertise: str | None = None
     """The advertised host; None is ``host``, or with a wildcard the address a client reached."""
     control_port: int = 9644
+    max_memory: int | None = None
+    """The most bytes of logs in memory, `NO_LIMIT` for any number; None is a share of what the
+    process may have. With a data directory it has no effect."""
     data_dir: Path | None = None
     """The data directory, absolute; None keeps the cluster in memory."""
     fsync: bool = False
@@ -229,8 +234,9 @@ async def _serve(
 ) -> None:
     sockets, control_socket = _bind_all(options)
     clock = _make_clock(options.clock)
-    cluster = _make_cluster(options, sockets, clock, make_objects)
-    server = Server(cluster, clock, sockets)
+    shares = memory_shares(available_memory())
+    cluster = _make_cluster(options, sockets, clock, make_objects, shares.logs)
+    server = Server(cluster, clock, sockets, max_request_bytes=shares.requests)
     if trace is not None:
         trace.subscribe(server)
     stop = asyncio.Event()
@@ -293,8 +299,10 @@ def _make_cluster(
     sockets: list[socket.socket],
     clock: Clock,
     make_objects: MakeObjectStore | None,
+    log_share: int,
 ) -> Cluster:
     advertised = _advertised(options)
+    max_log_bytes = log_share if options.max_memory is None else options.max_memory
     cluster_options = ClusterOptions(
         addresses=tuple(
             Address(host=options.host, port=sock.getsockname()[1], advertised_host=advertised)
@@ -312,6 +320,7 @@ def _make_cluster(
         clock,
         make_persistence=_open_data_dir(options),
         make_objects=make_objects,
+        max_log_bytes=None if max_log_bytes == NO_LIMIT or options.data_dir else max_log_bytes,
     )
 
 

@@ -6,6 +6,7 @@ also close and open ports.
 
 import asyncio
 import socket
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -22,6 +23,7 @@ from fencepost.broker.server.journal import Journal
 from fencepost.broker.server.listener import Listener, PortUnavailable
 from fencepost.broker.server.request_metrics import EventMetrics
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.frames import RequestMemory
 
 IDLE_CHECK_S = 1.0
 
@@ -30,12 +32,21 @@ class Server:
     """A cluster on its ports.
 
     :param sockets: Listening sockets in the order of broker ids.
+    :param max_request_bytes: What requests that arrive or wait may take together.
     """
 
-    def __init__(self, cluster: Cluster, clock: Clock, sockets: list[socket.socket]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        sockets: list[socket.socket],
+        *,
+        max_request_bytes: int = sys.maxsize,
+    ) -> None:
         self.cluster = cluster
         self.clock = clock
         self.journal = Journal()
+        self.request_memory = RequestMemory(max_request_bytes)
         self.event_metrics = EventMetrics()
         cluster.network.observe = self.journal.observe
         cluster.events.listeners += (self.event_metrics.record, logs.log_storage_failure)
@@ -56,6 +67,7 @@ class Server:
         self._driver = LoopDriver(self.cluster.scheduler, self._loop)
         self._deferred_free = DeferredFree(self._loop)
         self.stay_awake = BusyPoll(self._loop, self.journal.count_if_many).extend
+        self.cluster.log_memory.reclaim = self._deferred_free.run_until
         for broker in self.cluster.brokers.values():
             broker.storage.free_logs = self._deferred_free.add
         for broker, sock in zip(self.cluster.brokers.values(), self._sockets, strict=True):
