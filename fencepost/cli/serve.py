@@ -19,6 +19,7 @@ from fencepost.broker.node.cluster import Conformance
 from fencepost.broker.server.listener import PortUnavailable
 from fencepost.broker.server.logs import LEVELS
 from fencepost.broker.server.remote_urls import RemoteUnavailable, is_in_memory, remote_problem
+from fencepost.broker.server.resources import TooFewDescriptors
 from fencepost.broker.server.run import NO_LIMIT, ClockMode, Ready, ServeOptions, run
 from fencepost.broker.server.trace_file import TraceUnavailable
 from fencepost.cli.serve_options import SERVE_OPTIONS, Option
@@ -323,6 +324,7 @@ def serve(arguments: Sequence[str]) -> int:
         OptionError,
         PortUnavailable,
         TraceUnavailable,
+        TooFewDescriptors,
         DataDirUnusable,
         RemoteUnavailable,
         ControllerError,

@@ -32,6 +32,7 @@ from fencepost.control import (
     routes_misc,
     routes_tier,
 )
+from fencepost.control.limits import BodyLimit, LimitedProtocol
 from fencepost.control.routes_journal import EventStream
 from fencepost.control.routing import router
 from fencepost.protocol.errors import ErrorCode
@@ -53,6 +54,7 @@ def create_app(server: Server) -> FastAPI:
     app.state.server = server
     app.state.event_stream = EventStream(server.cluster.events)
     _install_error_handlers(app, router.routes)
+    app.add_middleware(BodyLimit)
     app.middleware_stack = app.build_middleware_stack()
     app.openapi = _description  # type: ignore[method-assign]  # FastAPI's own way to change it
     _description()
@@ -107,7 +109,7 @@ def prepare(server: Server) -> uvicorn.Config:
         create_app(server),
         access_log=False,
         date_header=False,
-        http="h11",
+        http=LimitedProtocol,
         interface="asgi3",
         lifespan="off",
         log_config=None,

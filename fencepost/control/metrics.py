@@ -27,6 +27,7 @@ from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.replica import Replica
+from fencepost.broker.server.connection import LIMITS
 from fencepost.broker.server.request_metrics import BOUNDS_US, ApiMetrics
 from fencepost.broker.server.server import Server
 from fencepost.broker.tiering.remote_log_manager import RemoteView
@@ -75,11 +76,29 @@ def _families(server: Server, topics: Collection[str]) -> Iterator[Metric]:
     yield from _replicas(server.cluster, told)
     leaders = [(each.labels, each.leader) for each in told if each.leader is not None]
     yield from tier_families(server.cluster, leaders)
+    yield _refusals(server)
+    yield _gauge("log_memory_bytes", "What logs in memory take.", server.cluster.log_memory.used)
+    yield _gauge(
+        "request_memory_bytes",
+        "What requests take that arrive or wait.",
+        server.request_memory.used,
+    )
     yield from _changes(server)
     yield from _faults(server)
     exchanges, size = server.journal.size
     yield _gauge("journal_exchanges", "Requests and answers in the journal.", exchanges)
     yield _gauge("journal_bytes", "Bytes that the journal counts for them.", size)
+
+
+def _refusals(server: Server) -> Metric:
+    family = CounterMetricFamily(
+        "fencepost_connections_refused",
+        "Connections that were closed because a limit was reached.",
+        labels=("limit",),
+    )
+    for limit in sorted(LIMITS):
+        family.add_metric((limit,), server.refusals[limit])
+    return family
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

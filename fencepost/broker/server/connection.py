@@ -42,14 +42,19 @@ from fencepost.protocol.frames import (
     skip_tags,
 )
 from fencepost.protocol.messages.produce import ProduceRequest
+from fencepost.storage.files.file_system import lacks_descriptors
 
 if TYPE_CHECKING:
     from fencepost.protocol.codec.drafts import Draft
 
 MAX_IN_FLIGHT: Final = 256
 """Requests of one connection that may wait; a real broker handles one at a time."""
-MEMORY_FULL: Final = "request_memory_full"
-"""The reason of a connection that closes because its requests get no memory."""
+MEMORY_FULL: Final = "request_memory"
+MAX_CONNECTIONS: Final = "max.connections"
+MAX_CONNECTIONS_PER_IP: Final = "max.connections.per.ip"
+DESCRIPTORS: Final = "descriptors"
+LIMITS: Final = frozenset({MEMORY_FULL, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP, DESCRIPTORS})
+"""Reasons of connections that are closed because a limit is reached: they are counted."""
 _SCRATCH: Final = memoryview(bytearray(256 << 10))
 """The receive buffer of all connections: each consumes its bytes before another one receives."""
 _API_VERSIONS: Final = BY_NAME["api_versions"]
@@ -232,6 +237,11 @@ class Connection:
             request = decode_request(api, header.version, frame, offset, self.dialect)
         except (InvalidFrame, MalformedMessage) as error:
             self.close(CloseReason("bad_request", str(error)))
+            return
+        except OSError as error:  # the messages of an API are imported when it is used first
+            if not lacks_descriptors(error):
+                raise
+            self.close(CloseReason(DESCRIPTORS, str(error)))
             return
         self._handle(self._open(api, header.version, header, frame, offset), request, key)
 
