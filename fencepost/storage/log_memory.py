@@ -99,4 +99,4 @@ class LogMemory:
 
 
 def _ignore(_: object) -> None:
-    """The default: nobody is told, and there is nothing to free."""
+    """The default: no listener, and nothing to free."""

@@ -3,6 +3,7 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from sys import is_finalizing
 from typing import Final
 
 from fencepost.protocol.byte_utils import Buffer
@@ -167,9 +168,9 @@ class MemorySegment:
         # cutting the end off leaves it right.
         self._max_timestamps = array("q")
 
-    def __del__(self) -> None:
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
         """Count it no more, where its memory was not freed in steps before."""
-        if self._memory is not None:
+        if self._memory is not None and not is_finalizing():  # modules are empty at the end
             self._memory.used -= BATCH_BYTES * len(self._ends)
             while self._content.free_some():
                 pass
@@ -363,7 +364,7 @@ class MemorySegmentStore:
         """Nothing: segments have no places to take."""
 
     def discard(self, segments: Sequence[LogSegment]) -> None:
-        """Free the segments later; whoever still reads one has buffers of its own."""
+        """Free the segments later; a reader of one has its buffers in a list of its own."""
         if self._free_later is not None:
             self._free_later(_free_segments(list(segments)))
 

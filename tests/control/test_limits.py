@@ -11,8 +11,12 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from fencepost.broker.server.resources import CONTROL_CONNECTIONS, DescriptorBudget
+from fencepost.broker.server.server import Server
 from fencepost.control.limits import MAX_BODY_BYTES, BodyLimit
 from tests.harness.control_client import Json
+from tests.harness.in_process_server import HOST
+from tests.harness.wait import wait_beside_loop
 
 CHUNK = bytes(64 << 10)
 CREATE = "/v1/topics"
@@ -96,3 +100,46 @@ async def test_a_body_that_a_client_breaks_off_is_nothing(
         await control.post(CREATE, content=broken())
     state: Json = (await control.get("/v1/cluster")).json()
     assert "never" not in json.dumps(state)
+
+
+# -- connections --------------------------------------------------------------------------------
+
+
+async def test_connections_beyond_the_descriptors_are_closed_and_leave_room_when_they_end(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    port = control.base_url.port
+    assert port is not None
+    assert (await control.get("/healthz")).is_success
+    server.descriptors = DescriptorBudget(1)
+    # They belong to the budget that they have taken from: the one of before counts nothing here.
+    kept = [await asyncio.open_connection(HOST, port) for _ in range(CONTROL_CONNECTIONS + 1)]
+    reader, refused_writer = await asyncio.open_connection(HOST, port)
+    assert await reader.read() == b""
+    refused_writer.close()
+    for _, writer in kept[:2]:
+        writer.close()
+        await writer.wait_closed()
+
+    def is_served() -> bool:
+        try:
+            return httpx.get(
+                f"{str(control.base_url).rstrip('/')}/healthz", trust_env=False
+            ).is_success
+        except httpx.TransportError:
+            return False
+
+    await wait_beside_loop("there is room again", is_served)
+    for _, writer in kept[2:]:
+        writer.close()
+
+
+async def test_metrics_tell_of_refusals_and_of_memory(
+    server: Server, control: httpx.AsyncClient
+) -> None:
+    server.count_refusal("descriptors")
+    text = (await control.get("/metrics")).text
+    assert 'fencepost_connections_refused_total{limit="descriptors"} 1.0' in text
+    assert 'fencepost_connections_refused_total{limit="request_memory"} 0.0' in text
+    assert "fencepost_log_memory_bytes 0.0" in text
+    assert "fencepost_request_memory_bytes 0.0" in text

@@ -1,7 +1,7 @@
 """A server whose process may open few files, or take little memory, under clients that want more.
 
-``FENCEPOST_TEST_LIMITS=full`` is the whole proof: 2,000 connections and 1,000 partitions in files at
-256 descriptors, and 5,000 idle connections.
+``FENCEPOST_TEST_LIMITS=full`` is the whole proof: 2,000 connections and 1,000 partitions in files
+at 256 descriptors, and 5,000 idle connections.
 """
 
 from __future__ import annotations

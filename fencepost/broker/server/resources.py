@@ -89,6 +89,8 @@ _RESERVE: Final = 40
 """Descriptors that are open from the start, or opened for a moment."""
 _RESERVE_PER_BROKER: Final = 3
 """A listening socket, a connection that is refused, the lock of a log directory."""
+_RESERVE_OF_REMOTE: Final = 32
+"""Connections and files of an object store's client."""
 CONTROL_CONNECTIONS: Final = 16
 """Connections of the control API that need no room: it has to be reached when clients take all."""
 OPEN_FILES: Final = 512
@@ -168,13 +170,18 @@ class DescriptorBudget:
             self.resize_files(self.files)
 
 
-def descriptor_budget(limit: int, *, brokers: int, has_files: bool) -> DescriptorBudget:
+def descriptor_budget(
+    limit: int, *, brokers: int, has_files: bool, has_remote: bool = False
+) -> DescriptorBudget:
     """The budget of a server.
 
     :param has_files: Whether its logs are in files.
+    :param has_remote: Whether it has a tier outside its memory.
     :raises TooFewDescriptors: When the limit leaves too few for connections and files.
     """
     reserve = _RESERVE + CONTROL_CONNECTIONS + _RESERVE_PER_BROKER * brokers
+    if has_remote:
+        reserve += _RESERVE_OF_REMOTE
     if limit - reserve < _FEWEST:
         raise TooFewDescriptors(
             f"the process may open {limit} files and connections, and {brokers} brokers need "

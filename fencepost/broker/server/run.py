@@ -275,7 +275,10 @@ async def _serve(
 
 def _descriptors(options: ServeOptions) -> DescriptorBudget:
     return descriptor_budget(
-        descriptor_limit(), brokers=options.brokers, has_files=options.data_dir is not None
+        descriptor_limit(),
+        brokers=options.brokers,
+        has_files=options.data_dir is not None,
+        has_remote=options.remote is not None and not is_in_memory(options.remote),
     )
 
 
