@@ -351,11 +351,11 @@ def alone() -> DurableDriver:
 
 
 def lack_descriptors(lasting: DurableDriver) -> None:
-    """From now on no file can be opened, and none is open that could be closed."""
+    """From now on broker 1 can open no file, and none is open that could be closed."""
     shared = lasting.log_dir(1)._shared
     while shared.open_files.evict_half():
         pass
-    lasting.files.fail(Operation.OPEN, errno.EMFILE, times=None)
+    lasting.files.fail(Operation.OPEN, errno.EMFILE, times=None, under=DIR / "broker-1")
 
 
 def test_replicas_that_lacked_descriptors_come_back_by_themselves(alone: DurableDriver) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -117,8 +117,8 @@ async def test_a_connection_that_comes_while_it_goes_down_is_not_served(
 
 
 def _refused(line: str) -> int:
-    found = re.search(r"connections_refused.*descriptors\D*(\d+)", line)
-    return 0 if found is None else int(found[1])
+    said = json.loads(line)
+    return int(said["limits"]["descriptors"]) if said["event"] == "connections_refused" else 0
 
 
 async def test_refused_connections_are_counted_in_the_log_the_last_ones_at_the_end(
