@@ -15,7 +15,7 @@ import pytest
 
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.node.cluster import Conformance
-from fencepost.broker.server.run import ClockMode, ServeOptions
+from fencepost.broker.server.run import NO_LIMIT, ClockMode, ServeOptions
 from fencepost.cli import main
 from fencepost.cli.serve import OptionError, parse_options
 from fencepost.cli.serve_options import SERVE_OPTIONS
@@ -51,6 +51,7 @@ EVERYTHING: Final = ServeOptions(
     control_port=19644,
     control_host="0.0.0.0",
     control_token="a-token.of~ours/=",
+    max_memory=2 << 30,
     data_dir=Path("/data/kafka"),
     fsync=True,
     remote="s3://bucket/kafka?region=eu",
@@ -82,7 +83,7 @@ def test_every_option() -> None:
     arguments = (
         "--brokers 3 --host 0.0.0.0 --port 19092 --advertise kafka.test --control-port 19644"
         " --control-host 0.0.0.0 --control-token a-token.of~ours/= --control-token-file none.txt"
-        " --data-dir /data/kafka --fsync --remote s3://bucket/kafka?region=eu"
+        " --max-memory 2g --data-dir /data/kafka --fsync --remote s3://bucket/kafka?region=eu"
         " --topic one --topic two:5 --topic three:2:3"
         " --config num.partitions=4 --config default.replication.factor=2"
         " --config log.cleanup.policy=compact,delete"
@@ -104,6 +105,7 @@ def test_every_option_from_the_environment() -> None:
         "FENCEPOST_CONTROL_HOST": "0.0.0.0",
         "FENCEPOST_CONTROL_TOKEN": "a-token.of~ours/=",
         "FENCEPOST_CONTROL_TOKEN_FILE": "none.txt",
+        "FENCEPOST_MAX_MEMORY": "2GiB",
         "FENCEPOST_DATA_DIR": "/data/kafka",
         "FENCEPOST_FSYNC": "true",
         "FENCEPOST_REMOTE": "s3://bucket/kafka?region=eu",
@@ -155,6 +157,14 @@ def test_a_refused_tier_keeps_its_secret() -> None:
     with pytest.raises(OptionError) as refused:
         parse_options(["--remote", "s3:?secret_access_key=hush"], {})
     assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [("none", NO_LIMIT), ("4096", 4096), ("512m", 512 << 20), ("1G", 1 << 30), ("64KiB", 64 << 10)],
+)
+def test_a_size_of_memory(size: str, count: int) -> None:
+    assert parse_options(["--max-memory", size], {}).max_memory == count
 
 
 def test_a_switch_needs_no_value() -> None:
@@ -219,6 +229,9 @@ def test_a_config_value_may_be_empty() -> None:
         ("--like-kafka 2.9", "'2.9' is not a release that is known; they are 0.10.0, 0.10.1, "),
         ("--clock slow", "--clock: 'slow' is not real or manual"),
         ("--conformance strict", "--conformance: 'strict' is not kip or apache"),
+        ("--max-memory 0", "--max-memory: '0' is not a size in bytes or with k, m or g"),
+        ("--max-memory half", "--max-memory: 'half' is not a size in bytes or with k, m or g"),
+        ("--max-memory=-1m", "--max-memory: '-1m' is not a size in bytes or with k, m or g"),
         ("--log-level loud", "--log-level: 'loud' is not debug or info or warning or error"),
         ("--seed -1", "--seed: '-1' is not a number from 0 on"),
         ("--trace-files 2", "--trace-files: there is no --trace to have files"),

@@ -6,6 +6,7 @@
 import argparse
 import json
 import os
+import re
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,8 @@ from fencepost.broker.node.cluster import Conformance
 from fencepost.broker.server.listener import PortUnavailable, is_loopback
 from fencepost.broker.server.logs import LEVELS
 from fencepost.broker.server.remote_urls import RemoteUnavailable, is_in_memory, remote_problem
-from fencepost.broker.server.run import ClockMode, Ready, ServeOptions, run
+from fencepost.broker.server.resources import TooFewDescriptors
+from fencepost.broker.server.run import NO_LIMIT, ClockMode, Ready, ServeOptions, run
 from fencepost.broker.server.trace_file import TraceUnavailable
 from fencepost.cli.serve_options import SERVE_OPTIONS, Option
 from fencepost.control import lazy_app
@@ -30,6 +32,8 @@ MAX_BROKERS: Final = 1000
 MAX_PORT: Final = 65535
 MAX_HOST: Final = 255
 """Characters of a name (RFC 1035, section 2.3.4)."""
+_SIZE: Final = re.compile(r"(?P<number>[0-9]{1,18})(?P<unit>[kmgt]?)(i?b)?")
+_SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 class OptionError(Exception):
@@ -88,6 +92,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         control_host=control_host,
         control_token=token,
         control_token_drawn=is_token_drawn,
+        max_memory=_memory(_last_text(found, "max_memory")) if found["max_memory"] else None,
         data_dir=_directory(_last_text(found, "data_dir")) if found["data_dir"] else None,
         fsync=_switch(_last_text(found, "fsync")),
         remote=remote,
@@ -165,6 +170,17 @@ def _control_token(found: Mapping[str, list[_OptionText]], host: str) -> tuple[s
         return (read(Path(file[-1].text)), False) if file else (drawn(), True)
     except InvalidToken as error:
         raise OptionError(f"{(text or file)[-1].source}: {error}") from None
+
+
+def _memory(given: _OptionText) -> int:
+    """Bytes, or `NO_LIMIT`."""
+    if given.text == "none":
+        return NO_LIMIT
+    found = _SIZE.fullmatch(given.text.lower())
+    size = 0 if found is None else int(found["number"]) << _SHIFTS[found["unit"]]
+    if not size:
+        given.refuse("is not a size in bytes or with k, m or g, such as 512m, nor none")
+    return size
 
 
 def _directory(given: _OptionText) -> Path:
@@ -363,6 +379,7 @@ def serve(arguments: Sequence[str]) -> int:
         OptionError,
         PortUnavailable,
         TraceUnavailable,
+        TooFewDescriptors,
         DataDirUnusable,
         RemoteUnavailable,
         ControllerError,

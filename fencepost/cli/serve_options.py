@@ -83,6 +83,13 @@ SERVE_OPTIONS: Final = (
         help="Read the token from this file, unless it is given.",
     ),
     Option(
+        name="max-memory",
+        metavar="SIZE",
+        unset="half of what there is",
+        help="What logs in memory may take together, such as 512m or 2g, or none for no limit;"
+        " beyond it Produce is answered with POLICY_VIOLATION.",
+    ),
+    Option(
         name="data-dir",
         metavar="DIR",
         unset="none, in memory",

@@ -14,7 +14,6 @@ from collections.abc import Generator, Sequence
 from functools import cache
 from typing import Any, Final
 
-import h11
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -22,7 +21,6 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.server import logs
@@ -37,6 +35,7 @@ from fencepost.control import (
 from fencepost.control.access import Access
 from fencepost.control.guard import Guard
 from fencepost.control.lazy_app import LOOPBACK
+from fencepost.control.limits import BodyLimit, LimitedProtocol
 from fencepost.control.routes_journal import EventStream
 from fencepost.control.routing import router
 from fencepost.protocol.errors import ErrorCode
@@ -59,6 +58,7 @@ def create_app(server: Server) -> FastAPI:
     app.state.event_stream = EventStream(server.cluster.events)
     app.state.stopping = asyncio.Event()
     _install_error_handlers(app, router.routes)
+    app.add_middleware(BodyLimit)
     app.middleware_stack = app.build_middleware_stack()
     app.openapi = _description  # type: ignore[method-assign]  # FastAPI's own way to change it
     _description()
@@ -103,8 +103,6 @@ def _operation_id(route: APIRoute) -> str:
 
 _KEEP_ALIVE_S: Final = 600
 """A test may pause for long between two requests, and its connection has to stay open."""
-HEAD_S: Final = 30.0
-"""How long the head of a request may take to arrive."""
 _GRACE_S: Final = 1
 """How long a request that is being answered may take when the cluster stops."""
 
@@ -122,7 +120,7 @@ def prepare(server: Server, host: str = LOOPBACK, token: str | None = None) -> u
         Guard(app, Access({host, *names}, token)),
         access_log=False,
         date_header=False,
-        http=_HttpConnection,
+        http=LimitedProtocol,
         interface="asgi3",
         lifespan="off",
         log_config=None,
@@ -142,33 +140,6 @@ async def serve(config: uvicorn.Config, sock: socket.socket, stop: asyncio.Event
     """Serve the control API on a listening socket until ``stop`` is set; then close it."""
     gc.freeze()  # all objects so far live as long as the process
     await _UvicornServer(config, stop).serve(sockets=[sock])
-
-
-class _HttpConnection(H11Protocol):
-    """A connection of uvicorn that is closed when a request's head does not arrive in time.
-
-    uvicorn itself waits for ever, once a byte of it is there.
-    """
-
-    _head_timer: asyncio.TimerHandle | None = None
-
-    def data_received(self, data: bytes) -> None:
-        """Handle bytes; they may be a part of a head."""
-        super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
-            self._stop_timer()
-        elif self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_S, self.transport.close)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        super().connection_lost(exc)
-        self._stop_timer()
-
-    def _stop_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
 
 
 class _UvicornServer(uvicorn.Server):

@@ -6,15 +6,19 @@ when the cluster has been up for a moment, in a thread while the loop serves Kaf
 """
 
 import asyncio
+import errno
+import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from fencepost.broker.server import logs
 from fencepost.broker.server.server import Server
 from fencepost.broker.server.trace_file import Describe
+from fencepost.storage.files.file_system import lacks_descriptors
 
 LOOPBACK: Final = "127.0.0.1"
 """What the control API listens on where nothing says otherwise."""
@@ -22,6 +26,11 @@ IMPORT_AFTER_S: Final = 0.5
 """How long the imports leave the first Kafka clients alone, unless a control request comes."""
 _SWITCH_INTERVAL_S: Final = 0.0005
 """While a thread imports, the loop would wait for Python's 5 ms whenever it has something to do."""
+
+
+_RETRY_AFTER_S: Final = 1.0
+"""How long the imports wait where files can't be opened."""
+_ServeHttp: TypeAlias = Callable[[socket.socket, asyncio.Event], Awaitable[None]]
 
 
 async def serve(
@@ -43,12 +52,10 @@ async def serve(
     if not await _wait_for_connection(sock, stop):
         sock.close()
         return
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(min(interval, _SWITCH_INTERVAL_S))
-    try:
-        serve_http = await asyncio.to_thread(_prepare, server, host, token)
-    finally:
-        sys.setswitchinterval(interval)
+    serve_http = await _prepare_on_thread(server, stop, host, token)
+    if serve_http is None:
+        sock.close()
+        return
     if log_token:
         logs.logger(part="control").info("control_token", token=token)
     await serve_http(sock, stop)
@@ -76,9 +83,33 @@ async def _wait_for_connection(sock: socket.socket, stop: asyncio.Event) -> bool
     return not stop.is_set()
 
 
-def _prepare(
-    server: Server, host: str, token: str | None
-) -> Callable[[socket.socket, asyncio.Event], Awaitable[None]]:
+async def _prepare_on_thread(
+    server: Server, stop: asyncio.Event, host: str, token: str | None
+) -> _ServeHttp | None:
+    """Import and configure the app, again where files can't be opened; None after ``stop``."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(min(interval, _SWITCH_INTERVAL_S))
+    try:
+        while not stop.is_set():
+            try:
+                return await asyncio.to_thread(_prepare, server, host, token)
+            except (OSError, ImportError) as error:
+                if not _lacks_descriptors(error):
+                    raise
+                logs.logger(part="control").warning("control_api_waits", detail=str(error))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), _RETRY_AFTER_S)
+    finally:
+        sys.setswitchinterval(interval)
+    return None
+
+
+def _lacks_descriptors(error: Exception) -> bool:
+    """Whether a module could not be read; one that is a library says so in its message alone."""
+    return lacks_descriptors(error) or os.strerror(errno.EMFILE) in str(error)
+
+
+def _prepare(server: Server, host: str, token: str | None) -> _ServeHttp:
     """Import and configure the app, which takes long and does not touch the cluster."""
     from fencepost.control import app
 

@@ -27,6 +27,7 @@ from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.replica import Replica
+from fencepost.broker.server.connection import LIMITS
 from fencepost.broker.server.logs import dropped_lines
 from fencepost.broker.server.request_metrics import BOUNDS_US, ApiMetrics
 from fencepost.broker.server.server import Server
@@ -76,6 +77,13 @@ def _families(server: Server, topics: Collection[str]) -> Iterator[Metric]:
     yield from _replicas(server.cluster, told)
     leaders = [(each.labels, each.leader) for each in told if each.leader is not None]
     yield from tier_families(server.cluster, leaders)
+    yield _refusals(server)
+    yield _gauge("log_memory_bytes", "What logs in memory take.", server.cluster.log_memory.used)
+    yield _gauge(
+        "request_memory_bytes",
+        "What requests take that arrive or wait.",
+        server.request_memory.used,
+    )
     yield from _changes(server)
     yield from _faults(server)
     exchanges, size = server.journal.size
@@ -86,6 +94,17 @@ def _families(server: Server, topics: Collection[str]) -> Iterator[Metric]:
         "Lines of the log that standard error's reader did not read in time.",
         value=dropped_lines(),
     )
+
+
+def _refusals(server: Server) -> Metric:
+    family = CounterMetricFamily(
+        "fencepost_connections_refused",
+        "Connections that were closed because a limit was reached.",
+        labels=("limit",),
+    )
+    for limit in sorted(LIMITS):
+        family.add_metric((limit,), server.refusals[limit])
+    return family
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

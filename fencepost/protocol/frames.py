@@ -2,9 +2,13 @@
 
 Bytes of large frames are received into the frame itself. Each frame is a ``bytearray`` of its own,
 because the broker stamps the batches in it in place and then keeps them.
+
+The size that a frame states takes no memory: what an incomplete frame holds is in proportion to the
+bytes that arrived, and `RequestMemory` limits what the frames of all connections hold together.
 """
 
 import struct
+import sys
 from typing import Final, NamedTuple
 
 from fencepost.protocol.apis import Api
@@ -14,11 +18,43 @@ DEFAULT_LIMIT: Final = 104_857_600
 """Bytes: ``socket.request.max.bytes``."""
 _SIZE: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
-_FIRST_GROWTH: Final = 1 << 20
+_DIRECT: Final = 64 << 10
+"""Bytes of an incomplete frame from which on the next bytes are received into the frame itself."""
+_GROWTH: Final = 4
+"""How many times the bytes that arrived such a frame takes at most."""
 
 
 class InvalidFrame(ValueError):
     """Bytes that are no request: only their connection is closed."""
+
+
+class RequestMemoryFull(InvalidFrame):
+    """A frame can't grow: requests take as much memory as they may."""
+
+
+class RequestMemory:
+    """The bytes of requests that are being received or answered, over all connections.
+
+    :param limit: The most bytes, above which incomplete frames do not grow.
+    :ivar used: Bytes now. Requests that are answered at once may exceed the limit for a moment.
+    """
+
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int = sys.maxsize) -> None:
+        self.limit = limit
+        self.used = 0
+
+    def take(self, count: int) -> None:
+        """Count bytes of an incomplete frame, before they are allocated.
+
+        :raises RequestMemoryFull: When there would be more than the limit; nothing is counted.
+        """
+        if self.used + count > self.limit:
+            raise RequestMemoryFull(
+                f"requests of all connections take {self.used} bytes, and {self.limit} at most"
+            )
+        self.used += count
 
 
 class RequestHeader(NamedTuple):
@@ -38,52 +74,90 @@ class FrameAssembler:
     The owner puts the next bytes into ``buffer()`` and calls ``received()`` with their number.
     While no large frame is incomplete, the buffer is ``scratch``, which all connections of a loop
     may share: ``received`` copies its bytes before it returns.
+
+    :param memory: Counts what incomplete frames take; None counts nothing.
     """
 
-    __slots__ = ("_filled", "_frame", "_head", "_limit", "_scratch", "_size")
+    __slots__ = (
+        "_filled",
+        "_frame",
+        "_head",
+        "_is_direct",
+        "_limit",
+        "_memory",
+        "_scratch",
+        "_size",
+    )
 
-    def __init__(self, scratch: memoryview, limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(
+        self,
+        scratch: memoryview,
+        limit: int = DEFAULT_LIMIT,
+        memory: RequestMemory | None = None,
+    ) -> None:
         self._scratch = scratch
         self._limit = limit
+        self._memory = memory or RequestMemory()
         self._head = b""
         self._frame: bytearray | None = None
+        """The incomplete frame; while bytes go to `scratch`, exactly what arrived of it."""
+        self._is_direct = False
+        """Whether the next bytes are received into `_frame`."""
         self._filled = 0
         self._size = 0
 
     def buffer(self) -> memoryview:
         """Where to put the next bytes; never empty."""
-        if self._frame is None:
-            return self._scratch
-        return memoryview(self._frame)[self._filled :]
+        if self._is_direct and self._frame is not None:
+            return memoryview(self._frame)[self._filled :]
+        return self._scratch
 
     def received(self, count: int) -> list[bytearray]:
         """The frames that ``count`` more bytes completed, without their sizes.
 
         :raises InvalidFrame: When a size is not positive or above the limit, before any memory is
             taken for it. Frames before it are lost with the connection.
+        :raises RequestMemoryFull: When an incomplete frame can't grow.
         """
-        if self._frame is not None:
-            return self._continue(self._frame, count)
-        return self._cut(count)
+        frame = self._frame
+        if frame is None:
+            return self._cut(self._scratch[:count])
+        if self._is_direct:
+            return self._continue(frame, count)
+        return self._collect(frame, self._scratch[:count])
+
+    def discard(self) -> None:
+        """Drop an incomplete frame: nothing more is received."""
+        self._complete()
+        self._head = b""
 
     def _continue(self, frame: bytearray, count: int) -> list[bytearray]:
         self._filled += count
         if self._filled == self._size:
-            self._frame = None
+            self._complete()
             return [frame]
         if self._filled == len(frame):
-            # The buffer grows as bytes come: a large size alone takes little memory.
-            grown = bytearray(min(self._size, 4 * len(frame)))
-            grown[: len(frame)] = frame
-            self._frame = grown
+            self._grow(frame)
         return []
 
-    def _cut(self, count: int) -> list[bytearray]:
-        data = self._scratch[:count]
+    def _collect(self, frame: bytearray, data: memoryview) -> list[bytearray]:
+        """Copy bytes to a frame that is small so far; more frames may follow it."""
+        missing = self._size - len(frame)
+        if len(data) >= missing:
+            frame += data[:missing]
+            self._complete(taken=len(frame) - missing)
+            return [frame, *self._cut(data[missing:])]
+        self._memory.take(len(data))
+        frame += data
+        if len(frame) >= _DIRECT:
+            self._grow(frame)
+        return []
+
+    def _cut(self, data: memoryview) -> list[bytearray]:
         if self._head:
             data = memoryview(self._head + data)
-            count = len(data)
             self._head = b""
+        count = len(data)
         frames: list[bytearray] = []
         at = 0
         while count - at >= 4:
@@ -101,9 +175,32 @@ class FrameAssembler:
 
     def _begin(self, size: int, first: memoryview) -> None:
         self._size = size
+        if len(first) < _DIRECT:
+            self._memory.take(len(first))
+            self._frame = bytearray(first)
+        else:
+            self._receive_into(first, min(size, _GROWTH * len(first)))
+
+    def _receive_into(self, first: Buffer, capacity: int) -> None:
+        """Receive the next bytes into the frame, behind those that arrived."""
+        self._memory.take(capacity)
+        self._frame = frame = bytearray(capacity)
+        frame[: len(first)] = first
         self._filled = len(first)
-        self._frame = bytearray(min(size, max(_FIRST_GROWTH, 2 * len(first))))
-        self._frame[: len(first)] = first
+        self._is_direct = True
+
+    def _grow(self, frame: bytearray) -> None:
+        """Make room for more bytes, in proportion to those that arrived."""
+        self._memory.used -= len(frame)
+        self._frame = None
+        self._receive_into(frame, min(self._size, _GROWTH * len(frame)))
+
+    def _complete(self, taken: int | None = None) -> None:
+        """Take no more bytes for the frame, and count it no more."""
+        if self._frame is not None:
+            self._memory.used -= len(self._frame) if taken is None else taken
+        self._frame = None
+        self._is_direct = False
 
 
 def frame_size(head: Buffer) -> int:

@@ -2,7 +2,8 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from sys import is_finalizing
 from typing import Final
 
 from fencepost.protocol.byte_utils import Buffer
@@ -13,6 +14,7 @@ from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 from fencepost.storage.log.producer_state import ProducerStateEntry
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.log.segments import InitialLogState, LogSegment
+from fencepost.storage.log_memory import BATCH_BYTES, LogMemory
 
 _SMALL: Final = 1024
 _JOINED: Final = 64
@@ -24,11 +26,14 @@ class MemoryBytes:
 
     A run of small ones is joined into one: the overhead of a buffer, and the network frame that
     it keeps alive, would outweigh what is in it.
+
+    :param memory: Counts the buffers; None counts nothing.
     """
 
-    __slots__ = ("_chunks", "_ends", "_small")
+    __slots__ = ("_chunks", "_ends", "_memory", "_small")
 
-    def __init__(self) -> None:
+    def __init__(self, memory: LogMemory | None = None) -> None:
+        self._memory = memory
         self._chunks: list[Buffer] = []
         self._ends = array("q")
         self._small = 0
@@ -37,6 +42,8 @@ class MemoryBytes:
         """Keep one or more whole batches at the end."""
         ends = self._ends
         size = len(buffer)
+        if self._memory is not None:
+            self._memory.hold(buffer)
         self._chunks.append(buffer)
         ends.append(ends[-1] + size if ends else size)
         if size > _SMALL:
@@ -47,7 +54,11 @@ class MemoryBytes:
                 self._join()
 
     def _join(self) -> None:
-        self._chunks[-_JOINED:] = [b"".join(self._chunks[-_JOINED:])]
+        joined = b"".join(self._chunks[-_JOINED:])
+        if self._memory is not None:
+            self._memory.hold(joined)
+            self._release(len(self._chunks) - _JOINED)
+        self._chunks[-_JOINED:] = [joined]
         self._ends[-_JOINED:] = self._ends[-1:]
         self._small = 0
 
@@ -72,6 +83,7 @@ class MemoryBytes:
     def truncate(self, size: int) -> None:
         """Keep the first `size` bytes, which end with a batch."""
         last = bisect_left(self._ends, size)
+        self._release(last + 1 if size else 0)
         if not size:
             self._chunks.clear()
             del self._ends[:]
@@ -89,10 +101,17 @@ class MemoryBytes:
         for _ in range(_JOINED):
             if not chunks:
                 return False
+            self._release(len(chunks) - 1)
             size += len(chunks.pop())
             if size > _SHED_BYTES:
                 break
         return True
+
+    def _release(self, first: int) -> None:
+        """Count the buffers from one on no more; they go next."""
+        if self._memory is not None:
+            for index in range(first, len(self._chunks)):
+                self._memory.release(self._chunks[index])
 
 
 class MemorySegment:
@@ -108,6 +127,7 @@ class MemorySegment:
     :ivar records: How many records it holds.
     :ivar is_full: Never: there is no index that could be.
     :ivar producer_snapshot: The log's producers before its first record.
+    :param memory: Counts what the segment takes, until it is freed; None counts nothing.
     """
 
     __slots__ = (
@@ -115,6 +135,7 @@ class MemorySegment:
         "_ends",
         "_last_offsets",
         "_max_timestamps",
+        "_memory",
         "base_offset",
         "created_ms",
         "is_full",
@@ -130,9 +151,11 @@ class MemorySegment:
         *,
         created_ms: int,
         producer_snapshot: tuple[ProducerStateEntry, ...] = (),
+        memory: LogMemory | None = None,
     ) -> None:
         self.base_offset = base_offset
-        self._content = MemoryBytes()
+        self._memory = memory
+        self._content = MemoryBytes(memory)
         self.created_ms = created_ms
         self.last_modified_ms = created_ms
         self.rolling_timestamp: int | None = None
@@ -144,6 +167,13 @@ class MemorySegment:
         # The largest of this and all earlier batches: it never falls, so it can be bisected, and
         # cutting the end off leaves it right.
         self._max_timestamps = array("q")
+
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
+        """Count it no more, where its memory was not freed in steps before."""
+        if self._memory is not None and not is_finalizing():  # modules are empty at the end
+            self._memory.used -= BATCH_BYTES * len(self._ends)
+            while self._content.free_some():
+                pass
 
     @property
     def is_empty(self) -> bool:
@@ -176,6 +206,8 @@ class MemorySegment:
     def add_header(self, header: BatchHeader, now_ms: int) -> None:
         """Add the header of a batch whose bytes the caller passes to `append_bytes`."""
         ends, timestamps = self._ends, self._max_timestamps
+        if self._memory is not None:
+            self._memory.used += BATCH_BYTES
         max_timestamp = header.max_timestamp
         if ends:
             ends.append(ends[-1] + header.size)
@@ -241,6 +273,8 @@ class MemorySegment:
             return
         self.records -= sum(header.record_count for _, header in self._batches(keep))
         self._content.truncate(self._start_of(keep))
+        if self._memory is not None:
+            self._memory.used -= BATCH_BYTES * (len(self._ends) - keep)
         del self._last_offsets[keep:], self._ends[keep:], self._max_timestamps[keep:]
 
     def free_some(self) -> bool:
@@ -286,12 +320,20 @@ class _NoKeyOffsets:
 class MemorySegmentStore:
     """A `SegmentStore` that keeps nothing: a segment that the log drops is gone.
 
+    :param memory: Counts and limits what logs take; None counts nothing.
+    :param free_later: Frees a dropped segment in steps; None leaves it to the last reference.
     :ivar keys: It stores nothing.
     """
 
-    __slots__ = ("keys",)
+    __slots__ = ("_free_later", "_memory", "keys")
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        memory: LogMemory | None = None,
+        free_later: Callable[[Iterator[None]], None] | None = None,
+    ) -> None:
+        self._memory = memory
+        self._free_later = free_later
         self.keys = _NoKeyOffsets()
 
     def create(
@@ -302,7 +344,12 @@ class MemorySegmentStore:
         producers: tuple[ProducerStateEntry, ...] | None = None,
     ) -> MemorySegment:
         """A new, empty segment."""
-        return MemorySegment(base_offset, created_ms=now_ms, producer_snapshot=producers or ())
+        return MemorySegment(
+            base_offset,
+            created_ms=now_ms,
+            producer_snapshot=producers or (),
+            memory=self._memory,
+        )
 
     def create_cleaned(self, first: LogSegment) -> MemorySegment:
         """A new, empty segment in place of `first`."""
@@ -310,26 +357,49 @@ class MemorySegmentStore:
             first.base_offset,
             created_ms=first.created_ms,
             producer_snapshot=first.producer_snapshot,
+            memory=self._memory,
         )
 
     def swap(self, cleaned: Sequence[LogSegment], replaced: Sequence[LogSegment]) -> None:
         """Nothing: segments have no places to take."""
 
     def discard(self, segments: Sequence[LogSegment]) -> None:
-        """Nothing: they go with the last reference."""
+        """Free the segments later; a reader of one has its buffers in a list of its own."""
+        if self._free_later is not None:
+            self._free_later(_free_segments(list(segments)))
+
+    def refusal(self, size: int, *, is_client: bool) -> str | None:
+        """Why nothing may be appended now: the memory of all logs is used up."""
+        if self._memory is None:
+            return None
+        return self._memory.refusal(size, is_client=is_client)
+
+
+def _free_segments(segments: list[LogSegment]) -> Iterator[None]:
+    while segments:
+        while segments[-1].free_some():
+            yield
+        segments.pop()
 
 
 def memory_log(
-    name: str, config: LogConfig, *, now_ms: int = 0, start_offset: int = 0
+    name: str,
+    config: LogConfig,
+    *,
+    now_ms: int = 0,
+    start_offset: int = 0,
+    store: MemorySegmentStore | None = None,
 ) -> SegmentedLog:
     """A new log in memory.
 
     :param name: Topic and partition as Kafka's messages print them: ``topic-0``.
     :param now_ms: When it is made; segment.ms may count from it.
     :param start_offset: Its log start and log end.
+    :param store: Makes its segments, and may be that of other logs; None counts no memory.
     """
-    first = _STORE.create(start_offset, now_ms=now_ms)
-    return SegmentedLog(name, config, _STORE, InitialLogState.empty(first))
+    store = store or _STORE
+    first = store.create(start_offset, now_ms=now_ms)
+    return SegmentedLog(name, config, store, InitialLogState.empty(first))
 
 
 _STORE: Final = MemorySegmentStore()

@@ -51,6 +51,8 @@ class ClusterBody(Body):
     """Which one to follow where a KIP's text and Apache Kafka's code differ."""
     seed: Annotated[int, Field(ge=0)] | None = None
     """Of random choices; null: a new one every time."""
+    max_memory: str | None = None
+    """What logs in memory may take together, such as ``512m``, or ``none``."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Single requests are logged at debug."""
 
@@ -63,6 +65,7 @@ class ClusterBody(Body):
             ("clock", self.clock),
             ("conformance", self.conformance),
             ("seed", self.seed),
+            ("max-memory", self.max_memory),
             ("log-level", self.log_level),
             *(("config", f"{key}={value}") for key, value in self.configs.items()),
             *(("api-max", f"{api}={version}") for api, version in self.api_max.items()),

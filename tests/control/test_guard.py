@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 import pytest
 
-from fencepost.control import app, guard, lazy_app, routes_journal
+from fencepost.control import guard, lazy_app, limits, routes_journal
 from fencepost.verbs.catalogue import CATALOGUE, Verb
 from tests.harness.control_client import ok
 from tests.harness.in_process_server import HOST, sockets, url
@@ -185,7 +185,7 @@ async def test_a_head_that_does_not_come_is_not_waited_for(
     control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, before: bytes
 ) -> None:
     await ok(control, "GET", "/healthz")
-    monkeypatch.setattr(app, "HEAD_S", 0.05)
+    monkeypatch.setattr(limits, "HEAD_S", 0.05)
     reader, writer = await connect(control)
     if before:
         writer.write(before)

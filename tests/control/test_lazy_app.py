@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import signal
@@ -182,3 +183,44 @@ def test_the_plane_itself_imports_nothing_heavy() -> None:
     )
     loaded = set(json.loads(done.stdout))
     assert not {"fastapi", "pydantic", "starlette", "uvicorn"} & loaded
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.EMFILE, "Too many open files"), ImportError("x.so: Too many open files")],
+)
+async def test_modules_that_can_t_be_opened_are_imported_later(
+    server: Server, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    prepare, failures = lazy_app._prepare, [error]
+
+    def prepared(given: Server) -> object:
+        if failures:
+            raise failures.pop()
+        return prepare(given)
+
+    monkeypatch.setattr(lazy_app, "_prepare", prepared)
+    monkeypatch.setattr(lazy_app, "_RETRY_AFTER_S", 0.01)
+    (sock,) = sockets(1)
+    stop = asyncio.Event()
+    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
+    async with httpx.AsyncClient(base_url=url(sock), trust_env=False) as client:
+        assert await ok(client, "GET", "/healthz") == {"status": "ok"}
+    assert failures == []
+    stop.set()
+    async with asyncio.timeout(10):
+        await serving
+
+
+async def test_any_other_failure_of_an_import_is_one(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepared(_server: Server) -> None:
+        raise ImportError("no such module")
+
+    monkeypatch.setattr(lazy_app, "_prepare", prepared)
+    monkeypatch.setattr(lazy_app, "IMPORT_AFTER_S", 0.01)
+    (sock,) = sockets(1)
+    with pytest.raises(ImportError, match="no such module"):
+        await lazy_app.serve(server, sock, asyncio.Event())
+    sock.close()

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple, TypeAlias
 class Operation(Enum):
     """What can be made to fail."""
 
+    OPEN = auto()
+    """Opening a file, or listing a directory: what takes a descriptor."""
     READ = auto()
     """Reading a file's bytes."""
     WRITE = auto()
@@ -77,7 +79,8 @@ class CrashableMachine:
 
         :raises PowerOff: When the machine is off, or goes off now.
         """
-        if operation is not Operation.READ and self.operations_left is not None:
+        is_counted = operation not in (Operation.READ, Operation.OPEN)
+        if is_counted and self.operations_left is not None:
             self._is_off = self.operations_left <= 0
             self.operations_left -= 1
         self.check()

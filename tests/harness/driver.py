@@ -99,6 +99,7 @@ class Driver:
         seed: int = 0,
         make_objects: MakeObjectStore | None = None,
         clock: ManualClock | None = None,
+        max_log_bytes: int | None = None,
     ) -> None:
         self.clock = clock or ManualClock()
         addresses = (
@@ -120,6 +121,7 @@ class Driver:
             carry,
             make_persistence=None if data_dir is None else partial(DataDirPersistence, data_dir),
             make_objects=make_objects,
+            max_log_bytes=max_log_bytes,
         )
 
     def send(

@@ -102,7 +102,7 @@ class FaultyFileSystem:
 
     def open(self, path: PurePath) -> "FaultyFile":
         """A file for reading and appending, made if it is missing."""
-        self._machine.check()
+        self._machine.perform(Operation.OPEN, path)
         folder = self._folder(path.parent)
         node = folder.entries.get(path.name)
         if isinstance(node, Directory):
@@ -115,7 +115,9 @@ class FaultyFileSystem:
 
     def names(self, directory: PurePath) -> tuple[str, ...]:
         """Names of the files and directories in a directory, in order."""
-        return tuple(sorted(self._folder(directory).entries))
+        entries = self._folder(directory).entries
+        self._machine.perform(Operation.OPEN, directory)
+        return tuple(sorted(entries))
 
     def exists(self, path: PurePath) -> bool:
         """Whether there is a file or a directory of that name."""

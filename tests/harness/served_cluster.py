@@ -147,10 +147,22 @@ class Cluster:
         return records
 
 
-def serve(log: Path, *options: str, brokers: int = 3) -> Cluster:
-    """Start ``fencepost serve`` on free loopback ports. It is the caller's to stop."""
-    command = [sys.executable, "-m", "fencepost", "serve", "--brokers", str(brokers)]
+def serve(
+    log: Path,
+    *options: str,
+    brokers: int = 3,
+    program: Sequence[str] = ("-m", "fencepost"),
+    ulimit: str = "",
+) -> Cluster:
+    """Start ``fencepost serve`` on free loopback ports. It is the caller's to stop.
+
+    :param program: Arguments of Python: what takes ``serve``.
+    :param ulimit: Arguments of the shell's ``ulimit``, such as ``-n 256``.
+    """
+    command = [sys.executable, *program, "serve", "--brokers", str(brokers)]
     command += ["--port", "0", "--control-port", "0", "--stop-with-stdin", *options]
+    if ulimit:
+        command = ["sh", "-c", f'ulimit {ulimit}; exec "$@"', "sh", *command]
     process = start("fencepost", command, log)
     try:
         ready = json.loads(process.first_line(READY_S))
@@ -163,9 +175,15 @@ def serve(log: Path, *options: str, brokers: int = 3) -> Cluster:
 
 
 @contextmanager
-def serving(log: Path, *options: str, brokers: int = 3) -> Iterator[Cluster]:
+def serving(
+    log: Path,
+    *options: str,
+    brokers: int = 3,
+    program: Sequence[str] = ("-m", "fencepost"),
+    ulimit: str = "",
+) -> Iterator[Cluster]:
     """As `serve`; in the end it must stop in order."""
-    cluster = serve(log, *options, brokers=brokers)
+    cluster = serve(log, *options, brokers=brokers, program=program, ulimit=ulimit)
     try:
         yield cluster
     finally:

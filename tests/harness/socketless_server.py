@@ -149,6 +149,7 @@ class PureClient(_Client):
             clock=listener.server.clock,
             journal=listener.server.journal,
             response_cache=listener.response_cache,
+            memory=listener.server.request_memory,
             log_requests=True,
         )
 

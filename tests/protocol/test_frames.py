@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from fencepost.protocol import codec, frames
 from fencepost.protocol.apis import APIS, BY_NAME, Api
 from fencepost.protocol.codec.schema import message_schema
-from fencepost.protocol.frames import FrameAssembler, InvalidFrame, read_header, skip_tags
+from fencepost.protocol.frames import (
+    FrameAssembler,
+    InvalidFrame,
+    RequestMemory,
+    RequestMemoryFull,
+    read_header,
+    skip_tags,
+)
 
 SCRATCH = 64
 
@@ -98,16 +105,56 @@ def test_a_frame_of_the_limit_is_taken() -> None:
     assert feed(assembler(limit=100), framed(b"x" * 100)) == [b"x" * 100]
 
 
-def test_room_is_taken_as_bytes_come() -> None:
-    cut = assembler()
+@pytest.mark.parametrize("arrived", [1, 100, 5_000, 70_000, 300_000, 2 << 20])
+def test_room_is_taken_as_bytes_come(arrived: int) -> None:
+    cut = assembler(scratch=256 << 10)
+    data = struct.pack(">i", frames.DEFAULT_LIMIT) + bytes(arrived)
     tracemalloc.start()
     try:
-        assert feed(cut, struct.pack(">i", frames.DEFAULT_LIMIT) + b"only this") == []
-        assert tracemalloc.get_traced_memory()[0] < 2 << 20
-        assert feed(cut, bytes(2 << 20)) == []
-        assert tracemalloc.get_traced_memory()[0] < 9 << 20
+        assert feed(cut, data) == []
+        assert tracemalloc.get_traced_memory()[0] - len(data) < 4 * arrived + 1_000
     finally:
         tracemalloc.stop()
+
+
+# -- what all frames take -----------------------------------------------------------------------
+
+
+def test_incomplete_frames_count_and_complete_ones_do_not() -> None:
+    memory = RequestMemory()
+    one, two = (FrameAssembler(memoryview(bytearray(SCRATCH)), memory=memory) for _ in range(2))
+    payload = bytes(200_000)
+    data = framed(payload, b"next")
+    feed(one, data[:50])
+    feed(two, data[:150_000])
+    assert 150_000 <= memory.used <= 400_100
+    assert feed(one, data[50:]) == [payload, b"next"]
+    two.discard()
+    assert memory.used == 0
+
+
+@pytest.mark.parametrize("arrived", [10, 60_000, 70_000])
+def test_a_frame_that_may_not_grow_is_refused(arrived: int) -> None:
+    memory = RequestMemory(arrived // 2)
+    cut = FrameAssembler(memoryview(bytearray(SCRATCH)), memory=memory)
+    with pytest.raises(RequestMemoryFull):
+        feed(cut, framed(bytes(100_000))[: arrived + 4])
+    cut.discard()
+    assert memory.used == 0
+    assert feed(cut, framed(b"x")) == [b"x"]
+
+
+@settings(deadline=None, database=None)
+@given(
+    st.lists(st.integers(1, 300_000), min_size=1, max_size=4),
+    st.lists(st.integers(1, 200_000), max_size=20),
+)
+def test_nothing_counts_after_the_last_frame(lengths: list[int], sizes: list[int]) -> None:
+    memory = RequestMemory()
+    cut = FrameAssembler(memoryview(bytearray(1 << 16)), memory=memory)
+    payloads = [bytes([n]) * length for n, length in enumerate(lengths)]
+    assert feed(cut, framed(*payloads), sizes) == payloads
+    assert memory.used == 0
 
 
 def test_a_large_frame_is_put_together_from_its_growing_room() -> None:

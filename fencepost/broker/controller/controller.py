@@ -228,24 +228,49 @@ class Controller:
     def fail_replicas(self, broker_id: int, replicas: Iterable[tuple[str, UUID, int]]) -> None:
         """A broker can't use these replicas' logs: it leaves their ISRs, and others lead.
 
-        They are offline until the broker registers again.
+        They are offline until the broker registers again, or says that it can use them again.
 
         :param replicas: Topic, its id, and index; those reported before stay as they are.
         """
         changes = {}
-        for name, topic_id, index in replicas:
-            topic, before = self.image.topics.get(name), self.image.partition(name, index)
-            if topic is None or topic.topic_id != topic_id or before is None:
-                continue
-            if broker_id not in before.replicas or broker_id in before.failed:
-                continue
-            failed = replace(before, failed=(*before.failed, broker_id))
-            after = self._reevaluated(name, failed, gone=(broker_id,))
-            if after is failed:
-                after = replace(failed, partition_epoch=failed.partition_epoch + 1)
-            changes[name, index] = after
+        for name, index, before in self._reported(broker_id, replicas):
+            if broker_id not in before.failed:
+                failed = replace(before, failed=(*before.failed, broker_id))
+                changes[name, index] = self._next_state(name, failed, gone=(broker_id,))
         if changes:
             self.update_partitions(changes)
+
+    def restore_replicas(self, broker_id: int, replicas: Iterable[tuple[str, UUID, int]]) -> None:
+        """A broker can use these replicas' logs again, and may lead where it is eligible.
+
+        :param replicas: Topic, its id, and index; those that have not failed stay as they are.
+        """
+        changes = {}
+        for name, index, before in self._reported(broker_id, replicas):
+            if broker_id in before.failed:
+                changes[name, index] = self._next_state(name, without_failed(before, broker_id))
+        if changes:
+            self.update_partitions(changes)
+
+    def _reported(
+        self, broker_id: int, replicas: Iterable[tuple[str, UUID, int]]
+    ) -> Iterator[tuple[str, int, PartitionImage]]:
+        """The partitions that a broker reports, as they are; without those it has no replica of."""
+        for name, topic_id, index in replicas:
+            topic, partition = self.image.topics.get(name), self.image.partition(name, index)
+            if topic is None or topic.topic_id != topic_id or partition is None:
+                continue
+            if broker_id in partition.replicas:
+                yield name, index, partition
+
+    def _next_state(
+        self, topic: str, changed: PartitionImage, gone: Collection[int] = ()
+    ) -> PartitionImage:
+        """A partition whose failed replicas have changed, in its next epoch."""
+        after = self._reevaluated(topic, changed, gone)
+        if after is changed:
+            return replace(changed, partition_epoch=changed.partition_epoch + 1)
+        return after
 
     def on_replica_wiped(self, topic: str, index: int, broker_id: int) -> None:
         """A broker has lost a replica's records: it leaves the ISR, and its registration is over.

@@ -17,6 +17,7 @@ from fencepost.broker.controller.requests import (
     CreateTopic,
     Envelope,
     FailReplicas,
+    RestoreReplicas,
 )
 from fencepost.broker.core.context import Peer
 from fencepost.broker.core.errors import ControllerError
@@ -104,6 +105,9 @@ class ControllerApis:
                 return controller.alter_partitions(request.proposals)
             case FailReplicas():
                 controller.fail_replicas(request.broker_id, request.replicas)
+                return None
+            case RestoreReplicas():
+                controller.restore_replicas(request.broker_id, request.replicas)
                 return None
             case AllocateProducerIds():
                 return controller.next_producer_ids(request.count)

@@ -92,6 +92,14 @@ class FailReplicas(ControllerRequest[None]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreReplicas(ControllerRequest[None]):
+    """Replicas that failed and whose logs a broker can use again, by topic, topic id and index."""
+
+    broker_id: int
+    replicas: tuple[tuple[str, UUID, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AllocateProducerIds(ControllerRequest[range]):
     """A block of producer ids (KIP-730)."""
 

@@ -51,10 +51,13 @@ class Kind(StrEnum):
     """[alone: whether no other replica was sure to have what it lost]"""
     REPLICA_FAILED = "replica_failed"
     """A replica's log can't be read or written any more: it is offline until its broker is started
-    again. [error]"""
+    again; one that lacked descriptors, until files can be opened again. [error]"""
     STORAGE_FAILED = "storage_failed"
     """A file beside the logs, such as a checkpoint, can't be read or written; it is tried again.
     [error]"""
+    MEMORY_FULL = "memory_full"
+    """Logs in memory have reached ``--max-memory``: Produce is answered with POLICY_VIOLATION until
+    some is freed. [used_bytes, limit_bytes]"""
     LOG_TRUNCATED = "log_truncated"
     """[offset: the log end now, previous_offset]"""
     LOG_STARTED_FROM_TIER = "log_started_from_tier"

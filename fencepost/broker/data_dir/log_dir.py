@@ -89,12 +89,14 @@ class LogDir:
         self._shared = shared
         self._recovery_points_are_due = False
         """Whether a recovery point has moved that is not written yet."""
-        self._syncing: set[Key] = set()
-        """Logs whose closed segments are being made durable."""
+        self._is_syncing = False
+        """Whether closed segments are being made durable."""
         self.run_sync: RunSync = run_sync_inline
         """The edge sets what does it on a thread of its own."""
         self._ends_cleanly = True
         """Whether every log could be closed so far."""
+        self._failed: set[Key] = set()
+        """Logs that failed since: their files are as the failure left them."""
         self._stored: dict[Key, PurePath] = {}
         """Every log of the directory, open or not."""
         self._open: dict[Key, FileLog] = {}
@@ -128,6 +130,7 @@ class LogDir:
         self._open.clear()
         self._closed.clear()
         self._stored.clear()
+        self._failed.clear()
         for name in fs.names(directory):
             found = file_names.parse_directory_name(name)
             path = directory / name
@@ -186,14 +189,15 @@ class LogDir:
                 config,
                 now_ms=self._now_ms(),
                 shared=self._shared,
-                clean=self.clean or is_new,
+                clean=(self.clean and key not in self._failed) or is_new,
                 recovery_point=self._checkpoints.recovery_points.get(key, 0),
                 log_start_offset=self._checkpoints.log_starts.get(key, 0),
                 cleaned_until=self._checkpoints.cleaned.get(key, 0),
             )
         except OSError as error:
-            raise StorageFailure(file_names.directory_name(*key), str(error)) from error
+            raise StorageFailure(file_names.directory_name(*key), error) from error
         log = opened.log
+        self._failed.discard(key)
         if opened.recovery:
             self.recoveries.append((log.name, opened.recovery))
         log.on_truncated = self._on_recovery_point_changed
@@ -225,8 +229,17 @@ class LogDir:
         log = self._open.pop(key, None)
         if log is not None:
             self._ends_cleanly = False
+            self._failed.add(key)
             self._checkpoints.recovery_points[key] = log.recovery_point
             log.abandon()
+
+    def can_open_files(self) -> bool:
+        """Whether the directory can be listed, which takes a descriptor."""
+        try:
+            self._fs.names(self.directory)
+        except OSError:
+            return False
+        return True
 
     def peek_log(self, topic: str, index: int) -> Log | None:
         """The log of a replica whose broker is down, as it was."""
@@ -329,20 +342,22 @@ class LogDir:
     def sync_closed_segments(self, failed: Callable[[Key, StorageFailure], None]) -> None:
         """Begin to make the closed segments durable that are not, beside all else.
 
-        When a log's are, its recovery point has moved on, and is written.
+        A few segments of one log are synced at a time, because their files are open meanwhile; the
+        others follow. The recovery point of a log moves on with them, and is written.
 
         :param failed: Told which log failed by it.
         """
         for key, log in list(self._open.items()):
-            if key in self._syncing:
-                continue
+            if self._is_syncing:
+                return
             try:
                 pending = log.closed_segments_to_sync()
             except StorageFailure as failure:
                 failed(key, failure)
                 continue
             if pending is not None:
-                self._syncing.add(key)
+                self._is_syncing = True
+                self._shared.open_files.lend(pending.open_files)
                 self.run_sync(pending.run, partial(self._synced, key, log, pending, failed))
 
     def _synced(
@@ -353,7 +368,9 @@ class LogDir:
         failed: Callable[[Key, StorageFailure], None],
         error: OSError | None,
     ) -> None:
-        self._syncing.discard(key)
+        self._is_syncing = False
+        self._shared.open_files.lend(-pending.open_files)
+        self._soon(partial(self.sync_closed_segments, failed))
         if self._open.get(key) is not log:
             return
         try:

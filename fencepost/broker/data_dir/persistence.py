@@ -151,8 +151,15 @@ class DataDirPersistence:
     """
 
     def __init__(
-        self, data_dir: DataDir, scheduler: Scheduler, events: Events, rng: random.Random
+        self,
+        data_dir: DataDir,
+        scheduler: Scheduler,
+        events: Events,
+        rng: random.Random,
+        *,
+        shared: ProcessLimits | None = None,
     ) -> None:
+        """:param shared: What all logs of the process hold together; None is the default."""
         self.data_dir = data_dir
         self.log_dirs: dict[int, LogDir] = {}
         self.recovery_report: RecoveryReport | None = None
@@ -163,7 +170,7 @@ class DataDirPersistence:
         """From when on changes are to be kept."""
         self._restored_state = ControllerState(cluster_id="")
         self._dropped_configs: tuple[str, ...] = ()
-        self._shared = ProcessLimits()
+        self._shared = shared or ProcessLimits()
 
     @property
     def starts(self) -> int:

@@ -1,7 +1,7 @@
 """A whole cluster in one process: controller, brokers, the network between them, one clock."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -28,7 +28,9 @@ from fencepost.broker.replication.replica_storage import MemoryReplicaStorage, R
 from fencepost.broker.tiering.remote_storage_metrics import CountedObjectStore, RemoteStorageMetrics
 from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.memory import memory_log
+from fencepost.storage.log.interface import Log
+from fencepost.storage.log_memory import LogMemory
+from fencepost.storage.memory import MemorySegmentStore, memory_log
 from fencepost.storage.tier.object_store import MemoryObjectStore, ObjectStore
 
 MakeObjectStore: TypeAlias = Callable[[Scheduler], ObjectStore]
@@ -88,12 +90,14 @@ class Cluster:
         *,
         make_persistence: MakePersistence | None = None,
         make_objects: MakeObjectStore | None = None,
+        max_log_bytes: int | None = None,
     ) -> None:
         """Start it.
 
         :param carry: Delivers the messages between the nodes: in the same turn when served.
         :param make_persistence: Makes the place where its metadata and logs are; None is memory.
         :param make_objects: Makes the remote tier, if the configs enable it; None is memory.
+        :param max_log_bytes: What logs in memory may take together; None is no limit.
         :raises DataDirUnusable: When the data directory can't be used.
         """
         self.options = options
@@ -102,6 +106,9 @@ class Cluster:
         self.rng = random.Random(options.seed)
         self.faults = FaultRegistry(self.scheduler, self.events, options.seed)
         self.network = Network(carry)
+        self.log_memory = LogMemory(max_log_bytes)
+        """What logs in memory take, and a tier in memory."""
+        self.log_memory.on_full = self._on_memory_full
         self.persistence = (
             None
             if make_persistence is None
@@ -292,13 +299,25 @@ class Cluster:
         if not self._configs.remote_log_storage_system_enable:
             return None
         if make_objects is None:
-            return MemoryObjectStore(self.scheduler.soon)
+            return MemoryObjectStore(self.scheduler.soon, self.log_memory.add)
         return make_objects(self.scheduler)
 
     def _memory_storage(self) -> ReplicaStorage:
-        return MemoryReplicaStorage(
-            lambda name, config: memory_log(name, config, now_ms=self.scheduler.wall_ms())
-        )
+        memory = None if self.log_memory.limit is None else self.log_memory
+
+        def make_log(name: str, config: LogConfig) -> Log:
+            return memory_log(name, config, now_ms=self.scheduler.wall_ms(), store=store)
+
+        def free_later(steps: Iterator[None]) -> None:
+            storage.free_logs(steps)  # the one that the edge has set by then
+
+        storage = MemoryReplicaStorage(make_log)
+        store = MemorySegmentStore(memory, free_later)
+        return storage
+
+    def _on_memory_full(self, used: int) -> None:
+        limit = self.log_memory.limit
+        self.events.emit(Kind.MEMORY_FULL, used_bytes=used, limit_bytes=limit)
 
 
 def _broker_images(options: ClusterOptions) -> list[BrokerImage]:

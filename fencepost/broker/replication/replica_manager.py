@@ -7,10 +7,11 @@ ReplicaManager.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Final
 from uuid import UUID
 
 from fencepost.broker.configs.effective_configs import TopicSettings
-from fencepost.broker.controller.requests import FailReplicas
+from fencepost.broker.controller.requests import FailReplicas, RestoreReplicas
 from fencepost.broker.core.events import Kind
 from fencepost.broker.metadata.image import ClusterImage, PartitionImage, TopicImage
 from fencepost.broker.replication.follower.follower import Follower
@@ -21,6 +22,8 @@ from fencepost.broker.replication.replica_storage import ReplicaStorage
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.config import LogConfig
 
+_REOPEN_AFTER_MS: Final = 1000
+"""How often replicas that lacked descriptors are tried again."""
 LeadershipListener = Callable[[Replica], None]
 
 
@@ -44,6 +47,8 @@ class ReplicaManager:
         """By topic and index."""
         self.offline: dict[tuple[str, int], UUID] = {}
         """The topic ids of the replicas whose log has failed, by topic and index."""
+        self._lacking: set[tuple[str, int]] = set()
+        """The replicas among them that failed for lack of descriptors, and come back."""
         self.holds: dict[tuple[str, int], Hold] = {}
         """The partitions whose follower a test holds. A hold outlives the replica."""
         self._node = node
@@ -74,6 +79,7 @@ class ReplicaManager:
         self._storage.on_broker_stop(crash=crash)
         self.replicas.clear()
         self.offline.clear()
+        self._lacking.clear()
 
     def start(self, image: ClusterImage) -> None:
         """The broker starts with this image: open the logs."""
@@ -115,6 +121,8 @@ class ReplicaManager:
 
     def mark_offline(self, replica: Replica, failure: StorageFailure) -> None:
         """Take a replica offline whose log has failed, until the broker starts again.
+
+        One that failed for lack of descriptors comes back when files can be opened again.
 
         The other replicas are not affected. The controller is informed at the end of this turn.
         """
@@ -160,6 +168,10 @@ class ReplicaManager:
         self, key: tuple[str, int], topic_id: UUID, failure: StorageFailure
     ) -> None:
         self.offline[key] = topic_id
+        if failure.lacks_descriptors:
+            if not self._lacking:
+                self._reopen_later()
+            self._lacking.add(key)
         topic, index = key
         self._node.events.emit(
             Kind.REPLICA_FAILED,
@@ -169,6 +181,36 @@ class ReplicaManager:
             error=failure.why,
         )
         self._node.scheduler.soon(self.report_failures)
+
+    def _reopen_later(self) -> None:
+        scheduler = self._node.scheduler
+        scheduler.at(scheduler.now_ms() + _REOPEN_AFTER_MS, self._reopen)
+
+    def _reopen(self) -> None:
+        """Take the replicas that lacked descriptors online again, if files can be opened."""
+        self._lacking.intersection_update(self.offline)
+        if not self._lacking:
+            return
+        if not self._storage.can_open_files():
+            self._reopen_later()
+            return
+        back = tuple((topic, self.offline[topic, at], at) for topic, at in sorted(self._lacking))
+        self._node.ask_controller(
+            RestoreReplicas(broker_id=self._node.broker_id, replicas=back),
+            lambda _: self._take_online(back),
+            self._reopen_later,
+        )
+
+    def _take_online(self, replicas: tuple[tuple[str, UUID, int], ...]) -> None:
+        """The controller knows that these replicas are back: open their logs."""
+        for name, topic_id, index in replicas:
+            self._lacking.discard((name, index))
+            topic = self._node.view.topics.get(name)
+            if self.offline.get((name, index)) != topic_id or topic is None:
+                continue
+            del self.offline[name, index]
+            if topic.topic_id == topic_id:
+                self._apply_partition(topic, index)
 
     def hold(self, topic: str, index: int, at: int | None) -> None:
         """Hold a follower: at log end ``at`` (exclusive), or where it is (None)."""
@@ -217,18 +259,25 @@ class ReplicaManager:
                 and _is_up_to_date(replica, settings)
             ):
                 continue
-            if self._node.broker_id not in partition.replicas:
-                self._remove_replica(topic.name, index)
-                continue
-            if replica is None and (topic.name, index) not in self.offline:
-                replica = self._new_replica(topic, index, settings.log)
-            if replica is None:
-                continue
-            replica.log.config = settings.log
-            replica.min_insync_replicas = settings.min_insync_replicas
-            with self.offline_on_failure(replica):
-                self._set_role(replica, partition)
-                self._node.remote_log_manager.on_leadership_change(replica)
+            self._apply_partition(topic, index)
+
+    def _apply_partition(self, topic: TopicImage, index: int) -> None:
+        """Give the broker's replica of a partition, if there is one, its role and configs."""
+        partition = topic.partitions[index]
+        if self._node.broker_id not in partition.replicas:
+            self._remove_replica(topic.name, index)
+            return
+        settings = self._node.configs.topic(topic.name)
+        replica = self.replicas.get((topic.name, index))
+        if replica is None and (topic.name, index) not in self.offline:
+            replica = self._new_replica(topic, index, settings.log)
+        if replica is None:
+            return
+        replica.log.config = settings.log
+        replica.min_insync_replicas = settings.min_insync_replicas
+        with self.offline_on_failure(replica):
+            self._set_role(replica, partition)
+            self._node.remote_log_manager.on_leadership_change(replica)
 
     def _new_replica(self, topic: TopicImage, index: int, config: LogConfig) -> Replica | None:
         """A replica with its log; None where the log can't be opened: then it is offline."""

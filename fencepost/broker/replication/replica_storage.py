@@ -49,6 +49,9 @@ class ReplicaStorage(Protocol):
     def abandon_log(self, replica: Replica) -> None:
         """Let go of a log that failed, and keep what there is of it."""
 
+    def can_open_files(self) -> bool:
+        """Whether files can be opened again, after one could not for lack of descriptors."""
+
     def delete_logs(self, replicas: Sequence[Replica]) -> None:
         """Lose the logs of replicas that are gone."""
 
@@ -105,6 +108,10 @@ class MemoryReplicaStorage:
     def abandon_log(self, replica: Replica) -> None:
         """Keep a log that failed, as it is."""
         self.close_log((replica.topic, replica.index), replica, crash=True)
+
+    def can_open_files(self) -> bool:
+        """Always: there are none."""
+        return True
 
     def delete_logs(self, replicas: Sequence[Replica]) -> None:
         """Lose the logs of replicas that are gone."""

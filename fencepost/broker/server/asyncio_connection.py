@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from fencepost.broker.core.context import Peer
 from fencepost.broker.server import logs
-from fencepost.broker.server.connection import CloseReason, Connection
+from fencepost.broker.server.connection import LIMITS, CloseReason, Connection
 from fencepost.protocol.apis import Api
 
 if TYPE_CHECKING:
@@ -62,11 +62,12 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             clock=self._server.clock,
             journal=self._server.journal,
             response_cache=self._listener.response_cache,
+            memory=self._server.request_memory,
             log_requests=logs.is_debug(),
         )
-        if not self._listener.admit(self):
-            reason = "broker_down" if self._listener.is_down else "too_many_connections"
-            self._connection.close(CloseReason(reason))
+        refusal = self._listener.admit(self)
+        if refusal is not None:
+            self._connection.close(CloseReason(refusal))
             self._transfer()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
@@ -157,7 +158,9 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             return
         self._is_closed = True
         closed = self._connection.close_reason
-        if closed is not None:
+        if closed is not None and closed.reason in LIMITS:
+            self._server.count_refusal(closed.reason)
+        elif closed is not None:
             self._log().info("connection_closed", reason=closed.reason, detail=closed.detail)
         self._transport.close()
 

@@ -36,16 +36,25 @@ from fencepost.protocol.frames import (
     FrameAssembler,
     InvalidFrame,
     RequestHeader,
+    RequestMemory,
+    RequestMemoryFull,
     read_header,
     skip_tags,
 )
 from fencepost.protocol.messages.produce import ProduceRequest
+from fencepost.storage.files.file_system import lacks_descriptors
 
 if TYPE_CHECKING:
     from fencepost.protocol.codec.drafts import Draft
 
 MAX_IN_FLIGHT: Final = 256
 """Requests of one connection that may wait; a real broker handles one at a time."""
+MEMORY_FULL: Final = "request_memory"
+MAX_CONNECTIONS: Final = "max.connections"
+MAX_CONNECTIONS_PER_IP: Final = "max.connections.per.ip"
+DESCRIPTORS: Final = "descriptors"
+LIMITS: Final = frozenset({MEMORY_FULL, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP, DESCRIPTORS})
+"""Reasons of connections that are closed because a limit is reached: they are counted."""
 _SCRATCH: Final = memoryview(bytearray(256 << 10))
 """The receive buffer of all connections: each consumes its bytes before another one receives."""
 _API_VERSIONS: Final = BY_NAME["api_versions"]
@@ -92,6 +101,7 @@ class Connection:
         clock: Clock,
         journal: Journal,
         response_cache: ResponseCache,
+        memory: RequestMemory | None = None,
         log_requests: bool = False,
     ) -> None:
         self.peer: Final = peer
@@ -113,7 +123,10 @@ class Connection:
         self._journal = journal
         self._response_cache = response_cache
         self._logs_requests = log_requests
-        assembler = FrameAssembler(_SCRATCH, broker.configs.socket_request_max_bytes)
+        self._memory = memory or RequestMemory()
+        self._assembler = assembler = FrameAssembler(
+            _SCRATCH, broker.configs.socket_request_max_bytes, self._memory
+        )
         self._received = assembler.received
         self.buffer: Final = assembler.buffer
         """Returns where to put the next bytes."""
@@ -132,10 +145,12 @@ class Connection:
     @property
     def wants_input(self) -> bool:
         """Whether the owner should read from the transport."""
+        queue, memory = self._queue, self._memory
         return (
             not self._inbox
             and not self._is_output_paused
-            and len(self._queue) < self._max_in_flight
+            and len(queue) < self._max_in_flight
+            and (not queue or memory.used < memory.limit)
         )
 
     def receive(self, count: int) -> None:
@@ -143,8 +158,14 @@ class Connection:
         self.last_active_ms = self._clock.now_ms()
         try:
             self._inbox += self._received(count)
+        except RequestMemoryFull as error:
+            self.close(CloseReason(MEMORY_FULL, str(error)))
+            return
         except InvalidFrame as error:
             self.close(CloseReason("bad_frame", str(error)))
+            return
+        except MemoryError:  # the process may take less than it seemed
+            self.close(CloseReason(MEMORY_FULL, "the system gives no memory for the frame"))
             return
         self.resume()
 
@@ -182,6 +203,7 @@ class Connection:
         self.is_closing = True
         self.close_reason = reason
         self._inbox.clear()
+        self._assembler.discard()
 
     def abandon(self) -> None:
         """The transport is gone, or no response may be sent any more: cancel what waits."""
@@ -190,8 +212,10 @@ class Connection:
             if exchange.wait is not None:
                 exchange.wait.cancel()
             self._journal.abandon(exchange)
+            self._memory.used -= exchange.bytes_in
         self._queue.clear()
         self._inbox.clear()
+        self._assembler.discard()
         self.output.clear()
 
     # -- requests -------------------------------------------------------------------------------
@@ -213,6 +237,11 @@ class Connection:
             request = decode_request(api, header.version, frame, offset, self.dialect)
         except (InvalidFrame, MalformedMessage) as error:
             self.close(CloseReason("bad_request", str(error)))
+            return
+        except OSError as error:  # the messages of an API are imported when it is used first
+            if not lacks_descriptors(error):
+                raise
+            self.close(CloseReason(DESCRIPTORS, str(error)))
             return
         self._handle(self._open(api, header.version, header, frame, offset), request, key)
 
@@ -302,6 +331,7 @@ class Connection:
             self.dialect,
         )
         self._journal.open(exchange)
+        self._memory.used += exchange.bytes_in
         self._queue.append(exchange)
         if self._logs_requests:
             self._owner.log_request(api, version)
@@ -342,7 +372,9 @@ class Connection:
         self._journal.close(exchange, chunks, response, self._clock.wall_ms())
         queue = self._queue
         while queue and queue[0].done:
-            self.output += queue.popleft().chunks or ()
+            answered = queue.popleft()
+            self._memory.used -= answered.bytes_in
+            self.output += answered.chunks or ()
 
     def _respond_later(self, exchange: Exchange, response: object) -> None:
         """Respond after a wait."""

@@ -151,6 +151,11 @@ class DeferredFree:
         if self._timer is None:
             self._timer = self._loop.call_later(PAUSE_S, self._slice)
 
+    def run_until(self, is_enough: Callable[[], bool]) -> None:
+        """Run steps at once until there is enough memory, or nothing is left to free."""
+        while self._works and not is_enough():
+            self._step()
+
     def stop(self) -> None:
         """Free nothing more: the process ends."""
         if self._timer is not None:
@@ -162,12 +167,15 @@ class DeferredFree:
         """Whether everything is freed."""
         return not self._works
 
+    def _step(self) -> None:
+        try:
+            next(self._works[0])
+        except StopIteration:
+            self._works.popleft()
+
     def _slice(self) -> None:
         end = time.monotonic() + SLICE_S
         works = self._works
         while works and time.monotonic() < end:
-            try:
-                next(works[0])
-            except StopIteration:
-                works.popleft()
+            self._step()
         self._timer = self._loop.call_later(PAUSE_S, self._slice) if works else None

@@ -8,14 +8,22 @@ import asyncio
 import socket
 from collections import Counter
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.server.asyncio_connection import AsyncioConnection
+from fencepost.broker.server.connection import (
+    DESCRIPTORS,
+    MAX_CONNECTIONS,
+    MAX_CONNECTIONS_PER_IP,
+)
 from fencepost.broker.server.response_cache import ResponseCache
 
 if TYPE_CHECKING:
     from fencepost.broker.server.server import Server
+
+
+BROKER_DOWN: Final = "broker_down"
 
 
 class PortUnavailable(OSError):
@@ -140,20 +148,26 @@ class Listener:
         self._sock = held
         self.is_down = False
 
-    def admit(self, connection: AsyncioConnection) -> bool:
-        """Add a connection, unless ``max.connections`` or ``max.connections.per.ip`` is reached."""
+    def admit(self, connection: AsyncioConnection) -> str | None:
+        """Add a connection, or say why it is refused: the limit that is reached, or BROKER_DOWN."""
         configs, host = self.broker.configs, connection.peer.host
-        room = not self.is_down and len(self._connections) < configs.max_connections
-        if not room or self._per_host[host] >= configs.max_connections_per_ip:
-            return False
+        if self.is_down:
+            return BROKER_DOWN
+        if len(self._connections) >= configs.max_connections:
+            return MAX_CONNECTIONS
+        if self._per_host[host] >= configs.max_connections_per_ip:
+            return MAX_CONNECTIONS_PER_IP
+        if not self.server.descriptors.admit():
+            return DESCRIPTORS
         self._connections.add(connection)
         self._per_host[host] += 1
-        return True
+        return None
 
     def on_closed(self, connection: AsyncioConnection) -> None:
         """Remove a connection that is gone."""
         if connection in self._connections:
             self._connections.discard(connection)
+            self.server.descriptors.release()
             self._per_host[connection.peer.host] -= 1
             self._per_host += Counter()  # drops hosts without connections
 

@@ -331,7 +331,11 @@ _FAILURES: Final = frozenset({Kind.REPLICA_FAILED, Kind.STORAGE_FAILED})
 
 
 def log_storage_failure(event: Event) -> None:
-    """Log an event if it is a failure of storage."""
+    """Log an event if it is a failure of storage, or a lack of memory."""
+    if event.kind is Kind.MEMORY_FULL:
+        logger().warning(
+            event.kind.value, **event.details, detail="Produce is refused; see --max-memory"
+        )
     if event.kind in _FAILURES:
         where = {"topic": event.topic, "partition": event.partition, "broker": event.broker}
         place = {name: value for name, value in where.items() if value is not None}

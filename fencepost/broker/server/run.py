@@ -36,6 +36,13 @@ from fencepost.broker.server import logs
 from fencepost.broker.server.event_loop import SystemClock
 from fencepost.broker.server.listener import bind
 from fencepost.broker.server.remote_urls import is_in_memory
+from fencepost.broker.server.resources import (
+    DescriptorBudget,
+    available_memory,
+    descriptor_budget,
+    descriptor_limit,
+    memory_shares,
+)
 from fencepost.broker.server.server import Server
 from fencepost.broker.server.trace_file import MakeDescribe, TraceFile
 
@@ -87,6 +94,7 @@ def _lines() -> Iterator[bytes]:
 
 
 BACKLOG = 512
+NO_LIMIT: Final = 0
 WILDCARDS = ("0.0.0.0", "::")
 
 ControlPlane: TypeAlias = Callable[[Server, socket.socket, asyncio.Event], Awaitable[None]]
@@ -118,6 +126,9 @@ class ServeOptions:
     """What requests to the control API have to carry; None where they need nothing."""
     control_token_drawn: bool = False
     """Whether it was drawn, so that its owner has it from the ready line or the log."""
+    max_memory: int | None = None
+    """The most bytes of logs in memory, `NO_LIMIT` for any number; None is a share of what the
+    process may have. With a data directory it has no effect."""
     data_dir: Path | None = None
     """The data directory, absolute; None keeps the cluster in memory."""
     fsync: bool = False
@@ -175,6 +186,7 @@ def run(
     :param make_describe: Makes the formatter of a trace's lines.
     :raises PortUnavailable: When a port can't be listened on.
     :raises TraceUnavailable: When the directory of the trace can't be written to.
+    :raises TooFewDescriptors: When the process may open too few files and connections.
     :raises DataDirUnusable: When the data directory can't be used.
     :raises RemoteUnavailable: When the remote tier can't be used.
     :raises ControllerError: When a topic of the options can't be created.
@@ -233,10 +245,14 @@ async def _serve(
     trace: TraceFile | None,
     make_objects: MakeObjectStore | None,
 ) -> None:
+    descriptors = _descriptors(options)
     sockets, control_socket = _bind_all(options)
     clock = _make_clock(options.clock)
-    cluster = _make_cluster(options, sockets, clock, make_objects)
-    server = Server(cluster, clock, sockets)
+    shares = memory_shares(available_memory())
+    cluster = _make_cluster(options, sockets, clock, make_objects, shares.logs, descriptors)
+    server = Server(
+        cluster, clock, sockets, max_request_bytes=shares.requests, descriptors=descriptors
+    )
     if trace is not None:
         trace.subscribe(server)
     stop = asyncio.Event()
@@ -262,6 +278,15 @@ async def _serve(
         await server.stop()
     cluster.close()
     await plane
+
+
+def _descriptors(options: ServeOptions) -> DescriptorBudget:
+    return descriptor_budget(
+        descriptor_limit(),
+        brokers=options.brokers,
+        has_files=options.data_dir is not None,
+        has_remote=options.remote is not None and not is_in_memory(options.remote),
+    )
 
 
 def _syncing(cluster: Cluster) -> AbstractContextManager[None]:
@@ -300,8 +325,11 @@ def _make_cluster(
     sockets: list[socket.socket],
     clock: Clock,
     make_objects: MakeObjectStore | None,
+    log_share: int,
+    descriptors: DescriptorBudget,
 ) -> Cluster:
     advertised = _advertised(options)
+    max_log_bytes = log_share if options.max_memory is None else options.max_memory
     cluster_options = ClusterOptions(
         addresses=tuple(
             Address(host=options.host, port=sock.getsockname()[1], advertised_host=advertised)
@@ -317,23 +345,29 @@ def _make_cluster(
     return Cluster(
         cluster_options,
         clock,
-        make_persistence=_open_data_dir(options),
+        make_persistence=_open_data_dir(options, descriptors),
         make_objects=make_objects,
+        max_log_bytes=None if max_log_bytes == NO_LIMIT or options.data_dir else max_log_bytes,
     )
 
 
-def _open_data_dir(options: ServeOptions) -> "MakePersistence | None":
+def _open_data_dir(
+    options: ServeOptions, descriptors: DescriptorBudget
+) -> "MakePersistence | None":
     if options.data_dir is None:
         return None
     # A late import: start-up time counts, and few clusters have one.
     from fencepost.broker.data_dir.directory import open_data_dir
     from fencepost.broker.data_dir.persistence import DataDirPersistence
     from fencepost.storage.files.file_system import RealFileSystem
+    from fencepost.storage.files.process_limits import ProcessLimits
 
     data_dir = open_data_dir(
         RealFileSystem(), options.data_dir, brokers=options.brokers, sync=options.fsync
     )
-    return partial(DataDirPersistence, data_dir)
+    shared = ProcessLimits(open_files=descriptors.files)
+    descriptors.resize_files = shared.open_files.resize
+    return partial(DataDirPersistence, data_dir, shared=shared)
 
 
 def _ready(options: ServeOptions, server: Server, control_socket: socket.socket) -> Ready:

@@ -6,6 +6,8 @@ also close and open ports.
 
 import asyncio
 import socket
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -21,7 +23,9 @@ from fencepost.broker.server.event_loop import BusyPoll, DeferredFree, LoopDrive
 from fencepost.broker.server.journal import Journal
 from fencepost.broker.server.listener import Listener, PortUnavailable
 from fencepost.broker.server.request_metrics import EventMetrics
+from fencepost.broker.server.resources import DescriptorBudget
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.frames import RequestMemory
 
 IDLE_CHECK_S = 1.0
 
@@ -30,12 +34,28 @@ class Server:
     """A cluster on its ports.
 
     :param sockets: Listening sockets in the order of broker ids.
+    :param max_request_bytes: What requests that arrive or wait may take together.
+    :param descriptors: Admits connections; None admits all.
     """
 
-    def __init__(self, cluster: Cluster, clock: Clock, sockets: list[socket.socket]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        sockets: list[socket.socket],
+        *,
+        max_request_bytes: int = sys.maxsize,
+        descriptors: DescriptorBudget | None = None,
+    ) -> None:
         self.cluster = cluster
         self.clock = clock
         self.journal = Journal()
+        self.descriptors = descriptors or DescriptorBudget()
+        self.refusals: Counter[str] = Counter()
+        """Connections that were closed because a limit was reached, by the limit."""
+        self._reported: Counter[str] = Counter()
+        """Those of them that the log has told of."""
+        self.request_memory = RequestMemory(max_request_bytes)
         self.event_metrics = EventMetrics()
         cluster.network.observe = self.journal.observe
         cluster.events.listeners += (self.event_metrics.record, logs.log_storage_failure)
@@ -56,14 +76,14 @@ class Server:
         self._driver = LoopDriver(self.cluster.scheduler, self._loop)
         self._deferred_free = DeferredFree(self._loop)
         self.stay_awake = BusyPoll(self._loop, self.journal.count_if_many).extend
+        self.cluster.log_memory.reclaim = self._deferred_free.run_until
         for broker in self.cluster.brokers.values():
             broker.storage.free_logs = self._deferred_free.add
         for broker, sock in zip(self.cluster.brokers.values(), self._sockets, strict=True):
             listener = Listener(self, broker, sock)
             self._listeners[broker.broker_id] = listener
             await listener.start(self._loop)
-        if not isinstance(self.clock, ManualClock):  # a manual clock does not measure idle clients
-            self._check_idle()
+        self._check_connections()
 
     async def reset(self) -> None:
         """Restore the cluster's initial state; every broker runs, connections stay open.
@@ -166,6 +186,18 @@ class Server:
             self._loop.call_soon(self._flush)
         self._flushes[connection] = None
 
+    def count_refusal(self, limit: str) -> None:
+        """Count a connection that is closed because a limit is reached."""
+        self.refusals[limit] += 1
+
+    def _report_refusals(self) -> None:
+        """Log how many connections were refused since the last line that told of some."""
+        counts = dict(self.refusals - self._reported)
+        if counts:
+            self._reported = self.refusals.copy()
+            is_open = sum(self.connections.values())
+            logs.logger().warning("connections_refused", limits=counts, open=is_open)
+
     @property
     def connections(self) -> dict[int, int]:
         """The number of connections by broker."""
@@ -175,6 +207,7 @@ class Server:
         """Close every port and connection."""
         if self._idle_check is not None:
             self._idle_check.cancel()
+        self._report_refusals()
         self._driver.stop()
         self._deferred_free.stop()
         for listener in self._listeners.values():
@@ -186,8 +219,10 @@ class Server:
         for connection in flushes:
             connection.flush()
 
-    def _check_idle(self) -> None:
-        now_ms = self.clock.now_ms()
-        for listener in self._listeners.values():
-            listener.close_idle(now_ms)
-        self._idle_check = self._loop.call_later(IDLE_CHECK_S, self._check_idle)
+    def _check_connections(self) -> None:
+        self._report_refusals()
+        if not isinstance(self.clock, ManualClock):  # a manual clock does not measure idle clients
+            now_ms = self.clock.now_ms()
+            for listener in self._listeners.values():
+                listener.close_idle(now_ms)
+        self._idle_check = self._loop.call_later(IDLE_CHECK_S, self._check_connections)

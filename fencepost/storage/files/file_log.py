@@ -49,8 +49,9 @@ def _guarded(
                 if self._flusher.epochs_changed:
                     self._flusher.write_epochs()
         except OSError as error:
-            self._failure = why = str(error)
-            raise StorageFailure(self.name, why) from error
+            # It is kept for as long as the log: the frames of its traceback are not.
+            self._failure = error.with_traceback(None)
+            raise StorageFailure(self.name, error) from error
 
     return guarded
 
@@ -105,7 +106,7 @@ class FileLog:
             is_durable=is_durable,
             now_ms=now_ms,
         )
-        self._failure: str | None = None
+        self._failure: OSError | None = None
         self.on_truncated: Callable[[], None] = _ignore_truncation
         self._log.on_truncated = self._after_truncation
         contents.epochs.on_change = self._flusher.on_epochs_changed
@@ -352,12 +353,12 @@ class FileLog:
             self._flusher.close()
         self._flusher.recovery_point = self._flusher.end
         store.release()
-        self._failure = "it is closed"
+        self._failure = OSError("it is closed")
 
     def abandon(self) -> None:
         """Let go of open files and memory as the end of a process does, and write nothing."""
         self._store.release()
-        self._failure = self._failure or "it is closed"
+        self._failure = self._failure or OSError("it is closed")
 
     def delete(self, aside: str) -> None:
         """Take its directory out of the way, so that a new log may have the name.
@@ -373,7 +374,7 @@ class FileLog:
         try:
             home.files.rename(home.directory, target)
         except OSError as error:
-            raise StorageFailure(self.name, str(error)) from error
+            raise StorageFailure(self.name, error) from error
         home.directory = target
 
     def dismantle(self) -> Iterator[None]:

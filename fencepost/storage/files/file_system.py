@@ -26,12 +26,20 @@ class StorageFailure(Exception):
 
     :ivar log: Topic and partition: ``topic-0``.
     :ivar why: What the operating system said, or what is wrong with the bytes.
+    :ivar lacks_descriptors: Whether a file could not be opened because too many are: then the log
+        may be opened again later.
     """
 
-    def __init__(self, log: str, why: str) -> None:
+    def __init__(self, log: str, why: str | OSError) -> None:
         super().__init__(f"{log}: {why}")
         self.log = log
-        self.why = why
+        self.why = str(why)
+        self.lacks_descriptors = lacks_descriptors(why)
+
+
+def lacks_descriptors(error: object) -> bool:
+    """Whether an error says that the process, or the system, has too many open files."""
+    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 @final

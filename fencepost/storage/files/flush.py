@@ -6,6 +6,7 @@ another thread, because a gigabyte takes seconds.
 
 from collections.abc import Sequence
 from pathlib import PurePath
+from typing import Final
 
 from fencepost.storage.files.file_system import File, FileSystem
 from fencepost.storage.files.segment_store import FileSegmentStore
@@ -14,6 +15,9 @@ from fencepost.storage.formats.file_names import LEADER_EPOCHS
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.log.segments import LogSegment
+
+SYNCED_AT_ONCE: Final = 4
+"""Segments of a log that are synced together; each has up to four files, which are open."""
 
 
 class PendingSync:
@@ -47,6 +51,11 @@ class PendingSync:
         self.end = end
         self.epochs = epochs
         self.truncations = truncations
+
+    @property
+    def open_files(self) -> int:
+        """How many files are open for it."""
+        return len(self._opened)
 
     def run(self) -> None:
         """Sync; on any thread, once.
@@ -146,18 +155,23 @@ class LogFlusher:
     # On another thread.
 
     def closed_segments_to_sync(self) -> PendingSync | None:
-        """The closed segments that are not durable, None where all are."""
+        """The oldest closed segments that are not durable, `SYNCED_AT_ONCE` at most.
+
+        :returns: None where all are durable.
+        """
         segments = self._log.local_segments
-        closed = segments.all[:-1]
-        if not closed or segments.active.base_offset <= self.recovery_point:
+        if len(segments) == 1 or segments.active.base_offset <= self.recovery_point:
             return None
+        first = segments.index_of(self.recovery_point)
+        last = min(first + SYNCED_AT_ONCE, len(segments) - 1)
+        closed = segments.all[:last]
         home = self._store.home
         return PendingSync(
             home.files,
             home.directory,
             self._store.open_unsynced(closed, LEADER_EPOCHS),
             segments=closed,
-            end=segments.active.base_offset,
+            end=segments.all[last].base_offset,
             epochs=self._log.epoch_entries(),
             truncations=self._truncations,
         )

@@ -80,7 +80,7 @@ def open_log(
         )
     except OSError as error:
         opening.store.release()
-        raise StorageFailure(name, str(error)) from error
+        raise StorageFailure(name, error) from error
 
 
 class _Opening:

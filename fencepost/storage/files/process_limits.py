@@ -216,6 +216,32 @@ class BoundedCache:
                 oldest.release()
         self._held[id(thing)] = thing, cost
 
+    def resize(self, limit: int) -> None:
+        """Change the limit; the oldest things go where they cost more."""
+        self._limit = limit
+        self._evict()
+
+    def lend(self, cost: int) -> None:
+        """Count something that can't be evicted, until it costs nothing (a negative cost)."""
+        self._cost += cost
+        self._evict()
+
+    def evict_half(self) -> bool:
+        """Let go of the older half of the things, used or not; whether there were any."""
+        count = (len(self._held) + 1) // 2
+        for _ in range(count):
+            self._release_oldest()
+        return count > 0
+
+    def _evict(self) -> None:
+        while self._cost > self._limit and self._held:
+            self._release_oldest()
+
+    def _release_oldest(self) -> None:
+        _, (oldest, price) = self._held.popitem(last=False)
+        self._cost -= price
+        oldest.release()
+
     def remove(self, thing: Evictable) -> None:
         """Forget something that goes by itself; it may not be held."""
         found = self._held.pop(id(thing), None)

@@ -17,7 +17,7 @@ from typing import Final
 from weakref import finalize
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.storage.files.file_system import File, FileSystem
+from fencepost.storage.files.file_system import File, FileSystem, lacks_descriptors
 from fencepost.storage.files.index_lookup import SegmentIndexes
 from fencepost.storage.files.process_limits import BoundedCache, ProcessLimits
 from fencepost.storage.formats.checkpoints import CorruptSnapshot, decode_snapshot, encode_snapshot
@@ -169,7 +169,13 @@ class LogFile:
         self.release()
 
     def _open(self) -> File:
-        self._file = file = self._files.open(self.path)
+        try:
+            file = self._files.open(self.path)
+        except OSError as error:
+            if not lacks_descriptors(error) or not self._bound.evict_half():
+                raise
+            file = self._files.open(self.path)
+        self._file = file
         self._bound.add(self, 1)
         return file
 

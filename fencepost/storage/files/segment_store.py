@@ -86,6 +86,10 @@ class FileSegmentStore:
         self._names_changed = True
         return segment
 
+    def refusal(self, size: int, *, is_client: bool) -> str | None:  # noqa: ARG002  # as in memory
+        """Nothing is refused: a disk that is full fails."""
+        return None
+
     def create_cleaned(self, first: LogSegment) -> FileSegment:
         """A new, empty segment that compaction fills; it begins where `first` does."""
         segment = self._cleaning[first.base_offset] = FileSegment(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
+from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.expected_offsets import Mismatch
 from fencepost.storage.log.producer_state import BatchMetadata
 
@@ -49,6 +50,13 @@ class AppendRejected:
     record_errors: tuple[tuple[int, str], ...] = ()
     log_start_offset: int = -1
     mismatch: Mismatch | None = None
+
+
+def no_room(message: str, log_start_offset: int) -> AppendRejected:
+    """The rejection where logs take as much memory as they may; a producer does not retry it."""
+    return AppendRejected(
+        error=ErrorCode.POLICY_VIOLATION, message=message, log_start_offset=log_start_offset
+    )
 
 
 def combined_result(results: Sequence[AppendResult]) -> AppendResult:

@@ -26,6 +26,7 @@ from fencepost.storage.log.append_result import (
     AppendResult,
     combined_result,
     duplicate_result,
+    no_room,
 )
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import (
@@ -154,13 +155,16 @@ class SegmentedLog:
         if isinstance(ready, AppendRejected):
             return ready
         batch, header = ready
+        is_client = origin is AppendOrigin.CLIENT
         if header.has_producer_id:
-            is_client = origin is AppendOrigin.CLIENT
             if is_client and (duplicate := self._producers.duplicate_of(header)) is not None:
                 return duplicate_result(duplicate, self._start)
             error = self._producers.refusal(header, check_sequence=is_client)
             if error is not None:
                 return AppendRejected(error=error, log_start_offset=self._start)
+        refusal = self._store.refusal(len(batch), is_client=is_client)
+        if refusal is not None:
+            return no_room(refusal, self._start)
         return self._append_as_leader(batch, header, leader_epoch, now_ms)
 
     def _append_as_leader(
@@ -202,6 +206,7 @@ class SegmentedLog:
             log_end_offset=self._end,
             producers=self._producers,
             last_of_key=lambda key: current().last_offset(key),
+            refusal=self._store.refusal,
         )
 
     def append_staged(

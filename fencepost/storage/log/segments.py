@@ -237,6 +237,12 @@ class SegmentStore(Protocol):
     def discard(self, segments: Sequence[LogSegment]) -> None:
         """Lose segments that the log has let go of."""
 
+    def refusal(self, size: int, *, is_client: bool) -> str | None:
+        """Why no batches of `size` bytes may be appended as leader now; None if they may.
+
+        :param is_client: Whether a client appends, and not a coordinator.
+        """
+
 
 class LogSegments:
     """One segment at least; the last is the active one.

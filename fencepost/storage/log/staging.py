@@ -5,13 +5,13 @@ for all logs are checked and staged first, and then the staged batches are appen
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import BatchHeader
 from fencepost.storage.log.append import prepare_checked_batch
-from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
+from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, no_room
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.expected_offsets import ExpectedOffsetCheck, LastOfKey
 from fencepost.storage.log.producer_state import BatchMetadata, ProducerStateManager
@@ -21,6 +21,13 @@ from fencepost.storage.log.validation import (
     open_batch,
     open_batches,
 )
+
+
+class Refusal(Protocol):
+    """Why no batches of `size` bytes may be appended now; None if they may."""
+
+    def __call__(self, size: int, *, is_client: bool) -> str | None:
+        """As `SegmentStore.refusal`."""
 
 
 class StagedBatch(NamedTuple):
@@ -53,6 +60,7 @@ class Staging:
     """What one request appends to one log, as long as nothing else is appended to it.
 
     :param producers: Those of the log. Nothing here changes them.
+    :param refusal: That of the log's `SegmentStore`.
     """
 
     __slots__ = (
@@ -66,6 +74,8 @@ class Staging:
         "_name",
         "_now_ms",
         "_producers",
+        "_refusal",
+        "_staged_bytes",
     )
 
     def __init__(
@@ -78,6 +88,7 @@ class Staging:
         log_end_offset: int,
         producers: ProducerStateManager,
         last_of_key: LastOfKey,
+        refusal: Refusal,
     ) -> None:
         self._name = name
         self._config = config
@@ -86,6 +97,8 @@ class Staging:
         self._first_offset = self._end = log_end_offset
         self._producers = producers
         self._last_of_key = last_of_key
+        self._refusal = refusal
+        self._staged_bytes = 0
         self._before: list[tuple[BatchHeader, BatchMetadata]] = []
         self._keys: dict[bytes, int] = {}
 
@@ -113,6 +126,10 @@ class Staging:
         batches = self._make_ready(opened, duplicates)
         if isinstance(batches, AppendRejected):
             return batches
+        self._staged_bytes += sum(len(each.records) for each in batches if each.duplicate is None)
+        refusal = self._refusal(self._staged_bytes, is_client=True) if self._staged_bytes else None
+        if refusal is not None:
+            return no_room(refusal, self._log_start_offset)
         self._note(opened, duplicates, keys)
         is_there = all(
             each is not None and each.last_offset < self._first_offset for each in duplicates
@@ -185,12 +202,12 @@ class Staging:
             )
             if isinstance(ready, AppendRejected):
                 return ready
-            if duplicate is None and (code := self._refusal(header, staged)) is not None:
+            if duplicate is None and (code := self._producer_refusal(header, staged)) is not None:
                 return AppendRejected(error=code, log_start_offset=self._log_start_offset)
             staged.append(StagedBatch(*ready, duplicate))
         return tuple(staged)
 
-    def _refusal(self, header: BatchHeader, staged: list[StagedBatch]) -> ErrorCode | None:
+    def _producer_refusal(self, header: BatchHeader, staged: list[StagedBatch]) -> ErrorCode | None:
         """Why its producer may not append this next."""
         if not header.has_producer_id:
             return None

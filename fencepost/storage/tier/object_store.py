@@ -104,18 +104,26 @@ class MemoryObjectStore:
     """An `ObjectStore` in memory, for tests, the simulation and ``--remote memory:``.
 
     :param soon: Runs a callback when this turn is over (`Scheduler.soon`).
+    :param count: Called with each change of the bytes in it.
     :ivar objects: All objects by key.
     """
 
-    def __init__(self, soon: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self,
+        soon: Callable[[Callable[[], None]], None],
+        count: Callable[[int], None] = lambda _: None,
+    ) -> None:
         self.objects: dict[str, bytes] = {}
         self._soon = soon
+        self._count = count
 
     def put(self, key: str, buffers: Iterable[Buffer], done: DoneCallback) -> None:
         """Write an object whole."""
 
         def write() -> None:
-            self.objects[key] = b"".join(buffers)
+            data = b"".join(buffers)
+            self._count(len(data) - len(self.objects.get(key, b"")))
+            self.objects[key] = data
             done(None)
 
         self._soon(write)
@@ -137,7 +145,7 @@ class MemoryObjectStore:
 
         def remove() -> None:
             for key in keys:
-                self.objects.pop(key, None)
+                self._count(-len(self.objects.pop(key, b"")))
             done(None)
 
         self._soon(remove)

@@ -333,3 +333,98 @@ def test_a_log_that_can_not_be_closed_leaves_no_mark_of_an_orderly_end(
     assert not lasting.log_dir(2).clean
     assert set(driver.partition("t").isr) == {1, 2, 3}
     assert driver.replica(2, "t").log.log_end_offset == 1
+
+
+# Too many open files
+
+
+@pytest.fixture
+def alone() -> DurableDriver:
+    """One broker, with two partitions that have a record each; their files are closed."""
+    lasting = DurableDriver(1)
+    create(lasting.driver, "t", [(1,), (1,)])
+    for index in range(2):
+        assert attempt(lasting.driver, b"a", broker_id=1, index=index) == 0
+    lasting.stop()
+    lasting.begin()
+    return lasting
+
+
+def lack_descriptors(lasting: DurableDriver) -> None:
+    """From now on broker 1 can open no file, and none is open that could be closed."""
+    shared = lasting.log_dir(1)._shared
+    while shared.open_files.evict_half():
+        pass
+    lasting.files.fail(Operation.OPEN, errno.EMFILE, times=None, under=DIR / "broker-1")
+
+
+def test_replicas_that_lacked_descriptors_come_back_by_themselves(alone: DurableDriver) -> None:
+    driver = alone.driver
+    told: list[Event] = []
+    driver.cluster.events.listeners.append(told.append)
+    lack_descriptors(alone)
+    assert attempt(driver, b"lost", broker_id=1) == STORAGE_ERROR
+    assert driver.partition("t").leader == -1
+    driver.advance(10_000)
+    assert driver.partition("t").leader == -1
+    assert [each.kind for each in told].count(Kind.REPLICA_FAILED) == 1
+
+    alone.files.heal()
+    driver.advance(2_000)
+    assert (driver.partition("t").leader, driver.partition("t").failed) == (1, ())
+    assert attempt(driver, b"b", broker_id=1) == 0
+    assert fetched_values(driver) == [b"a", b"b"]
+
+
+def test_they_come_back_as_followers_where_others_lead_now(lasting: DurableDriver) -> None:
+    driver = lasting.driver
+    lack_descriptors(lasting)
+    assert attempt(driver, b"lost", broker_id=1) == STORAGE_ERROR
+    lasting.files.heal()
+    assert driver.partition("t").leader == 2
+    assert attempt(driver, b"b", broker_id=2, acks=1) == 0
+    driver.advance(5_000)
+    partition = driver.partition("t")
+    assert (partition.leader, partition.failed, set(partition.isr)) == (2, (), {1, 2, 3})
+    assert driver.replica(1, "t").log.log_end_offset == 2
+
+
+def test_a_topic_that_could_not_be_made_for_lack_of_descriptors_is_made_then(
+    alone: DurableDriver,
+) -> None:
+    driver = alone.driver
+    lack_descriptors(alone)
+    create(driver, "new", [(1,)])
+    assert driver.partition("new").failed == (1,)
+    alone.files.heal()
+    driver.advance(2_000)
+    assert produce(driver, "new", b"a").error_code == 0
+
+
+def test_a_replica_that_failed_for_another_reason_stays_offline(alone: DurableDriver) -> None:
+    driver = alone.driver
+    fill_disk(alone, 1, 1)
+    assert attempt(driver, b"x", broker_id=1, index=1) == STORAGE_ERROR
+    lack_descriptors(alone)
+    assert attempt(driver, b"x", broker_id=1) == STORAGE_ERROR
+    alone.files.heal()
+    driver.advance(5_000)
+    assert driver.partition("t", 0).failed == ()
+    assert driver.partition("t", 1).failed == (1,)
+
+
+def test_a_broker_that_ends_meanwhile_has_them_when_it_starts(alone: DurableDriver) -> None:
+    driver = alone.driver
+    lack_descriptors(alone)
+    assert attempt(driver, b"lost", broker_id=1) == STORAGE_ERROR
+    alone.files.heal()
+    operator_actions.stop(driver.cluster, 1)
+    driver.advance(5_000)
+    operator_actions.start(driver.cluster, 1)
+    driver.cluster.scheduler.run_due()
+    assert fetched_values(driver) == [b"a"]
+
+
+def fetched_values(driver: Driver) -> list[bytes | None]:
+    request = fetch_request(("t", from_offset(0)))
+    return values(driver.ask(1, "fetch", 12, request).responses[0].partitions[0])

@@ -9,6 +9,7 @@ import pytest
 
 from fencepost.broker.handlers import metadata
 from fencepost.broker.server.connection import MAX_IN_FLIGHT
+from fencepost.broker.server.resources import DescriptorBudget
 from fencepost.protocol.messages.metadata import MetadataRequest
 from tests.broker.server.test_connection import LONG_POLL
 from tests.harness.socketless_server import SocketlessServer
@@ -160,3 +161,22 @@ def test_a_connection_is_closed_when_it_was_silent_for_too_long() -> None:
     edge.listener.close_idle(edge.clock.now_ms())
     assert silent.transport.closed
     assert not busy.transport.closed
+
+
+def test_no_more_connections_than_descriptors() -> None:
+    edge = SocketlessServer()
+    edge.server.descriptors = DescriptorBudget(2)
+    clients = [edge.connect() for _ in range(5)]
+    assert [each.transport.closed for each in clients] == [False, False, True, True, True]
+    assert edge.server.refusals == {"descriptors": 3}
+    clients[0].connection.connection_lost(None)
+    clients[4].connection.connection_lost(None)
+    assert not edge.connect().transport.closed
+    assert edge.connect().transport.closed
+
+
+def test_refused_connections_are_counted_by_their_limit() -> None:
+    edge = SocketlessServer({"max.connections.per.ip": "1"})
+    for _ in range(3):
+        edge.connect()
+    assert edge.server.refusals == {"max.connections.per.ip": 2}

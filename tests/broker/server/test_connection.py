@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import struct
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 import pytest
 
 from fencepost.broker.handlers import metadata
+from fencepost.broker.server import connection
 from fencepost.broker.server.connection import MAX_IN_FLIGHT
 from fencepost.protocol.apis import NOT_SERVED
 from fencepost.protocol.errors import ErrorCode
@@ -282,3 +284,79 @@ def test_a_connection_needs_no_event_loop_no_sockets_and_no_log() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.stdout.strip() == "[]", run.stderr
+
+
+# -- the memory of requests ---------------------------------------------------------------------
+
+
+def test_a_request_counts_until_it_is_answered() -> None:
+    edge = SocketlessServer()
+    memory = edge.server.request_memory
+    client = edge.open()
+    frame = client.frame("fetch", 11, LONG_POLL)
+    client.send(frame[:10])
+    assert 0 < memory.used < len(frame)
+    client.send(frame[10:])
+    assert memory.used == len(frame) - 4
+    edge.pass_time(500)
+    assert client.correlation_ids() == [1]
+    assert memory.used == 0
+
+
+@pytest.mark.parametrize("sent", ["part of a request", "a request that waits"])
+def test_what_a_lost_connection_held_counts_no_more(sent: str) -> None:
+    edge = SocketlessServer()
+    client = edge.open()
+    frame = client.frame("fetch", 11, LONG_POLL)
+    client.send(frame[:-1] if sent == "part of a request" else frame + frame[:10])
+    assert edge.server.request_memory.used > 0
+    client.connection.abandon()
+    assert edge.server.request_memory.used == 0
+
+
+def test_a_frame_that_would_take_too_much_closes_its_connection_alone() -> None:
+    edge = SocketlessServer()
+    edge.server.request_memory.limit = 1_000
+    large, small = edge.open(), edge.open()
+    large.send(struct.pack(">i", 5_000) + bytes(2_000))
+    assert large.close_reason == "request_memory"
+    small.ask("metadata", 9, NO_TOPICS)
+    assert small.correlation_ids() == [1]
+    assert edge.server.request_memory.used == 0
+
+
+def test_at_the_limit_a_connection_whose_requests_wait_is_not_read_from() -> None:
+    edge = SocketlessServer()
+    client = edge.open()
+    client.ask("fetch", 11, LONG_POLL)
+    assert client.is_read_from()
+    edge.server.request_memory.limit = edge.server.request_memory.used
+    assert not client.is_read_from()
+    assert edge.open().is_read_from()
+    edge.pass_time(500)
+    assert client.is_read_from()
+
+
+def test_memory_that_the_system_does_not_give_closes_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = SocketlessServer().open()
+
+    def exhausted(_count: int) -> list[bytearray]:
+        raise MemoryError
+
+    monkeypatch.setattr(client.connection, "_received", exhausted)
+    client.send(b"x")
+    assert client.close_reason == "request_memory"
+
+
+def test_messages_that_can_t_be_imported_for_lack_of_descriptors_are_no_bad_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lacking(*_arguments: object) -> object:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    client = SocketlessServer().open()
+    monkeypatch.setattr(connection, "decode_request", lacking)
+    client.ask("fetch", 11, LONG_POLL)
+    assert client.close_reason == "descriptors"

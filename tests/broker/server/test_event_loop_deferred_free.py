@@ -72,3 +72,20 @@ async def test_stopped_it_frees_nothing_more() -> None:
 def _setting(done: asyncio.Event) -> Iterator[None]:
     yield
     done.set()
+
+
+async def test_as_much_is_freed_at_once_as_is_needed() -> None:
+    steps: list[int] = []
+
+    def work() -> Iterator[None]:
+        for n in range(10):
+            steps.append(n)
+            yield
+
+    reclaimer = DeferredFree(asyncio.get_running_loop())
+    reclaimer.add(work())
+    reclaimer.run_until(lambda: len(steps) >= 4)
+    assert len(steps) == 4
+    reclaimer.run_until(lambda: False)
+    assert (len(steps), reclaimer.is_idle) == (10, True)
+    reclaimer.stop()

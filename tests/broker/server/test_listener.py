@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -11,8 +12,12 @@ import pytest
 
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
+from fencepost.broker.server import server as server_module
 from fencepost.broker.server.listener import Listener, PortUnavailable, _hold, bind
+from fencepost.broker.server.resources import DescriptorBudget
 from fencepost.broker.server.server import Server
+from tests.harness.in_process_server import running, sockets
+from tests.harness.wait import eventually
 
 HOST = "127.0.0.1"
 
@@ -109,3 +114,33 @@ async def test_a_connection_that_comes_while_it_goes_down_is_not_served(
         writer.close()
         await writer.wait_closed()
     assert listener.connections == 0
+
+
+def _refused(line: str) -> int:
+    said = json.loads(line)
+    return int(said["limits"]["descriptors"]) if said["event"] == "connections_refused" else 0
+
+
+async def test_refused_connections_are_counted_in_the_log_the_last_ones_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(server_module, "IDLE_CHECK_S", 0.01)
+    async with running(sockets(1)) as server:
+        server.descriptors = DescriptorBudget(0)
+        at = server.cluster.options.addresses[0].port
+        told: list[str] = []
+        for count in (1, 2):
+            for _ in range(3):
+                reader, writer = await asyncio.open_connection(HOST, at)
+                assert await reader.read() == b""
+                writer.close()
+
+            def is_told(count: int = count) -> bool:
+                told.extend(capsys.readouterr().err.splitlines())
+                return sum(_refused(line) for line in told) == 3 * count
+
+            await eventually(is_told)
+            assert len(told) < 3 * count + 1
+        server.count_refusal("descriptors")
+    assert server.refusals["descriptors"] == 7
+    assert sum(map(_refused, capsys.readouterr().err.splitlines())) == 1

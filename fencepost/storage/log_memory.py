@@ -1,0 +1,102 @@
+"""What the logs in memory take together, and how much they may.
+
+A batch is kept in the buffer of the request that brought it. So what counts is the buffer: whole,
+once for all replicas that hold it, and as long as one of them does. What a log notes beside its
+buffers counts by its number: `CHUNK_BYTES` for each buffer, `BATCH_BYTES` for each batch.
+
+At the limit clients' appends are refused, which is noted once until there is room again. Followers
+and coordinators go on: a follower holds the buffers of its leader, and groups must be able to
+commit. Coordinators are refused as well once an eighth more is used.
+"""
+
+from collections.abc import Callable
+from typing import Final, cast
+
+from fencepost.protocol.byte_utils import Buffer
+
+CHUNK_BYTES: Final = 256
+"""What one kept buffer takes beside its bytes, about."""
+BATCH_BYTES: Final = 24
+"""What a segment notes of one batch."""
+_ROOM_SHIFT: Final = 4
+"""There is room again when a sixteenth of the limit is free."""
+_RESERVE_SHIFT: Final = 3
+
+
+class LogMemory:
+    """Counts the memory of logs.
+
+    :param limit: Bytes; None is no limit, and nothing is counted.
+    :ivar used: Bytes that logs take now.
+    :ivar on_full: Called with `used` when an append is refused for the first time, and again only
+        after there was room.
+    :ivar reclaim: Frees memory of deleted logs that is not freed yet, until its argument says that
+        there is enough; the edge sets it.
+    """
+
+    __slots__ = ("_holders", "_is_full", "limit", "on_full", "reclaim", "used")
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = limit
+        self.used = 0
+        self.on_full: Callable[[int], None] = _ignore
+        self.reclaim: Callable[[Callable[[], bool]], None] = _ignore
+        self._holders: dict[int, int] = {}
+        """How many chunks keep a buffer alive, by its identity."""
+        self._is_full = False
+
+    def hold(self, chunk: Buffer) -> None:
+        """Count a buffer that a log keeps."""
+        root = cast(bytes, chunk.obj) if type(chunk) is memoryview else chunk
+        key = id(root)  # of no other object, while a log keeps it
+        holders = self._holders
+        count = holders.get(key, 0)
+        holders[key] = count + 1
+        self.used += CHUNK_BYTES if count else CHUNK_BYTES + len(root)
+
+    def release(self, chunk: Buffer) -> None:
+        """Count a buffer no more; the caller lets go of it after this call."""
+        root = cast(bytes, chunk.obj) if type(chunk) is memoryview else chunk
+        key = id(root)
+        count = self._holders.pop(key) - 1
+        if count:
+            self._holders[key] = count
+            self.used -= CHUNK_BYTES
+        else:
+            self.used -= CHUNK_BYTES + len(root)
+
+    def add(self, count: int) -> None:
+        """Count bytes that are kept beside logs, or less where `count` is negative."""
+        self.used += count
+
+    def refusal(self, size: int, *, is_client: bool = True) -> str | None:
+        """Why no batches of `size` bytes may be appended now, and what to do; None if they may.
+
+        :param is_client: Whether a client appends, and not a coordinator.
+        """
+        limit = self.limit
+        if limit is None:
+            return None
+        if not is_client:
+            limit += limit >> _RESERVE_SHIFT
+        if self.used + size > limit:
+            self.reclaim(lambda: self.used + size <= limit)
+            if self.used + size > limit:
+                return self._refuse(self.limit or 0)
+        elif self._is_full and self.used <= limit - (limit >> _ROOM_SHIFT):
+            self._is_full = False
+        return None
+
+    def _refuse(self, limit: int) -> str:
+        if not self._is_full:
+            self._is_full = True
+            self.on_full(self.used)
+        return (
+            f"logs in memory take {self.used} of {limit} bytes: let retention, DeleteRecords or a "
+            "deleted topic free some, set --max-memory (FENCEPOST_MAX_MEMORY) higher, or keep logs "
+            "in files with --data-dir"
+        )
+
+
+def _ignore(_: object) -> None:
+    """The default: no listener, and nothing to free."""
