@@ -41,6 +41,7 @@ from fencepost.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from fencepost.protocol.record_scan import ReadBudget
 from fencepost.protocol.records import LOG_OVERHEAD, TRANSACTIONAL_FLAG
 
 _LENGTH: Final = struct.Struct(">8xi")
@@ -57,8 +58,9 @@ def handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | H
     if may_check:
         outcomes = append_all_or_none(ctx, find_targets(ctx, request), request.acks)
     else:
+        budget = ReadBudget()
         outcomes = [
-            append_partition(ctx, topic.name, topic.topic_id, partition, request.acks)
+            append_partition(ctx, topic.name, topic.topic_id, partition, request.acks, budget)
             for topic in request.topic_data
             for partition in topic.partition_data
         ]
