@@ -137,11 +137,16 @@ def _wait(
     ctx: Context, timeout_ms: int, outcomes: list[PartitionOutcome], pending: list[PendingAppend]
 ) -> Wait[ProduceResponse]:
     wait: Wait[ProduceResponse] = Wait()
+    left = [*pending]
 
     def attempt() -> ProduceResponse | None:
-        if all(appended.is_complete for appended in pending):
-            return _respond(ctx, outcomes)
-        return None
+        # Each partition calls this when its watermark moves: only the last incomplete one is asked.
+        while left:
+            if not left[-1].is_complete:
+                return None
+            left.pop()
+        left.extend(each for each in pending if not each.is_complete)  # one may lead again
+        return None if left else _respond(ctx, outcomes)
 
     wait.watch((a.replica.watermark_watch for a in pending), attempt)
     deadline_ms = ctx.now_ms + max(timeout_ms, 0)
