@@ -24,7 +24,7 @@ Names: TypeAlias = Literal["unknown", "same", "spread"]
 """Whom a request names: none that the cluster has, one of them again and again, or all in turn."""
 NAMES: Final[tuple[Names, ...]] = ("unknown", "same", "spread")
 TOPICS: Final = 20
-"""Topics of the cluster that the requests are for: ``known.00`` and so on."""
+"""Topics of the cluster that the requests are for."""
 PARTITIONS: Final = 2
 GROUP: Final = "group"
 _LONGEST: Final = 32_767

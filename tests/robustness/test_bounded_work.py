@@ -20,11 +20,16 @@ from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.outcomes import HangUp
 from fencepost.broker.core.waits import Wait
+from fencepost.broker.produce.append import PendingAppend
 from fencepost.protocol import codec
 from fencepost.protocol.apis import APIS, Api
 from fencepost.protocol.codec.error_codes import error_code_finder
+from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.frames import read_header, skip_tags
 from tests.harness.driver import Driver, versions
+from tests.harness.driver_requests import create
+from tests.harness.records import batch
+from tests.harness.typed_requests import produce_request, produced
 from tests.robustness.costliest import PARTITIONS, TOPICS, Shape, shapes
 from tests.robustness.work import counted_texts, counting
 
@@ -131,3 +136,60 @@ def test_work_rises_with_the_bytes_and_no_faster(api: Api, version: int) -> None
         assert last.steps <= most, f"{shape.name}: {first}, {last}"
         bend = (last.steps - SLACK) / last.bytes / (first.steps / first.bytes)
         assert bend <= MOST_BEND, f"{shape.name}: {first}, {last}"
+
+
+def test_the_batches_of_a_request_are_staged_in_one_pass() -> None:
+    """Where expected offsets are checked (KIP-27), a partition of a request may have many."""
+    costs = []
+    for count in (50, 200):
+        driver = Driver(1)
+        create(driver, "t", check_expected_offsets="true")
+        batches = (batch(b"v", base_offset=index, producer=(7, 0, index)) for index in range(count))
+        request = produce_request(("t", 0, b"".join(batches)), acks=1)
+        with counting() as work:
+            answer = driver.ask(1, "produce", 9, request)
+        assert produced(answer).error_code == ErrorCode.NONE
+        assert driver.leader("t").log.log_end_offset == count
+        costs.append(work.total)
+    assert costs[1] <= 4 * costs[0]
+
+
+def test_an_append_that_waits_is_asked_for_its_partitions_once_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = 0
+    is_complete = PendingAppend.is_complete.fget
+    assert is_complete is not None
+
+    def counted(pending: PendingAppend) -> bool:
+        nonlocal asked
+        asked += 1
+        return bool(is_complete(pending))
+
+    partitions = 60
+    driver = Driver(2)
+    create(driver, "t", [(1, 2)] * partitions)
+    driver.hold(2)
+    request = produce_request(*(("t", index, bytes(batch(b"v"))) for index in range(partitions)))
+    sent = driver.send(1, "produce", 9, request)
+    assert not sent.done
+    monkeypatch.setattr(PendingAppend, "is_complete", property(counted))
+    driver.release(2)
+    assert sent.done
+    assert asked <= 4 * partitions
+
+
+def test_a_new_name_is_compared_with_those_like_it_alone() -> None:
+    costs = []
+    for existing in (20, 400):
+        driver = Driver(1)
+        controller = driver.cluster.controller
+        controller.create_each_topic(
+            NewTopic(name=f"old_{index}", configs={}) for index in range(existing)
+        )
+        names = [f"new_{index}" for index in range(100)]
+        with counting() as work:
+            for name in names:
+                controller.topic_planner.check_new_name(name)
+        costs.append(work.total)
+    assert costs[1] - costs[0] <= 5 * 400

@@ -3,8 +3,8 @@
 - A step is a line of fencepost, or of a reader or writer that it compiled, that was run, or a call
   of any Python function.
 - The result of an operator that is stored in a local variable is a copy: its length counts, an
-  element or eight bytes for a step. So a tuple that grows at each turn of a loop shows, though each turn
-  is one line.
+  element or eight bytes for a step. So a tuple that grows at each turn of a loop shows, though
+  each turn is one line.
 - Strings of a request are made to count what compares and hashes them: so a search through a list
   shows, though it is one call.
 
@@ -21,9 +21,11 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import fencepost
+
+Value: TypeAlias = Any
 
 _ROOT: Final = str(Path(fencepost.__file__).parent)
 _TRACED: Final = (_ROOT, "<reader", "<writer", "<string>")
@@ -46,7 +48,7 @@ class CountedText(str):
         return str.__hash__(self)
 
 
-def counted_texts(message: Any) -> Any:
+def counted_texts(message: Value) -> Value:
     """A message, its strings replaced by such as count; nothing is copied but tuples."""
     if type(message) is str:
         return CountedText(message)
@@ -94,7 +96,7 @@ def counting() -> Iterator[Work]:
     former = sys.gettrace()
     last: dict[FrameType, int] = {}
 
-    def on_line(frame: FrameType, event: str, _: object) -> Any:
+    def on_line(frame: FrameType, event: str, _: object) -> Value:
         names = _operator_lines(frame.f_code).get(last.get(frame, 0), ())
         for name in names:
             value = frame.f_locals.get(name)
@@ -108,7 +110,7 @@ def counting() -> Iterator[Work]:
             last.pop(frame, None)
         return on_line
 
-    def on_call(frame: FrameType, _event: str, _: object) -> Any:
+    def on_call(frame: FrameType, _event: str, _: object) -> Value:
         work.steps += 1
         if frame.f_code.co_filename.startswith(_TRACED):
             return on_line

@@ -18,6 +18,8 @@ from fencepost.broker.configs import config_entries
 from fencepost.broker.configs.config_def import ConfigError
 from fencepost.broker.controller.config_changes import ResourceType, parse_node_id
 from fencepost.broker.controller.topic_changes import topic_name_problem
+from fencepost.broker.core.slices import answer_in_slices
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_configs import (
@@ -34,24 +36,33 @@ MAX_ENTRIES: Final = 1_000_000
 _TOO_MANY: Final = f"The answer has more than {MAX_ENTRIES} configs: name fewer resources."
 
 
-def handle(ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def handle(
+    ctx: Context, request: DescribeConfigsRequest
+) -> DescribeConfigsResponse | Wait[DescribeConfigsResponse]:
     for resource in request.resources:
         if resource.resource_type not in _KNOWN:
             message = f"Unknown resource type {resource.resource_type}"
             return _refused(request, ErrorCode.INVALID_REQUEST, message)
     # A resource that is named again is answered again, by the same objects.
     known: dict[DescribeConfigsResource, DescribeConfigsResult] = {}
-    results: list[DescribeConfigsResult] = []
     entries = 0
-    for resource in request.resources:
+
+    def describe(resource: DescribeConfigsResource) -> DescribeConfigsResult:
+        nonlocal entries
         result = known.get(resource)
         if result is None:
             result = known[resource] = _result(ctx, request, resource)
         entries += len(result.configs)
         if entries > MAX_ENTRIES:
-            result = _error(resource, ErrorCode.POLICY_VIOLATION, _TOO_MANY)
-        results.append(result)
-    return DescribeConfigsResponse(results=tuple(results))
+            return _error(resource, ErrorCode.POLICY_VIOLATION, _TOO_MANY)
+        return result
+
+    return answer_in_slices(
+        ctx.broker.scheduler,
+        request.resources,
+        describe,
+        lambda results: DescribeConfigsResponse(results=tuple(results)),
+    )
 
 
 def refuse(request: DescribeConfigsRequest, error_code: int) -> DescribeConfigsResponse:

@@ -21,6 +21,8 @@ from uuid import UUID
 
 from fencepost.broker.controller.auto_topic_creation import auto_create_topics
 from fencepost.broker.controller.topic_changes import topic_name_problem
+from fencepost.broker.core.slices import answer_in_slices
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import TopicImage, offline_replicas, online_brokers
 from fencepost.broker.replication.partition_checks import NO_EPOCH
@@ -38,7 +40,7 @@ from fencepost.protocol.messages.metadata import (
 FIRST_WITH_NULL_FOR_ALL: Final = 1
 
 
-def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse:
+def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse | Wait[MetadataResponse]:
     """Describe the cluster as this broker sees it."""
     asked = request.topics
     everything = asked is None or (not asked and ctx.version < FIRST_WITH_NULL_FOR_ALL)
@@ -46,11 +48,15 @@ def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse:
         return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     if everything:
         topics = [_describe(ctx, request, t) for t in ctx.broker.view.topics.values()]
-    else:
-        distinct = dict.fromkeys(asked or ())
-        created = _create_missing(ctx, request, distinct)
-        topics = [_answer(ctx, request, topic, created) for topic in distinct]
-    return _response(ctx, request, tuple(topics))
+        return _response(ctx, request, tuple(topics))
+    distinct = list(dict.fromkeys(asked or ()))
+    created = _create_missing(ctx, request, distinct)
+    return answer_in_slices(
+        ctx.broker.scheduler,
+        distinct,
+        lambda topic: _answer(ctx, request, topic, created),
+        lambda found: _response(ctx, request, tuple(found)),
+    )
 
 
 def refuse(request: MetadataRequest, error_code: int) -> MetadataResponse:

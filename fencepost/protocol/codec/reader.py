@@ -8,7 +8,7 @@ left is refused before its first element is read, and a tagged field may not end
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import fields
 from typing import Any, Final, NoReturn
 from uuid import UUID
@@ -17,18 +17,26 @@ from fencepost.protocol.codec.code_builder import FIXED_WIDTH_CODES, CodeBuilder
 from fencepost.protocol.codec.schema import RECORD_KINDS, FieldSchema, StructSchema, nested_structs
 
 Read = Callable[[memoryview, int], tuple[Any, int]]
+SlicedRead = Callable[[memoryview, int], Generator[None, None, tuple[Any, int]]]
+SLICE: Final = 5_000
+"""Elements that are read at once."""
 MAX_TAGGED_FIELDS: Final = 100_000
 """Of one message. An unknown one has two bytes and takes as long as an element of twenty."""
 
 
-def compile_reader(schema: StructSchema) -> Read:
+def compile_reader(schema: StructSchema, *, slices: bool = False) -> Any:
     """A reader of a body in a frame, from a position: returns the message and where it ends.
+
+    :param slices: Makes the reader a generator, which yields after each `SLICE` elements and
+        returns the same: see `SlicedRead`.
 
     The reader raises ``ValueError``, ``IndexError`` or ``struct.error`` when the bytes are not such
     a body.
     """
     src = CodeBuilder()
+    src.slices = slices
     src.constants.update(
+        slice=SLICE,
         short=_short,
         beyond=_beyond,
         too_many=_too_many_tags,
@@ -41,12 +49,15 @@ def compile_reader(schema: StructSchema) -> Read:
     src.line("def read(view, at):")
     src.depth += 1
     src.line("size = len(view)")
+    if slices:
+        src.line("left = slice")
     if any(each.flexible for each in nested_structs(schema)):
         src.line("tags = 0")
     message = _struct(src, schema)
     src.line(f"return {message}, at")
-    reader: Read = src.function("read", f"reader of {schema.cls.__name__}")
-    return reader
+    if slices:
+        src.line("yield  # makes it a generator where nothing else does")
+    return src.function("read", f"reader of {schema.cls.__name__}")
 
 
 def read_uvarint(view: memoryview, pos: int) -> tuple[int, int]:
@@ -191,10 +202,18 @@ def _array(src: CodeBuilder, f: FieldSchema, flexible: bool) -> str:
     else:
         item = _sized(src, f, flexible)
     src.line(f"{items}.append({item})")
+    _end_slice(src)
     src.depth -= 1
     src.line(f"{value} = tuple({items})")
     src.depth -= 1
     return value
+
+
+def _end_slice(src: CodeBuilder) -> None:
+    """Emit what follows an element: a yield, where enough were read."""
+    if src.slices:
+        src.line("left -= 1")
+        src.line("if not left: left = slice; yield")
 
 
 def _least_element(f: FieldSchema, flexible: bool) -> int:
@@ -262,6 +281,7 @@ def _tags(src: CodeBuilder, tagged: list[FieldSchema]) -> dict[str, str]:
         src.line(f"if at > {stop}: beyond({f.tag}, at, {stop})")
         src.depth -= 1
     src.line(f"at = {stop}")
+    _end_slice(src)
     src.depth -= 2
     return values
 

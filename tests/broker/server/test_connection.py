@@ -282,3 +282,66 @@ def test_a_connection_needs_no_event_loop_no_sockets_and_no_log() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.stdout.strip() == "[]", run.stderr
+
+
+MANY = MetadataRequest(
+    topics=tuple(MetadataRequestTopic(name=f"unknown.{index}") for index in range(12_000))
+)
+
+
+def test_a_large_request_is_read_and_answered_in_slices() -> None:
+    edge = SocketlessServer({"auto.create.topics.enable": "false"})
+    client, other = edge.open(), edge.open()
+    client.ask("metadata", 9, MANY)
+    client.ask("metadata", 9, NO_TOPICS)
+    turns = 0
+    while not client.written:
+        assert not client.is_read_from() or turns > 2
+        other.ask("metadata", 9, NO_TOPICS)  # others are served at once
+        assert len(other.frames()) == turns + 1
+        edge.cluster.scheduler.run_turn()
+        client.turn()
+        turns += 1
+    assert turns > 8  # three slices to read it, six to handle and three to write it
+    client.turn()
+    assert client.correlation_ids() == [1, 2]
+    assert len(client.answer(0, "metadata", 9).topics) == 12_000
+
+
+def test_a_large_request_that_is_malformed_closes_its_connection() -> None:
+    edge = SocketlessServer()
+    client = edge.open()
+    whole = client.frame("metadata", 9, MANY)
+    client.send(whole[:-5] + b"\xff" * 5)
+    edge.turn()
+    edge.turn()
+    edge.turn()
+    assert client.close_reason == "bad_request"
+    assert not client.written
+
+
+def test_a_connection_that_goes_while_a_large_request_is_read_or_answered() -> None:
+    edge = SocketlessServer({"auto.create.topics.enable": "false"})
+    for turns in range(14):
+        client = edge.open()
+        client.ask("metadata", 9, MANY)
+        for _ in range(turns):
+            edge.cluster.scheduler.run_turn()
+            client.turn()
+        client.connection.abandon()
+        edge.turn()
+        assert not client.written
+        edge.clients.clear()
+
+
+def test_a_large_response_that_cannot_be_encoded_closes_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    edge = SocketlessServer()
+    client = edge.open()
+    monkeypatch.setattr(metadata, "handle", lambda *_: object())
+    client.ask("metadata", 9, MANY)
+    for _ in range(5):
+        edge.turn()
+    assert client.close_reason == "answer_not_encodable"
+    assert client.exceptions == ["answer_not_encodable"]

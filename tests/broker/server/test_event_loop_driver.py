@@ -88,3 +88,23 @@ async def test_no_time_passes_on_a_manual_clock_but_what_is_due_runs() -> None:
 def test_the_system_clock_tells_the_time_of_day() -> None:
     clock = SystemClock()
     assert abs(clock.now_ms() - time.time() * 1000) < 1000
+
+
+async def test_a_callback_with_a_turn_of_its_own_lets_others_come_before_it() -> None:
+    scheduler, driver = drive()
+    ran: list[str] = []
+    done = asyncio.Event()
+
+    def first() -> None:
+        asyncio.get_running_loop().call_soon(ran.append, "another")
+        ran.append("first")
+
+    def second() -> None:
+        ran.append("second")
+        done.set()
+
+    scheduler.in_later_turn(first)
+    scheduler.in_later_turn(second)
+    await done.wait()
+    assert ran == ["first", "another", "second"]
+    driver.stop()
