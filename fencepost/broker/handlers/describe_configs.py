@@ -18,7 +18,7 @@ from fencepost.broker.configs import config_entries
 from fencepost.broker.configs.config_def import ConfigError
 from fencepost.broker.controller.config_changes import ResourceType, parse_node_id
 from fencepost.broker.controller.topic_changes import topic_name_problem
-from fencepost.broker.core.slices import answer_in_slices
+from fencepost.broker.core.outcomes import answer_in_slices
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode

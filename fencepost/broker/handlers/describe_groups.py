@@ -9,7 +9,7 @@ does not exist is GROUP_ID_NOT_FOUND with a message, before that no error (KIP-1
 from dataclasses import replace
 from typing import Final
 
-from fencepost.broker.core.slices import answer_in_slices
+from fencepost.broker.core.outcomes import answer_in_slices
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.handlers.context import Context

@@ -21,7 +21,7 @@ from uuid import UUID
 
 from fencepost.broker.controller.auto_topic_creation import auto_create_topics
 from fencepost.broker.controller.topic_changes import topic_name_problem
-from fencepost.broker.core.slices import answer_in_slices
+from fencepost.broker.core.outcomes import answer_in_slices
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import TopicImage, offline_replicas, online_brokers

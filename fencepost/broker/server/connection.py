@@ -191,7 +191,7 @@ class Connection:
     def resume(self) -> None:
         """Handle requests while there is room for their responses."""
         inbox, queue = self._inbox, self._queue
-        if self._reading is not None or self._writing:
+        if (self._reading is not None or self._writing) and not self.is_closing:
             self._continue_slices()
         while (
             inbox

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fencepost.broker.core.outcomes import SLICE, answer_in_slices
 from fencepost.broker.core.scheduler import ManualClock, Scheduler
-from fencepost.broker.core.slices import SLICE, answer_in_slices
 from fencepost.broker.core.waits import Wait
 
 
