@@ -17,6 +17,7 @@ from bench import (
     disk,
     layers,
     load,
+    pauses,
     pipeline_audit,
     pipeline_load,
     process,
@@ -48,6 +49,7 @@ class Scale:
     file_records: int = 1 << 20
     audit_records: int = 976_640  # a gigabyte
     load_records: int = 976_640
+    request_bytes: int = 1_000_000
 
 
 QUICK = Scale(
@@ -63,6 +65,7 @@ QUICK = Scale(
     file_records=1 << 17,
     audit_records=97_664,
     load_records=97_664,
+    request_bytes=100_000,
 )
 
 
@@ -244,6 +247,11 @@ def bulk_load(kind: servers.Kind, scale: Scale) -> Values:
     return pipeline_load.measure(kind, scale.load_records)
 
 
+def pauses_beside(kind: servers.Kind, scale: Scale) -> Values:
+    """What other connections wait for while the costliest megabyte of an API is handled."""
+    return pauses.measure(kind, scale.request_bytes)
+
+
 def plugin(_kind: servers.Kind, _scale: Scale) -> Values:
     """The pytest plugin: what a fresh cluster costs each of a hundred tests."""
     return {"plugin": suite.overhead(0), "plugin_xdist": suite.overhead(2)}
@@ -274,6 +282,7 @@ FIGURES = (
     Figure(name="conditional", measure=conditional_cost, peers=()),
     Figure(name="audit", measure=audit, peers=()),
     Figure(name="bulk-load", measure=bulk_load, peers=()),
+    Figure(name="pauses", measure=pauses_beside, peers=()),
 )
 
 

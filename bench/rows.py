@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fencepost.protocol.apis import APIS
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -101,6 +103,10 @@ ROWS: tuple[Row, ...] = (
         digits=2,
     ),
     Row(key="pipeline_read_records", title="records of 1 GB as columns", unit="MB/s", higher=True),
+    *(
+        Row(key=f"pause_{api.name}", title=f"longest pause beside 1 MB of {api.title}", unit="ms")
+        for api in APIS
+    ),
 )
 
 

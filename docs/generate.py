@@ -6,6 +6,7 @@ when one is not what this would write.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from pydantic import BaseModel
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.config_def import ConfigDef, Effect, Table, UpdateMode
 from fencepost.broker.configs.config_table import config_tables
+from fencepost.broker.configs.limits import LIMITS, SECTIONS, Limit
 from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.cli.parameters import usage
 from fencepost.cli.serve_options import SERVE_OPTIONS
@@ -223,11 +225,39 @@ def _only(model: type[BaseModel], common: Collection[str]) -> str:
     return f"`{listed}`" if listed else ""
 
 
+def limits(section: str) -> str:
+    """What clients are limited to, of one section of docs/security.md."""
+    return table(
+        ("limit", "set by", "default", "beyond it"),
+        (
+            (
+                limit.name,
+                f"`{limit.set_by}`" if limit.set_by else "fixed",
+                _limit_default(limit),
+                limit.error,
+            )
+            for limit in LIMITS
+            if limit.bounds == section
+        ),
+    )
+
+
+def _limit_default(limit: Limit) -> str:
+    if limit.default is None and limit.set_by is not None:
+        config = broker_configs().get(limit.set_by) or topic_configs()[limit.set_by]
+        text = config.default
+        if text is None and config.synonym:
+            text = broker_configs()[config.synonym].default
+        return f"{int(text or ''):,}"
+    return f"{limit.default:,}" if isinstance(limit.default, int) else limit.default or ""
+
+
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "actions": actions,
     "apis": apis,
     "commands": commands,
     "control-api": control_api,
+    **{f"limits-of-{section}": partial(limits, section) for section in SECTIONS},
     "scenarios": scenarios,
     "serve-options": serve_options,
     "broker-configs": broker_table,

@@ -1,4 +1,4 @@
-"""The four codecs of Kafka's record batches, with a cap on what they may unpack to.
+"""The four codecs of Kafka's record batches, with limits of what they may unpack to.
 
 A batch's codec is bits 0-2 of its attributes. Batches are passed on as the client sent them; these
 functions run only where records must be read, or where ``compression.type`` of a topic is another
@@ -7,6 +7,9 @@ codec than the producer's.
 `compress` writes forms that every client reads: snappy in the xerial framing that Kafka's own
 producer writes, lz4 in frames of independent blocks (Kafka's Java reader refuses dependent ones).
 `decompress` reads all forms that clients send: raw snappy too, any lz4 frame, several gzip members.
+Its work grows with the bytes that come in and go out: gzip is given its input in chunks, since what
+a member leaves of it is copied, and gzip members and snappy blocks, each of which costs a call, are
+limited in number.
 """
 
 import struct
@@ -20,7 +23,10 @@ import cramjam
 from fencepost.protocol.byte_utils import Buffer
 
 MAX_DECOMPRESSED_BYTES: Final = 104_857_600
-"""Default cap: as much as one request may hold (``socket.request.max.bytes``)."""
+"""Default limit: as much as one request may hold (``socket.request.max.bytes``)."""
+MAX_MEMBERS: Final = 10_000
+"""Gzip members, or snappy blocks, of one batch; Kafka's clients write one member, and a block for
+each 32 KiB."""
 
 
 class Codec(IntEnum):
@@ -34,7 +40,11 @@ class Codec(IntEnum):
 
 
 class CompressionError(ValueError):
-    """The bytes are not what their codec says, or would unpack to more than the cap."""
+    """The bytes are not what their codec says."""
+
+
+class TooLargeUnpacked(CompressionError):
+    """More bytes, members or blocks would come out than allowed."""
 
 
 CODECS_BY_NAME: Final[dict[str, Codec]] = {
@@ -65,6 +75,7 @@ _LZ4_FAST: Final = 1
 _UINT32_LE: Final = struct.Struct("<I")
 
 _GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
+_GZIP_CHUNK: Final = 16 * 1024
 
 
 def decompress(codec: int, data: Buffer, *, limit: int = MAX_DECOMPRESSED_BYTES) -> Buffer:
@@ -72,8 +83,9 @@ def decompress(codec: int, data: Buffer, *, limit: int = MAX_DECOMPRESSED_BYTES)
 
     :param codec: The codec's number, as in the attributes of a batch.
     :param limit: How many bytes may come out at most.
-    :raises CompressionError: When the codec is unknown, the bytes are broken or cut short, or
-        more than `limit` bytes would come out.
+    :raises CompressionError: When the codec is unknown, or the bytes are broken or cut short.
+    :raises TooLargeUnpacked: When more than `limit` bytes would come out, or there are more than
+        `MAX_MEMBERS` gzip members or snappy blocks.
     """
     if codec == Codec.NONE:
         return data
@@ -105,29 +117,38 @@ def compress(codec: int, data: Buffer, *, level: int | None = None) -> Buffer:
             raise CompressionError(f"unknown compression codec {codec}")
 
 
-def _too_big() -> CompressionError:
-    return CompressionError("more bytes after decompression than allowed")
+def _too_big(limit: int) -> TooLargeUnpacked:
+    return TooLargeUnpacked(f"more bytes after decompression than the {limit} that are allowed")
+
+
+def _too_many() -> TooLargeUnpacked:
+    return TooLargeUnpacked(f"more than {MAX_MEMBERS} compressed members")
 
 
 def _gunzip(data: Buffer, limit: int) -> Buffer:
     out: list[bytes] = []
-    size = 0
-    rest: Buffer = data
-    while rest:
+    view = memoryview(data)
+    members = size = at = 0
+    while at < len(view):
+        members += 1
+        if members > MAX_MEMBERS:
+            raise _too_many()
         member = zlib.decompressobj(wbits=_GZIP_WBITS)
-        try:
-            # One byte more than allowed tells "exactly full" from "too much".
-            chunk = member.decompress(rest, limit - size + 1)
-        except zlib.error as error:
-            raise CompressionError(str(error)) from error
-        size += len(chunk)
-        if size > limit:
-            raise _too_big()
-        if not member.eof:
-            raise CompressionError("gzip data is cut short")
-        out.append(chunk)
-        rest = member.unused_data
-    if not out:
+        while not member.eof:
+            chunk = view[at : at + _GZIP_CHUNK]
+            if not chunk:
+                raise CompressionError("gzip data is cut short")
+            try:
+                # One byte more than allowed tells "exactly full" from "too much".
+                piece = member.decompress(chunk, limit - size + 1)
+            except zlib.error as error:
+                raise CompressionError(str(error)) from error
+            size += len(piece)
+            if size > limit:
+                raise _too_big(limit)
+            out.append(piece)
+            at += len(chunk) - len(member.unused_data)
+    if not members:
         raise CompressionError("gzip data is empty")
     return out[0] if len(out) == 1 else b"".join(out)
 
@@ -150,6 +171,8 @@ def _unsnappy(data: Buffer, limit: int) -> Buffer:
         position += 4
         if length < 0 or position + length > len(view):
             raise CompressionError("snappy block is cut short")
+        if len(blocks) == MAX_MEMBERS:
+            raise _too_many()
         block = _unsnappy_raw(view[position : position + length], limit - size)
         size += len(block)
         blocks.append(block)
@@ -161,7 +184,7 @@ def _unsnappy_raw(data: Buffer, limit: int) -> bytes:
     try:
         # The length stands at the front, so the cap is checked before anything is allocated.
         if cramjam.snappy.decompress_raw_len(data) > limit:
-            raise _too_big()
+            raise _too_big(limit)
         return bytes(cramjam.snappy.decompress_raw(data))
     except cramjam.DecompressionError as error:
         raise CompressionError(str(error)) from error
@@ -206,7 +229,7 @@ def _bounded(
             if _FULL not in str(error):
                 raise CompressionError(str(error)) from error
         if size >= limit:
-            raise _too_big()
+            raise _too_big(limit)
         size = min(limit, 4 * size)
 
 

@@ -16,6 +16,8 @@ from fencepost.protocol.byte_utils import Buffer
 
 DEFAULT_LIMIT: Final = 104_857_600
 """Bytes: ``socket.request.max.bytes``."""
+MAX_HEADER_TAGS: Final = 1_000
+"""Tagged fields in a request's header, of which no version of Kafka has any."""
 _SIZE: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
 _DIRECT: Final = 64 << 10
@@ -230,7 +232,7 @@ def read_header(frame: bytearray) -> RequestHeader:
 def skip_tags(frame: bytearray, header: RequestHeader, api: Api) -> int:
     """Where the body starts: behind the header's tagged fields, which are ignored, if it has any.
 
-    :raises InvalidFrame: When the frame ends within them.
+    :raises InvalidFrame: When the frame ends within them, or they are more than `MAX_HEADER_TAGS`.
     """
     at = header.body_offset
     if not api.is_flexible(header.version):
@@ -238,6 +240,8 @@ def skip_tags(frame: bytearray, header: RequestHeader, api: Api) -> int:
     if at < len(frame) and frame[at] == 0:
         return at + 1
     count, at = _uvarint(frame, at)
+    if count > MAX_HEADER_TAGS:
+        raise InvalidFrame(f"a header with {count} tagged fields")
     for _ in range(count):
         _, at = _uvarint(frame, at)
         size, at = _uvarint(frame, at)

@@ -7,6 +7,7 @@ only where a name is unknown.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from fencepost.protocol.apis import APIS, BY_KEY, Api
@@ -14,6 +15,8 @@ from fencepost.protocol.errors import ErrorCode
 
 MAX_LISTED: Final = 12
 """Names that `suggestion` lists."""
+_LONGEST: Final = 100
+"""Characters of a name that is compared with others."""
 _CUTOFF: Final = 0.6
 _LOWEST_CODE: Final = -(1 << 15)
 _HIGHEST_CODE: Final = (1 << 15) - 1
@@ -39,10 +42,22 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = _CUTOFF) -> str 
 
     :param cutoff: The least similarity, from 0 to 1.
     """
+    if len(name) > _LONGEST:  # the time rises with the square of the length
+        return None
+    letters = _letters(name)
+    # A ratio is at most twice the shorter length over both: this spares most comparisons.
+    size = len(letters)
+    by_letters = {
+        each_letters: each
+        for each in known
+        if 2 * min(size, len(each_letters := _known_letters(each)))
+        >= cutoff * (size + len(each_letters))
+    }
+    if not by_letters:
+        return None
     from difflib import get_close_matches
 
-    by_letters = {_letters(each): each for each in known}
-    near = get_close_matches(_letters(name), by_letters, n=1, cutoff=cutoff)
+    near = get_close_matches(letters, by_letters, n=1, cutoff=cutoff)
     return by_letters[near[0]] if near else None
 
 
@@ -148,6 +163,11 @@ def _ceiling_hint(name: str) -> str:
     if name.isascii() and name.isdigit():
         return "; fetch is 1, metadata is 3"
     return did_you_mean(name, [api.name for api in APIS])
+
+
+@lru_cache(maxsize=4096)
+def _known_letters(name: str) -> str:
+    return _letters(name)
 
 
 def _letters(name: str) -> str:

@@ -24,6 +24,7 @@ from fencepost.protocol.compression import (
     MAX_DECOMPRESSED_BYTES,
     Codec,
     CompressionError,
+    TooLargeUnpacked,
     compress,
     decompress,
 )
@@ -32,6 +33,9 @@ MAGIC: Final = 2
 HEADER_SIZE: Final = 61
 LOG_OVERHEAD: Final = 12
 """Bytes of base offset and batch length, which the batch length does not count."""
+
+MAX_RECORDS: Final = 1_000_000
+"""Default limit of the records that are read of one batch."""
 
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
@@ -69,6 +73,10 @@ class CorruptBatch(ValueError):
 
 class InvalidRecords(CorruptBatch):
     """The batch's header is sound, but the records behind it do not parse as it says."""
+
+
+class TooLargeToRead(InvalidRecords):
+    """The records are more, or unpack to more bytes, than may be read."""
 
 
 class BatchHeader(NamedTuple):
@@ -279,26 +287,61 @@ def in_writable(buf: Buffer) -> bytearray | memoryview:
     return buf
 
 
+def unpack_records(
+    buf: Buffer,
+    pos: int = 0,
+    *,
+    limit: int = MAX_DECOMPRESSED_BYTES,
+    max_records: int = MAX_RECORDS,
+) -> tuple[BatchHeader, bytes]:
+    """The header of the batch at `pos`, and its records in one piece, decompressed and not parsed.
+
+    :param limit: How many bytes the records may have after decompression.
+    :param max_records: How many records the header may count.
+    :raises CorruptBatch: When no whole batch begins there.
+    :raises InvalidRecords: When the records do not decompress.
+    :raises TooLargeToRead: When they exceed a limit.
+    """
+    header = read_header(buf, pos)
+    if header.record_count > max_records:
+        raise TooLargeToRead(f"a batch of {header.record_count} records; {max_records} are allowed")
+    body = memoryview(buf)[pos + HEADER_SIZE : pos + header.size]
+    if header.record_count == 0:
+        return header, b""
+    try:
+        return header, bytes(decompress(header.codec, body, limit=limit))
+    except TooLargeUnpacked as error:
+        raise TooLargeToRead(str(error)) from error
+    except CompressionError as error:
+        raise InvalidRecords(str(error)) from error
+
+
 def iter_records(
-    buf: Buffer, pos: int = 0, *, limit: int = MAX_DECOMPRESSED_BYTES
+    buf: Buffer,
+    pos: int = 0,
+    *,
+    limit: int = MAX_DECOMPRESSED_BYTES,
+    max_records: int = MAX_RECORDS,
 ) -> Iterator[Record]:
     """The records of the batch at `pos`, decompressed as they are first asked for.
 
     With LogAppendTime every record carries the batch's max timestamp.
 
     :param limit: How many bytes the records may have after decompression.
+    :param max_records: How many records the header may count.
     :raises CorruptBatch: When no whole batch begins there.
     :raises InvalidRecords: When the records do not decompress or parse, or are more or fewer
         than the header says.
+    :raises TooLargeToRead: When they exceed a limit.
     """
-    header = read_header(buf, pos)
-    body = memoryview(buf)[pos + HEADER_SIZE : pos + header.size]
-    if header.record_count == 0:
-        return
-    try:
-        data = bytes(decompress(header.codec, body, limit=limit))
-    except CompressionError as error:
-        raise InvalidRecords(str(error)) from error
+    yield from parse_records(*unpack_records(buf, pos, limit=limit, max_records=max_records))
+
+
+def parse_records(header: BatchHeader, data: bytes) -> Iterator[Record]:
+    """The records of a batch that `unpack_records` returned.
+
+    :raises InvalidRecords: As `iter_records`.
+    """
     append_time = header.max_timestamp if header.is_log_append_time else None
     at = 0
     try:

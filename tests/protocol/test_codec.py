@@ -19,6 +19,7 @@ from fencepost.protocol.codec.schema import Side, StructSchema, message_schema
 from fencepost.protocol.frames import read_header, skip_tags
 from fencepost.protocol.messages.fetch import (
     FetchableTopicResponse,
+    FetchRequest,
     FetchResponse,
     PartitionData,
 )
@@ -204,3 +205,31 @@ def test_the_header_of_an_api_versions_answer_has_no_tags() -> None:
 def test_null_where_the_schema_has_none_is_malformed(name: str, version: int, body: bytes) -> None:
     with pytest.raises(codec.MalformedMessage, match="is null, which it must not be"):
         codec.decode_request(BY_NAME[name], version, body)
+
+
+@pytest.mark.parametrize(
+    ("version", "claimed"), [(1, b"\0\0\x03\xe8" + bytes(1_999)), (12, b"\xe9\x07" + bytes(9_000))]
+)
+def test_an_array_is_refused_before_its_first_element(version: int, claimed: bytes) -> None:
+    """A thousand topics have two bytes each in version 1, a name; in version 12 18, with an id."""
+    with pytest.raises(codec.MalformedMessage, match=r"\d+ bytes wanted at"):
+        decode(BY_NAME["metadata"], version, "request", claimed)
+
+
+def test_a_tagged_field_ends_within_its_size() -> None:
+    frame, offset = encode(BY_NAME["fetch"], 12, "request", FetchRequest(cluster_id="abc"))
+    assert frame.endswith(b"\x01\x00\x04\x04abc")
+    with pytest.raises(codec.MalformedMessage, match="tagged field 0 reaches to"):
+        decode(BY_NAME["fetch"], 12, "request", frame[:-5] + b"\x03\x04abc", offset)
+
+
+def test_a_message_has_a_limited_number_of_tagged_fields() -> None:
+    api = BY_NAME["metadata"]
+    frame, offset = encode(api, 12, "request", MetadataRequest(topics=None))
+    for count, length in ((100_000, b"\xa0\x8d\x06"), (100_001, b"\xa1\x8d\x06")):
+        tagged = frame[:-1] + length + b"\x63\0" * count
+        if count == 100_000:
+            assert decode(api, 12, "request", tagged, offset).topics is None
+        else:
+            with pytest.raises(codec.MalformedMessage, match="more than 100000 tagged fields"):
+                decode(api, 12, "request", tagged, offset)

@@ -1,12 +1,19 @@
 import gzip
 import random
+import zlib
 
 import cramjam
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.protocol.compression import Codec, CompressionError, compress, decompress
+from fencepost.protocol.compression import (
+    Codec,
+    CompressionError,
+    TooLargeUnpacked,
+    compress,
+    decompress,
+)
 
 PACKING = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 NOISE = random.Random(1).randbytes(200_000)
@@ -105,3 +112,49 @@ def test_several_gzip_members_are_one_text() -> None:
 def test_gzip_members_share_the_limit() -> None:
     with pytest.raises(CompressionError):
         decompress(Codec.GZIP, gzip.compress(bytes(600)) * 2, limit=1_000)
+
+
+@pytest.mark.parametrize(
+    ("codec", "before", "member"),
+    [
+        (Codec.GZIP, b"", gzip.compress(b"", mtime=0)),
+        (Codec.SNAPPY, b"\x82SNAPPY\0" + bytes(8), b"\0\0\0\x01\0"),
+    ],
+    ids=["gzip", "snappy"],
+)
+def test_members_and_blocks_are_limited_in_number(
+    codec: Codec, before: bytes, member: bytes
+) -> None:
+    assert decompress(codec, before + member * 10_000) == b""
+    with pytest.raises(TooLargeUnpacked, match="10000 compressed members"):
+        decompress(codec, before + member * 10_001)
+
+
+def test_each_byte_of_gzip_is_passed_on_once_and_a_chunk_for_each_member(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = 0
+
+    class Counted:
+        """Counts what it is given: what a member leaves of that is a copy."""
+
+        def __init__(self, wbits: int) -> None:
+            self._inner = plain(wbits=wbits)
+
+        def decompress(self, data: bytes, limit: int) -> bytes:
+            nonlocal given
+            given += len(data)
+            return self._inner.decompress(data, limit)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._inner, name)
+
+    plain = zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", Counted)
+    member = gzip.compress(b"", mtime=0)
+    counts = []
+    for members in (2_000, 8_000):
+        given = 0
+        decompress(Codec.GZIP, member * members)
+        counts.append(given)
+    assert counts[1] < 5 * counts[0]

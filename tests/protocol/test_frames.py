@@ -226,3 +226,13 @@ def test_headers_of_versions_without_tags_end_with_the_client_id() -> None:
     frame = bytearray(struct.pack(">hhih", 3, 4, 1, -1) + b"\x05body")
     at = skip_tags(frame, read_header(frame), BY_NAME["metadata"])
     assert frame[at:] == b"\x05body"
+
+
+def test_a_header_has_a_limited_number_of_tagged_fields() -> None:
+    for count, body in ((1_000, b"\xe8\x07"), (1_001, b"\xe9\x07")):
+        frame = bytearray(HEADER + body + b"\x63\0" * count)
+        if count == 1_000:
+            assert skip_tags(frame, read_header(frame), BY_NAME["metadata"]) == len(frame)
+        else:
+            with pytest.raises(InvalidFrame, match="1001 tagged fields"):
+                skip_tags(frame, read_header(frame), BY_NAME["metadata"])

@@ -4,6 +4,7 @@ Entries are in the order of their names. A sensitive config has no value, in its
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.config_def import (
@@ -44,15 +45,31 @@ def topic_entries(
 ) -> Entries:
     """The configs of a topic with these dynamic ones; all of them where ``keys`` is None."""
     values = broker.topic_values(configs)
+    defaults = _default_topic_entries(broker)
     for name, config in topic_configs().items():
-        if config.hidden and name not in configs:
+        if keys is not None and name not in keys:
             continue
-        if keys is None or name in keys:
+        if name in configs:
             found = list(broker.synonyms(config.synonym)) if config.synonym else []
-            if name in configs:
-                text = to_text(values[name]) or ""
-                found.insert(0, ConfigSynonym(name, text, ConfigSource.DYNAMIC_TOPIC_CONFIG))
+            text = to_text(values[name]) or ""
+            found.insert(0, ConfigSynonym(name, text, ConfigSource.DYNAMIC_TOPIC_CONFIG))
             yield _entry(config, values[name], found, read_only=False)
+        elif not config.hidden:
+            yield defaults[name]
+
+
+@lru_cache(maxsize=8)
+def _default_topic_entries(broker: ConfigLayers) -> Mapping[str, DescribeConfigsResourceResult]:
+    """The entries of a topic without configs of its own: the same for all that it has."""
+    return {
+        name: _entry(
+            config,
+            broker.topic_defaults[name],
+            broker.synonyms(config.synonym) if config.synonym else (),
+            read_only=False,
+        )
+        for name, config in topic_configs().items()
+    }
 
 
 def broker_entries(broker: ConfigLayers, keys: Collection[str] | None) -> Entries:

@@ -81,9 +81,11 @@ def _changed(now: str, op: OpType, change: str) -> str:
     entries = now.split(",") if now else []
     changed = change.split(",")
     if op is OpType.APPEND:
-        entries += [entry for entry in dict.fromkeys(changed) if entry not in entries]
+        known = frozenset(entries)
+        entries += [entry for entry in dict.fromkeys(changed) if entry not in known]
     else:
-        entries = [entry for entry in entries if entry not in changed]
+        gone = frozenset(changed)
+        entries = [entry for entry in entries if entry not in gone]
     return ",".join(entries)
 
 

@@ -1,10 +1,10 @@
 """Topics that a broker has the controller create, as the broker's configs say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
-from fencepost.broker.controller.requests import CreateTopic
+from fencepost.broker.controller.requests import CreateTopics
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.metadata.image import INTERNAL_TOPICS, ClusterImage
 from fencepost.protocol.errors import ErrorCode
@@ -18,59 +18,62 @@ class ControllerClient(Protocol):
 
     def ask_controller(
         self,
-        request: CreateTopic,
-        answered: Callable[[ErrorCode], None],
+        request: CreateTopics,
+        answered: Callable[[list[ErrorCode]], None],
         lost: Callable[[], None],
     ) -> None:
         """Send the controller a request of the broker's own."""
         ...
 
 
-def auto_create_topic(broker: ControllerClient, name: str) -> ErrorCode:
-    """Have a topic created because a client asked for it.
+def auto_create_topics(broker: ControllerClient, names: Iterable[str]) -> dict[str, ErrorCode]:
+    """Have topics created because a client asked for them, all at once.
 
-    :returns: NONE also where the answer is still on its way: the view says whether the topic is
-        there. REQUEST_TIMED_OUT where the controller is not reached.
+    :returns: An error by name. It is NONE also where the answer is still on its way: the view says
+        whether the topic is there. REQUEST_TIMED_OUT where the controller is not reached;
+        POLICY_VIOLATION for all where they have more partitions together than one request may
+        create.
     """
-    if name in INTERNAL_TOPICS:
-        return create_internal_topic(broker, name)
     configs = broker.configs
-    return _create(
-        broker,
-        NewTopic(
+    topics = [
+        _internal_topic(broker, name)
+        if name in INTERNAL_TOPICS
+        else NewTopic(
             name=name,
             partitions=configs.num_partitions,
             replication_factor=configs.default_replication_factor,
             configs={},
-        ),
-    )
+        )
+        for name in names
+    ]
+    return _create(broker, topics)
 
 
 def create_internal_topic(broker: ControllerClient, name: str) -> ErrorCode:
-    """Have ``__consumer_offsets`` created if it is not there; returns as `auto_create_topic`.
-
-    Its replication factor is no larger than the number of brokers: one broker has to do.
-    """
+    """Have ``__consumer_offsets`` created if it is not there; its error is as above."""
     if name in broker.view.topics:
         return ErrorCode.NONE
+    return _create(broker, [_internal_topic(broker, name)])[name]
+
+
+def _internal_topic(broker: ControllerClient, name: str) -> NewTopic:
+    """Its replication factor is no larger than the number of brokers: one broker has to do."""
     online = sum(not each.fenced for each in broker.view.brokers.values())
     configs = broker.configs
-    return _create(
-        broker,
-        NewTopic(
-            name=name,
-            partitions=configs.offsets_topic_num_partitions,
-            replication_factor=min(configs.offsets_topic_replication_factor, online),
-            configs=configs.offsets_topic_configs,
-        ),
+    return NewTopic(
+        name=name,
+        partitions=configs.offsets_topic_num_partitions,
+        replication_factor=min(configs.offsets_topic_replication_factor, online),
+        configs=configs.offsets_topic_configs,
     )
 
 
-def _create(broker: ControllerClient, topic: NewTopic) -> ErrorCode:
-    errors: list[ErrorCode] = []
+def _create(broker: ControllerClient, topics: Sequence[NewTopic]) -> dict[str, ErrorCode]:
+    answers: list[list[ErrorCode]] = []
     broker.ask_controller(
-        CreateTopic(topic=topic),
-        errors.append,
-        lambda: errors.append(ErrorCode.REQUEST_TIMED_OUT),
+        CreateTopics(topics=tuple(topics)),
+        answers.append,
+        lambda: answers.append([ErrorCode.REQUEST_TIMED_OUT] * len(topics)),
     )
-    return errors[0] if errors else ErrorCode.NONE
+    codes = answers[0] if answers else [ErrorCode.NONE] * len(topics)
+    return {topic.name: code for topic, code in zip(topics, codes, strict=True)}

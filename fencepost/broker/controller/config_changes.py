@@ -125,8 +125,8 @@ class ConfigRegistry(Protocol):
 
     image: ClusterImage
 
-    def set_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
-        """Replace the dynamic configs of a topic."""
+    def set_configs_of_topics(self, changed: Mapping[str, Mapping[str, str]]) -> None:
+        """Replace the dynamic configs of topics."""
         ...
 
     def set_broker_configs(self, broker_id: int | None, configs: Mapping[str, str]) -> None:
@@ -155,14 +155,17 @@ class ConfigChanges:
         """Change every resource that may be changed; answers what is wrong with each, in order."""
         times = Counter((a.resource_type, a.resource_name) for a in alterations)
         errors: list[ConfigError | None] = []
+        topics: dict[str, Mapping[str, str]] = {}
         for alteration in alterations:
             if times[alteration.resource_type, alteration.resource_name] > 1:
                 errors.append(_invalid_request(_DUPLICATE))
                 continue
             decision = self.decide(alteration)
             if not validate_only:
-                self._apply_decision(decision)
+                self._apply_decision(decision, topics)
             errors.append(decision if isinstance(decision, ConfigError) else None)
+        if topics:
+            self.registry.set_configs_of_topics(topics)
         return errors
 
     def decide(self, alteration: Alteration) -> Decision:
@@ -185,13 +188,16 @@ class ConfigChanges:
             case unknown:
                 return _invalid_request(f"Unknown resource type {int(unknown)}")
 
-    def _apply_decision(self, decision: Decision) -> None:
-        """What changes nothing makes no new image."""
+    def _apply_decision(self, decision: Decision, topics: dict[str, Mapping[str, str]]) -> None:
+        """What changes nothing makes no new image.
+
+        :param topics: Collects the changes of topics, which are made in one image.
+        """
         image = self.registry.image
         match decision:
             case TopicChange(topic=topic, configs=configs):
                 if configs != image.configs_of(topic):
-                    self.registry.set_topic_configs(topic, configs)
+                    topics[topic] = configs
             case BrokerChange(broker_id=broker_id, configs=configs):
                 if configs != image.broker_configs.get(broker_id, NO_CONFIGS):
                     self.registry.set_broker_configs(broker_id, configs)

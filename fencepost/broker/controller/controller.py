@@ -19,7 +19,11 @@ from fencepost.broker.controller.elections import (
     without_failed,
 )
 from fencepost.broker.controller.requests import IsrProposal, proposal_error
-from fencepost.broker.controller.topic_changes import NewTopic, TopicPlanner
+from fencepost.broker.controller.topic_changes import (
+    MAX_PARTITIONS_PER_REQUEST,
+    NewTopic,
+    TopicPlanner,
+)
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.metadata.features import NEWEST, Levels
 from fencepost.broker.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
@@ -51,6 +55,8 @@ class Controller:
         self._settings = settings
         self._rng = rng
         self._publish = publish
+        self._planner: TopicPlanner | None = None
+        """Of the image for which it was needed last."""
         self._next_producer_id = 0
         self.downgrades_unsafely = downgrades_unsafely
         self.record_producer_ids: Callable[[int], None] = _record_nothing
@@ -67,7 +73,9 @@ class Controller:
     @property
     def topic_planner(self) -> TopicPlanner:
         """Plans for topics, as the cluster is now."""
-        return TopicPlanner(self.image, self._rng)
+        if self._planner is None or self._planner.image is not self.image:
+            self._planner = TopicPlanner(self.image, self._rng)
+        return self._planner
 
     def create_topics(self, topics: Sequence[tuple[TopicImage, Mapping[str, str]]]) -> None:
         """Make planned topics real, with their configs, all in one image."""
@@ -92,6 +100,29 @@ class Controller:
         image = self.topic_planner.plan_topic(topic)
         self.create_topics([(image, topic.configs)])
         return image
+
+    def create_each_topic(self, topics: Iterable[NewTopic]) -> list[ErrorCode]:
+        """Create the topics that can be, all in one image; NONE or the error of each.
+
+        More than `MAX_PARTITIONS_PER_REQUEST` partitions are POLICY_VIOLATION for all topics.
+        """
+        planned: list[tuple[TopicImage, Mapping[str, str]]] = []
+        codes: list[ErrorCode] = []
+        partitions = 0
+        for topic in topics:
+            partitions += len(topic.assignments or ()) or max(topic.partitions, 0)
+            codes.append(ErrorCode.NONE)
+            if partitions > MAX_PARTITIONS_PER_REQUEST:
+                continue
+            try:
+                planned.append((self.topic_planner.plan_topic(topic), topic.configs))
+            except ControllerError as error:
+                codes[-1] = error.code
+        if partitions > MAX_PARTITIONS_PER_REQUEST:
+            return [ErrorCode.POLICY_VIOLATION] * len(codes)
+        if planned:
+            self.create_topics(planned)
+        return codes
 
     def delete_topics(self, deleted: Iterable[str]) -> None:
         """Delete topics that exist; their names may be used again at once, with other ids."""
@@ -338,9 +369,14 @@ class Controller:
 
     def set_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
         """Replace the dynamic configs of a topic."""
-        all_configs = {**self.image.topic_configs, topic: dict(configs)}
-        self._publish_next(replace(self.image, topic_configs=all_configs), {topic})
-        self._reevaluate_all([topic])
+        self.set_configs_of_topics({topic: configs})
+
+    def set_configs_of_topics(self, changed: Mapping[str, Mapping[str, str]]) -> None:
+        """Replace the dynamic configs of topics, all in one image."""
+        copies = {topic: dict(configs) for topic, configs in changed.items()}
+        all_configs = {**self.image.topic_configs, **copies}
+        self._publish_next(replace(self.image, topic_configs=all_configs), set(changed))
+        self._reevaluate_all(changed)
 
     def set_broker_configs(self, broker_id: int | None, configs: Mapping[str, str]) -> None:
         """Replace the dynamic configs of a broker, or the cluster-wide ones (None)."""

@@ -14,17 +14,15 @@ from fencepost.broker.controller.controller import Controller
 from fencepost.broker.controller.requests import (
     AllocateProducerIds,
     AlterPartitions,
-    CreateTopic,
+    CreateTopics,
     Envelope,
     FailReplicas,
     RestoreReplicas,
 )
 from fencepost.broker.core.context import Peer
-from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.network.links import ControllerRequest
 from fencepost.protocol.apis import Api
-from fencepost.protocol.errors import ErrorCode
 
 R = TypeVar("R")
 
@@ -111,14 +109,7 @@ class ControllerApis:
                 return None
             case AllocateProducerIds():
                 return controller.next_producer_ids(request.count)
-            case CreateTopic():
-                return self._create_topic(request)
+            case CreateTopics():
+                return controller.create_each_topic(request.topics)
             case _:
                 raise TypeError(f"the controller answers no {type(request).__name__}")
-
-    def _create_topic(self, request: CreateTopic) -> ErrorCode:
-        try:
-            self._controller.create_topic(request.topic)
-        except ControllerError as error:
-            return error.code
-        return ErrorCode.NONE

@@ -2,7 +2,7 @@
 proposal of an ISR (KIP-497, AlterPartition) comes with the reasons for which the controller refuses
 one.
 
-Kafka has an API for each but `CreateTopic`, for which a broker forwards a CreateTopics of its own.
+Kafka has an API for each but `CreateTopics`, for which a broker forwards a CreateTopics of its own.
 The type parameter is the type of the answer.
 """
 
@@ -107,7 +107,9 @@ class AllocateProducerIds(ControllerRequest[range]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTopic(ControllerRequest[ErrorCode]):
-    """A topic that a broker creates because a client needs it. The answer is NONE or the error."""
+class CreateTopics(ControllerRequest[list[ErrorCode]]):
+    """Topics that a broker creates because a client needs them. The answer has for each NONE or the
+    error.
+    """
 
-    topic: NewTopic
+    topics: tuple[NewTopic, ...]

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 from uuid import UUID
 
@@ -142,7 +143,8 @@ class TopicPlanner:
     """Plans for a cluster as it is in one image; nothing is changed by them."""
 
     def __init__(self, image: ClusterImage, rng: random.Random) -> None:
-        self._image = image
+        self.image = image
+        """The cluster that it plans for."""
         self._rng = rng
 
     def plan_topic(self, topic: NewTopic) -> TopicImage:
@@ -174,7 +176,7 @@ class TopicPlanner:
 
         :raises ControllerError: When it can't be, with Kafka's code and words.
         """
-        topic = self._image.topics.get(name)
+        topic = self.image.topics.get(name)
         if topic is None:
             raise ControllerError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -206,17 +208,25 @@ class TopicPlanner:
             raise ControllerError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}"
             )
-        if name in self._image.topics:
+        if name in self.image.topics:
             raise ControllerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         like = name.replace(".", "_")
         if like == name and "_" not in name:
             return
-        for other in self._image.topics:
-            if other.replace(".", "_") == like:
-                raise ControllerError(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION,
-                    f"Topic '{name}' collides with existing topic: {other}",
-                )
+        other = self._by_likeness.get(like)
+        if other is not None:
+            raise ControllerError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{name}' collides with existing topic: {other}",
+            )
+
+    @cached_property
+    def _by_likeness(self) -> dict[str, str]:
+        """The first topic of each name, dots taken for underscores."""
+        names: dict[str, str] = {}
+        for name in self.image.topics:
+            names.setdefault(name.replace(".", "_"), name)
+        return names
 
     def _new_partition(self, replicas: tuple[int, ...]) -> PartitionImage:
         online = tuple(filter(self._is_online, replicas))
@@ -245,7 +255,7 @@ class TopicPlanner:
         try:
             return tuple(
                 place_replicas(
-                    self._image.brokers,
+                    self.image.brokers,
                     partitions=partitions,
                     replication_factor=replication_factor,
                     first_partition=first_partition,
@@ -281,14 +291,14 @@ class TopicPlanner:
         return assignments
 
     def _is_online(self, broker_id: int) -> bool:
-        broker = self._image.brokers.get(broker_id)
+        broker = self.image.brokers.get(broker_id)
         return broker is not None and not broker.fenced
 
     def _assignment_problem(self, replicas: tuple[int, ...], factor: int) -> str | None:
         if not replicas:
             return "The manual partition assignment includes an empty replica list."
         for broker_id in replicas:
-            if broker_id not in self._image.brokers:
+            if broker_id not in self.image.brokers:
                 return (
                     f"The manual partition assignment includes broker {broker_id}, but no such "
                     "broker is registered."

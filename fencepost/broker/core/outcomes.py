@@ -5,16 +5,21 @@ behind one that waits, which no client can observe. A `BlockingResponse` is the 
 delays it on purpose, and no later response of its connection may overtake it.
 
 `map_response` and `gather_responses` make responses from others that may be due later.
+`answer_in_slices` makes one that takes several turns: a request can name a hundred thousand topics,
+and what it is answered is read in slices, between which others are served. So the state may change
+in between, as it may between two requests. What changes the state is never done so.
 """
 
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
+from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.core.waits import Wait
 
 T = TypeVar("T")
 R = TypeVar("R")
+A = TypeVar("A")
 
 
 class HangUp:
@@ -116,3 +121,36 @@ def _receiver(arrived: Callable[[int, T], None], index: int) -> Callable[[T | No
             arrived(index, answer)
 
     return receive
+
+
+SLICE: Final = 2_000
+"""Elements that are read in one turn."""
+
+
+def answer_in_slices(
+    scheduler: Scheduler,
+    elements: Sequence[T],
+    read: Callable[[T], R],
+    respond: Callable[[list[R]], A],
+) -> A | Wait[A]:
+    """``respond`` of what is read of each element: at once where one slice is enough.
+
+    :param read: Must not fail, nor change anything.
+    """
+    if len(elements) <= SLICE:
+        return respond([read(element) for element in elements])
+    answer: Wait[A] = Wait()
+    found: list[R] = []
+
+    def go_on() -> None:
+        if answer.done:  # the connection is gone
+            return
+        start = len(found)
+        found.extend(read(element) for element in elements[start : start + SLICE])
+        if len(found) < len(elements):
+            scheduler.in_later_turn(go_on)
+        else:
+            answer.complete(respond(found))
+
+    go_on()
+    return answer

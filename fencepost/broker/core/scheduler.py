@@ -89,6 +89,7 @@ class Scheduler:
         self.wake: Callable[[], None] = _ignore_wake
         """Called when something is due that was not before; the edge sets it."""
         self._soon: deque[Callable[[], None]] = deque()
+        self._later: deque[Callable[[], None]] = deque()
         self._heap: list[tuple[int, int, Timer]] = []
         self._order = count()
         self._cancelled = 0
@@ -105,6 +106,12 @@ class Scheduler:
         """Run at the end of this turn."""
         self._soon.append(callback)
         if len(self._soon) == 1:
+            self.wake()
+
+    def in_later_turn(self, callback: Callable[[], None]) -> None:
+        """Run in a turn of its own, so that others are served before it."""
+        self._later.append(callback)
+        if len(self._later) == 1:
             self.wake()
 
     def at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
@@ -132,13 +139,29 @@ class Scheduler:
 
     def next_deadline_ms(self) -> int | None:
         """When something is due next: now, a time, or never (None)."""
-        if self._soon:
+        if self._soon or self._later:
             return self.now_ms()
         self._drop_stale()
         return self._heap[0][0] if self._heap else None
 
     def run_due(self) -> None:
         """Run all that is due by now, in order, and what becomes due meanwhile."""
+        while self.run_turn():
+            pass
+
+    def run_turn(self) -> bool:
+        """Run what is due, and one callback that asked for a turn of its own.
+
+        :returns: Whether another such waits for the next turn.
+        """
+        self._run_timers()
+        if not self._later:
+            return False
+        self._later.popleft()()
+        self._run_timers()
+        return bool(self._later)
+
+    def _run_timers(self) -> None:
         while True:
             while self._soon:
                 self._soon.popleft()()
@@ -152,6 +175,7 @@ class Scheduler:
     def clear(self) -> None:
         """Forget everything that was to happen."""
         self._soon.clear()
+        self._later.clear()
         self._heap.clear()
 
     def _drop_stale(self) -> None:

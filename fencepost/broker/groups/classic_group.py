@@ -30,7 +30,7 @@ write no records.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
@@ -303,9 +303,7 @@ class ClassicGroup:
         """Whether a member with these protocols can join: all members must share one of them."""
         if self.state is ClassicGroupState.EMPTY:
             return bool(protocol_type and protocols)
-        return protocol_type == self.protocol_type and any(
-            all(member.supports(name) for member in self.members.values()) for name in protocols
-        )
+        return protocol_type == self.protocol_type and bool(self._shared(protocols))
 
     def select_protocol(self) -> str:
         """The protocol that most members prefer among those that all support.
@@ -313,12 +311,8 @@ class ClassicGroup:
         :raises ValueError: When there is none; `supports` prevents that.
         """
         members = self.members.values()
-        shared = {
-            offer.name
-            for member in members
-            for offer in member.protocols
-            if all(other.supports(offer.name) for other in members)
-        }
+        first = next(iter(members))
+        shared = self._shared([offer.name for offer in first.protocols])
         if not shared:
             raise ValueError(f"the members of group {self.group_id!r} share no protocol")
         votes = Counter(
@@ -326,6 +320,13 @@ class ClassicGroup:
             for member in members
         )
         return max(votes, key=votes.__getitem__)
+
+    def _shared(self, protocols: Iterable[str]) -> set[str]:
+        """Which of these protocols all members support."""
+        shared = set(protocols)
+        for member in self.members.values():
+            shared = {name for name in shared if member.supports(name)}
+        return shared
 
     @property
     def uses_consumer_protocol(self) -> bool:

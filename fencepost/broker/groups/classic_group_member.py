@@ -1,7 +1,7 @@
 """One member of a classic group, its parked requests, and the topics that it subscribes to."""
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from fencepost.broker.core.scheduler import Timer
@@ -34,13 +34,23 @@ class ClassicGroupMember:
     rebalance_timeout_ms: int
     session_timeout_ms: int
     protocols: tuple[MemberProtocol, ...]
-    """In the order of the member's preference."""
+    """In the order of the member's preference; `offer` changes them."""
     assignment: bytes = b""
     is_new: bool = False
     """Whether it has no generation yet: its session then expires even while it waits."""
     joining: Wait[JoinGroupResponse] | None = None
     syncing: Wait[SyncGroupResponse] | None = None
     session: Timer | None = None
+    _metadata: dict[str, bytes] = field(init=False)
+    """Of each protocol; of one that is offered twice, the first."""
+
+    def __post_init__(self) -> None:
+        self.offer(self.protocols)
+
+    def offer(self, protocols: tuple[MemberProtocol, ...]) -> None:
+        """Offer these protocols from now on."""
+        self.protocols = protocols
+        self._metadata = {each.name: each.metadata for each in reversed(protocols)}
 
     @property
     def is_static(self) -> bool:
@@ -54,11 +64,11 @@ class ClassicGroupMember:
 
     def metadata(self, protocol: str) -> bytes:
         """The metadata for a protocol that the member offers."""
-        return next(offer.metadata for offer in self.protocols if offer.name == protocol)
+        return self._metadata[protocol]
 
     def supports(self, protocol: str) -> bool:
         """Whether the member offers a protocol."""
-        return any(offer.name == protocol for offer in self.protocols)
+        return protocol in self._metadata
 
     def park_join(self, answer: Wait[JoinGroupResponse]) -> None:
         """Park a JoinGroup, and answer an older one, whose client has given it up.

@@ -166,7 +166,7 @@ def _rejoin(
 
 
 def _update(member: ClassicGroupMember, joining: JoinAttempt) -> None:
-    member.protocols = joining.protocols
+    member.offer(joining.protocols)
     member.rebalance_timeout_ms = joining.rebalance_timeout_ms
     member.session_timeout_ms = joining.request.session_timeout_ms
     member.park_join(joining.answer)
@@ -239,7 +239,7 @@ def _restore_replaced(
     answer, member.joining = member.joining, None
     back = group.replace_static_member(member.group_instance_id, old.member_id)
     member.joining = answer
-    back.protocols = old.protocols
+    back.offer(old.protocols)
     back.rebalance_timeout_ms = old.rebalance_timeout_ms
     back.session_timeout_ms = old.session_timeout_ms
     rebalance.expect_heartbeat(host, group, back)

@@ -3,7 +3,7 @@
 These functions only decide. The state changes when the shard replays the records.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -126,7 +126,7 @@ def check_delete(group: ClassicGroup) -> ErrorCode:
 
 
 def decide_delete(
-    state: ReplayedState, group: ClassicGroup, partitions: Mapping[str, tuple[int, ...]]
+    state: ReplayedState, group: ClassicGroup, partitions: Mapping[str, Sequence[int]]
 ) -> GroupResult[dict[str, ErrorCode]]:
     """Delete offsets of these partitions by topic; the response is an error code for each topic."""
     codes = {

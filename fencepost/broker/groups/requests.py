@@ -202,7 +202,7 @@ def read_offsets(shard: GroupCoordinatorShard, *, stable: bool) -> OffsetsView |
 
 
 def delete_offsets(
-    shard: GroupCoordinatorShard, group_id: str, partitions: Mapping[str, tuple[int, ...]]
+    shard: GroupCoordinatorShard, group_id: str, partitions: Mapping[str, Sequence[int]]
 ) -> Deleted | Wait[Deleted]:
     """OffsetDelete."""
     group = shard.find(group_id)

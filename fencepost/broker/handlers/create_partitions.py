@@ -5,14 +5,18 @@ them, one for each added partition. Every topic of the request is answered, each
 by itself, and all that grow do so in one new view of the cluster. A name that stands twice is
 refused.
 
+More than 10,000 partitions in one request are POLICY_VIOLATION for all of its topics, as in Kafka.
+
 Versions: v2 compact types; v3 is the first to be throttled.
 
 Missing: quotas.
 """
 
 from collections import Counter
+from typing import Final
 
 from fencepost.broker.controller.controller_apis import ControllerContext
+from fencepost.broker.controller.topic_changes import MAX_PARTITIONS_PER_REQUEST
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.metadata.image import TopicImage
 from fencepost.protocol.errors import ErrorCode
@@ -23,10 +27,14 @@ from fencepost.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
+_TOO_MANY: Final = "Excessively large number of partitions per request."
+
 
 def handle(ctx: ControllerContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Plan for every topic, grow those that can."""
     times = Counter(topic.name for topic in request.topics)
+    if _count_added(ctx, request) > MAX_PARTITIONS_PER_REQUEST:
+        return _refused(request, ErrorCode.POLICY_VIOLATION, _TOO_MANY)
     results: dict[str, CreatePartitionsTopicResult] = {}
     grown: list[TopicImage] = []
     for topic in request.topics:
@@ -49,11 +57,29 @@ def handle(ctx: ControllerContext, request: CreatePartitionsRequest) -> CreatePa
 
 def refuse(request: CreatePartitionsRequest, error_code: int) -> CreatePartitionsResponse:
     """The same error for every topic."""
+    return _refused(request, error_code, None)
+
+
+def _refused(
+    request: CreatePartitionsRequest, error_code: int, message: str | None
+) -> CreatePartitionsResponse:
     return CreatePartitionsResponse(
         results=tuple(
-            CreatePartitionsTopicResult(name=topic.name, error_code=error_code)
+            CreatePartitionsTopicResult(
+                name=topic.name, error_code=error_code, error_message=message
+            )
             for topic in request.topics
         )
+    )
+
+
+def _count_added(ctx: ControllerContext, request: CreatePartitionsRequest) -> int:
+    """How many partitions all topics together would get."""
+    known = ctx.controller.image.topics
+    return sum(
+        max(topic.count - len(known[topic.name].partitions), 0)
+        for topic in request.topics
+        if topic.name in known
     )
 
 

@@ -122,8 +122,16 @@ def _wait(
 ) -> Wait[DeleteRecordsResponse]:
     wait: Wait[DeleteRecordsResponse] = Wait()
 
+    left = [*pending]
+
     def attempt() -> DeleteRecordsResponse | None:
-        return _respond(outcomes) if all(deleted.settled for deleted in pending) else None
+        # Each partition calls this when its watermark moves: only the last unsettled one is asked.
+        while left:
+            if not left[-1].settled:
+                return None
+            left.pop()
+        left.extend(each for each in pending if not each.settled)  # one may lead again
+        return None if left else _respond(outcomes)
 
     wait.watch((deleted.replica.watermark_watch for deleted in pending), attempt)
     wait.expire_at(ctx.broker.scheduler, ctx.now_ms + timeout_ms, lambda: _respond(outcomes))

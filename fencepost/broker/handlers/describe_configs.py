@@ -12,11 +12,14 @@ An unknown kind of resource refuses the whole request, as at a real broker.
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Final
 
 from fencepost.broker.configs import config_entries
 from fencepost.broker.configs.config_def import ConfigError
 from fencepost.broker.controller.config_changes import ResourceType, parse_node_id
 from fencepost.broker.controller.topic_changes import topic_name_problem
+from fencepost.broker.core.outcomes import answer_in_slices
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_configs import (
@@ -28,15 +31,37 @@ from fencepost.protocol.messages.describe_configs import (
 )
 
 _KNOWN = frozenset(ResourceType)
+MAX_ENTRIES: Final = 1_000_000
+"""Configs in one answer: those of 20,000 topics."""
+_TOO_MANY: Final = f"The answer has more than {MAX_ENTRIES} configs: name fewer resources."
 
 
-def handle(ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def handle(
+    ctx: Context, request: DescribeConfigsRequest
+) -> DescribeConfigsResponse | Wait[DescribeConfigsResponse]:
     for resource in request.resources:
         if resource.resource_type not in _KNOWN:
             message = f"Unknown resource type {resource.resource_type}"
             return _refused(request, ErrorCode.INVALID_REQUEST, message)
-    return DescribeConfigsResponse(
-        results=tuple(_result(ctx, request, resource) for resource in request.resources)
+    # A resource that is named again is answered again, by the same objects.
+    known: dict[DescribeConfigsResource, DescribeConfigsResult] = {}
+    entries = 0
+
+    def describe(resource: DescribeConfigsResource) -> DescribeConfigsResult:
+        nonlocal entries
+        result = known.get(resource)
+        if result is None:
+            result = known[resource] = _result(ctx, request, resource)
+        entries += len(result.configs)
+        if entries > MAX_ENTRIES:
+            return _error(resource, ErrorCode.POLICY_VIOLATION, _TOO_MANY)
+        return result
+
+    return answer_in_slices(
+        ctx.broker.scheduler,
+        request.resources,
+        describe,
+        lambda results: DescribeConfigsResponse(results=tuple(results)),
     )
 
 
@@ -48,15 +73,18 @@ def _refused(
     request: DescribeConfigsRequest, error_code: int, message: str | None
 ) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(
-        results=tuple(
-            DescribeConfigsResult(
-                error_code=error_code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource in request.resources
-        )
+        results=tuple(_error(resource, error_code, message) for resource in request.resources)
+    )
+
+
+def _error(
+    resource: DescribeConfigsResource, error_code: int, message: str | None
+) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=error_code,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )
 
 
@@ -65,12 +93,7 @@ def _result(
 ) -> DescribeConfigsResult:
     found = _entries(ctx, resource)
     if isinstance(found, ConfigError):
-        return DescribeConfigsResult(
-            error_code=found.code,
-            error_message=found.message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
+        return _error(resource, found.code, found.message)
     return DescribeConfigsResult(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
@@ -93,7 +116,7 @@ def _as_asked(
 def _entries(
     ctx: Context, resource: DescribeConfigsResource
 ) -> config_entries.Entries | ConfigError:
-    name, keys = resource.resource_name, resource.configuration_keys or None
+    name, keys = resource.resource_name, frozenset(resource.configuration_keys or ()) or None
     match resource.resource_type:
         case ResourceType.TOPIC:
             return _topic(ctx, name, keys)

@@ -9,6 +9,8 @@ does not exist is GROUP_ID_NOT_FOUND with a message, before that no error (KIP-1
 from dataclasses import replace
 from typing import Final
 
+from fencepost.broker.core.outcomes import answer_in_slices
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.security import authorizer
@@ -22,15 +24,20 @@ from fencepost.protocol.messages.describe_groups import (
 _FIRST_WITH_NOT_FOUND: Final = 6
 
 
-def handle(ctx: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    groups = (_describe(ctx, group_id) for group_id in request.groups)
-    return DescribeGroupsResponse(
-        groups=tuple(
-            replace(group, authorized_operations=authorizer.GROUP)
-            if request.include_authorized_operations and group.error_code == ErrorCode.NONE
-            else group
-            for group in groups
-        )
+def handle(
+    ctx: Context, request: DescribeGroupsRequest
+) -> DescribeGroupsResponse | Wait[DescribeGroupsResponse]:
+    def describe(group_id: str) -> DescribedGroup:
+        group = _describe(ctx, group_id)
+        if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
+            return replace(group, authorized_operations=authorizer.GROUP)
+        return group
+
+    return answer_in_slices(
+        ctx.broker.scheduler,
+        request.groups,
+        describe,
+        lambda groups: DescribeGroupsResponse(groups=tuple(groups)),
     )
 
 

@@ -14,12 +14,15 @@ authorized operations of the cluster (v8+ of topics); v10 topic ids in answers a
 (KIP-516); v13 a top-level error.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker.controller.auto_topic_creation import auto_create_topic
+from fencepost.broker.controller.auto_topic_creation import auto_create_topics
 from fencepost.broker.controller.topic_changes import topic_name_problem
+from fencepost.broker.core.outcomes import answer_in_slices
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import TopicImage, offline_replicas, online_brokers
 from fencepost.broker.replication.partition_checks import NO_EPOCH
@@ -37,7 +40,7 @@ from fencepost.protocol.messages.metadata import (
 FIRST_WITH_NULL_FOR_ALL: Final = 1
 
 
-def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse:
+def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse | Wait[MetadataResponse]:
     """Describe the cluster as this broker sees it."""
     asked = request.topics
     everything = asked is None or (not asked and ctx.version < FIRST_WITH_NULL_FOR_ALL)
@@ -45,9 +48,15 @@ def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse:
         return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     if everything:
         topics = [_describe(ctx, request, t) for t in ctx.broker.view.topics.values()]
-    else:
-        topics = [_answer(ctx, request, topic) for topic in dict.fromkeys(asked or ())]
-    return _response(ctx, request, tuple(topics))
+        return _response(ctx, request, tuple(topics))
+    distinct = list(dict.fromkeys(asked or ()))
+    created = _create_missing(ctx, request, distinct)
+    return answer_in_slices(
+        ctx.broker.scheduler,
+        distinct,
+        lambda topic: _answer(ctx, request, topic, created),
+        lambda found: _response(ctx, request, tuple(found)),
+    )
 
 
 def refuse(request: MetadataRequest, error_code: int) -> MetadataResponse:
@@ -87,7 +96,10 @@ def _response(
 
 
 def _answer(
-    ctx: Context, request: MetadataRequest, asked: MetadataRequestTopic
+    ctx: Context,
+    request: MetadataRequest,
+    asked: MetadataRequestTopic,
+    created: Mapping[str, ErrorCode],
 ) -> MetadataResponseTopic:
     view = ctx.broker.view
     if asked.topic_id is not None:
@@ -101,19 +113,21 @@ def _answer(
         return _describe(ctx, request, topic)
     if topic_name_problem(name) is not None:
         return _error(name, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    # Without an error the view is still on its way: the client asks again.
+    code = created.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return _error(name, code or ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+def _create_missing(
+    ctx: Context, request: MetadataRequest, asked: Iterable[MetadataRequestTopic]
+) -> Mapping[str, ErrorCode]:
+    """Create the topics that are not there, where that is allowed; the error of each, or NONE."""
     if not (request.allow_auto_topic_creation and ctx.broker.configs.auto_create_topics_enable):
-        return _error(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return _create(ctx, request, name)
-
-
-def _create(ctx: Context, request: MetadataRequest, name: str) -> MetadataResponseTopic:
-    code = auto_create_topic(ctx.broker, name)
-    if code is not ErrorCode.NONE:
-        return _error(name, code)
-    topic = ctx.broker.view.topics.get(name)
-    if topic is None:  # the answer or the view is still on its way: the client asks again
-        return _error(name, ErrorCode.LEADER_NOT_AVAILABLE)
-    return _describe(ctx, request, topic)
+        return {}
+    known = ctx.broker.view.topics
+    names = [topic.name or "" for topic in asked if topic.topic_id is None]
+    missing = [name for name in names if name not in known and topic_name_problem(name) is None]
+    return auto_create_topics(ctx.broker, missing) if missing else {}
 
 
 def _error(name: str, code: ErrorCode) -> MetadataResponseTopic:

@@ -27,7 +27,7 @@ def handle(
     shard = ctx.broker.coordinator.shard_for_named_group(request.group_id)
     if isinstance(shard, ErrorCode):
         return refuse(request, shard)
-    existing: defaultdict[str, tuple[int, ...]] = defaultdict(tuple)
+    existing: defaultdict[str, list[int]] = defaultdict(list)
     unknown: list[tuple[str, int, ErrorCode]] = []
     for topic in request.topics:
         for partition in topic.partitions:
@@ -35,7 +35,7 @@ def handle(
             if ctx.broker.view.partition(topic.name, index) is None:
                 unknown.append((topic.name, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             else:
-                existing[topic.name] += (index,)
+                existing[topic.name].append(index)
 
     def respond(deleted: requests.Deleted) -> OffsetDeleteResponse:
         error, codes = deleted

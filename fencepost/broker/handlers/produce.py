@@ -41,6 +41,7 @@ from fencepost.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from fencepost.protocol.record_scan import ReadBudget
 from fencepost.protocol.records import LOG_OVERHEAD, TRANSACTIONAL_FLAG
 
 _LENGTH: Final = struct.Struct(">8xi")
@@ -57,8 +58,9 @@ def handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | H
     if may_check:
         outcomes = append_all_or_none(ctx, find_targets(ctx, request), request.acks)
     else:
+        budget = ReadBudget()
         outcomes = [
-            append_partition(ctx, topic.name, topic.topic_id, partition, request.acks)
+            append_partition(ctx, topic.name, topic.topic_id, partition, request.acks, budget)
             for topic in request.topic_data
             for partition in topic.partition_data
         ]
@@ -135,11 +137,16 @@ def _wait(
     ctx: Context, timeout_ms: int, outcomes: list[PartitionOutcome], pending: list[PendingAppend]
 ) -> Wait[ProduceResponse]:
     wait: Wait[ProduceResponse] = Wait()
+    left = [*pending]
 
     def attempt() -> ProduceResponse | None:
-        if all(appended.is_complete for appended in pending):
-            return _respond(ctx, outcomes)
-        return None
+        # Each partition calls this when its watermark moves: only the last incomplete one is asked.
+        while left:
+            if not left[-1].is_complete:
+                return None
+            left.pop()
+        left.extend(each for each in pending if not each.is_complete)  # one may lead again
+        return None if left else _respond(ctx, outcomes)
 
     wait.watch((a.replica.watermark_watch for a in pending), attempt)
     deadline_ms = ctx.now_ms + max(timeout_ms, 0)

@@ -27,6 +27,7 @@ from fencepost.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
 )
+from fencepost.protocol.record_scan import ReadBudget
 from fencepost.storage.log.append_result import AppendRejected, AppendResult
 
 ALL: Final = -1
@@ -94,10 +95,13 @@ class AppendTarget:
     records: Buffer
     replica: Replica
 
-    def append(self, ctx: Context, acks: int) -> PartitionOutcome:
+    def append(self, ctx: Context, acks: int, budget: ReadBudget) -> PartitionOutcome:
         """Append to this partition, independently of the others."""
         result = self.replica.append(
-            self.records, now_ms=ctx.wall_ms, allow_zstd=allows_zstd(ctx.version)
+            self.records,
+            now_ms=ctx.wall_ms,
+            allow_zstd=allows_zstd(ctx.version),
+            budget=budget,
         )
         return self.outcome(result, acks)
 
@@ -111,14 +115,22 @@ TargetOrOutcome: TypeAlias = AppendTarget | PartitionOutcome
 
 
 def append_partition(
-    ctx: Context, topic: str, topic_id: UUID | None, data: PartitionProduceData, acks: int
+    ctx: Context,
+    topic: str,
+    topic_id: UUID | None,
+    data: PartitionProduceData,
+    acks: int,
+    budget: ReadBudget,
 ) -> PartitionOutcome:
     """Append to one partition, independently of the others, without an `AppendTarget`."""
     replica = _find_replica(ctx, topic, topic_id, data.index, acks)
     if isinstance(replica, PartitionOutcome):
         return replica
     result = replica.append(
-        data.records or b"", now_ms=ctx.wall_ms, allow_zstd=allows_zstd(ctx.version)
+        data.records or b"",
+        now_ms=ctx.wall_ms,
+        allow_zstd=allows_zstd(ctx.version),
+        budget=budget,
     )
     return _outcome(topic, topic_id, data.index, replica, result, acks)
 

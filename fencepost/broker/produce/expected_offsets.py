@@ -25,6 +25,7 @@ from fencepost.broker.produce.append import (
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.messages.produce import ProduceRequest, TopicProduceData
+from fencepost.protocol.record_scan import ReadBudget
 from fencepost.protocol.records import LOG_OVERHEAD
 from fencepost.storage.log.append_result import AppendRejected
 from fencepost.storage.log.config import ExpectedOffsetsScope, ExpectedOffsetsSource
@@ -39,6 +40,8 @@ ExpectedOffsets: TypeAlias = tuple[tuple[int, ...] | None, ...]
 are not compared, or not with the end of the log."""
 
 _HEAD: Final = struct.Struct(">qi")
+_MOST_NAMED: Final = 16
+"""Partitions that a refusal of the others names."""
 _BY_KEY: Final = ExpectedOffsetsScope.KEY
 _BY_HEADER: Final = ExpectedOffsetsSource.HEADER
 """An enum's members take long to look up, for what every request waits for."""
@@ -71,15 +74,15 @@ def _source(broker: ProduceNode, topic: TopicProduceData) -> ExpectedOffsetsSour
 
 
 def _base_offsets(records: Buffer) -> tuple[int, ...]:
-    found: tuple[int, ...] = ()
+    found: list[int] = []
     at, size = 0, len(records)
     while at + LOG_OVERHEAD <= size:
         base_offset, length = _HEAD.unpack_from(records, at)
-        found += (base_offset,)
+        found.append(base_offset)
         if length <= 0:
             break
         at += length + LOG_OVERHEAD
-    return found
+    return tuple(found)
 
 
 _StagedTarget: TypeAlias = tuple[AppendTarget, StagedRecords | AppendRejected]
@@ -89,11 +92,13 @@ def append_all_or_none(
     ctx: Context, found: Sequence[TargetOrOutcome], acks: int
 ) -> list[PartitionOutcome]:
     """Append to every partition of a request, unless an expected offset does not match."""
+    budget = ReadBudget(times=2)  # expected offsets are compared before records are checked
     if _all_match(found):
         return [
-            each if isinstance(each, PartitionOutcome) else each.append(ctx, acks) for each in found
+            each if isinstance(each, PartitionOutcome) else each.append(ctx, acks, budget)
+            for each in found
         ]
-    checked = _stage_all(ctx, found)
+    checked = _stage_all(ctx, found, budget)
     culprits = [each for each in checked if isinstance(each, tuple) and _mismatches(each)]
     if culprits:
         _emit_mismatches(ctx, culprits)
@@ -126,7 +131,7 @@ def _all_match(found: Sequence[TargetOrOutcome]) -> bool:
 
 
 def _stage_all(
-    ctx: Context, found: Sequence[TargetOrOutcome]
+    ctx: Context, found: Sequence[TargetOrOutcome], budget: ReadBudget
 ) -> list[_StagedTarget | PartitionOutcome]:
     """A partition that is named twice is checked as it will be after the first time."""
     stagings: dict[Replica, Staging] = {}
@@ -139,7 +144,7 @@ def _stage_all(
         if staging is None:
             staging = stagings[each.replica] = each.replica.begin_staging(now_ms=ctx.wall_ms)
         result = each.replica.stage_records(
-            staging, each.records, allow_zstd=allows_zstd(ctx.version)
+            staging, each.records, allow_zstd=allows_zstd(ctx.version), budget=budget
         )
         checked.append((each, result))
     return checked
@@ -167,7 +172,9 @@ def _emit_mismatches(ctx: Context, culprits: Sequence[_StagedTarget]) -> None:
 
 def _refusal_of_others(culprits: Sequence[_StagedTarget]) -> AppendRejected:
     """What is answered for partitions that nothing is wrong with."""
-    names = ", ".join(target.replica.log.name for target, _ in culprits)
+    names = ", ".join(target.replica.log.name for target, _ in culprits[:_MOST_NAMED])
+    if len(culprits) > _MOST_NAMED:  # each other partition is answered all of them
+        names += f" and {len(culprits) - _MOST_NAMED} more"
     _, first = culprits[0]
     assert isinstance(first, AppendRejected), "that is why it is one"
     return AppendRejected(

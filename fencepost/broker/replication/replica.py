@@ -18,6 +18,7 @@ from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
 from fencepost.broker.replication.follower_progress import UNKNOWN_OFFSET, FollowerProgress
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.record_scan import ReadBudget
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.interface import Log
@@ -193,10 +194,12 @@ class Replica:
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         allow_zstd: bool = True,
+        budget: ReadBudget | None = None,
     ) -> AppendResult | AppendRejected:
         """Append as leader: assign offsets, stamp the epoch, keep the very buffer.
 
         :param allow_zstd: Whether the request's version may carry zstd (Produce v7+).
+        :param budget: What the request may still unpack to; None where it has nothing else.
         """
         try:
             result = self.log.append_as_leader(
@@ -205,6 +208,7 @@ class Replica:
                 now_ms=now_ms,
                 origin=origin,
                 allow_zstd=allow_zstd,
+                budget=budget,
             )
         except StorageFailure as failure:
             return self._failed(failure)
@@ -217,11 +221,11 @@ class Replica:
         return self.log.stage(now_ms=now_ms)
 
     def stage_records(
-        self, staging: Staging, records: Buffer, *, allow_zstd: bool
+        self, staging: Staging, records: Buffer, *, allow_zstd: bool, budget: ReadBudget
     ) -> StagedRecords | AppendRejected:
         """Check what a request has next for this partition: see `Staging.take`."""
         try:
-            return staging.add(records, allow_zstd=allow_zstd)
+            return staging.add(records, allow_zstd=allow_zstd, budget=budget)
         except StorageFailure as failure:
             return self._failed(failure)
 

@@ -10,6 +10,7 @@ connection it arrived on and affects nothing else.
 """
 
 from collections import deque
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, assert_never, cast
 
 from fencepost.broker.core.context import Context, Peer
@@ -29,7 +30,13 @@ from fencepost.broker.server.journal import Exchange, Journal
 from fencepost.broker.server.response_cache import CACHED_API, Key, ResponseCache
 from fencepost.protocol.apis import BY_KEY, BY_NAME, Api
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.codec import MalformedMessage, decode_request, encode_response
+from fencepost.protocol.codec import (
+    MalformedMessage,
+    decode_request,
+    decode_request_in_slices,
+    encode_response,
+    encode_response_in_slices,
+)
 from fencepost.protocol.codec.error_codes import error_code_finder
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.frames import (
@@ -47,6 +54,9 @@ from fencepost.storage.files.file_system import lacks_descriptors
 if TYPE_CHECKING:
     from fencepost.protocol.codec.drafts import Draft
 
+SLICED_BYTES: Final = 64 << 10
+"""A request of more bytes is read, and its response written, in slices: others are served between
+them."""
 MAX_IN_FLIGHT: Final = 256
 """Requests of one connection that may wait; a real broker handles one at a time."""
 MEMORY_FULL: Final = "request_memory"
@@ -66,6 +76,17 @@ class CloseReason(NamedTuple):
 
     reason: str
     detail: str = ""
+
+
+class _Decoded(NamedTuple):
+    """A request that was read in slices."""
+
+    api: Api
+    header: RequestHeader
+    frame: bytearray
+    offset: int
+    request: object
+    key: Key | None
 
 
 class ConnectionOwner(Protocol):
@@ -136,6 +157,10 @@ class Connection:
         """Requests whose response is not in `output` yet, in their order."""
         self._max_in_flight = MAX_IN_FLIGHT
         """Requests that may wait now; 0 while one response blocks those behind it."""
+        self._reading: Generator[None, None, _Decoded] | None = None
+        """The request that is being read in slices; those behind it wait."""
+        self._writing: deque[Generator[None, None, None]] = deque()
+        """Responses that are being written in slices."""
         self._hung_up: Exchange | None = None
         """The request in whose place the connection closes."""
         self._is_output_paused = False
@@ -148,6 +173,7 @@ class Connection:
         queue, memory = self._queue, self._memory
         return (
             not self._inbox
+            and self._reading is None
             and not self._is_output_paused
             and len(queue) < self._max_in_flight
             and (not queue or memory.used < memory.limit)
@@ -186,8 +212,11 @@ class Connection:
     def resume(self) -> None:
         """Handle requests while there is room for their responses."""
         inbox, queue = self._inbox, self._queue
+        if (self._reading is not None or self._writing) and not self.is_closing:
+            self._continue_slices()
         while (
             inbox
+            and self._reading is None
             and len(queue) < self._max_in_flight
             and not self._is_output_paused
             and not self.is_closing
@@ -204,6 +233,7 @@ class Connection:
         self.close_reason = reason
         self._inbox.clear()
         self._assembler.discard()
+        self._reading = None
 
     def abandon(self) -> None:
         """The transport is gone, or no response may be sent any more: cancel what waits."""
@@ -216,6 +246,8 @@ class Connection:
         self._queue.clear()
         self._inbox.clear()
         self._assembler.discard()
+        self._reading = None
+        self._writing.clear()
         self.output.clear()
 
     # -- requests -------------------------------------------------------------------------------
@@ -234,6 +266,10 @@ class Connection:
                 key = (header.version, self.peer.listener_host, bytes(frame[offset:]))
                 if self._respond_from_cache(key, api, header, frame, offset):
                     return
+            if len(frame) > SLICED_BYTES:
+                self._reading = self._read_in_slices(api, header, frame, offset, key)
+                self._continue_reading()
+                return
             request = decode_request(api, header.version, frame, offset, self.dialect)
         except (InvalidFrame, MalformedMessage) as error:
             self.close(CloseReason("bad_request", str(error)))
@@ -244,6 +280,47 @@ class Connection:
             self.close(CloseReason(DESCRIPTORS, str(error)))
             return
         self._handle(self._open(api, header.version, header, frame, offset), request, key)
+
+    def _read_in_slices(
+        self, api: Api, header: RequestHeader, frame: bytearray, offset: int, key: Key | None
+    ) -> Generator[None, None, _Decoded]:
+        request = yield from decode_request_in_slices(
+            api, header.version, frame, offset, self.dialect
+        )
+        return _Decoded(api, header, frame, offset, request, key)
+
+    def _continue_slices(self) -> None:
+        """Read and write one more slice."""
+        if self._reading is not None:
+            try:
+                self._continue_reading()
+            except MalformedMessage as error:
+                self.close(CloseReason("bad_request", str(error)))
+        if self._writing:
+            self._continue_writing()
+
+    def _continue_reading(self) -> None:
+        assert self._reading is not None
+        try:
+            next(self._reading)
+        except StopIteration as read:
+            self._reading = None
+            decoded: _Decoded = read.value
+            api, header, frame, offset, request, key = decoded
+            self._handle(self._open(api, header.version, header, frame, offset), request, key)
+        except MalformedMessage:
+            self._reading = None
+            raise
+        else:
+            self._owner.output_ready()
+
+    def _continue_writing(self) -> None:
+        try:
+            next(self._writing[0])
+        except StopIteration:
+            self._writing.popleft()
+        if self._writing:
+            self._owner.output_ready()
 
     def _serves(self, api: Api, version: int) -> bool:
         limits = self._broker.version_limits
@@ -345,6 +422,11 @@ class Connection:
         :param key: Where the response is cached; None if it is not.
         """
         chunks = None
+        if response is not None and len(exchange.frame) > SLICED_BYTES:
+            self._writing.append(self._write_in_slices(exchange, response))
+            if len(self._writing) == 1:
+                self._continue_writing()
+            return
         if response is not None:
             try:
                 chunks = encode_response(
@@ -363,6 +445,21 @@ class Connection:
                     response
                 )
                 self._response_cache.put(self._broker.view, key, chunks, errors)
+        self._enqueue_response(exchange, chunks, response)
+
+    def _write_in_slices(self, exchange: Exchange, response: object) -> Generator[None, None, None]:
+        try:
+            chunks = yield from encode_response_in_slices(
+                exchange.api,
+                exchange.version,
+                exchange.correlation_id,
+                response,
+                exchange.dialect,
+            )
+        except Exception:  # noqa: BLE001  # a bug costs one connection, never the broker
+            self._owner.log_exception("answer_not_encodable", api=exchange.api.title)
+            self.close(CloseReason("answer_not_encodable"))
+            return
         self._enqueue_response(exchange, chunks, response)
 
     def _enqueue_response(

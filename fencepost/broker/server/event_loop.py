@@ -73,9 +73,12 @@ class LoopDriver:
 
     def _turn(self) -> None:
         try:
-            self._scheduler.run_due()
+            goes_on = self._scheduler.run_turn()
         except Exception:  # noqa: BLE001  # a bug in one callback must not end the others
             logs.logger().exception("callback_failed")
+            self._loop.call_soon(self._turn)
+            return
+        if goes_on:
             self._loop.call_soon(self._turn)
             return
         self._turn_is_due = False

@@ -39,6 +39,9 @@ MAX_BYTES: Final = 64 << 20
 a log holds as well share its memory."""
 MAX_DUE: Final = 64
 """The most exchanges that wait to be counted."""
+MAX_DUE_BYTES: Final = 64 << 10
+"""Of a response that waits to be counted, its records aside; of a larger one the message, which is
+kept until then, would take too much memory, and its count too much time of a later request."""
 WORTH_COUNTING: Final = 32
 """The fewest that are counted in an idle moment: in a batch each costs a fraction of the time."""
 _FETCH: Final = BY_NAME["fetch"]
@@ -284,6 +287,8 @@ class Journal:
         exchange.answer = answer
         exchange.wait = None
         self._finish(self._clients, exchange, now_ms)
+        if chunks and len(chunks[0]) > MAX_DUE_BYTES:
+            self._clients.count_due()
 
     def abandon(self, exchange: Exchange) -> None:
         """Finish an exchange whose connection is gone, unless it is answered."""

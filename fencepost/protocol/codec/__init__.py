@@ -8,14 +8,15 @@ With None all versions are Kafka's.
 """
 
 import struct
+from collections.abc import Generator
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.codec.reader import Read, compile_reader
+from fencepost.protocol.codec.reader import Read, SlicedRead, compile_reader
 from fencepost.protocol.codec.schema import Side, message_schema
-from fencepost.protocol.codec.writer import Writer, compile_writer
+from fencepost.protocol.codec.writer import SlicedWriter, Writer, compile_writer
 
 if TYPE_CHECKING:
     from fencepost.protocol.codec.drafts import Draft
@@ -39,6 +40,21 @@ def decode_request(
     return _decode(api, "request", version, frame, offset, draft)
 
 
+def decode_request_in_slices(
+    api: Api, version: int, frame: Buffer, offset: int = 0, draft: "Draft | None" = None
+) -> Generator[None, None, Any]:
+    """Read as `decode_request` does, yielding after some thousands of elements.
+
+    :raises MalformedMessage: When the bytes are not such a request.
+    """
+    read = _sliced_reader(api.name, version, draft)
+    try:
+        message, _ = yield from read(memoryview(frame), offset)
+    except Exception as error:  # any failure to read is a fault of the bytes
+        raise MalformedMessage(f"not a {api.title} v{version} request: {error}") from error
+    return message
+
+
 def decode_response(
     api: Api, version: int, frame: Buffer, offset: int = 0, draft: "Draft | None" = None
 ) -> Any:
@@ -60,6 +76,16 @@ def encode_response(
     chunks = _writer(api.name, "response", version, draft)(out, message)
     size = len(out) if len(chunks) == 1 else sum(map(len, chunks))
     _RESPONSE_HEAD.pack_into(out, 0, size - 4, correlation_id)
+    return chunks
+
+
+def encode_response_in_slices(
+    api: Api, version: int, correlation_id: int, message: object, draft: "Draft | None" = None
+) -> Generator[None, None, list[Buffer]]:
+    """Write as `encode_response` does, yielding after some thousands of elements."""
+    out = bytearray(9 if api.is_flexible(version) and api.key != _API_VERSIONS else 8)
+    chunks = yield from _sliced_writer(api.name, version, draft)(out, message)
+    _RESPONSE_HEAD.pack_into(out, 0, sum(map(len, chunks)) - 4, correlation_id)
     return chunks
 
 
@@ -102,9 +128,24 @@ def _decode(
 
 @cache
 def _reader(name: str, side: Side, version: int, draft: "Draft | None") -> Read:
-    return compile_reader(message_schema(name, side, version, draft))
+    read: Read = compile_reader(message_schema(name, side, version, draft))
+    return read
+
+
+@cache
+def _sliced_reader(name: str, version: int, draft: "Draft | None") -> SlicedRead:
+    read: SlicedRead = compile_reader(message_schema(name, "request", version, draft), slices=True)
+    return read
+
+
+@cache
+def _sliced_writer(name: str, version: int, draft: "Draft | None") -> SlicedWriter:
+    schema = message_schema(name, "response", version, draft)
+    write: SlicedWriter = compile_writer(schema, slices=True)
+    return write
 
 
 @cache
 def _writer(name: str, side: Side, version: int, draft: "Draft | None") -> Writer:
-    return compile_writer(message_schema(name, side, version, draft))
+    write: Writer = compile_writer(message_schema(name, side, version, draft))
+    return write

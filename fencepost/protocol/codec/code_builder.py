@@ -24,6 +24,8 @@ class CodeBuilder:
         self.lines: list[str] = []
         self.depth = 0
         self.constants: dict[str, Any] = {}
+        self.slices = False
+        """Whether the function is a generator that yields between elements."""
         self._names = 0
 
     def line(self, text: str) -> None:

@@ -32,7 +32,9 @@ _FINDERS: Final[dict[tuple[int, int, "Draft | None"], Finder]] = {}
 
 def _compiled(name: str, version: int, draft: "Draft | None") -> Finder:
     schema = message_schema(name, "response", version, draft)
-    lines = ["def find(v0):", " found = none", *_lines(schema, 0), " return found"]
+    # A list grows in place: with a tuple, each code would cost a copy of those before it.
+    last = " return tuple(found) if found else none"
+    lines = ["def find(v0):", " found = []", *_lines(schema, 0), last]
     names: dict[str, Any] = {"none": NO_ERRORS}
     exec("\n".join(lines), names)
     find: Finder = names["find"]
@@ -44,7 +46,7 @@ def _lines(schema: StructSchema, depth: int) -> Iterator[str]:
     indent, struct = " " * (depth + 1), f"v{depth}"
     for field in schema.fields:
         if field.name == _ERROR_CODE:
-            yield f"{indent}if {struct}.{field.name}: found += ({struct}.{field.name},)"
+            yield f"{indent}if {struct}.{field.name}: found.append({struct}.{field.name})"
         elif field.struct is not None and _has_code(field.struct):
             assert field.array
             assert not field.nullable

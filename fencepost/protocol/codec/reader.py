@@ -3,37 +3,61 @@
 kio's native reader is faster, and must not read a peer's bytes: it allocates memory for as many
 elements as an array claims to have before it reads the first, and the process is aborted where that
 fails. These readers accept no length that is beyond the frame, and return record batches as views
-of the frame.
+of the frame. They read each byte once: an array whose elements can't all be in the bytes that are
+left is refused before its first element is read, and a tagged field may not end behind its size.
 """
 
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Generator
 from dataclasses import fields
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from fencepost.protocol.codec.code_builder import FIXED_WIDTH_CODES, CodeBuilder
-from fencepost.protocol.codec.schema import RECORD_KINDS, FieldSchema, StructSchema
+from fencepost.protocol.codec.schema import RECORD_KINDS, FieldSchema, StructSchema, nested_structs
 
 Read = Callable[[memoryview, int], tuple[Any, int]]
+SlicedRead = Callable[[memoryview, int], Generator[None, None, tuple[Any, int]]]
+SLICE: Final = 5_000
+"""Elements that are read at once."""
+MAX_TAGGED_FIELDS: Final = 100_000
+"""Of one message. An unknown one has two bytes and takes as long as an element of twenty."""
 
 
-def compile_reader(schema: StructSchema) -> Read:
+def compile_reader(schema: StructSchema, *, slices: bool = False) -> Any:
     """A reader of a body in a frame, from a position: returns the message and where it ends.
+
+    :param slices: Makes the reader a generator, which yields after each `SLICE` elements and
+        returns the same: see `SlicedRead`.
 
     The reader raises ``ValueError``, ``IndexError`` or ``struct.error`` when the bytes are not such
     a body.
     """
     src = CodeBuilder()
+    src.slices = slices
     src.constants.update(
-        short=_short, null=_not_nullable, uvarint=read_uvarint, new=object.__new__, UUID=UUID
+        slice=SLICE,
+        short=_short,
+        beyond=_beyond,
+        too_many=_too_many_tags,
+        most=MAX_TAGGED_FIELDS,
+        null=_not_nullable,
+        uvarint=read_uvarint,
+        new=object.__new__,
+        UUID=UUID,
     )
     src.line("def read(view, at):")
     src.depth += 1
     src.line("size = len(view)")
+    if slices:
+        src.line("left = slice")
+    if any(each.flexible for each in nested_structs(schema)):
+        src.line("tags = 0")
     message = _struct(src, schema)
     src.line(f"return {message}, at")
-    reader: Read = src.function("read", f"reader of {schema.cls.__name__}")
-    return reader
+    if slices:
+        src.line("yield  # makes it a generator where nothing else does")
+    return src.function("read", f"reader of {schema.cls.__name__}")
 
 
 def read_uvarint(view: memoryview, pos: int) -> tuple[int, int]:
@@ -50,6 +74,14 @@ def read_uvarint(view: memoryview, pos: int) -> tuple[int, int]:
 
 def _short(at: int, wanted: int, size: int) -> NoReturn:
     raise ValueError(f"{wanted} bytes wanted at {at}, the frame has {size}")
+
+
+def _too_many_tags() -> NoReturn:
+    raise ValueError(f"more than {MAX_TAGGED_FIELDS} tagged fields")
+
+
+def _beyond(tag: int, at: int, stop: int) -> NoReturn:
+    raise ValueError(f"tagged field {tag} reaches to {at}, its size only to {stop}")
 
 
 def _not_nullable(name: str) -> NoReturn:
@@ -155,8 +187,9 @@ def _array(src: CodeBuilder, f: FieldSchema, flexible: bool) -> str:
     _null(src, f.name, f.nullable, count, value)
     src.line("else:")
     src.depth += 1
-    # An element has a byte at least: refuse before looping.
-    src.line(f"if at + {count} > size: short(at, {count}, size)")
+    least = _least_element(f, flexible)
+    wanted = count if least == 1 else f"{count} * {least}"
+    src.line(f"if at + {wanted} > size: short(at, {wanted}, size)")
     src.line(f"{items} = []")
     src.line(f"for _ in range({count}):")
     src.depth += 1
@@ -169,10 +202,44 @@ def _array(src: CodeBuilder, f: FieldSchema, flexible: bool) -> str:
     else:
         item = _sized(src, f, flexible)
     src.line(f"{items}.append({item})")
+    _end_slice(src)
     src.depth -= 1
     src.line(f"{value} = tuple({items})")
     src.depth -= 1
     return value
+
+
+def _end_slice(src: CodeBuilder) -> None:
+    """Emit what follows an element: a yield, where enough were read."""
+    if src.slices:
+        src.line("left -= 1")
+        src.line("if not left: left = slice; yield")
+
+
+def _least_element(f: FieldSchema, flexible: bool) -> int:
+    """The fewest bytes that an element of an array has on the wire, one at least."""
+    return max(1, _least_struct(f.struct) if f.struct is not None else _least_value(f, flexible))
+
+
+def _least_struct(schema: StructSchema) -> int:
+    least = sum(_least_field(f, schema.flexible) for f in schema.fields if f.tag is None)
+    return least + schema.flexible
+
+
+def _least_field(f: FieldSchema, flexible: bool) -> int:
+    if f.array:
+        return 1 if flexible else 4
+    if f.struct is not None:
+        return 1 if f.nullable else _least_struct(f.struct)
+    return _least_value(f, flexible)
+
+
+def _least_value(f: FieldSchema, flexible: bool) -> int:
+    if f.kind in FIXED_WIDTH_CODES:
+        return struct.calcsize(f">{FIXED_WIDTH_CODES[f.kind]}")
+    if flexible:
+        return 1
+    return 2 if f.kind == "string" else 4
 
 
 def _nullable(src: CodeBuilder, schema: StructSchema) -> str:
@@ -197,18 +264,24 @@ def _tags(src: CodeBuilder, tagged: list[FieldSchema]) -> dict[str, str]:
     src.line(f"if {count}:")
     src.depth += 1
     src.line(f"if {count} > 127: {count}, at = uvarint(view, at - 1)")
+    src.line(f"tags += {count}")
+    src.line("if tags > most: too_many()")
     src.line(f"for _ in range({count}):")
     src.depth += 1
-    src.line(f"{tag}, at = uvarint(view, at)")
-    src.line(f"{size}, at = uvarint(view, at)")
+    src.line(f"{tag} = view[at]; at += 1")
+    src.line(f"if {tag} > 127: {tag}, at = uvarint(view, at - 1)")
+    src.line(f"{size} = view[at]; at += 1")
+    src.line(f"if {size} > 127: {size}, at = uvarint(view, at - 1)")
     src.line(f"{stop} = at + {size}")
     src.line(f"if {stop} > size: short(at, {size}, size)")
     for f in tagged:
         src.line(f"if {tag} == {f.tag}:")
         src.depth += 1
         src.line(f"{values[f.name]} = {_tag_value(src, f)}")
+        src.line(f"if at > {stop}: beyond({f.tag}, at, {stop})")
         src.depth -= 1
     src.line(f"at = {stop}")
+    _end_slice(src)
     src.depth -= 2
     return values
 

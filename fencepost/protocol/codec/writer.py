@@ -6,8 +6,8 @@ batches are not copied: the writer returns the encoded bytes around them and the
 """
 
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, Final
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec.code_builder import FIXED_WIDTH_CODES, CodeBuilder
@@ -16,6 +16,10 @@ from fencepost.protocol.codec.schema import RECORD_KINDS, FieldSchema, StructSch
 Writer = Callable[[bytearray, Any], list[Buffer]]
 """Appends a body to the bytes so far; returns all buffers in order, the first being those bytes."""
 
+SlicedWriter = Callable[[bytearray, Any], Generator[None, None, list[Buffer]]]
+
+SLICE: Final = 5_000
+"""Elements that are written at once."""
 ZERO_UUID = bytes(16)
 
 
@@ -29,21 +33,28 @@ def uvarint(value: int) -> bytes:
     return bytes(out)
 
 
-def compile_writer(schema: StructSchema) -> Writer:
+def compile_writer(schema: StructSchema, *, slices: bool = False) -> Any:
     """Compile the writer of a body.
+
+    :param slices: Makes the writer a generator, which yields after each `SLICE` elements and
+        returns the same: see `SlicedWriter`.
 
     A value that does not fit its field raises ``struct.error``, ``AttributeError`` or ``TypeError``
     in the writer: a bug of the caller, not of a peer.
     """
     src = CodeBuilder()
-    src.constants.update(uvarint=uvarint, ZERO=ZERO_UUID)
+    src.slices = slices
+    src.constants.update(uvarint=uvarint, ZERO=ZERO_UUID, slice=SLICE)
     src.line("def write(out, m):")
     src.depth += 1
     src.line("chunks = [out]")
+    if slices:
+        src.line("left = slice")
     _struct(src, schema, "m", "out")
     src.line("return chunks")
-    writer: Writer = src.function("write", f"writer of {schema.cls.__name__}")
-    return writer
+    if slices:
+        src.line("yield  # makes it a generator where nothing else does")
+    return src.function("write", f"writer of {schema.cls.__name__}")
 
 
 def _struct(src: CodeBuilder, schema: StructSchema, var: str, out: str) -> None:
@@ -117,6 +128,9 @@ def _array(src: CodeBuilder, f: FieldSchema, value: str, flexible: bool, out: st
         )
     else:
         _text(src, f, item, flexible, out)
+    if src.slices:
+        src.line("left -= 1")
+        src.line("if not left: left = slice; yield")
     if len(src.lines) == mark:
         src.line("pass")
     src.depth -= 2

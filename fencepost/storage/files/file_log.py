@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import Concatenate, ParamSpec, TypeVar, final
 
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.record_scan import ReadBudget
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.files.flush import LogFlusher, PendingSync
 from fencepost.storage.files.segment_store import FileSegmentStore
@@ -249,6 +250,7 @@ class FileLog:
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         allow_zstd: bool = True,
+        budget: ReadBudget | None = None,
     ) -> AppendResult | AppendRejected:
         """Check one batch, give it offsets and the leader's epoch, and keep it."""
         result = self._log.append_as_leader(
@@ -257,6 +259,7 @@ class FileLog:
             now_ms=now_ms,
             origin=origin,
             allow_zstd=allow_zstd,
+            budget=budget,
         )
         self._flusher.flush_if_many(now_ms)
         return result

@@ -10,10 +10,10 @@ from typing import NamedTuple, TypeAlias
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import CODECS_BY_NAME, Codec
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.record_scan import ReadBudget
 from fencepost.protocol.records import (
     NO_TIMESTAMP,
     BatchHeader,
-    Record,
     build_batch,
     in_writable,
     iter_headers,
@@ -49,11 +49,13 @@ def prepare_batch(
     origin: AppendOrigin,
     allow_zstd: bool,
     log_start_offset: int,
+    budget: ReadBudget | None = None,
 ) -> PreparedBatch | AppendRejected:
     """Check the one batch of a request against a log's config, and make it what the log keeps.
 
     :param name: Topic and partition, for messages.
     :param log_start_offset: For the answers that state it.
+    :param budget: What the request may still unpack to; None where it has nothing else.
     """
     opened = open_batch(records, allow_zstd=allow_zstd)
     if isinstance(opened, AppendRejected):
@@ -70,6 +72,7 @@ def prepare_batch(
         now_ms=now_ms,
         origin=origin,
         log_start_offset=log_start_offset,
+        budget=budget,
     )
 
 
@@ -82,45 +85,54 @@ def prepare_checked_batch(
     now_ms: int,
     origin: AppendOrigin,
     log_start_offset: int,
+    budget: ReadBudget | None = None,
 ) -> PreparedBatch | AppendRejected:
     """What `prepare_batch` does with a batch that is whole, small enough and undamaged."""
-    parsed = (
-        _checked_records(batch, header, config, name, now_ms, log_start_offset)
+    latest = (
+        _check_records(batch, header, config, name, now_ms, log_start_offset, budget)
         if origin is AppendOrigin.CLIENT
         else None
     )
-    if isinstance(parsed, AppendRejected):
-        return parsed
+    if isinstance(latest, AppendRejected):
+        return latest
     codec = _target_codec(config, header)
     kept = in_writable(batch)
     if codec != header.codec:
-        converted = _convert(kept, header, parsed, config, codec, now_ms, log_start_offset)
+        # What was checked has been counted.
+        uncounted = budget if latest is None else None
+        converted = _convert(kept, header, config, codec, now_ms, log_start_offset, uncounted)
         if isinstance(converted, AppendRejected):
             return converted
         kept, header = converted
-    elif _needs_timestamps(header, config, parsed):
-        header = _restamp(kept, header, config, parsed, now_ms)
+    elif _needs_timestamps(header, config, latest):
+        header = _restamp(kept, header, config, latest, now_ms)
     if len(kept) > config.segment_bytes:
         return AppendRejected(error=ErrorCode.RECORD_LIST_TOO_LARGE)
     return PreparedBatch(kept, header)
 
 
-def _checked_records(
+def _check_records(
     batch: Buffer,
     header: BatchHeader,
     config: LogConfig,
     name: str,
     now_ms: int,
     log_start_offset: int,
-) -> list[Record] | AppendRejected | None:
-    """A client's records where they had to be read, None where the header was enough."""
+    budget: ReadBudget | None,
+) -> int | AppendRejected | None:
+    """The latest timestamp of a client's records; None where the header was enough to read."""
     rejected = check_client_batch(header, log_start_offset)
     if rejected is not None:
         return rejected
     if not must_read_records(header, config, now_ms):
         return None
     return check_records(
-        batch, header, config, name=name, now_ms=now_ms, log_start_offset=log_start_offset
+        batch,
+        config,
+        name=name,
+        now_ms=now_ms,
+        log_start_offset=log_start_offset,
+        budget=budget or ReadBudget(),
     )
 
 
@@ -134,18 +146,16 @@ def _target_codec(config: LogConfig, header: BatchHeader) -> int:
 def _convert(
     batch: bytearray | memoryview,
     header: BatchHeader,
-    parsed: list[Record] | None,
     config: LogConfig,
     codec: int,
     now_ms: int,
     log_start_offset: int,
+    budget: ReadBudget | None,
 ) -> PreparedBatch | AppendRejected:
     """The batch, compressed again with the codec that ``compression.type`` asks for."""
-    if parsed is None:
-        read = read_records(batch, log_start_offset)
-        if isinstance(read, AppendRejected):
-            return read
-        parsed = read
+    parsed = read_records(batch, log_start_offset, budget)
+    if isinstance(parsed, AppendRejected):
+        return parsed
     if not parsed:
         return PreparedBatch(batch, header)
     # The records count from 0 again, whatever deltas the producer gave them.
@@ -177,32 +187,31 @@ def _level(config: LogConfig, codec: int) -> int | None:
             return None
 
 
-def _needs_timestamps(header: BatchHeader, config: LogConfig, parsed: list[Record] | None) -> bool:
+def _needs_timestamps(header: BatchHeader, config: LogConfig, latest: int | None) -> bool:
     if config.is_log_append_time or header.is_log_append_time:
         return True
-    return parsed is not None and header.max_timestamp != _latest(parsed)
+    return latest is not None and header.max_timestamp != latest
 
 
 def _restamp(
     batch: bytearray | memoryview,
     header: BatchHeader,
     config: LogConfig,
-    parsed: list[Record] | None,
+    latest: int | None,
     now_ms: int,
 ) -> BatchHeader:
-    """Timestamp type and max timestamp as the topic's config and the records say."""
+    """Timestamp type and max timestamp as the topic's config and the records say.
+
+    :param latest: The latest timestamp of the records, None where they were not read.
+    """
     if config.is_log_append_time:
         latest = now_ms
-    else:
-        latest = header.max_timestamp if parsed is None else _latest(parsed)
+    elif latest is None:
+        latest = header.max_timestamp
     stamp_timestamps(
         batch, 0, header, log_append_time=config.is_log_append_time, max_timestamp=latest
     )
     return read_header(batch)
-
-
-def _latest(parsed: list[Record]) -> int:
-    return max(record.timestamp for record in parsed)
 
 
 _Add: TypeAlias = Callable[[Buffer, int, BatchHeader], LogSegment]

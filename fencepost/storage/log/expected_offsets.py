@@ -16,6 +16,7 @@ from fencepost.protocol.expected_offsets import (
     Mismatch,
     read_header_value,
 )
+from fencepost.protocol.record_scan import ReadBudget
 from fencepost.protocol.records import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, Record
 from fencepost.storage.log.append_result import AppendRejected
 from fencepost.storage.log.config import ExpectedOffsetsScope, ExpectedOffsetsSource, LogConfig
@@ -80,12 +81,19 @@ class ExpectedOffsetCheck:
         self.keys: dict[bytes, int] = {}
 
     def add(
-        self, batch: Buffer, header: BatchHeader, *, upcoming: int, index: int
+        self,
+        batch: Buffer,
+        header: BatchHeader,
+        *,
+        upcoming: int,
+        index: int,
+        budget: ReadBudget | None = None,
     ) -> AppendRejected | None:
         """Compare the next batch; why its records can't be read, where they have to be.
 
         :param upcoming: The offset that its first record would get.
         :param index: How many records the request has before it.
+        :param budget: What the request may still unpack to; None where it has nothing else.
         """
         if not (self._by_header or self._by_key):
             base = header.base_offset
@@ -95,7 +103,7 @@ class ExpectedOffsetCheck:
                 if base != upcoming:
                     self.mismatches.append((index, Mismatch(base, upcoming)))
                 return None
-        records = read_records(batch, self._log_start_offset)
+        records = read_records(batch, self._log_start_offset, budget)
         if isinstance(records, AppendRejected):
             return records
         states_offsets = self._by_header or header.base_offset != UNSPECIFIED

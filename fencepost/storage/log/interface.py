@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.record_scan import ReadBudget
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.leader_epoch_cache import EpochEndOffset, EpochEntry
@@ -125,12 +126,14 @@ class Log(Protocol):
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         allow_zstd: bool = True,
+        budget: ReadBudget | None = None,
     ) -> AppendResult | AppendRejected:
         """Check one batch, give it offsets and the leader's epoch, and keep it.
 
         :param records: One batch in a writable buffer, which is stamped in place and kept. A
             read-only one is copied first.
         :param allow_zstd: Whether the request's version may carry zstd (Produce v7+).
+        :param budget: What the request may still unpack to; None where it has nothing else.
         """
 
     def stage(self, *, now_ms: int) -> Staging:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.record_scan import ReadBudget
 from fencepost.protocol.records import (
     NO_LEADER_EPOCH,
     NO_TIMESTAMP,
@@ -141,6 +142,7 @@ class SegmentedLog:
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         allow_zstd: bool = True,
+        budget: ReadBudget | None = None,
     ) -> AppendResult | AppendRejected:
         """Check one batch, give it offsets and the leader's epoch, and keep it."""
         ready = prepare_batch(
@@ -151,6 +153,7 @@ class SegmentedLog:
             origin=origin,
             allow_zstd=allow_zstd,
             log_start_offset=self._start,
+            budget=budget,
         )
         if isinstance(ready, AppendRejected):
             return ready

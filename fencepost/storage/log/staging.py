@@ -5,10 +5,10 @@ for all logs are checked and staged first, and then the staged batches are appen
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.record_scan import ReadBudget
 from fencepost.protocol.records import BatchHeader
 from fencepost.storage.log.append import prepare_checked_batch
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, no_room
@@ -64,17 +64,18 @@ class Staging:
     """
 
     __slots__ = (
-        "_before",
         "_config",
         "_end",
         "_first_offset",
         "_keys",
         "_last_of_key",
+        "_latest",
         "_log_start_offset",
         "_name",
         "_now_ms",
         "_producers",
         "_refusal",
+        "_staged",
         "_staged_bytes",
     )
 
@@ -99,22 +100,29 @@ class Staging:
         self._last_of_key = last_of_key
         self._refusal = refusal
         self._staged_bytes = 0
-        self._before: list[tuple[BatchHeader, BatchMetadata]] = []
+        self._staged: dict[_Sequence, BatchMetadata] = {}
+        """What the log will know of the producers' batches so far."""
+        self._latest: dict[int, BatchHeader] = {}
+        """The last batch so far, by producer id."""
         self._keys: dict[bytes, int] = {}
 
-    def add(self, records: Buffer, *, allow_zstd: bool) -> StagedRecords | AppendRejected:
+    def add(
+        self, records: Buffer, *, allow_zstd: bool, budget: ReadBudget | None = None
+    ) -> StagedRecords | AppendRejected:
         """Check what the request has next for this log; all of it may be appended, or nothing.
 
         :param records: One batch, or several where the log checks expected offsets. They are
             stamped in place and kept, as in `Log.append_as_leader`.
+        :param budget: What the request may still unpack to; None where it has nothing else.
         """
+        budget = ReadBudget() if budget is None else budget
         opened = self._open(records, allow_zstd=allow_zstd)
         if isinstance(opened, AppendRejected):
             return opened
         duplicates = self._duplicates(opened)
         keys: dict[bytes, int] = {}
         if self._config.check_expected_offsets:
-            compared = self._compare(opened, duplicates)
+            compared = self._compare(opened, duplicates, budget)
             if isinstance(compared, AppendRejected):
                 return compared
             keys = compared.keys
@@ -123,7 +131,7 @@ class Staging:
                 if rejected.mismatch is not None:  # what follows is compared as if it were appended
                     self._note(opened, duplicates, keys)
                 return rejected
-        batches = self._make_ready(opened, duplicates)
+        batches = self._make_ready(opened, duplicates, budget)
         if isinstance(batches, AppendRejected):
             return batches
         self._staged_bytes += sum(len(each.records) for each in batches if each.duplicate is None)
@@ -153,20 +161,29 @@ class Staging:
     def _duplicates(self, opened: list[OpenedBatch]) -> list[BatchMetadata | None]:
         """For each batch what it repeats: of the log, or of the request."""
         found: list[BatchMetadata | None] = []
-        before = [*self._before]
+        upcoming: dict[_Sequence, BatchMetadata] = {}
         end = self._end
         for _, header in opened:
             duplicate = None
             if header.has_producer_id:
-                duplicate = self._producers.duplicate_of(header) or _repeated(before, header)
+                sequence = _sequence_of(header)
+                duplicate = (
+                    self._producers.duplicate_of(header)
+                    or self._staged.get(sequence)
+                    or upcoming.get(sequence)
+                )
             if duplicate is None:
-                before.append((header, _placed(header, end)))
+                if header.has_producer_id:
+                    upcoming[_sequence_of(header)] = _placed(header, end)
                 end += header.record_count
             found.append(duplicate)
         return found
 
     def _compare(
-        self, opened: list[OpenedBatch], duplicates: list[BatchMetadata | None]
+        self,
+        opened: list[OpenedBatch],
+        duplicates: list[BatchMetadata | None],
+        budget: ReadBudget,
     ) -> ExpectedOffsetCheck | AppendRejected:
         """What the records expect with what they would get, where they can be read."""
         comparison = ExpectedOffsetCheck(
@@ -175,7 +192,7 @@ class Staging:
         end, index = self._end, 0
         for (batch, header), duplicate in zip(opened, duplicates, strict=True):
             if duplicate is None:
-                unreadable = comparison.add(batch, header, upcoming=end, index=index)
+                unreadable = comparison.add(batch, header, upcoming=end, index=index, budget=budget)
                 if unreadable is not None:
                     return unreadable
                 end += header.record_count
@@ -187,9 +204,13 @@ class Staging:
         return self._last_of_key(key) if staged is None else staged
 
     def _make_ready(
-        self, opened: list[OpenedBatch], duplicates: list[BatchMetadata | None]
+        self,
+        opened: list[OpenedBatch],
+        duplicates: list[BatchMetadata | None],
+        budget: ReadBudget,
     ) -> tuple[StagedBatch, ...] | AppendRejected:
         staged: list[StagedBatch] = []
+        latest: dict[int, BatchHeader] = {}
         for (batch, header), duplicate in zip(opened, duplicates, strict=True):
             ready = prepare_checked_batch(
                 batch,
@@ -199,22 +220,18 @@ class Staging:
                 now_ms=self._now_ms,
                 origin=AppendOrigin.CLIENT,
                 log_start_offset=self._log_start_offset,
+                budget=budget,
             )
             if isinstance(ready, AppendRejected):
                 return ready
-            if duplicate is None and (code := self._producer_refusal(header, staged)) is not None:
-                return AppendRejected(error=code, log_start_offset=self._log_start_offset)
+            if duplicate is None and header.has_producer_id:
+                after = latest.get(header.producer_id) or self._latest.get(header.producer_id)
+                code = self._producers.refusal(header, check_sequence=True, after=after)
+                if code is not None:
+                    return AppendRejected(error=code, log_start_offset=self._log_start_offset)
+                latest[header.producer_id] = ready.header
             staged.append(StagedBatch(*ready, duplicate))
         return tuple(staged)
-
-    def _producer_refusal(self, header: BatchHeader, staged: list[StagedBatch]) -> ErrorCode | None:
-        """Why its producer may not append this next."""
-        if not header.has_producer_id:
-            return None
-        before = [each for each, _ in self._before]
-        before += [each.header for each in staged if each.duplicate is None]
-        after = next((b for b in reversed(before) if b.producer_id == header.producer_id), None)
-        return self._producers.refusal(header, check_sequence=True, after=after)
 
     def _note(
         self,
@@ -224,7 +241,9 @@ class Staging:
     ) -> None:
         for (_, header), duplicate in zip(opened, duplicates, strict=True):
             if duplicate is None:
-                self._before.append((header, _placed(header, self._end)))
+                if header.has_producer_id:
+                    self._staged[_sequence_of(header)] = _placed(header, self._end)
+                    self._latest[header.producer_id] = header
                 self._end += header.record_count
         self._keys.update(keys)
 
@@ -235,16 +254,14 @@ def _placed(header: BatchHeader, first_offset: int) -> BatchMetadata:
     return BatchMetadata(header.last_sequence, first_offset + delta, delta, header.max_timestamp)
 
 
-def _repeated(
-    before: list[tuple[BatchHeader, BatchMetadata]], header: BatchHeader
-) -> BatchMetadata | None:
-    """The batch earlier in the request that this one repeats, None where it repeats none."""
-    for each, placed in before:
-        if (
-            each.producer_id == header.producer_id
-            and each.producer_epoch == header.producer_epoch
-            and each.base_sequence == header.base_sequence
-            and each.last_offset_delta == header.last_offset_delta
-        ):
-            return placed
-    return None
+_Sequence: TypeAlias = tuple[int, int, int, int]
+
+
+def _sequence_of(header: BatchHeader) -> _Sequence:
+    """What a batch that repeats another has in common with it."""
+    return (
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.last_offset_delta,
+    )

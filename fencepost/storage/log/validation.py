@@ -4,6 +4,9 @@ The checks in order: is it one whole batch; is it small enough and undamaged; ma
 such a batch; are its records acceptable. The header decides nearly all of it. Records are parsed
 only where one of them may be at fault: keys on a compacted topic, timestamps out of bounds, or
 `LogConfig.validate_records`.
+
+What may be read is limited (`ReadBudget`). A batch beyond is MESSAGE_TOO_LARGE, after which Kafka's
+producer splits it and sends its parts.
 """
 
 from collections.abc import Sequence
@@ -12,23 +15,27 @@ from typing import Final, TypeAlias
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import Codec, CompressionError
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.record_scan import ReadBudget, RecordOutline, RecordScan
 from fencepost.protocol.records import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC,
+    MAX_RECORDS,
     NO_TIMESTAMP,
     BatchHeader,
     CorruptBatch,
     InvalidRecords,
     Record,
+    TooLargeToRead,
     batch_size,
     crc_ok,
-    iter_records,
     read_header,
 )
 from fencepost.storage.log.append_result import AppendRejected
 from fencepost.storage.log.config import MAX_LONG, LogConfig
 
+MAX_RECORD_ERRORS: Final = 10_000
+"""Records at fault that one partition's answer names; the others are counted."""
 _SHOWN: Final = 3
 
 _Fault: TypeAlias = tuple[ErrorCode, str]
@@ -112,6 +119,8 @@ def check_client_batch(header: BatchHeader, log_start_offset: int) -> AppendReje
     count = header.record_count
     if count <= 0 or header.last_offset_delta != count - 1 or header.is_control:
         return _invalid(log_start_offset)
+    if count > MAX_RECORDS:
+        return _too_large(f"The batch has {count} records, of at most {MAX_RECORDS}.")
     if header.has_producer_id and header.base_sequence < 0:
         return _invalid(log_start_offset)
     if header.codec > Codec.ZSTD:
@@ -135,39 +144,72 @@ def must_read_records(header: BatchHeader, config: LogConfig, now_ms: int) -> bo
 
 def check_records(
     records: Buffer,
-    header: BatchHeader,
     config: LogConfig,
     *,
     name: str,
     now_ms: int,
     log_start_offset: int,
-) -> list[Record] | AppendRejected:
-    """All records of the batch, if every one of them is acceptable."""
-    read = read_records(records, log_start_offset)
-    if isinstance(read, AppendRejected):
-        return read
-    errors = [
-        (index, fault)
-        for index, record in enumerate(read)
-        if (fault := _fault_of(record, header, config, name, now_ms)) is not None
-    ]
-    return _rejected_records(errors, log_start_offset) if errors else read
+    budget: ReadBudget,
+) -> int | AppendRejected:
+    """The latest timestamp of the batch's records, if every one of them is acceptable.
 
-
-def read_records(records: Buffer, log_start_offset: int) -> list[Record] | AppendRejected:
-    """The records of a batch, or Kafka's answer where they cannot be read."""
+    :param budget: What the request may still unpack to.
+    """
+    scan = RecordScan()
+    earliest, latest = _accepted_timestamps(config, now_ms)
+    errors: list[tuple[int, _Fault]] = []
+    count = 0
     try:
-        return list(iter_records(records))
+        header, data = budget.unpack(records)
+        if header.is_log_append_time:
+            latest = NO_TIMESTAMP  # every record is judged
+        for index, outline in scan.suspects(
+            header, data, earliest=earliest, latest=latest, needs_key=config.is_compacted
+        ):
+            fault = _fault_of(outline, header, config, name, now_ms)
+            if fault is not None:
+                count += 1
+                if count <= MAX_RECORD_ERRORS:
+                    errors.append((index, fault))
     except InvalidRecords as error:
-        if isinstance(error.__cause__, CompressionError):
-            return _unreadable(log_start_offset)
-        return _invalid(log_start_offset)
+        return _refuse_unread(error, log_start_offset)
+    return _rejected_records(errors, count, log_start_offset) if errors else scan.latest_timestamp
+
+
+def _accepted_timestamps(config: LogConfig, now_ms: int) -> tuple[int, int]:
+    """The least and the highest timestamp that clear a record (inclusive)."""
+    if config.is_log_append_time:
+        return NO_TIMESTAMP, MAX_LONG
+    earliest = max(now_ms - config.message_timestamp_before_max_ms, NO_TIMESTAMP + 1)
+    return earliest, now_ms + config.message_timestamp_after_max_ms
+
+
+def read_records(
+    records: Buffer, log_start_offset: int, budget: ReadBudget | None = None
+) -> list[Record] | AppendRejected:
+    """The records of a batch, or Kafka's answer where they cannot be read.
+
+    :param budget: What the request may still unpack to; None where it has nothing else.
+    """
+    limits = ReadBudget() if budget is None else budget
+    try:
+        return list(limits.read(records))
+    except InvalidRecords as error:
+        return _refuse_unread(error, log_start_offset)
+
+
+def _refuse_unread(error: InvalidRecords, log_start_offset: int) -> AppendRejected:
+    if isinstance(error, TooLargeToRead):
+        return _too_large(f"The records can't be read: {error}.")
+    if isinstance(error.__cause__, CompressionError):
+        return _unreadable(log_start_offset)
+    return _invalid(log_start_offset)
 
 
 def _fault_of(
-    record: Record, header: BatchHeader, config: LogConfig, name: str, now_ms: int
+    record: RecordOutline, header: BatchHeader, config: LogConfig, name: str, now_ms: int
 ) -> _Fault | None:
-    if config.is_compacted and record.key is None:
+    if config.is_compacted and record.key_size < 0:
         return (
             ErrorCode.INVALID_RECORD,
             f"Compacted topic cannot accept message without key in topic partition {name}",
@@ -189,15 +231,17 @@ def _fault_of(
             ErrorCode.INVALID_TIMESTAMP,
             (
                 f"Invalid timestamp type in message DefaultRecord(offset={record.offset}, "
-                f"timestamp={record.timestamp}, key={len(record.key or b'')} bytes, "
-                f"value={len(record.value or b'')} bytes). Producer should not set timestamp type "
+                f"timestamp={record.timestamp}, key={max(record.key_size, 0)} bytes, "
+                f"value={max(record.value_size, 0)} bytes). Producer should not set timestamp type "
                 "to LogAppendTime."
             ),
         )
     return None
 
 
-def _rejected_records(errors: list[tuple[int, _Fault]], log_start_offset: int) -> AppendRejected:
+def _rejected_records(
+    errors: list[tuple[int, _Fault]], count: int, log_start_offset: int
+) -> AppendRejected:
     record_errors = [(index, text) for index, (_, text) in errors]
     if any(code is ErrorCode.INVALID_TIMESTAMP for _, (code, _) in errors):
         return AppendRejected(
@@ -206,21 +250,31 @@ def _rejected_records(errors: list[tuple[int, _Fault]], log_start_offset: int) -
             record_errors=tuple(record_errors),
             log_start_offset=log_start_offset,
         )
-    return invalid_records(record_errors, log_start_offset)
+    return invalid_records(record_errors, log_start_offset, count)
 
 
-def invalid_records(errors: Sequence[tuple[int, str]], log_start_offset: int) -> AppendRejected:
-    """Kafka's answer where records are at fault: their indexes, and why."""
+def invalid_records(
+    errors: Sequence[tuple[int, str]], log_start_offset: int, count: int | None = None
+) -> AppendRejected:
+    """Kafka's answer where records are at fault: their indexes, and why.
+
+    :param count: How many are at fault, where not all are among the errors.
+    """
+    count = len(errors) if count is None else count
     shown = ", ".join(
         f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:_SHOWN]
     )
     return AppendRejected(
         error=ErrorCode.INVALID_RECORD,
-        message=f"One or more records have been rejected due to {len(errors)} record errors in "
+        message=f"One or more records have been rejected due to {count} record errors in "
         f"total, and only showing the first three errors at most: [{shown}]",
         record_errors=tuple(errors),
         log_start_offset=log_start_offset,
     )
+
+
+def _too_large(message: str) -> AppendRejected:
+    return AppendRejected(error=ErrorCode.MESSAGE_TOO_LARGE, message=message)
 
 
 def _invalid(log_start_offset: int) -> AppendRejected:

@@ -178,3 +178,26 @@ def test_it_runs_what_a_plain_list_of_deadlines_would(steps: list[Step]) -> None
             deadlines[n] = clock.now_ms() + delay
     assert sorted(ran) == sorted(expected)
     assert [at for at, _ in ran] == sorted(at for at, _ in ran)
+
+
+def test_a_turn_runs_one_callback_that_asked_for_a_turn_of_its_own() -> None:
+    scheduler, _, log = start()
+    scheduler.in_later_turn(lambda: log.append("first"))
+    scheduler.in_later_turn(lambda: log.append("second"))
+    scheduler.soon(lambda: log.append("soon"))
+    assert scheduler.next_deadline_ms() == START
+    assert scheduler.run_turn()
+    assert log == ["soon", "first"]
+    assert not scheduler.run_turn()
+    assert log == ["soon", "first", "second"]
+
+
+def test_all_that_is_due_includes_later_turns() -> None:
+    scheduler, _, log = start()
+    scheduler.in_later_turn(lambda: scheduler.in_later_turn(lambda: log.append("last")))
+    scheduler.run_due()
+    assert log == ["last"]
+    scheduler.in_later_turn(lambda: log.append("never"))
+    scheduler.clear()
+    scheduler.run_due()
+    assert log == ["last"]

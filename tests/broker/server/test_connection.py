@@ -360,3 +360,66 @@ def test_messages_that_can_t_be_imported_for_lack_of_descriptors_are_no_bad_requ
     monkeypatch.setattr(connection, "decode_request", lacking)
     client.ask("fetch", 11, LONG_POLL)
     assert client.close_reason == "descriptors"
+
+
+MANY = MetadataRequest(
+    topics=tuple(MetadataRequestTopic(name=f"unknown.{index}") for index in range(12_000))
+)
+
+
+def test_a_large_request_is_read_and_answered_in_slices() -> None:
+    edge = SocketlessServer({"auto.create.topics.enable": "false"})
+    client, other = edge.open(), edge.open()
+    client.ask("metadata", 9, MANY)
+    client.ask("metadata", 9, NO_TOPICS)
+    assert not client.is_read_from()
+    turns = 0
+    while not client.written:
+        other.ask("metadata", 9, NO_TOPICS)  # others are served at once
+        assert len(other.frames()) == turns + 1
+        edge.cluster.scheduler.run_turn()
+        client.turn()
+        turns += 1
+    assert turns > 5  # of three slices to read it, six to handle and three to write it
+    client.turn()
+    assert client.correlation_ids() == [1, 2]
+    assert len(client.answer(0, "metadata", 9).topics) == 12_000
+
+
+def test_a_large_request_that_is_malformed_closes_its_connection() -> None:
+    edge = SocketlessServer()
+    client = edge.open()
+    whole = client.frame("metadata", 9, MANY)
+    client.send(whole[:-5] + b"\xff" * 5)
+    edge.turn()
+    edge.turn()
+    edge.turn()
+    assert client.close_reason == "bad_request"
+    assert not client.written
+
+
+def test_a_connection_that_goes_while_a_large_request_is_read_or_answered() -> None:
+    edge = SocketlessServer({"auto.create.topics.enable": "false"})
+    for turns in range(14):
+        client = edge.open()
+        client.ask("metadata", 9, MANY)
+        for _ in range(turns):
+            edge.cluster.scheduler.run_turn()
+            client.turn()
+        client.connection.abandon()
+        edge.turn()
+        assert not client.written
+        edge.clients.clear()
+
+
+def test_a_large_response_that_cannot_be_encoded_closes_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    edge = SocketlessServer()
+    client = edge.open()
+    monkeypatch.setattr(metadata, "handle", lambda *_: object())
+    client.ask("metadata", 9, MANY)
+    for _ in range(5):
+        edge.turn()
+    assert client.close_reason == "answer_not_encodable"
+    assert client.exceptions == ["answer_not_encodable"]

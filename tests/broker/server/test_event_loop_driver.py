@@ -104,3 +104,23 @@ def test_timestamps_follow_a_clock_that_is_set_and_timers_do_not() -> None:
     assert (clock.now_ms(), clock.wall_ms()) == (began + 7, TODAY_MS)
     wall[0] -= DAY_MS
     assert (clock.now_ms(), clock.wall_ms()) == (began + 7, TODAY_MS - DAY_MS)
+
+
+async def test_a_callback_with_a_turn_of_its_own_lets_others_come_before_it() -> None:
+    scheduler, driver = drive()
+    ran: list[str] = []
+    done = asyncio.Event()
+
+    def first() -> None:
+        asyncio.get_running_loop().call_soon(ran.append, "another")
+        ran.append("first")
+
+    def second() -> None:
+        ran.append("second")
+        done.set()
+
+    scheduler.in_later_turn(first)
+    scheduler.in_later_turn(second)
+    await done.wait()
+    assert ran == ["first", "another", "second"]
+    driver.stop()

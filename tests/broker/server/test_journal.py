@@ -237,3 +237,16 @@ def test_records_between_brokers_count(
     assert journal.size == (2, 80)
     assert list(journal.clear()) == [None, None]
     assert journal.size == (0, 0)
+
+
+def test_a_large_answer_is_counted_at_once() -> None:
+    """What it costs is not left to a later request, nor its message kept until then."""
+    journal = Journal()
+    exchange = note(journal)
+    answer = HeartbeatResponse(error_code=22)
+    journal.close(exchange, [bytes((64 << 10) + 1)], answer, 9)
+    assert exchange.answer is None
+    assert exchange.errors == (22,)
+    small = note(journal)
+    finish(journal, small)
+    assert small.answer is not None

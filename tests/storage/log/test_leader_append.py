@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from crc32c import crc32c
 
+from fencepost.protocol import compression, record_scan
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode
@@ -482,3 +483,44 @@ def test_an_open_transaction_makes_offsets_unstable() -> None:
     )
     log.append_as_leader(marker, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
     assert log.first_unstable_offset is None
+
+
+# What may be read.
+
+
+def test_a_batch_of_too_many_records_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """10 kB of zstd with 15 million records, one of them in the future, took 71 s to refuse."""
+    monkeypatch.setattr(compression, "decompress", None)
+    data = batch(codec=Codec.ZSTD)
+    for at, value in ((57, 1_000_001), (23, 1_000_000)):
+        data = changed(at, ">i", value, data)
+    data = changed(35, ">q", 2**62, data)
+    answer = refused(data)
+    assert answer.error is ErrorCode.MESSAGE_TOO_LARGE
+    assert answer.message == "The batch has 1000001 records, of at most 1000000."
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_a_batch_that_unpacks_to_too_much_is_split_by_its_producer(codec: Codec) -> None:
+    data = batch((T, b"k", bytes(104_857_600)), codec=codec)
+    answer = refused(data, replace(CHECKED, max_message_bytes=len(data)))
+    assert answer.error is ErrorCode.MESSAGE_TOO_LARGE
+    assert answer.message is not None
+    assert "more bytes after decompression" in answer.message
+
+
+def test_records_at_fault_are_named_up_to_a_limit() -> None:
+    data = batch(*[(T, None, b"") for _ in range(10_001)])
+    answer = refused(data, replace(COMPACTED, max_message_bytes=1 << 20))
+    assert answer.error is ErrorCode.INVALID_RECORD
+    assert [index for index, _ in answer.record_errors] == list(range(10_000))
+    assert answer.message is not None
+    assert "due to 10001 record errors in total" in answer.message
+
+
+def test_records_are_checked_without_an_object_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    monkeypatch.setattr(record_scan, "RecordOutline", lambda *fields: made.append(fields))
+    data = batch(*[(T, b"k", b"v") for _ in range(1000)], codec=Codec.ZSTD)
+    assert append(new_log(CHECKED), data).records_count == 1000
+    assert not made
