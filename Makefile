@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 
-PYTEST := $(BIN)/pytest --maxprocesses=6 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest --maxprocesses=4 --dist loadfile --no-loadscope-reorder
 
 # The tests start hundreds of Python processes, which would compile hundreds of modules each.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
@@ -47,9 +47,9 @@ types: $(DEV)
 imports: $(DEV)
 	$(BIN)/lint-imports --no-logo
 
-# Six workers, on two processors as well: tests wait for other processes as much as they compute.
+# Four workers, on two processors as well: tests wait for other processes as much as they compute.
 pytest: $(DEV) ## The tests alone; ARGS="-k name" picks some
-	$(PYTEST) -n 6 --cov --cov-report=term $(ARGS)
+	$(PYTEST) -n 4 --cov --cov-report=term $(ARGS)
 
 bench: $(DEV) ## fencepost and its peers side by side; see docs/performance.md
 	$(BIN)/python -m bench $(ARGS)
