@@ -78,7 +78,7 @@ class Pipe:
         return text.decode().splitlines()
 
     def fill(self) -> None:
-        """Fill it with empty lines up to its last byte: whoever writes waits for the reader."""
+        """Fill it with empty lines up to its last byte: a writer waits for the reader."""
         os.set_blocking(self.writer, False)
         for size in (4096, 1):
             with suppress(BlockingIOError):
