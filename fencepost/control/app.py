@@ -27,7 +27,6 @@ from fencepost.broker.server import logs
 from fencepost.broker.server.server import Server
 from fencepost.control import (
     routes_cluster,
-    routes_faults,
     routes_journal,
     routes_misc,
     routes_tier,
@@ -43,7 +42,7 @@ from fencepost.protocol.lookup import UnknownName
 from fencepost.verbs.models import all_models, problem
 
 API_VERSION: Final = "1"
-ROUTES: Final = (routes_cluster, routes_faults, routes_misc, routes_journal, routes_tier)
+ROUTES: Final = (routes_cluster, routes_misc, routes_journal, routes_tier)
 """Modules that fill the router."""
 _DESCRIPTION: Final = (
     "What a test can see of a cluster and do to it. A request that changes something is answered "

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import did_you_mean
-from fencepost.scenario.actions.base import ActionAnswer
+from fencepost.scenario.actions.context import ActionAnswer
 from fencepost.scenario.compare import OPERATORS
 from fencepost.scenario.document import Data, Document, KeyPath, list_allowed, parse_reference
 from fencepost.scenario.model import Expectation, PartitionExpectation, TraceExpectation

@@ -15,8 +15,12 @@ from typing import Final
 from pydantic import ValidationError
 
 from fencepost.broker.core.events import Kind
-from fencepost.scenario.actions.base import ActionBody
-from fencepost.scenario.actions.context import ControlClient, InvalidAction, ScenarioClients
+from fencepost.scenario.actions.context import (
+    ActionBody,
+    ControlClient,
+    InvalidAction,
+    ScenarioClients,
+)
 from fencepost.scenario.actions.executor import execute
 from fencepost.scenario.assertions import ExpectationChecker, StepResult, call_verb
 from fencepost.scenario.cluster_requirements import check_requirements

@@ -25,7 +25,7 @@ from fencepost.broker.produce.append import AppendTarget, PartitionOutcome
 from fencepost.broker.replication import isr, partition_checks, replica
 from fencepost.broker.replication.follower import follower, start_offset
 from fencepost.broker.replication.follower.steps import FollowerState
-from fencepost.broker.tiering import auxiliary_state, remote_retention, segment_copy
+from fencepost.broker.tiering import auxiliary_state, remote_retention, remote_segments
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import batch_size
 from fencepost.storage.log import cleanup
@@ -187,7 +187,7 @@ def epochs_of_segments_forgotten(patch: pytest.MonkeyPatch) -> None:
     def last_epoch(copy: SegmentCopy) -> tuple[EpochEntry, ...]:
         return epochs_within(copy)[-1:]
 
-    patch.setattr(segment_copy, "epochs_within", last_epoch)
+    patch.setattr(remote_segments, "epochs_within", last_epoch)
 
 
 def everything_closed_deleted(patch: pytest.MonkeyPatch) -> None:

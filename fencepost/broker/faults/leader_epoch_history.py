@@ -1,6 +1,6 @@
 """Each partition as it was in its last leader epochs, for metadata that is stale on purpose.
 
-Every start imports this module; `stale_metadata` would also import the schema of Metadata.
+Every start imports this module; `wrong_responses` would also import the schema of Metadata.
 """
 
 from collections.abc import Iterable, Mapping

@@ -63,7 +63,7 @@ class FaultRegistry:
         """
         # Few clusters ever have a fault, and all start: what only a fault needs is imported now,
         # also what a hit needs, so that no request waits for an import.
-        from fencepost.broker.faults import corruption, partial_refusal, stale_metadata  # noqa: F401  # as just said
+        from fencepost.broker.faults import partial_refusal, wrong_responses  # noqa: F401  # as just said
         from fencepost.broker.faults.matching import matcher_of
 
         validate_rule(rule)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from fencepost.broker.core.async_tasks import AsyncSteps, get
 from fencepost.broker.replication.follower.start_offset import AuxiliaryState
-from fencepost.broker.tiering.metadata_listing import list_metadata
+from fencepost.broker.tiering.remote_segments import list_metadata
 from fencepost.protocol.records import iter_headers
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.producer_state import ProducerStateEntry, ProducerStateManager

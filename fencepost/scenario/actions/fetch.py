@@ -7,14 +7,16 @@ from pydantic import Field
 from fencepost.client.batches import FetchedRecord
 from fencepost.client.model import Fetched, Isolation
 from fencepost.client.partitions import fetch
-from fencepost.scenario.actions.base import (
+from fencepost.scenario.actions.context import (
+    Action,
     ActionAnswer,
+    ActionContext,
     IsolationLevel,
     LeaderAnswer,
     Milliseconds,
     PartitionBody,
+    ScenarioClients,
 )
-from fencepost.scenario.actions.context import Action, ActionContext, ScenarioClients
 from fencepost.verbs.answers import Answer
 
 

@@ -3,8 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
-from fencepost.scenario.actions.base import ActionAnswer, PartitionBody
-from fencepost.scenario.actions.context import Action, ActionContext, ScenarioClients
+from fencepost.scenario.actions.context import (
+    Action,
+    ActionAnswer,
+    ActionContext,
+    PartitionBody,
+    ScenarioClients,
+)
 from fencepost.verbs.answers.topics import PartitionState
 
 _MAX_EXCHANGES: Final = 1000

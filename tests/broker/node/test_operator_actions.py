@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller import Fence
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.node import operator_actions
