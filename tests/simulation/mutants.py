@@ -25,7 +25,7 @@ from fencepost.broker.produce.append import AppendTarget, PartitionOutcome
 from fencepost.broker.replication import isr, partition_checks, replica
 from fencepost.broker.replication.follower import follower, start_offset
 from fencepost.broker.replication.follower.steps import FollowerState
-from fencepost.broker.tiering import auxiliary_state, remote_retention, remote_segments
+from fencepost.broker.tiering import remote_retention, remote_segments
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import batch_size
 from fencepost.storage.log import cleanup
@@ -226,7 +226,7 @@ def epochs_not_built(patch: pytest.MonkeyPatch) -> None:
 
 def producers_not_built(patch: pytest.MonkeyPatch) -> None:
     """A follower that starts behind the tier knows no producers."""
-    patch.setattr(auxiliary_state, "_snapshot", lambda _segment, _data: ())
+    patch.setattr(remote_segments, "_snapshot", lambda _segment, _data: ())
 
 
 def expected_offsets_unchecked(patch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.faults.interceptor import Handle, Interception, PendingOutcomes
-from fencepost.broker.faults.leader_epoch_history import LeaderEpochHistory
 from fencepost.broker.faults.rules import FaultRule, validate_rule
+from fencepost.broker.metadata.image import LeaderEpochHistory
 from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
 

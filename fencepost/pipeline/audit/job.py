@@ -21,10 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from fencepost.pipeline.audit.partition_evidence import PartitionMetadata, TopicPartition
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure, from_json
-from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA, Rule, violation_table
+from fencepost.pipeline.audit.rule import (
+    VIOLATION_SCHEMA,
+    PartitionMetadata,
+    Rule,
+    TopicPartition,
+    violation_table,
+)
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.spark_task import (
     OUTPUT_SCHEMA,

@@ -18,6 +18,15 @@ from fencepost.scenario.actions.context import (
     ScenarioClients,
 )
 
+_TargetName = Literal[
+    "latest",
+    "earliest",
+    "max_timestamp",
+    "earliest_local",
+    "latest_tiered",
+    "earliest_pending_upload",
+]
+
 
 class MetadataBody(PartitionBody):
     """A partition as a broker sees it; the first broker that runs, if none is named."""
@@ -84,16 +93,6 @@ async def _find_coordinator(
         coordinator=found.broker,
         message=found.message,
     )
-
-
-_TargetName = Literal[
-    "latest",
-    "earliest",
-    "max_timestamp",
-    "earliest_local",
-    "latest_tiered",
-    "earliest_pending_upload",
-]
 
 
 def _as_target(given: object, check: ValidatorFunctionWrapHandler) -> object:

@@ -10,7 +10,7 @@ import pytest
 from fencepost.broker.core.async_tasks import AsyncTask
 from fencepost.broker.core.scheduler import ManualClock, Scheduler
 from fencepost.broker.replication.follower.start_offset import AuxiliaryState
-from fencepost.broker.tiering.auxiliary_state import build_auxiliary_state
+from fencepost.broker.tiering.remote_segments import build_auxiliary_state
 from fencepost.storage.formats.checkpoints import encode_snapshot
 from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
