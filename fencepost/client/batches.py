@@ -13,6 +13,7 @@ from typing import Final, overload
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import Codec
+from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import (
     HEADER_SIZE,
     NO_PRODUCER_EPOCH,
@@ -24,7 +25,6 @@ from fencepost.protocol.records import (
     build_batch,
     crc_ok,
     iter_headers,
-    iter_records,
     peek_header,
     stamp,
 )

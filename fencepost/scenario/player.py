@@ -6,7 +6,7 @@ cluster's events are recorded meanwhile.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,16 +45,6 @@ from fencepost.verbs.models import problem
 from fencepost.verbs.remote import Refused, VerbError
 from fencepost.verbs.remote_async import AsyncRemote
 from fencepost.verbs.serving import CannotServe, start
-
-
-def needs_events(steps: Iterable[Step]) -> bool:
-    """Whether any step wants to know what happened."""
-    return any(
-        needs_events(step.do.steps)
-        if isinstance(step.do, Parallel)
-        else isinstance(step.do, VerbCall) and step.do.verb.shape is Shape.STREAM
-        for step in steps
-    )
 
 
 class EventRecorder:
@@ -159,7 +149,7 @@ async def _play(
 ) -> tuple[StepOutcome, ...]:
     recorder = EventRecorder(verbs)
     try:
-        if needs_events(scenario.steps):
+        if scenario.needs_events:
             await recorder.start()
         else:
             await verbs.reset()

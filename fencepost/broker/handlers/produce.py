@@ -41,7 +41,7 @@ from fencepost.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from fencepost.protocol.record_scan import ReadBudget
+from fencepost.protocol.record_reader import ReadBudget
 from fencepost.protocol.records import LOG_OVERHEAD, TRANSACTIONAL_FLAG
 
 _LENGTH: Final = struct.Struct(">8xi")

@@ -16,12 +16,12 @@ from fencepost.broker.core.async_tasks import AsyncSteps, AsyncTask, get
 from fencepost.broker.tiering.remote_index_cache import RemoteIndexCache
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import (
     HEADER_SIZE,
     BatchHeader,
     CorruptBatch,
     InvalidRecords,
-    iter_records,
     peek_header,
 )
 from fencepost.storage.log.timestamp_lookup import TimestampAndOffset, first_in

@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import Codec
+from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import (
     MAX_SEQUENCE,
     BatchHeader,
     InvalidRecords,
     Record,
     build_batch,
-    iter_records,
     read_header,
 )
 from fencepost.storage.log.config import LogConfig

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.record_scan import ReadBudget
+from fencepost.protocol.record_reader import ReadBudget
 from fencepost.protocol.records import (
     NO_LEADER_EPOCH,
     NO_TIMESTAMP,

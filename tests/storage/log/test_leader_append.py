@@ -6,17 +6,12 @@ from dataclasses import replace
 import pytest
 from crc32c import crc32c
 
-from fencepost.protocol import compression, record_scan
+from fencepost.protocol import compression, record_reader
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.records import (
-    Record,
-    build_batch,
-    crc_ok,
-    iter_records,
-    read_header,
-)
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import Record, build_batch, crc_ok, read_header
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import MAX_LONG, LogConfig, TimestampType
 from fencepost.storage.log.interface import Log
@@ -520,7 +515,7 @@ def test_records_at_fault_are_named_up_to_a_limit() -> None:
 
 def test_records_are_checked_without_an_object_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
-    monkeypatch.setattr(record_scan, "RecordOutline", lambda *fields: made.append(fields))
+    monkeypatch.setattr(record_reader, "RecordOutline", lambda *fields: made.append(fields))
     data = batch(*[(T, b"k", b"v") for _ in range(1000)], codec=Codec.ZSTD)
     assert append(new_log(CHECKED), data).records_count == 1000
     assert not made
