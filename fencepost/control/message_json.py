@@ -28,7 +28,7 @@ from fencepost.protocol.compression import Codec
 from fencepost.protocol.expected_offsets import HEADER, UNSPECIFIED, read_header_value
 from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import BatchHeader, CorruptBatch, InvalidRecords, iter_headers
-from fencepost.verbs.answers.journal import EventState, ExchangeState
+from fencepost.verbs.answers.cluster import EventState, ExchangeState
 
 Json = dict[str, object]
 

@@ -18,7 +18,7 @@ from fencepost.scenario.compare import OPERATORS
 from fencepost.scenario.document import Data, Document, KeyPath, list_allowed, parse_reference
 from fencepost.scenario.model import Expectation, PartitionExpectation, TraceExpectation
 from fencepost.scenario.validation import check_keys, field_names, require_mapping, validate
-from fencepost.verbs.answers.journal import ExchangeState
+from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.answers.topics import PartitionState
 from fencepost.verbs.bodies import TraceFilter
 

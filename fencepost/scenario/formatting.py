@@ -23,7 +23,7 @@ from fencepost.scenario.model import (
     StepOutcome,
     VerbCall,
 )
-from fencepost.verbs.answers.journal import ExchangeState
+from fencepost.verbs.answers.cluster import ExchangeState
 
 MAX_TEXT: Final = 1000
 """Characters of a value that are shown."""

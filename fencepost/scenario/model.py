@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeAlias
 from fencepost.scenario.actions.context import Action
 from fencepost.scenario.compare import Mismatch
 from fencepost.scenario.document import Data, Document, KeyPath, Place
-from fencepost.verbs.answers.journal import ExchangeState
+from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.bodies import NewTopicBody
 from fencepost.verbs.catalogue import Shape, Verb
 from fencepost.verbs.serving import ClusterBody

@@ -38,7 +38,7 @@ from fencepost.scenario.model import (
     StepOutcome,
     VerbCall,
 )
-from fencepost.verbs.answers.journal import EventState, ExchangeState
+from fencepost.verbs.answers.cluster import EventState, ExchangeState
 from fencepost.verbs.catalogue import VERBS, Shape
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.models import problem

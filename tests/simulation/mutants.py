@@ -26,6 +26,7 @@ from fencepost.broker.replication import isr, partition_checks, replica
 from fencepost.broker.replication.follower import follower, start_offset
 from fencepost.broker.replication.follower.steps import FollowerState
 from fencepost.broker.tiering import remote_retention, remote_segments
+from fencepost.broker.tiering.remote_segments import epochs_within
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import batch_size
 from fencepost.storage.log import cleanup
@@ -37,7 +38,6 @@ from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.log.staging import StagedRecords
 from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
-from fencepost.storage.tier.segment_objects import epochs_within
 
 _NOW_MS: Final = 1_700_000_000_000
 Inject = Callable[[pytest.MonkeyPatch], None]

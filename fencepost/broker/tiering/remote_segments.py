@@ -3,7 +3,9 @@
 Of a copy the metadata go first, as COPY_SEGMENT_STARTED, so that whatever comes after is known to
 be there; then the records and what goes with them; and last the metadata again, as
 COPY_SEGMENT_FINISHED. Only then is the segment served. A copy that fails on the way leaves one that
-is not, and `remote_retention` deletes it.
+is not, and `remote_retention` deletes it. The objects have the formats of Kafka's files of the same
+suffixes. The indexes are made while the records are iterated, so that an upload reads each byte
+once.
 
 A listing reads the metadata that are new. Metadata that tell of a finished copy never change but to
 tell of its deletion, and go with it; so as long as one leads, what it knows of such a copy is not
@@ -23,14 +25,23 @@ branch are not of it.
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 from uuid import UUID
 
 from fencepost.broker.core.async_tasks import AsyncSteps, get, get_each, list_keys, put
 from fencepost.broker.replication.follower.start_offset import AuxiliaryState
-from fencepost.protocol.byte_utils import parse_uuid
-from fencepost.protocol.records import iter_headers
+from fencepost.protocol.byte_utils import Buffer, parse_uuid
+from fencepost.protocol.records import NO_TIMESTAMP, iter_headers
+from fencepost.storage.formats.checkpoints import (
+    CorruptCheckpoint,
+    CorruptSnapshot,
+    decode_epochs,
+    decode_snapshot,
+    encode_epochs,
+    encode_snapshot,
+)
+from fencepost.storage.formats.indexes import MAX_RELATIVE, OffsetIndex, TimeIndex
 from fencepost.storage.log.interface import SegmentCopy
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.producer_state import ProducerStateEntry, ProducerStateManager
@@ -48,16 +59,93 @@ from fencepost.storage.tier.segment_metadata import (
     RemoteSegment,
     TopicIdPartition,
 )
-from fencepost.storage.tier.segment_objects import (
-    CORRUPT,
-    IndexedRecords,
-    auxiliary_objects,
-    epochs_within,
-    read_epochs,
-    read_producers,
-)
 
 _NAME: Final = re.compile(r"[0-9]{20}-([A-Za-z0-9_-]{22})(\.[a-z-]+)", re.ASCII)
+
+
+class IndexedRecords:
+    """The records of a segment, indexed as they are iterated. Each iteration indexes them again.
+
+    :ivar offset_index: Complete when all records have been taken.
+    :ivar time_index: Likewise.
+    """
+
+    __slots__ = (
+        "_copy",
+        "_interval",
+        "_largest",
+        "_latest",
+        "_since",
+        "offset_index",
+        "time_index",
+    )
+
+    def __init__(self, copy: SegmentCopy, index_interval_bytes: int) -> None:
+        self._copy = copy
+        self._interval = index_interval_bytes
+        self._begin()
+
+    def _begin(self) -> None:
+        self.offset_index = OffsetIndex(self._copy.base_offset)
+        self.time_index = TimeIndex(self._copy.base_offset)
+        self._since = 0
+        """Bytes since the last entry."""
+        self._largest = NO_TIMESTAMP
+        self._latest = self._copy.base_offset
+        """Last offset of the batch that has the largest timestamp."""
+
+    def __iter__(self) -> Iterator[Buffer]:
+        """The buffers, in order; each begins with a batch and ends with one."""
+        self._begin()
+        position = 0
+        for buffer in self._copy.records:
+            self._index(buffer, position)
+            position += len(buffer)
+            yield buffer
+        self._note_time()
+
+    def _index(self, buffer: Buffer, position: int) -> None:
+        for within, header in iter_headers(buffer):
+            if header.max_timestamp > self._largest:
+                self._largest, self._latest = header.max_timestamp, header.last_offset
+            reach = max(position + within, header.last_offset - self._copy.base_offset)
+            if self._since > self._interval and reach <= MAX_RELATIVE:
+                self.offset_index.append(header.last_offset, position + within)
+                self._note_time()
+                self._since = 0
+            self._since += header.size
+
+    def _note_time(self) -> None:
+        reach = self._latest - self._copy.base_offset
+        if self._largest > self.time_index.last.timestamp and reach <= MAX_RELATIVE:
+            self.time_index.append(self._largest, self._latest)
+
+
+def auxiliary_objects(copy: SegmentCopy, records: IndexedRecords) -> dict[ObjectKind, bytes]:
+    """All objects of a segment but its records and its metadata, in the order of their upload.
+
+    :param records: Its records, which have all been taken.
+    """
+    return {
+        ObjectKind.OFFSET_INDEX: records.offset_index.encode(),
+        ObjectKind.TIME_INDEX: records.time_index.encode(),
+        ObjectKind.PRODUCER_SNAPSHOT: encode_snapshot(copy.producers),
+        ObjectKind.LEADER_EPOCHS: encode_epochs(copy.epochs),
+    }
+
+
+def epochs_within(copy: SegmentCopy) -> tuple[EpochEntry, ...]:
+    """The leader epochs of a segment's own records; the first begins where the segment does.
+
+    Where the log start lies within the segment, those before it are taken for the epoch there.
+    """
+    within: list[EpochEntry] = []
+    for entry in copy.epochs:
+        if not within or entry.start_offset <= copy.base_offset:
+            within = [EpochEntry(entry.epoch, copy.base_offset)]
+        else:
+            within.append(entry)
+    return tuple(within)
 
 
 def start_copy(
@@ -238,13 +326,13 @@ def _producers(
 
 def _epochs(segment: RemoteSegment, data: bytes) -> tuple[EpochEntry, ...]:
     try:
-        return read_epochs(data)
-    except CORRUPT as error:
+        return decode_epochs(data)
+    except CorruptCheckpoint as error:
         raise TierError(object_key(segment, ObjectKind.LEADER_EPOCHS), str(error)) from error
 
 
 def _snapshot(segment: RemoteSegment, data: bytes) -> tuple[ProducerStateEntry, ...]:
     try:
-        return read_producers(data)
-    except CORRUPT as error:
+        return decode_snapshot(data)
+    except CorruptSnapshot as error:
         raise TierError(object_key(segment, ObjectKind.PRODUCER_SNAPSHOT), str(error)) from error

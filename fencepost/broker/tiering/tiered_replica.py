@@ -18,7 +18,12 @@ from fencepost.broker.metadata.image import ClusterImage
 from fencepost.broker.network.links import BrokerId
 from fencepost.broker.replication.replica import Replica
 from fencepost.broker.tiering import remote_retention
-from fencepost.broker.tiering.remote_segments import copy_segment, list_metadata, start_copy
+from fencepost.broker.tiering.remote_segments import (
+    copy_segment,
+    epochs_within,
+    list_metadata,
+    start_copy,
+)
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.interface import SegmentCopy
 from fencepost.storage.tier.lineage import NOTHING_TIERED, RemoteSegments
@@ -29,7 +34,6 @@ from fencepost.storage.tier.segment_metadata import (
     TopicIdPartition,
     segment_to_event,
 )
-from fencepost.storage.tier.segment_objects import epochs_within
 
 
 class TierNode(Protocol):
