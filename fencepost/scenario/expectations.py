@@ -1,6 +1,6 @@
-"""Whether an expectation names fields that the answer can have, told before anything is run.
+"""``expect`` and ``until`` of a step, read and checked before anything is run.
 
-What ``expect`` and ``until`` say, read and checked.
+An expectation may name only fields that the answer can have.
 """
 
 import re

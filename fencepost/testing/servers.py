@@ -28,9 +28,9 @@ MARKER: Final = "fencepost"
 MAX_KEPT: Final = 4
 """Processes that wait for a test with their options; of more, the one that waits longest stops."""
 MAX_EXCHANGES: Final = 50
-"""The last ones; more can be asked of the journal while the test runs."""
+"""The last exchanges, which a report has; the journal has more while the test runs."""
 MAX_MESSAGE: Final = 300
-"""Characters of a request, and of an answer."""
+"""Characters of a request, and of an answer, in a report."""
 
 
 class InvalidOptions(Exception):
@@ -166,12 +166,12 @@ def _stop(servers: Sequence[Server]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportBaseline:
-    """A cluster, and how far its log and its journal were when the test began."""
+    """A cluster, with the ends of its log and of its journal when the test began."""
 
     server: Server
     log_position: int
     last_exchange: int
-    """Of the last exchange before."""
+    """The number of the last exchange before the test."""
 
     def sections(self) -> Iterator[tuple[str, str]]:
         """Headings and texts."""
@@ -205,7 +205,7 @@ def fresh_baseline(server: Server) -> ReportBaseline:
 
 
 def format_exchanges(exchanges: Sequence[ExchangeState]) -> str:
-    """Exchanges in two lines each: who asked whom for what and how long it took, and the answer."""
+    """Two lines for each exchange: client, broker and request; duration and answer."""
     if not exchanges:
         return ""
     begin = exchanges[0].time_ms

@@ -1,6 +1,4 @@
-"""The records of one segment in the tier, read by ranges.
-
-Reading from the tier: records for consumers, and records by their time (KIP-405).
+"""Reads from the tier: records for consumers, and records by their time (KIP-405).
 
 Only what belongs to the replica's own lineage of leader epochs is read. A fetch is two requests at
 most where the offset index is known, and mostly one: the index tells where to begin, and how far

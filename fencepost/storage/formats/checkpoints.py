@@ -42,8 +42,8 @@ _ESCAPES: Final = {"\t": "t", "\n": "n", "\r": "r", "\f": "f"} | {c: c for c in 
 _COUNT: Final = struct.Struct(">i")
 _KEYS_VERSION: Final = 1
 _CHECKED: Final = struct.Struct(">hI")
+"""Version and checksum, which binary files begin with."""
 _SCOPE: Final = struct.Struct(">qiq")
-_COUNT: Final = struct.Struct(">i")
 _SWAPPED: Final = sys.byteorder == "little"
 _Type: TypeAlias = Literal["q", "i"]
 HEAD_SIZE: Final = _CHECKED.size + _SCOPE.size
@@ -203,7 +203,6 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 _SNAPSHOT_VERSION: Final = 1
-_HEAD: Final = struct.Struct(">hI")
 _PRODUCER: Final = struct.Struct(">qhiqiqiq")
 _NONE: Final = -1
 _NO_BATCH: Final = BatchMetadata(NO_SEQUENCE, -1, 0, -1)
@@ -217,7 +216,7 @@ def encode_snapshot(producers: Iterable[ProducerStateEntry]) -> bytes:
     """The bytes of the file."""
     rows = [_encode(producer) for producer in producers]
     body = _COUNT.pack(len(rows)) + b"".join(rows)
-    return _HEAD.pack(_SNAPSHOT_VERSION, crc32c(body)) + body
+    return _CHECKED.pack(_SNAPSHOT_VERSION, crc32c(body)) + body
 
 
 def _encode(producer: ProducerStateEntry) -> bytes:
@@ -241,13 +240,13 @@ def decode_snapshot(data: Buffer) -> tuple[ProducerStateEntry, ...]:
     :raises CorruptSnapshot: When it is no snapshot of version 1.
     """
     try:
-        version, checksum = _HEAD.unpack_from(data)
-        (count,) = _COUNT.unpack_from(data, _HEAD.size)
+        version, checksum = _CHECKED.unpack_from(data)
+        (count,) = _COUNT.unpack_from(data, _CHECKED.size)
     except struct.error as error:
         raise CorruptSnapshot(f"A producer snapshot of {len(data)} bytes") from error
     if version != _SNAPSHOT_VERSION:
         raise CorruptSnapshot(f"A producer snapshot of version {version}, not {_SNAPSHOT_VERSION}")
-    body = memoryview(data)[_HEAD.size :]
+    body = memoryview(data)[_CHECKED.size :]
     if crc32c(body) != checksum:
         raise CorruptSnapshot("A producer snapshot fails its CRC")
     rows = body[_COUNT.size :]
