@@ -106,7 +106,7 @@ class AuditResult:
 
     options: AuditOptions
     violations: pa.Table
-    """`violations.SCHEMA`, by topic, partition and rule."""
+    """`rule.VIOLATION_SCHEMA`, by topic, partition and rule."""
     summaries: tuple[PartitionSummary, ...]
     """Of each partition, by topic and partition."""
 
@@ -296,7 +296,7 @@ def _error_line(error: Exception) -> str:
 
 
 FindingRow: TypeAlias = Mapping[str, object]
-"""A finding, as `violations.SCHEMA` says."""
+"""A finding, as `rule.VIOLATION_SCHEMA` says."""
 _LEVEL_TEXTS: Final = {
     Level.BATCHES: "headers and checksums of batches",
     Level.RECORDS: "every record",
