@@ -134,6 +134,9 @@ class RemoteFaultRegistry:
         rule = fault.rule
         self._events.emit(
             kind,
+            topic=None,
+            partition=None,
+            broker=None,
             id=fault.id,
             operation=rule.operation.value,
             error=rule.error,
