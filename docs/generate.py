@@ -20,7 +20,7 @@ from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.cli.parameters import usage
 from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.protocol.apis import APIS
-from fencepost.scenario.actions.base import ActionAnswer, ActionBody
+from fencepost.scenario.actions.context import ActionAnswer, ActionBody
 from fencepost.scenario.actions.executor import ACTIONS
 from fencepost.scenario.loader import read, shipped
 from fencepost.verbs.bodies import Body

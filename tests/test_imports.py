@@ -128,7 +128,7 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
             "fencepost.broker.metadata is not allowed to import fencepost.broker.core",
         ),
         (
-            "tiering/segment_copy.py",
+            "tiering/remote_segments.py",
             "def f():\n    from fencepost.broker.node.broker import Broker",
             "fencepost.broker.tiering is not allowed to import fencepost.broker.node",
         ),

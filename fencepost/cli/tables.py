@@ -1,7 +1,4 @@
-"""A request of the journal and its answer, in a row: what it was about, and what came of it.
-
-What the command line shows a person of each answer.
-"""
+"""What the command line shows of each answer: tables, and a row for each journal exchange."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,10 +31,11 @@ from fencepost.verbs.answers.cluster import (
     BrokerState,
     ClockState,
     ClusterState,
+    EventState,
+    ExchangeState,
     FaultState,
     TierFaultState,
 )
-from fencepost.verbs.answers.journal import EventState, ExchangeState
 from fencepost.verbs.answers.topics import (
     CompactionState,
     PartitionState,

@@ -1,6 +1,6 @@
-"""What a command was given, read and checked by the model of its verb.
+"""A command for every verb of the catalogue, made of what the catalogue says about it.
 
-A command for every verb of the catalogue, made of what the catalogue says about it.
+Arguments and options are read and checked by the request model of the verb.
 """
 
 import contextlib

@@ -26,8 +26,7 @@ from fencepost.cli.typer_options import (
     topics,
 )
 from fencepost.verbs.answers import Answer
-from fencepost.verbs.answers.cluster import ClusterState, FaultState
-from fencepost.verbs.answers.journal import EventState
+from fencepost.verbs.answers.cluster import ClusterState, EventState, FaultState
 from fencepost.verbs.answers.topics import PartitionState, TopicState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import ControlConnection, Refused, Unreachable, VerbError

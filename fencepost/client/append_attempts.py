@@ -1,6 +1,6 @@
-"""A batch set: records of one partition as several batches, which one request carries.
+"""One conditional append on its way, sent until its outcome is known.
 
-One conditional append on its way, sent until it is known what has become of it.
+It appends a batch set: records of one partition as several batches, which one request carries.
 
 As long as every attempt was answered by a mismatch, nothing of it is in the log. From the first
 attempt on whose answer is lost, or says no more than "later", the append is in doubt: it may be

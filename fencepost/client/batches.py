@@ -1,9 +1,7 @@
-"""Records to a batch that is sent, and the records of what was fetched.
-
-Records that are encoded already: batches to be sent as they are.
+"""Batches as a client sends and fetches them: records encoded, decoded, or encoded already.
 
 A client with many records of a kind encodes a batch at once, without an object for each record.
-Only where the log must be compared record by record are they read again.
+Such a batch is sent as it is, and read again only where the log is compared record by record.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +11,7 @@ from typing import Final, overload
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import Codec
+from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import (
     HEADER_SIZE,
     NO_PRODUCER_EPOCH,
@@ -24,7 +23,6 @@ from fencepost.protocol.records import (
     build_batch,
     crc_ok,
     iter_headers,
-    iter_records,
     peek_header,
     stamp,
 )

@@ -1,6 +1,6 @@
 """A client of a cluster: one connection a broker, opened when it is needed.
 
-Who leads a partition, of what several brokers believe.
+Brokers may differ about who leads a partition; the client takes the newest leader epoch.
 """
 
 import asyncio

@@ -1,8 +1,6 @@
-"""Membership of a group: join, sync, heartbeat, leave, asked of its coordinator.
+"""Requests about a group: join, sync, heartbeat, leave, and the offsets that it commits.
 
 Each takes a connection to the broker that is asked, whether that coordinates the group or not.
-
-What a group has committed: OffsetCommit and OffsetFetch, asked of its coordinator.
 """
 
 from collections.abc import Sequence

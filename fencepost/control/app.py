@@ -1,5 +1,9 @@
 """The control API over HTTP: an ASGI application, its error answers, and uvicorn that serves it.
 
+Here are also the routes that are no verbs: the page at ``/`` and, for Prometheus, ``/metrics``. The
+page is one file, without frameworks and without resources of other hosts. It uses the control API
+as any other client does.
+
 uvicorn runs in the cluster's event loop: no signals, no access log, no polling of its own. Every
 error is ``{"error": CODE, "message": TEXT}`` with a status of 4xx, or of 500 for a bug. The code is
 Kafka's name of the error where Kafka has one for it.
@@ -8,47 +12,85 @@ Kafka's name of the error where Kafka has one for it.
 import asyncio
 import contextlib
 import gc
+import json
 import logging
 import socket
 from collections.abc import Generator, Sequence
 from functools import cache
-from typing import Any, Final
+from importlib import import_module
+from importlib.resources import files
+from typing import Annotated, Any, Final
 
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
 
 from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.core.events import Kind
 from fencepost.broker.server import logs
 from fencepost.broker.server.server import Server
-from fencepost.control import (
-    routes_cluster,
-    routes_faults,
-    routes_journal,
-    routes_misc,
-    routes_tier,
-)
+from fencepost.control import routes_cluster, routes_journal, routes_tier
 from fencepost.control.access import Access
 from fencepost.control.guard import Guard
 from fencepost.control.lazy_app import LOOPBACK
 from fencepost.control.limits import BodyLimit, LimitedProtocol
 from fencepost.control.routes_journal import EventStream
-from fencepost.control.routing import router
+from fencepost.control.routing import Served, router
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import UnknownName
+from fencepost.verbs.bodies import FaultAction
 from fencepost.verbs.models import all_models, problem
 
 API_VERSION: Final = "1"
-ROUTES: Final = (routes_cluster, routes_faults, routes_misc, routes_journal, routes_tier)
+ROUTES: Final = (routes_cluster, routes_journal, routes_tier)
 """Modules that fill the router."""
 _DESCRIPTION: Final = (
     "What a test can see of a cluster and do to it. A request that changes something is answered "
     "when its effect is complete."
 )
+_PAGE_LISTS: Final = {
+    '["the kinds of events"]': list(Kind),
+    '["the actions of faults"]': list(FaultAction.model_fields),
+    '["the actions that take no value"]': FaultAction.words(),
+}
+"""Lists of the server that the page's script needs, by the placeholder in the file."""
+_METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def _page() -> str:
+    text = files("fencepost.control").joinpath("page.html").read_text("utf-8")
+    for place, names in _PAGE_LISTS.items():
+        text = text.replace(place, json.dumps(names))
+    return text
+
+
+PAGE: Final = _page()
+POLICY: Final = (
+    "default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+"""The page may load nothing from other hosts, and no other page may show it within itself."""
+
+
+@router.get("/metrics", include_in_schema=False)
+async def metrics(server: Served, topic: Annotated[list[str] | None, Query()] = None) -> Response:
+    """The metrics of the cluster, of these topics or of all, in Prometheus' text format."""
+    # Imported by the first request, and off the loop: it takes a tenth of a second and more.
+    await asyncio.to_thread(import_module, "fencepost.control.metrics")
+    from fencepost.control.metrics import exposition
+
+    return Response(await exposition(server, topic or ()), media_type=_METRICS_TYPE)
+
+
+@router.get("/", include_in_schema=False)
+async def page() -> HTMLResponse:
+    """The page, with a policy that lets it load nothing from elsewhere."""
+    return HTMLResponse(PAGE, headers={"Content-Security-Policy": POLICY})
 
 
 def create_app(server: Server) -> FastAPI:

@@ -26,14 +26,9 @@ from fencepost.protocol.codec import MalformedMessage
 from fencepost.protocol.codec.schema import FieldSchema, StructSchema, message_schema
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.expected_offsets import HEADER, UNSPECIFIED, read_header_value
-from fencepost.protocol.records import (
-    BatchHeader,
-    CorruptBatch,
-    InvalidRecords,
-    iter_headers,
-    iter_records,
-)
-from fencepost.verbs.answers.journal import EventState, ExchangeState
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import BatchHeader, CorruptBatch, InvalidRecords, iter_headers
+from fencepost.verbs.answers.cluster import EventState, ExchangeState
 
 Json = dict[str, object]
 

@@ -1,11 +1,11 @@
-"""The cluster as metrics for Prometheus, in its text format.
+"""The cluster and its remote tier as metrics for Prometheus, in its text format.
 
 What only rises was counted while it happened (`fencepost.broker.server.request_metrics`); all else
 is looked up with each scrape. A cluster may have ten thousand partitions, and a row of numbers
 for each would cost more than all that it serves: only so many are told one by one, the whole is
 summed up. Between two families of metrics the loop serves its clients.
 
-The remote tier as metrics, by Kafka's names where it has them (KIP-405).
+The metrics of the tier have Kafka's names where it has them (KIP-405).
 """
 
 import asyncio

@@ -28,7 +28,7 @@ from fencepost.control.message_json import SHORT, event_state, exchange_state
 from fencepost.control.routing import Served, listening, serves, wait_within
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import find_api, find_error
-from fencepost.verbs.answers.journal import EventState, ExchangeState
+from fencepost.verbs.answers.cluster import EventState, ExchangeState
 from fencepost.verbs.bodies import EventFilter, TraceFilter, TraceQuery, TraceWait
 
 # -- the stream of events ----------------------------------------------------------------------

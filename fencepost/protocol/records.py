@@ -1,7 +1,7 @@
 """Record batches (message format v2) as views on the bytes that carry them.
 
 A batch is 61 bytes of header and then its records, which may be compressed as one block. Produce
-and fetch read the header alone; records are parsed only where their content is needed.
+and fetch read the header alone; `record_reader` parses records where their content is needed.
 
 The checksum covers everything from the attributes on. Base offset and leader epoch lie before
 them: a leader stamps both in place without touching the checksum.
@@ -11,23 +11,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from fencepost.protocol.byte_utils import (
-    Buffer,
-    MalformedField,
-    crc32c,
-    read_field,
-    read_varint,
-    write_field,
-    write_varint,
-)
-from fencepost.protocol.compression import (
-    MAX_DECOMPRESSED_BYTES,
-    Codec,
-    CompressionError,
-    TooLargeUnpacked,
-    compress,
-    decompress,
-)
+from fencepost.protocol.byte_utils import Buffer, crc32c, write_field, write_varint
+from fencepost.protocol.compression import Codec, compress
 
 MAGIC: Final = 2
 HEADER_SIZE: Final = 61
@@ -63,8 +48,6 @@ _MAGIC_AT: Final = 16
 _MIN_RECORD_SIZE: Final = 14
 _SIGNED_BYTE: Final = struct.Struct(">b")
 _INT32: Final = struct.Struct(">i")
-_INT64_MIN: Final = -(2**63)
-_INT64_MAX: Final = 2**63 - 1
 
 
 class CorruptBatch(ValueError):
@@ -285,115 +268,6 @@ def in_writable(buf: Buffer) -> bytearray | memoryview:
     if isinstance(buf, bytes) or (isinstance(buf, memoryview) and buf.readonly):
         return bytearray(buf)
     return buf
-
-
-def unpack_records(
-    buf: Buffer,
-    pos: int = 0,
-    *,
-    limit: int = MAX_DECOMPRESSED_BYTES,
-    max_records: int = MAX_RECORDS,
-) -> tuple[BatchHeader, bytes]:
-    """The header of the batch at `pos`, and its records in one piece, decompressed and not parsed.
-
-    :param limit: How many bytes the records may have after decompression.
-    :param max_records: How many records the header may count.
-    :raises CorruptBatch: When no whole batch begins there.
-    :raises InvalidRecords: When the records do not decompress.
-    :raises TooLargeToRead: When they exceed a limit.
-    """
-    header = read_header(buf, pos)
-    if header.record_count > max_records:
-        raise TooLargeToRead(f"a batch of {header.record_count} records; {max_records} are allowed")
-    body = memoryview(buf)[pos + HEADER_SIZE : pos + header.size]
-    if header.record_count == 0:
-        return header, b""
-    try:
-        return header, bytes(decompress(header.codec, body, limit=limit))
-    except TooLargeUnpacked as error:
-        raise TooLargeToRead(str(error)) from error
-    except CompressionError as error:
-        raise InvalidRecords(str(error)) from error
-
-
-def iter_records(
-    buf: Buffer,
-    pos: int = 0,
-    *,
-    limit: int = MAX_DECOMPRESSED_BYTES,
-    max_records: int = MAX_RECORDS,
-) -> Iterator[Record]:
-    """The records of the batch at `pos`, decompressed as they are first asked for.
-
-    With LogAppendTime every record carries the batch's max timestamp.
-
-    :param limit: How many bytes the records may have after decompression.
-    :param max_records: How many records the header may count.
-    :raises CorruptBatch: When no whole batch begins there.
-    :raises InvalidRecords: When the records do not decompress or parse, or are more or fewer
-        than the header says.
-    :raises TooLargeToRead: When they exceed a limit.
-    """
-    yield from parse_records(*unpack_records(buf, pos, limit=limit, max_records=max_records))
-
-
-def parse_records(header: BatchHeader, data: bytes) -> Iterator[Record]:
-    """The records of a batch that `unpack_records` returned.
-
-    :raises InvalidRecords: As `iter_records`.
-    """
-    append_time = header.max_timestamp if header.is_log_append_time else None
-    at = 0
-    try:
-        for _ in range(header.record_count):
-            at, record = _read_record(data, at, header, append_time)
-            yield record
-    except IndexError as error:
-        raise InvalidRecords("records are cut short") from error
-    except MalformedField as error:
-        raise InvalidRecords(str(error)) from error
-    if at != len(data):
-        raise InvalidRecords("records remain after the last one that the header counts")
-
-
-def _read_record(
-    data: bytes, at: int, header: BatchHeader, append_time: int | None
-) -> tuple[int, Record]:
-    size, at = read_varint(data, at)
-    end = at + size
-    if size < 0 or end > len(data):
-        raise InvalidRecords(f"record of {size} bytes where {len(data) - at} are left")
-    delta, at = read_varint(data, at + 1)
-    timestamp = header.base_timestamp + delta if append_time is None else append_time
-    if not _INT64_MIN <= timestamp <= _INT64_MAX:
-        raise InvalidRecords("timestamp of more than 64 bits")
-    delta, at = read_varint(data, at)
-    if not -MAX_SEQUENCE <= delta <= MAX_SEQUENCE:
-        raise InvalidRecords(f"offset delta {delta}")
-    key, at = read_field(data, at, end)
-    value, at = read_field(data, at, end)
-    count, at = read_varint(data, at)
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-    if count:
-        headers, at = _read_headers(data, at, end, count)
-    if at != end:
-        raise InvalidRecords("record has another size than its fields")
-    return at, Record(header.base_offset + delta, timestamp, key, value, headers)
-
-
-def _read_headers(
-    data: bytes, at: int, end: int, count: int
-) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
-    if not 0 < count <= end - at:
-        raise InvalidRecords(f"invalid number of record headers {count}")
-    headers = []
-    for _ in range(count):
-        name, at = read_field(data, at, end)
-        if name is None:
-            raise InvalidRecords("record header without a name")
-        value, at = read_field(data, at, end)
-        headers.append((name.decode("utf-8", "surrogateescape"), value))
-    return tuple(headers), at
 
 
 def build_batch(

@@ -1,4 +1,4 @@
-"""Text of others as a person is shown it: nothing in it acts on a terminal or forges a line.
+"""Escapes text from clients for output: nothing in it acts on a terminal or forges a line.
 
 Client ids, group ids, selectors of faults and messages of errors are whatever a client has sent.
 Printed as they are, an escape sequence (ESC, or CSI and OSC of C1) would rewrite the screen, the

@@ -1,9 +1,9 @@
 """Scenarios: what happens to a cluster and to its clients, told in a file and played.
 
-`document` reads a file and knows where each of its values stands; `format` makes a `model.Scenario`
-of it, or says what is wrong and where. `play` plays one on a cluster: its steps are verbs, or
-client actions (`actions`, carried out by `acting`), and what they answer is compared with what the
-file expects (`compare`). `report` and `junit` tell how it went.
+`document` reads a file and knows where each of its values stands; `loader` makes a `model.Scenario`
+of it, or says what is wrong and where. `player` plays one on a cluster: its steps are verbs, or
+client actions (`actions`, carried out by `actions.executor`), and `assertions` compares what they
+answer with what the file expects. `formatting` tells how it went, as text and as JUnit's XML.
 
 The files that ship are in ``fencepost/scenario/shipped``.
 """

@@ -7,8 +7,8 @@ from fencepost.client.client import Client
 from fencepost.client.errors import KafkaClientError
 from fencepost.protocol.apis import BY_KEY, BY_NAME, NOT_SERVED, find_release, release_ceilings
 from fencepost.protocol.messages.describe_configs import DescribeConfigsResponse
+from fencepost.scenario.actions.any_request import named_api, to_request
 from fencepost.scenario.actions.context import InvalidAction
-from fencepost.scenario.message_data import named_api, to_request
 from fencepost.verbs.answers.cluster import ClusterState
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.remote_async import AsyncRemote

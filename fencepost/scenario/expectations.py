@@ -1,6 +1,6 @@
-"""Whether an expectation names fields that the answer can have, told before anything is run.
+"""``expect`` and ``until`` of a step, read and checked before anything is run.
 
-What ``expect`` and ``until`` say, read and checked.
+An expectation may name only fields that the answer can have.
 """
 
 import re
@@ -13,12 +13,12 @@ from pydantic import BaseModel
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.lookup import did_you_mean
-from fencepost.scenario.actions.base import ActionAnswer
+from fencepost.scenario.actions.context import ActionAnswer
 from fencepost.scenario.compare import OPERATORS
 from fencepost.scenario.document import Data, Document, KeyPath, list_allowed, parse_reference
 from fencepost.scenario.model import Expectation, PartitionExpectation, TraceExpectation
 from fencepost.scenario.validation import check_keys, field_names, require_mapping, validate
-from fencepost.verbs.answers.journal import ExchangeState
+from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.answers.topics import PartitionState
 from fencepost.verbs.bodies import TraceFilter
 

@@ -1,8 +1,6 @@
-"""Steps, answers and exchanges in a line each, for a reader.
+"""How a scenario went: lines for a reader, JSON, and JUnit's XML for continuous integration.
 
-How a scenario went, for a reader and as JSON.
-
-JUnit's XML, as continuous integration reads it: a test case a scenario.
+Steps, answers and exchanges are a line each. In JUnit's XML a scenario is a test case.
 """
 
 import json
@@ -23,7 +21,7 @@ from fencepost.scenario.model import (
     StepOutcome,
     VerbCall,
 )
-from fencepost.verbs.answers.journal import ExchangeState
+from fencepost.verbs.answers.cluster import ExchangeState
 
 MAX_TEXT: Final = 1000
 """Characters of a value that are shown."""

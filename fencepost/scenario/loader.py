@@ -1,8 +1,7 @@
-"""The steps of a file, read and checked in their order: later ones may speak of earlier ones.
+"""A file read as a scenario: everything in it is checked before anything is done.
 
-A file read as a scenario: everything in it is checked before anything is done.
-
-The scenarios that ship, and files by the same option.
+Steps are checked in their order, because later ones may refer to earlier ones. The scenarios that
+ship are found by their names, and files by their paths.
 """
 
 from collections.abc import Iterator

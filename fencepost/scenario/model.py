@@ -1,7 +1,4 @@
-"""A scenario, read and checked.
-
-How a scenario went.
-"""
+"""A scenario, read and checked, and how it went: data for the loader, the player and reports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +7,9 @@ from typing import Final, Protocol, TypeAlias
 from fencepost.scenario.actions.context import Action
 from fencepost.scenario.compare import Mismatch
 from fencepost.scenario.document import Data, Document, KeyPath, Place
-from fencepost.verbs.answers.journal import ExchangeState
+from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.bodies import NewTopicBody
-from fencepost.verbs.catalogue import Verb
+from fencepost.verbs.catalogue import Shape, Verb
 from fencepost.verbs.serving import ClusterBody
 
 WITHIN_MS: Final = 10_000
@@ -109,6 +106,13 @@ class Step:
         """What is given to its verb or action."""
         return self.do.arguments if isinstance(self.do, VerbCall | ActionCall) else {}
 
+    @property
+    def needs_events(self) -> bool:
+        """Whether it, or a step within it, is answered by the cluster's events."""
+        if isinstance(self.do, Parallel):
+            return any(step.needs_events for step in self.do.steps)
+        return isinstance(self.do, VerbCall) and self.do.verb.shape is Shape.STREAM
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
@@ -124,6 +128,11 @@ class Scenario:
     topics: tuple[NewTopicBody, ...]
     steps: tuple[Step, ...]
     document: Document
+
+    @property
+    def needs_events(self) -> bool:
+        """Whether a step is answered by the cluster's events."""
+        return any(step.needs_events for step in self.steps)
 
     def __str__(self) -> str:
         return self.name

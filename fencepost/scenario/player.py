@@ -6,7 +6,7 @@ cluster's events are recorded meanwhile.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,8 +15,12 @@ from typing import Final
 from pydantic import ValidationError
 
 from fencepost.broker.core.events import Kind
-from fencepost.scenario.actions.base import ActionBody
-from fencepost.scenario.actions.context import ControlClient, InvalidAction, ScenarioClients
+from fencepost.scenario.actions.context import (
+    ActionBody,
+    ControlClient,
+    InvalidAction,
+    ScenarioClients,
+)
 from fencepost.scenario.actions.executor import execute
 from fencepost.scenario.assertions import ExpectationChecker, StepResult, call_verb
 from fencepost.scenario.cluster_requirements import check_requirements
@@ -34,23 +38,13 @@ from fencepost.scenario.model import (
     StepOutcome,
     VerbCall,
 )
-from fencepost.verbs.answers.journal import EventState, ExchangeState
+from fencepost.verbs.answers.cluster import EventState, ExchangeState
 from fencepost.verbs.catalogue import VERBS, Shape
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.models import problem
 from fencepost.verbs.remote import Refused, VerbError
 from fencepost.verbs.remote_async import AsyncRemote
 from fencepost.verbs.serving import CannotServe, start
-
-
-def needs_events(steps: Iterable[Step]) -> bool:
-    """Whether any step wants to know what happened."""
-    return any(
-        needs_events(step.do.steps)
-        if isinstance(step.do, Parallel)
-        else isinstance(step.do, VerbCall) and step.do.verb.shape is Shape.STREAM
-        for step in steps
-    )
 
 
 class EventRecorder:
@@ -155,7 +149,7 @@ async def _play(
 ) -> tuple[StepOutcome, ...]:
     recorder = EventRecorder(verbs)
     try:
-        if needs_events(scenario.steps):
+        if scenario.needs_events:
             await recorder.start()
         else:
             await verbs.reset()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller import Fence
 from fencepost.broker.faults import kinds
 from fencepost.broker.faults.rules import FaultRule
 from fencepost.broker.node import operator_actions

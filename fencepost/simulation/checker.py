@@ -20,51 +20,11 @@ from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.records import BatchHeader, iter_headers
 from fencepost.simulation import invariants as must
 from fencepost.simulation.environment import SimulatedObjectStore
-from fencepost.simulation.history import Batch, BatchLog, PartitionHistory
+from fencepost.simulation.history import Batch, BatchLog, PartitionHistory, ReplicaSnapshot
 from fencepost.simulation.invariants import require
 from fencepost.simulation.schedule import TOPIC
 from fencepost.simulation.tier_checker import TierChecker
 from fencepost.storage.log.interface import Log
-
-
-class ReplicaSnapshot:
-    """One broker's replica of one partition, as it was after the last step."""
-
-    __slots__ = ("end", "epoch", "high_watermark", "key", "location", "log", "model", "replica")
-
-    def __init__(self, broker_id: int, index: int) -> None:
-        self.key = (TOPIC, index)
-        self.location = f"p{index} on broker {broker_id}"
-        self.replica: Replica | None = None
-        self.log: Log | None = None
-        self.model = BatchLog()
-        """What its log holds; it is known while its broker is down as well."""
-        self.epoch = -1
-        self.end = 0
-        self.high_watermark = 0
-
-    def clear(self) -> None:
-        """The broker has no replica, at least not any more."""
-        if self.replica is not None:
-            self.replica = self.log = None
-            self.model.reset_to(0)
-            self.end = self.high_watermark = 0
-
-    def is_unchanged(self, replica: Replica) -> bool:
-        """Whether nothing has happened to it."""
-        return (
-            replica is self.replica
-            and replica.high_watermark == self.high_watermark
-            and replica.log.log_end_offset == self.end
-            and replica.leader_epoch == self.epoch
-            and replica.log is self.log
-        )
-
-    def has_restarted(self, log: Log) -> bool:
-        """Whether the log has dropped all that was seen, and begins further on."""
-        start = log.local_log_start_offset
-        return start >= log.log_end_offset > self.end and log.segments()[0].base_offset > self.end
-
 
 UNKNOWN_EPOCH: Final = -1
 """Of a replica that is new, until an image says what it is."""

@@ -6,7 +6,7 @@ and a function that sees every request; the simulation itself writes no file.
 On the simulated network every message waits on its link until the schedule delivers it. In the
 simulated tier each operation waits until the schedule completes it or lets it fail. Operations may
 overtake each other, as those of many brokers at a real store do. The contents of a segment are
-parsed when its metadata are written: see `TierContents`.
+parsed when its metadata are written: see `tier_checker.TierChecker`.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""The history of one partition, seen from outside the cluster.
+"""The history of one partition, seen from outside the cluster, and its replicas as last seen.
 
 Every batch that a leader appended is one object, linked to the batch before it. Two logs with the
 same last batch are the same log, so that comparing last batches compares whole logs.
@@ -6,6 +6,10 @@ same last batch are the same log, so that comparing last batches compares whole 
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+
+from fencepost.broker.replication.replica import Replica
+from fencepost.simulation.schedule import TOPIC
+from fencepost.storage.log.interface import Log
 
 
 @dataclass(slots=True, eq=False)
@@ -194,3 +198,42 @@ class PartitionHistory:
 
 def _last_before(epoch: int, entries: list[tuple[int, Batch]]) -> Batch | None:
     return next((batch for known, batch in reversed(entries) if known < epoch), None)
+
+
+class ReplicaSnapshot:
+    """One broker's replica of one partition, as it was after the last step."""
+
+    __slots__ = ("end", "epoch", "high_watermark", "key", "location", "log", "model", "replica")
+
+    def __init__(self, broker_id: int, index: int) -> None:
+        self.key = (TOPIC, index)
+        self.location = f"p{index} on broker {broker_id}"
+        self.replica: Replica | None = None
+        self.log: Log | None = None
+        self.model = BatchLog()
+        """What its log holds; it is known while its broker is down as well."""
+        self.epoch = -1
+        self.end = 0
+        self.high_watermark = 0
+
+    def clear(self) -> None:
+        """The broker has no replica, at least not any more."""
+        if self.replica is not None:
+            self.replica = self.log = None
+            self.model.reset_to(0)
+            self.end = self.high_watermark = 0
+
+    def is_unchanged(self, replica: Replica) -> bool:
+        """Whether nothing has happened to it."""
+        return (
+            replica is self.replica
+            and replica.high_watermark == self.high_watermark
+            and replica.log.log_end_offset == self.end
+            and replica.leader_epoch == self.epoch
+            and replica.log is self.log
+        )
+
+    def has_restarted(self, log: Log) -> bool:
+        """Whether the log has dropped all that was seen, and begins further on."""
+        start = log.local_log_start_offset
+        return start >= log.log_end_offset > self.end and log.segments()[0].base_offset > self.end

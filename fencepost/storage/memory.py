@@ -1,7 +1,7 @@
 """Logs in memory: a segment is the buffers that were appended, and where each batch ends."""
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from sys import is_finalizing
 from typing import Final
@@ -14,104 +14,7 @@ from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 from fencepost.storage.log.producer_state import ProducerStateEntry
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.log.segments import InitialLogState, LogSegment
-from fencepost.storage.log_memory import BATCH_BYTES, LogMemory
-
-_SMALL: Final = 1024
-_JOINED: Final = 64
-_SHED_BYTES: Final = 256 << 10
-
-
-class MemoryBytes:
-    """The buffers that were appended, as they were given.
-
-    A run of small ones is joined into one: the overhead of a buffer, and the network frame that
-    it keeps alive, would outweigh what is in it.
-
-    :param memory: Counts the buffers; None counts nothing.
-    """
-
-    __slots__ = ("_chunks", "_ends", "_memory", "_small")
-
-    def __init__(self, memory: LogMemory | None = None) -> None:
-        self._memory = memory
-        self._chunks: list[Buffer] = []
-        self._ends = array("q")
-        self._small = 0
-
-    def append(self, buffer: Buffer) -> None:
-        """Keep one or more whole batches at the end."""
-        ends = self._ends
-        size = len(buffer)
-        if self._memory is not None:
-            self._memory.hold(buffer)
-        self._chunks.append(buffer)
-        ends.append(ends[-1] + size if ends else size)
-        if size > _SMALL:
-            self._small = 0
-        else:
-            self._small += 1
-            if self._small == _JOINED:
-                self._join()
-
-    def _join(self) -> None:
-        joined = b"".join(self._chunks[-_JOINED:])
-        if self._memory is not None:
-            self._memory.hold(joined)
-            self._release(len(self._chunks) - _JOINED)
-        self._chunks[-_JOINED:] = [joined]
-        self._ends[-_JOINED:] = self._ends[-1:]
-        self._small = 0
-
-    def read(self, start: int, end: int) -> list[Buffer]:
-        """The bytes from `start` to `end`; every buffer begins with a batch."""
-        chunks, ends = self._chunks, self._ends
-        first = bisect_right(ends, start)
-        last = bisect_left(ends, end)
-        first_start = ends[first - 1] if first else 0
-        if first == last:
-            chunk = chunks[first]
-            if first_start == start and ends[first] == end:
-                return [chunk]
-            return [memoryview(chunk)[start - first_start : end - first_start]]
-        found = chunks[first : last + 1]
-        if first_start != start:
-            found[0] = memoryview(found[0])[start - first_start :]
-        if ends[last] != end:
-            found[-1] = memoryview(found[-1])[: end - ends[last - 1]]
-        return found
-
-    def truncate(self, size: int) -> None:
-        """Keep the first `size` bytes, which end with a batch."""
-        last = bisect_left(self._ends, size)
-        self._release(last + 1 if size else 0)
-        if not size:
-            self._chunks.clear()
-            del self._ends[:]
-        elif last < len(self._ends):
-            start = self._ends[last - 1] if last else 0
-            del self._chunks[last + 1 :], self._ends[last + 1 :]
-            if self._ends[last] != size:
-                self._chunks[last] = memoryview(self._chunks[last])[: size - start]
-                self._ends[last] = size
-        self._small = 0
-
-    def free_some(self) -> bool:
-        """Free the last few buffers."""
-        chunks, size = self._chunks, 0
-        for _ in range(_JOINED):
-            if not chunks:
-                return False
-            self._release(len(chunks) - 1)
-            size += len(chunks.pop())
-            if size > _SHED_BYTES:
-                break
-        return True
-
-    def _release(self, first: int) -> None:
-        """Count the buffers from one on no more; they go next."""
-        if self._memory is not None:
-            for index in range(first, len(self._chunks)):
-                self._memory.release(self._chunks[index])
+from fencepost.storage.log_memory import BATCH_BYTES, LogMemory, MemoryBytes
 
 
 class MemorySegment:

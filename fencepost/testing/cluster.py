@@ -1,4 +1,4 @@
-"""What a test has of its cluster: where it is, the verbs as methods, and waiting."""
+"""The cluster of a test: its addresses, the verbs as methods, and waiting for a state."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from fencepost.verbs.remote import Remote
 from fencepost.verbs.remote_async import AsyncRemote
 
 _PAUSE_S: Final = 0.005
-"""Between two looks at what is waited for."""
+"""Between two attempts of a wait."""
 
 T = TypeVar("T")
 

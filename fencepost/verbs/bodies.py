@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller import Fence
 from fencepost.broker.faults import kinds
 from fencepost.verbs.derived import Derived, given_action, given_fault
 

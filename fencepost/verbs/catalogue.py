@@ -19,10 +19,11 @@ from fencepost.verbs.answers.cluster import (
     BrokerState,
     ClockState,
     ClusterState,
+    EventState,
+    ExchangeState,
     FaultState,
     TierFaultState,
 )
-from fencepost.verbs.answers.journal import EventState, ExchangeState
 from fencepost.verbs.answers.topics import (
     CompactionState,
     PartitionState,
@@ -38,11 +39,11 @@ _FAULT: Final = "/v1/faults/{id}"
 _TIER_FAULTS: Final = "/v1/tier/faults"
 
 PATH_TYPES: Final = MappingProxyType({"topic": str, "partition": int, "broker": int, "id": int})
-"""Of the parameters that stand in paths."""
+"""The type of each parameter in a path, by its name."""
 
 
 class Method(StrEnum):
-    """Of HTTP."""
+    """An HTTP method."""
 
     GET = "GET"
     POST = "POST"

@@ -12,10 +12,11 @@ from fencepost.verbs.answers.cluster import (
     BrokerState,
     ClockState,
     ClusterState,
+    EventState,
+    ExchangeState,
     FaultState,
     TierFaultState,
 )
-from fencepost.verbs.answers.journal import EventState, ExchangeState
 from fencepost.verbs.answers.topics import (
     CompactionState,
     PartitionState,

@@ -98,25 +98,25 @@ class Remote:
 
         :param path: The parameters in its path, by name.
         """
-        with self._idle_connection() as line:
-            return line.call_raw(verb, path, given)
+        with self._idle_connection() as connection:
+            return connection.call_raw(verb, path, given)
 
     def call(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> A:
         """Carry out a verb that answers one thing.
 
-        :param answers: ``verb.answers``, so that type checkers know it.
+        :param answers: ``verb.response_model``, so that type checkers know it.
         """
-        with self._idle_connection() as line:
-            return line.call(verb, answers, path, given)
+        with self._idle_connection() as connection:
+            return connection.call(verb, answers, path, given)
 
     def call_list(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> list[A]:
         """Carry out a verb that answers a list."""
-        with self._idle_connection() as line:
-            return line.call_list(verb, answers, path, given)
+        with self._idle_connection() as connection:
+            return connection.call_list(verb, answers, path, given)
 
     def call_stream(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
@@ -125,8 +125,8 @@ class Remote:
 
         The stream is open when this returns: it tells what happens from then on.
         """
-        line = self._connect()
-        return line.call_stream(verb, answers, path, given)
+        connection = self._connect()
+        return connection.call_stream(verb, answers, path, given)
 
     def close(self) -> None:
         """Close the connections that are idle; the next request opens another."""
@@ -137,13 +137,13 @@ class Remote:
     def _idle_connection(self) -> Iterator["ControlConnection"]:
         """A connection that no other thread uses."""
         try:
-            line = self._idle.pop()
+            connection = self._idle.pop()
         except IndexError:
-            line = self._connect()
+            connection = self._connect()
         try:
-            yield line
+            yield connection
         finally:
-            self._idle.append(line)
+            self._idle.append(connection)
 
 
 class ControlConnection:
@@ -171,7 +171,7 @@ class ControlConnection:
         self._is_aborted = False
 
     def call_raw(self, verb: Verb, path: Mapping[str, object], given: Body | None) -> bytes:
-        """See `Remote.ask`."""
+        """See `Remote.call_raw`."""
         try:
             response = self._request(verb, path, given)
             content = response.read()
@@ -203,7 +203,7 @@ class ControlConnection:
     def call_stream(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> Iterator[A]:
-        """See `Remote.call_stream`; in the end the line is closed."""
+        """See `Remote.call_stream`; at its end the connection is closed."""
         assert verb.shape is Shape.STREAM
         lines = self._stream_lines(verb, path, validate_body(verb, given))
         next(lines)
@@ -244,7 +244,7 @@ class ControlConnection:
     def abort(self) -> None:
         """From another thread: let the request that waits for an answer fail now.
 
-        The line is of no use any more.
+        The connection is of no use any more.
         """
         self._is_aborted = True
         sock = self._socket

@@ -21,7 +21,7 @@ T = TypeVar("T")
 class AsyncRemote:
     """A control API. Its methods raise what those of `Remote` do.
 
-    Who is cancelled leaves no thread behind that waits on.
+    A call that is cancelled leaves no waiting thread behind.
 
     :param url: Such as ``http://127.0.0.1:9644``.
     :param token: Sent with each request, where the control API needs one.
@@ -38,13 +38,13 @@ class AsyncRemote:
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> A:
         """Carry out a verb that answers one thing."""
-        return await self._run(lambda line: line.call(verb, answers, path, given))
+        return await self._run(lambda connection: connection.call(verb, answers, path, given))
 
     async def call_list(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> list[A]:
         """Carry out a verb that answers a list."""
-        return await self._run(lambda line: line.call_list(verb, answers, path, given))
+        return await self._run(lambda connection: connection.call_list(verb, answers, path, given))
 
     async def call_stream(
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
@@ -61,17 +61,17 @@ class AsyncRemote:
         self, verb: Verb, answers: type[A], path: Mapping[str, object], given: Mapping[str, object]
     ) -> AsyncGenerator[A, None]:
         """As `call_stream`, but it is open when this returns, as with `Remote.call_stream`."""
-        line = self._connect()
-        opening = self._threads.submit(line.call_stream, verb, answers, path, given)
+        connection = self._connect()
+        opening = self._threads.submit(connection.call_stream, verb, answers, path, given)
         try:
             stream = await asyncio.wrap_future(opening)
         except asyncio.CancelledError:
-            line.abort()
+            connection.abort()
             raise
-        return self._stream_answers(line, stream)
+        return self._stream_answers(connection, stream)
 
     async def _stream_answers(
-        self, line: ControlConnection, stream: Iterator[A]
+        self, connection: ControlConnection, stream: Iterator[A]
     ) -> AsyncGenerator[A, None]:
         try:
             while True:
@@ -81,7 +81,7 @@ class AsyncRemote:
                     return
                 yield found
         finally:
-            line.abort()
+            connection.abort()
 
     def close(self) -> None:
         """Close the connections that are kept; the next request opens another."""
@@ -90,16 +90,16 @@ class AsyncRemote:
 
     async def _run(self, ask: Callable[[ControlConnection], T]) -> T:
         """Ask on an idle connection."""
-        line = self._idle.pop() if self._idle else self._connect()
-        asked = self._threads.submit(ask, line)
+        connection = self._idle.pop() if self._idle else self._connect()
+        asked = self._threads.submit(ask, connection)
         try:
             answer = await asyncio.wrap_future(asked)
         except asyncio.CancelledError:
-            line.abort()
-            asked.add_done_callback(lambda _: line.close())
+            connection.abort()
+            asked.add_done_callback(lambda _: connection.close())
             raise
         except VerbError:
-            self._idle.append(line)
+            self._idle.append(connection)
             raise
-        self._idle.append(line)
+        self._idle.append(connection)
         return answer

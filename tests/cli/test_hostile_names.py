@@ -23,9 +23,9 @@ from fencepost.broker.server import logs
 from fencepost.cli import main, rich_output, tables
 from fencepost.cli.output import Text, complain, line, plain_lines, show_json, show_text
 from fencepost.cli.verb_commands import BY_WORDS, print_answer
-from fencepost.testing.report import format_exchanges
+from fencepost.testing.servers import format_exchanges
 from fencepost.verbs.answers import Answer
-from fencepost.verbs.answers.journal import ExchangeState
+from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.catalogue import CATALOGUE, Shape, Verb
 from tests.cli.shell import Shell
 from tests.cli.terminal import shown, terminal

@@ -9,7 +9,7 @@ import pytest
 from fencepost.cli import watch as watch_module
 from fencepost.cli.typer_options import control_connection
 from fencepost.cli.watch import TopicPartition, WatchState
-from fencepost.verbs.answers.journal import EventState
+from fencepost.verbs.answers.cluster import EventState
 from tests.cli.shell import Shell, produce
 
 T0 = TopicPartition("t", 0)

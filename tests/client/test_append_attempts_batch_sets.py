@@ -6,7 +6,8 @@ from fencepost.client.append_attempts import BatchLimits, encode_set, split_batc
 from fencepost.client.append_outcomes import ExpectedRecords
 from fencepost.client.batches import NOT_SEQUENCED, NewRecord, Sequenced
 from fencepost.protocol.compression import Codec
-from fencepost.protocol.records import iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import iter_headers
 
 
 def sized(*sizes: int) -> list[NewRecord]:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller import Fence
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.faults.kinds import (
     Action,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller import Fence
 from fencepost.broker.faults.kinds import Delay
 from fencepost.broker.faults.rules import FaultRule
 from fencepost.broker.node import operator_actions

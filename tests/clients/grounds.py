@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from fencepost.protocol.records import iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import iter_headers
 from fencepost.verbs.bodies import FaultBody
 from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Remote

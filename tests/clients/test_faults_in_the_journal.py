@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from fencepost.verbs.answers.journal import ExchangeState
+from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.methods import Verbs
 from tests.clients.faults import CLIENTS
 from tests.clients.grounds import Fencepost, Stand, append, stored

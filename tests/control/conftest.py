@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import httpx
@@ -11,8 +10,7 @@ import pytest
 from fencepost.broker.core.scheduler import Clock
 from fencepost.broker.server.event_loop import SystemClock
 from fencepost.broker.server.server import Server
-from fencepost.control import lazy_app
-from tests.harness.in_process_server import running, sockets, url
+from tests.harness.in_process_server import control_plane, running, sockets, url
 
 
 @pytest.fixture
@@ -36,10 +34,8 @@ async def server(clock: Clock, configs: dict[str, str]) -> AsyncIterator[Server]
 @pytest.fixture
 async def control(server: Server) -> AsyncIterator[httpx.AsyncClient]:
     (sock,) = sockets(1)
-    stop = asyncio.Event()
-    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
-    async with httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client:
+    async with (
+        control_plane(server, sock),
+        httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client,
+    ):
         yield client
-    stop.set()
-    async with asyncio.timeout(10):
-        await serving

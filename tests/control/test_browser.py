@@ -6,7 +6,6 @@ bound to this machine after the page was loaded.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -19,11 +18,11 @@ import pytest
 
 from fencepost.broker.core.events import Event
 from fencepost.broker.server.listener import bind
-from fencepost.control import lazy_app
 from fencepost.control.access import Access, Refusal, RequestHead
 from fencepost.verbs.catalogue import CATALOGUE, Method, Verb
 from tests.harness.browser import Site, visiting
 from tests.harness.control_client import Json, ok
+from tests.harness.in_process_server import control_plane
 
 if TYPE_CHECKING:
     from fencepost.broker.server.server import Server
@@ -124,7 +123,6 @@ async def test_a_page_of_another_origin_changes_nothing(
 async def test_a_name_that_is_bound_to_this_machine_changes_nothing(
     server: Server, control: httpx.AsyncClient, decisions: list[Attempt], tmp_path: Path
 ) -> None:
-    stop = asyncio.Event()
     async with Site() as other, Site("127.0.0.2") as site, untouched(server, control, decisions):
         report = f"http://127.0.0.1:{other.port}/done"
         site.page = page("", ATTACKS, report=report)
@@ -133,10 +131,8 @@ async def test_a_name_that_is_bound_to_this_machine_changes_nothing(
             await site.wait_for("/loaded")
             site.close()
             sock = bind("127.0.0.2", site.port, 100)
-            plane = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
-            await other.wait_for("/done")
-        stop.set()
-        await plane
+            async with control_plane(server, sock):
+                await other.wait_for("/done")
         tried = {attempt[:2] for attempt in decisions}
         assert tried >= {(each["method"], each["path"]) for each in ATTACKS}
 

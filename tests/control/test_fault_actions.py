@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from fencepost.broker.faults.kinds import KINDS
 from fencepost.broker.faults.registry import Fault
-from fencepost.control.routes_faults import fault_state, read_rule
+from fencepost.control.routes_cluster import fault_state, read_rule
 from fencepost.verbs.bodies import FaultAction, FaultBody
 from tests.harness.driver import Driver
 

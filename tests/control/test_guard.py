@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 import httpx
 import pytest
 
-from fencepost.control import guard, lazy_app, limits, routes_journal
+from fencepost.control import guard, limits, routes_journal
 from fencepost.verbs.catalogue import CATALOGUE, Verb
 from tests.harness.control_client import ok
-from tests.harness.in_process_server import HOST, sockets, url
+from tests.harness.in_process_server import HOST, control_plane, sockets, url
 
 if TYPE_CHECKING:
     from fencepost.broker.server.server import Server
@@ -36,13 +36,11 @@ async def serving(
     server: Server, host: str = HOST, token: str | None = None
 ) -> AsyncIterator[httpx.AsyncClient]:
     (sock,) = sockets(1)
-    stop = asyncio.Event()
-    plane = asyncio.ensure_future(lazy_app.serve(server, sock, stop, host=host, token=token))
-    async with httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client:
+    async with (
+        control_plane(server, sock, host=host, token=token),
+        httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client,
+    ):
         yield client
-    stop.set()
-    async with asyncio.timeout(10):
-        await plane
 
 
 def path_of(verb: Verb) -> str:
@@ -144,40 +142,42 @@ async def test_advertised_hosts_are_names_of_the_control_api(
 # -- limits -------------------------------------------------------------------------------------
 
 
-async def connect(control: httpx.AsyncClient) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    return await asyncio.open_connection(HOST, control.base_url.port)
+@asynccontextmanager
+async def connection(
+    control: httpx.AsyncClient,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to the control API; whatever is awaited on it must come within 20 s."""
+    reader, writer = await asyncio.open_connection(HOST, control.base_url.port)
+    async with asyncio.timeout(20):
+        yield reader, writer
+    writer.close()
+    await writer.wait_closed()
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(
     control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "BODY_S", 0.05)
-    reader, writer = await connect(control)
-    writer.write(
-        b"POST /v1/topics HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        b"Content-Length: 100\r\n\r\n{"
-    )
-    async with asyncio.timeout(20):
+    async with connection(control) as (reader, writer):
+        writer.write(
+            b"POST /v1/topics HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 100\r\n\r\n{"
+        )
         answer = await reader.read()  # up to the end of the connection
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"REQUEST_TIMED_OUT" in answer
-    writer.close()
-    await writer.wait_closed()
 
 
 async def test_a_form_that_does_not_come_is_not_waited_for(
     locked: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "BODY_S", 0.05)
-    reader, writer = await connect(locked)
-    writer.write(
-        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
-        b"Content-Type: application/x-www-form-urlencoded\r\n\r\ntoken="
-    )
-    async with asyncio.timeout(20):
+    async with connection(locked) as (reader, writer):
+        writer.write(
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+            b"Content-Type: application/x-www-form-urlencoded\r\n\r\ntoken="
+        )
         assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
-    writer.close()
-    await writer.wait_closed()
 
 
 @pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"])
@@ -186,16 +186,12 @@ async def test_a_head_that_does_not_come_is_not_waited_for(
 ) -> None:
     await ok(control, "GET", "/healthz")
     monkeypatch.setattr(limits, "HEAD_S", 0.05)
-    reader, writer = await connect(control)
-    if before:
-        writer.write(before)
-        async with asyncio.timeout(20):
+    async with connection(control) as (reader, writer):
+        if before:
+            writer.write(before)
             await reader.readuntil(b'{"status":"ok"}')
-    writer.write(b"GET /healthz HT")
-    async with asyncio.timeout(20):
+        writer.write(b"GET /healthz HT")
         assert await reader.read() == b""
-    writer.close()
-    await writer.wait_closed()
     await ok(control, "GET", "/healthz")
 
 

@@ -19,7 +19,7 @@ import pytest
 from fencepost.broker.server import logs
 from fencepost.control import app, lazy_app
 from tests.harness.control_client import ok
-from tests.harness.in_process_server import HOST, sockets, url
+from tests.harness.in_process_server import HOST, control_plane, sockets, url
 from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
@@ -35,12 +35,8 @@ async def test_a_request_that_comes_first_waits_in_the_backlog(
         early = asyncio.ensure_future(ok(client, "GET", "/healthz"))
         await asyncio.sleep(0.01)
         assert not early.done()
-        stop = asyncio.Event()
-        serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
-        assert await early == {"status": "ok"}
-    stop.set()
-    async with asyncio.timeout(10):
-        await serving
+        async with control_plane(server, sock):
+            assert await early == {"status": "ok"}
 
 
 async def test_without_any_request_it_comes_after_a_moment(
@@ -57,13 +53,8 @@ async def test_without_any_request_it_comes_after_a_moment(
     monkeypatch.setattr(app, "prepare", prepared)
     monkeypatch.setattr(lazy_app, "IMPORT_AFTER_S", 0.01)
     (sock,) = sockets(1)
-    stop = asyncio.Event()
-    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
-    async with asyncio.timeout(30):
+    async with control_plane(server, sock), asyncio.timeout(30):
         await made.wait()
-    stop.set()
-    async with asyncio.timeout(10):
-        await serving
 
 
 async def test_a_cluster_that_stops_early_never_imports_it(
@@ -74,12 +65,8 @@ async def test_a_cluster_that_stops_early_never_imports_it(
 
     monkeypatch.setattr(app, "prepare", prepared)
     (sock,) = sockets(1)
-    stop = asyncio.Event()
-    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
-    await asyncio.sleep(0)
-    stop.set()
-    async with asyncio.timeout(10):
-        await serving
+    async with control_plane(server, sock):
+        await asyncio.sleep(0)
     assert sock.fileno() == -1
 
 
@@ -88,13 +75,11 @@ async def test_it_stops_with_connections_open_and_closes_its_port(
 ) -> None:
     (sock,) = sockets(1)
     address = sock.getsockname()
-    stop = asyncio.Event()
-    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
-    async with httpx.AsyncClient(base_url=url(sock), trust_env=False) as client:
+    async with (
+        httpx.AsyncClient(base_url=url(sock), trust_env=False) as client,
+        control_plane(server, sock),  # ends first
+    ):
         await ok(client, "GET", "/healthz")
-        stop.set()
-        async with asyncio.timeout(5):
-            await serving
     with pytest.raises(OSError):  # noqa: PT011  # which one is the system's business
         socket.create_connection(address, timeout=5).close()
     # The cluster and its other control plane serve on.
@@ -105,15 +90,12 @@ async def test_a_request_that_waits_is_told_that_the_cluster_stops(
     server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (sock,) = sockets(1)
-    stop = asyncio.Event()
-    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
     async with httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client:
-        waiting = asyncio.ensure_future(client.get("/v1/trace/wait?api=fetch&timeout_ms=20000"))
-        await eventually(lambda: bool(server.journal.listeners))
-        stop.set()
+        async with control_plane(server, sock):
+            waiting = asyncio.ensure_future(client.get("/v1/trace/wait?api=fetch&timeout_ms=20000"))
+            await eventually(lambda: bool(server.journal.listeners))
         async with asyncio.timeout(10):
             answer = await waiting
-            await serving
     assert answer.status_code == 409
     assert answer.json() == {"error": "BROKER_NOT_AVAILABLE", "message": "the cluster is stopping"}
     assert not server.journal.listeners
@@ -163,13 +145,11 @@ async def test_the_loop_goes_on_while_it_is_imported(
 
     monkeypatch.setattr(app, "prepare", prepared)
     (sock,) = sockets(1)
-    stop = asyncio.Event()
-    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
-    async with httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client:
+    async with (
+        control_plane(server, sock),
+        httpx.AsyncClient(base_url=url(sock), trust_env=False, timeout=30) as client,
+    ):
         assert await ok(client, "GET", "/healthz") == {"status": "ok"}
-    stop.set()
-    async with asyncio.timeout(10):
-        await serving
     assert waited == [True]
 
 
@@ -202,14 +182,12 @@ async def test_modules_that_can_t_be_opened_are_imported_later(
     monkeypatch.setattr(lazy_app, "_prepare", prepared)
     monkeypatch.setattr(lazy_app, "_RETRY_AFTER_S", 0.01)
     (sock,) = sockets(1)
-    stop = asyncio.Event()
-    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop))
-    async with httpx.AsyncClient(base_url=url(sock), trust_env=False) as client:
+    async with (
+        control_plane(server, sock),
+        httpx.AsyncClient(base_url=url(sock), trust_env=False) as client,
+    ):
         assert await ok(client, "GET", "/healthz") == {"status": "ok"}
     assert failures == []
-    stop.set()
-    async with asyncio.timeout(10):
-        await serving
 
 
 async def test_any_other_failure_of_an_import_is_one(

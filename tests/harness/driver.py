@@ -31,7 +31,8 @@ from fencepost.broker.node.cluster import (
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol import codec, frames
 from fencepost.protocol.apis import BY_NAME, Api
-from fencepost.protocol.records import iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import iter_headers
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 
 Message: TypeAlias = Any

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.records import Record, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import Record
 
 
 class FakeLog:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from fencepost.broker.server.event_loop import SystemClock
 from fencepost.broker.server.journal import AnyExchange
 from fencepost.broker.server.listener import bind
 from fencepost.broker.server.server import Server
+from fencepost.control import lazy_app
 
 HOST: Final = "127.0.0.1"
 
@@ -67,3 +69,18 @@ async def running(
         yield server
     finally:
         await server.stop()
+
+
+@asynccontextmanager
+async def control_plane(
+    server: Server, sock: socket.socket, *, host: str = HOST, token: str | None = None
+) -> AsyncIterator[None]:
+    """The control API of a server on a listening socket; at the end it has stopped."""
+    stop = asyncio.Event()
+    serving = asyncio.ensure_future(lazy_app.serve(server, sock, stop, host=host, token=token))
+    try:
+        yield
+    finally:
+        stop.set()
+        async with asyncio.timeout(10):
+            await serving

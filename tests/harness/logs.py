@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import PurePath
 from typing import Final, TypeVar
 
-from fencepost.protocol.records import Record, iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import Record, iter_headers
 from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.open_log import open_log
 from fencepost.storage.files.process_limits import ProcessLimits

@@ -10,7 +10,8 @@ from typing import Final, TypeAlias
 
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import Codec
-from fencepost.protocol.records import Record, build_batch, iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import Record, build_batch, iter_headers
 
 TIMESTAMP: Final = 1_699_999_000_000
 """Of records that give none: a little before the drivers' clocks start."""

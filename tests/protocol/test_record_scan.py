@@ -12,15 +12,19 @@ from hypothesis import strategies as st
 
 from fencepost.protocol.byte_utils import crc32c
 from fencepost.protocol.compression import Codec
-from fencepost.protocol.record_scan import ReadBudget, RecordOutline, RecordScan
+from fencepost.protocol.record_reader import (
+    ReadBudget,
+    RecordOutline,
+    RecordScan,
+    iter_records,
+    unpack_records,
+)
 from fencepost.protocol.records import (
     InvalidRecords,
     Record,
     TooLargeToRead,
     build_batch,
-    iter_records,
     read_header,
-    unpack_records,
 )
 
 FIELD = st.none() | st.binary(max_size=200)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.protocol.compression import Codec
+from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import (
     HEADER_SIZE,
     MAX_SEQUENCE,
@@ -20,7 +21,6 @@ from fencepost.protocol.records import (
     in_writable,
     increment_sequence,
     iter_headers,
-    iter_records,
     read_header,
     stamp,
     stamp_timestamps,

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         EpochEndOffset,
         OffsetForLeaderPartition,
     )
-    from fencepost.protocol.record_scan import ReadBudget
+    from fencepost.protocol.record_reader import ReadBudget
     from fencepost.protocol.records import BatchHeader, Record
     from fencepost.storage.log.append_result import AppendRejected, AppendResult
     from fencepost.storage.log.config import LogConfig

@@ -18,7 +18,7 @@ def test_a_module_with_actions_is_all_that_a_new_action_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "wait.py").write_text(
-        "from fencepost.scenario.actions.base import ActionAnswer, ActionBody\n"
+        "from fencepost.scenario.actions.context import ActionAnswer, ActionBody\n"
         "from fencepost.scenario.actions.context import Action\n"
         "async def wait(clients, context, body): return None\n"
         "ACTIONS = (Action('wait', None, ActionBody, ActionAnswer, 'Wait.', wait),)\n"

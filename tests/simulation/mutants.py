@@ -25,7 +25,8 @@ from fencepost.broker.produce.append import AppendTarget, PartitionOutcome
 from fencepost.broker.replication import isr, partition_checks, replica
 from fencepost.broker.replication.follower import follower, start_offset
 from fencepost.broker.replication.follower.steps import FollowerState
-from fencepost.broker.tiering import auxiliary_state, remote_retention, segment_copy
+from fencepost.broker.tiering import remote_retention, remote_segments
+from fencepost.broker.tiering.remote_segments import epochs_within
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import batch_size
 from fencepost.storage.log import cleanup
@@ -37,7 +38,6 @@ from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.log.staging import StagedRecords
 from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
-from fencepost.storage.tier.segment_objects import epochs_within
 
 _NOW_MS: Final = 1_700_000_000_000
 Inject = Callable[[pytest.MonkeyPatch], None]
@@ -71,7 +71,7 @@ def epochs_unchecked(patch: pytest.MonkeyPatch) -> None:
 def nothing_truncated(patch: pytest.MonkeyPatch) -> None:
     """Followers keep what their leader has not, and leaders do not mind."""
     patch.setattr(replica.Replica, "truncate_to", lambda _self, _offset: False)
-    patch.setattr(fetch, "_divergence", lambda _replica, _asked: None)
+    patch.setattr(fetch, "_diverging_epoch", lambda _replica, _asked: None)
 
 
 def truncated_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def truncated_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
         self.truncate(self.replica.high_watermark)
 
     patch.setattr(follower.Follower, "_enter_epoch", enter_epoch)
-    patch.setattr(fetch, "_divergence", lambda _replica, _asked: None)
+    patch.setattr(fetch, "_diverging_epoch", lambda _replica, _asked: None)
 
 
 def epochs_noted_at_the_first_append(patch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def epochs_of_segments_forgotten(patch: pytest.MonkeyPatch) -> None:
     def last_epoch(copy: SegmentCopy) -> tuple[EpochEntry, ...]:
         return epochs_within(copy)[-1:]
 
-    patch.setattr(segment_copy, "epochs_within", last_epoch)
+    patch.setattr(remote_segments, "epochs_within", last_epoch)
 
 
 def everything_closed_deleted(patch: pytest.MonkeyPatch) -> None:
@@ -226,7 +226,7 @@ def epochs_not_built(patch: pytest.MonkeyPatch) -> None:
 
 def producers_not_built(patch: pytest.MonkeyPatch) -> None:
     """A follower that starts behind the tier knows no producers."""
-    patch.setattr(auxiliary_state, "_snapshot", lambda _segment, _data: ())
+    patch.setattr(remote_segments, "_snapshot", lambda _segment, _data: ())
 
 
 def expected_offsets_unchecked(patch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@ import weakref
 
 from fencepost.protocol.records import Record, build_batch
 from fencepost.storage.log.config import LogConfig
-from fencepost.storage.memory import MemoryBytes, memory_log
+from fencepost.storage.log_memory import MemoryBytes
+from fencepost.storage.memory import memory_log
 
 
 class Buffer(bytearray):

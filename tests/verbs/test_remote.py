@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from fencepost.verbs.answers import Done
-from fencepost.verbs.answers.journal import EventState
+from fencepost.verbs.answers.cluster import EventState
 from fencepost.verbs.answers.topics import TopicState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.methods import Verbs

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from fencepost.verbs.answers.journal import EventState
+from fencepost.verbs.answers.cluster import EventState
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.remote import Refused, Unreachable

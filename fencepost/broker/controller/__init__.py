@@ -1,1 +1,13 @@
 """The controller: the only node that changes the cluster's metadata."""
+
+from enum import StrEnum
+
+
+class Fence(StrEnum):
+    """When the controller fences a broker that it no longer reaches."""
+
+    NOW = "now"
+    TIMEOUT = "timeout"
+    """After ``broker.session.timeout.ms``."""
+    NEVER = "never"
+    """Never: the broker stays online in the image, and leads on."""

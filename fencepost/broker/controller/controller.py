@@ -362,7 +362,7 @@ class Controller:
     # -- features, configs and ids --------------------------------------------------------------
 
     def update_features(self, levels: Levels) -> None:
-        """Finalize levels that `features.refusal` has nothing against; nothing where they are."""
+        """Finalize levels that `features.update_error` accepts; no change where they are final."""
         features = {**self.image.features, **levels}
         if features != self.image.features:
             self._publish_next(replace(self.image, features=features), set())

@@ -13,7 +13,8 @@ from fencepost.broker.core.scheduler import Scheduler, Timer
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.records import Record, iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import Record, iter_headers
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from fencepost.broker.coordinator import partition_for
 from fencepost.broker.coordinator.commit_queue import CommitQueue, PartitionLog
-from fencepost.broker.coordinator.partitioner import partition_for
 from fencepost.broker.coordinator.record_fields import MalformedRecord
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.core.waits import Wait

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Final
 
-from fencepost.protocol.records import CorruptBatch, iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import CorruptBatch, iter_headers
 from fencepost.storage.files.file_system import FileSystem
 
 METADATA_LOG: Final = "__cluster_metadata"

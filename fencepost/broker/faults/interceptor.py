@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 from fencepost.broker.core.outcomes import HANG_UP, BlockingResponse, HangUp, ThrottledResponse
 from fencepost.broker.core.scheduler import Scheduler, Timer
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.faults.leader_epoch_history import LeaderEpochHistory
 from fencepost.broker.faults.selectors import Selectors
+from fencepost.broker.metadata.image import LeaderEpochHistory
 from fencepost.protocol.apis import Api
 
 if TYPE_CHECKING:

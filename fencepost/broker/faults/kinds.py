@@ -223,7 +223,7 @@ class Corrupt(Action):
 
     def intercept(self, hit: "Interception") -> object:
         """Change the request, or the response."""
-        from fencepost.broker.faults.corruption import corrupt
+        from fencepost.broker.faults.wrong_responses import corrupt
 
         return corrupt(hit)
 
@@ -245,7 +245,7 @@ class StaleMetadata(Action):
 
     def intercept(self, hit: "Interception") -> object:
         """Change the response."""
-        from fencepost.broker.faults.stale_metadata import with_stale_epoch
+        from fencepost.broker.faults.wrong_responses import with_stale_epoch
 
         return with_stale_epoch(hit, self.epoch)
 

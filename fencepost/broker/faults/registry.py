@@ -8,8 +8,8 @@ from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.faults.interceptor import Handle, Interception, PendingOutcomes
-from fencepost.broker.faults.leader_epoch_history import LeaderEpochHistory
 from fencepost.broker.faults.rules import FaultRule, validate_rule
+from fencepost.broker.metadata.image import LeaderEpochHistory
 from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
 
@@ -63,7 +63,7 @@ class FaultRegistry:
         """
         # Few clusters ever have a fault, and all start: what only a fault needs is imported now,
         # also what a hit needs, so that no request waits for an import.
-        from fencepost.broker.faults import corruption, partial_refusal, stale_metadata  # noqa: F401  # as just said
+        from fencepost.broker.faults import partial_refusal, wrong_responses  # noqa: F401  # as just said
         from fencepost.broker.faults.matching import matcher_of
 
         validate_rule(rule)

@@ -91,13 +91,7 @@ class RemoteFaultRegistry:
         """Set a rule."""
         fault = RemoteFault(next(self._ids), rule)
         self._faults[fault.id] = fault
-        self._events.emit(
-            Kind.TIER_FAULT_ADDED,
-            id=fault.id,
-            operation=fault.rule.operation.value,
-            error=fault.rule.error,
-            delay_ms=fault.rule.delay_ms,
-        )
+        self._emit(Kind.TIER_FAULT_ADDED, fault)
         return fault
 
     def remove(self, number: int) -> bool:
@@ -105,14 +99,7 @@ class RemoteFaultRegistry:
         fault = self._faults.pop(number, None)
         if fault is None:
             return False
-        self._events.emit(
-            Kind.TIER_FAULT_REMOVED,
-            id=fault.id,
-            operation=fault.rule.operation.value,
-            error=fault.rule.error,
-            delay_ms=fault.rule.delay_ms,
-            hits=fault.hits,
-        )
+        self._emit(Kind.TIER_FAULT_REMOVED, fault, hits=fault.hits)
         return True
 
     def reset(self) -> None:
@@ -130,19 +117,12 @@ class RemoteFaultRegistry:
 
         :param key: The object, or the first of several.
         """
-        fault = next((f for f in self._faults.values() if _hits(f, operation)), None)
+        fault = next((f for f in self._faults.values() if _matches(f, operation)), None)
         if fault is None:
             do()
             return
         fault.hits += 1
-        self._events.emit(
-            Kind.TIER_FAULT_HIT,
-            id=fault.id,
-            operation=fault.rule.operation.value,
-            error=fault.rule.error,
-            delay_ms=fault.rule.delay_ms,
-            key=key,
-        )
+        self._emit(Kind.TIER_FAULT_HIT, fault, key=key)
         rule = fault.rule
         then = do if rule.error is None else partial(fail, TierError(key, rule.error))
         if rule.delay_ms:
@@ -150,8 +130,22 @@ class RemoteFaultRegistry:
         else:
             self._scheduler.soon(then)
 
+    def _emit(self, kind: Kind, fault: RemoteFault, **details: object) -> None:
+        rule = fault.rule
+        self._events.emit(
+            kind,
+            topic=None,
+            partition=None,
+            broker=None,
+            id=fault.id,
+            operation=rule.operation.value,
+            error=rule.error,
+            delay_ms=rule.delay_ms,
+            **details,
+        )
 
-def _hits(fault: RemoteFault, operation: RemoteOperation) -> bool:
+
+def _matches(fault: RemoteFault, operation: RemoteOperation) -> bool:
     return fault.rule.operation is operation and fault.left != 0
 
 

@@ -16,7 +16,7 @@ Missing: the transaction coordinator.
 from typing import Final
 
 from fencepost.broker.controller.auto_topic_creation import create_internal_topic
-from fencepost.broker.coordinator.partitioner import partition_for
+from fencepost.broker.coordinator import partition_for
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import BrokerImage

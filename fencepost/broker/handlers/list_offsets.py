@@ -8,9 +8,13 @@
 Nothing found is offset and epoch -1 without an error. The same partition asked twice is one answer,
 INVALID_REQUEST.
 
-After an election clients are refused as ``list.offsets.gate`` says (KIP-207, `broker.gate`): with
-``kip`` at every lookup; with ``kafka`` as Apache Kafka does it, at latest, and at a lookup by time
-or of the maximum timestamp that finds nothing below what may be read.
+After an election the gate is closed (KIP-207): a new leader may know a lower high watermark than
+its predecessor had told clients. Until it has reached the log end that it was elected with, an
+answer could go back behind an earlier one, and a client's lookup is refused, as
+``list.offsets.gate`` says: with ``kip`` every lookup; with ``kafka`` as Apache Kafka does it,
+latest, and a lookup by time or of the maximum timestamp that finds nothing below what may be read.
+Other brokers and debuggers are answered. Where leaders are elected uncleanly offsets go back
+anyway, and the gate stays open.
 
 Of a tiered topic (KIP-405) -5 and -6 find nothing until the leader's task has run, and -6 nothing
 where nothing was ever tiered. A record by its time, and -3, is looked for in the tier as well,
@@ -29,10 +33,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from fencepost.broker.configs.effective_configs import ListOffsetsGate
+from fencepost.broker.configs.effective_configs import BrokerConfigs, ListOffsetsGate
 from fencepost.broker.core.outcomes import Answer
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.fetch.list_offsets_gate import effective_gate, gate_error
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import NO_EPOCH, find_leader, find_replica
 from fencepost.broker.replication.replica import Replica
@@ -61,6 +64,8 @@ _SINCE: Final = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 """The first version of each special target."""
+FIRST_WITH_GATE_ERROR: Final = 5
+"""The version from which clients know OFFSET_NOT_AVAILABLE."""
 CONSUMER: Final = -1
 DEBUGGING: Final = -2
 READ_COMMITTED: Final = 1
@@ -284,3 +289,17 @@ def _readable(found: TimestampAndOffset | None, bound: int) -> _Found:
 def _at(replica: Replica, offset: int) -> _Found:
     epoch = replica.log.epoch_for_offset(offset)
     return -1, offset, -1 if epoch is None else epoch
+
+
+def effective_gate(configs: BrokerConfigs, replica: Replica) -> ListOffsetsGate:
+    """What the gate holds back from clients of this leader now; off while it is open."""
+    if replica.gate_is_open:
+        return ListOffsetsGate.OFF
+    return configs.topic(replica.topic).list_offsets_gate
+
+
+def gate_error(version: int) -> ErrorCode:
+    """The error of a lookup that the gate refuses."""
+    if version >= FIRST_WITH_GATE_ERROR:
+        return ErrorCode.OFFSET_NOT_AVAILABLE
+    return ErrorCode.LEADER_NOT_AVAILABLE

@@ -4,7 +4,7 @@ acks=0 gets no bytes back, but an error closes the connection, the only sign the
 answers after the leader's append, acks=-1 when the high watermark has passed it: every in-sync
 replica has it. Batches are stamped where they lie in the frame and kept; no record is looked at
 unless a config asks. Where a topic has ``check.expected.offsets``, a request that names it is
-appended whole or not at all (KIP-27, `broker.conditional`).
+appended whole or not at all (KIP-27, `produce.expected_offsets`).
 
 Versions: v5 log start offset; v7 zstd; v8 record errors and a message; v10 the leader and its
 address on NOT_LEADER_OR_FOLLOWER (KIP-951); v13 topic ids (KIP-516). ApiVersions says 0-13
@@ -41,7 +41,7 @@ from fencepost.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from fencepost.protocol.record_scan import ReadBudget
+from fencepost.protocol.record_reader import ReadBudget
 from fencepost.protocol.records import LOG_OVERHEAD, TRANSACTIONAL_FLAG
 
 _LENGTH: Final = struct.Struct(">8xi")

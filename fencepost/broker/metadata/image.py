@@ -3,9 +3,10 @@
 An image never changes: the controller makes the next one, and a broker's view is simply the image
 that reached it last. A broker that is cut off from the controller keeps an old one, and stale
 metadata (KIP-232), the zombie (KAFKA-6880) and UNKNOWN_LEADER_EPOCH follow without a special case.
+What a fault answers with metadata of earlier leader epochs comes from `LeaderEpochHistory`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -17,6 +18,8 @@ from fencepost.protocol.errors import ErrorCode
 NO_LEADER: Final = -1
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+MAX_EPOCHS: Final = 32
+"""Past leader epochs of a partition that a `LeaderEpochHistory` keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,3 +135,40 @@ def offline_replicas(partition: PartitionImage, online: frozenset[int]) -> tuple
     if not failed and online.issuperset(replicas):
         return ()
     return tuple(b for b in replicas if b not in online or b in failed)
+
+
+class LeaderEpochHistory:
+    """The partitions as they were at the end of their earlier leader epochs, for stale metadata."""
+
+    __slots__ = ("_by_topic",)
+
+    def __init__(self) -> None:
+        self._by_topic: dict[UUID, dict[int, tuple[PartitionImage, ...]]] = {}
+
+    def record(
+        self,
+        before: Mapping[str, TopicImage],
+        after: Mapping[str, TopicImage],
+        changed: Iterable[str],
+    ) -> None:
+        """Keep what ends with a new image.
+
+        :param changed: Names of topics that are new, gone or different in it.
+        """
+        for name in changed:
+            old, new = before.get(name), after.get(name)
+            if old is None or old is new:
+                continue
+            if new is None or new.topic_id != old.topic_id:
+                self._by_topic.pop(old.topic_id, None)
+                continue
+            pairs = zip(old.partitions, new.partitions, strict=False)
+            for index, was, now in [(i, a, b) for i, (a, b) in enumerate(pairs) if a is not b]:
+                if was.leader_epoch != now.leader_epoch:
+                    epochs = self._by_topic.setdefault(old.topic_id, {})
+                    epochs[index] = (*epochs.get(index, ()), was)[-MAX_EPOCHS:]
+
+    def find(self, topic_id: UUID, index: int, epoch: int) -> PartitionImage | None:
+        """A partition at the end of a leader epoch; None where it is not known to have had it."""
+        ended = self._by_topic.get(topic_id, {}).get(index, ())
+        return next((was for was in reversed(ended) if was.leader_epoch == epoch), None)

@@ -8,7 +8,7 @@ every follower has taken the steps that came of it.
 
 from collections.abc import Collection, Iterable
 
-from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller import Fence
 from fencepost.broker.core.errors import ControllerError, ControllerUnreachable
 from fencepost.broker.core.events import Kind
 from fencepost.broker.metadata.image import PartitionImage

@@ -27,7 +27,7 @@ from fencepost.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
 )
-from fencepost.protocol.record_scan import ReadBudget
+from fencepost.protocol.record_reader import ReadBudget
 from fencepost.storage.log.append_result import AppendRejected, AppendResult
 
 ALL: Final = -1

@@ -25,7 +25,7 @@ from fencepost.broker.produce.append import (
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.messages.produce import ProduceRequest, TopicProduceData
-from fencepost.protocol.record_scan import ReadBudget
+from fencepost.protocol.record_reader import ReadBudget
 from fencepost.protocol.records import LOG_OVERHEAD
 from fencepost.storage.log.append_result import AppendRejected
 from fencepost.storage.log.config import ExpectedOffsetsScope, ExpectedOffsetsSource

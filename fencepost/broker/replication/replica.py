@@ -18,7 +18,7 @@ from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
 from fencepost.broker.replication.follower_progress import UNKNOWN_OFFSET, FollowerProgress
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.record_scan import ReadBudget
+from fencepost.protocol.record_reader import ReadBudget
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.interface import Log

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller import Fence
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.events import Kind
 from fencepost.broker.core.scheduler import Clock, ManualClock, advance

@@ -9,12 +9,12 @@ from fencepost.broker.core.async_tasks import AsyncSteps, get
 from fencepost.storage.formats.indexes import (
     OFFSET_ENTRY_SIZE,
     TIME_ENTRY_SIZE,
+    CorruptIndex,
     OffsetIndex,
     TimeIndex,
 )
 from fencepost.storage.tier.object_store import ObjectKind, ObjectStore, TierError, object_key
 from fencepost.storage.tier.segment_metadata import RemoteSegment
-from fencepost.storage.tier.segment_objects import CORRUPT, read_offset_index, read_time_index
 
 Index = TypeVar("Index", OffsetIndex, TimeIndex)
 
@@ -40,7 +40,7 @@ class RemoteIndexCache:
 
         :raises TierError: When it can't be had.
         """
-        found = yield from self._find(objects, segment, ObjectKind.OFFSET_INDEX, read_offset_index)
+        found = yield from self._find(objects, segment, ObjectKind.OFFSET_INDEX, OffsetIndex.decode)
         return found
 
     def times(self, objects: ObjectStore, segment: RemoteSegment) -> AsyncSteps[TimeIndex]:
@@ -48,7 +48,7 @@ class RemoteIndexCache:
 
         :raises TierError: When it can't be had.
         """
-        found = yield from self._find(objects, segment, ObjectKind.TIME_INDEX, read_time_index)
+        found = yield from self._find(objects, segment, ObjectKind.TIME_INDEX, TimeIndex.decode)
         return found
 
     def clear(self) -> None:
@@ -72,7 +72,7 @@ class RemoteIndexCache:
         data = yield from get(objects, key)
         try:
             index = read(data, segment.start_offset)
-        except CORRUPT as error:
+        except CorruptIndex as error:
             raise TierError(key, str(error)) from error
         self._cache(name, index)
         return index

@@ -213,7 +213,7 @@ class RemoteLogManager:
         :param epoch: The leader epoch of the record before `offset`.
         :param then: Called later, unless the job that this returns is stopped.
         """
-        from fencepost.broker.tiering.auxiliary_state import build_auxiliary_state
+        from fencepost.broker.tiering.remote_segments import build_auxiliary_state
 
         objects = self.objects or MemoryObjectStore(self._broker.scheduler.soon)  # which is empty
         whose = TopicIdPartition(

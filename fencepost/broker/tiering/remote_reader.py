@@ -1,6 +1,4 @@
-"""The records of one segment in the tier, read by ranges.
-
-Reading from the tier: records for consumers, and records by their time (KIP-405).
+"""Reads from the tier: records for consumers, and records by their time (KIP-405).
 
 Only what belongs to the replica's own lineage of leader epochs is read. A fetch is two requests at
 most where the offset index is known, and mostly one: the index tells where to begin, and how far
@@ -16,12 +14,12 @@ from fencepost.broker.core.async_tasks import AsyncSteps, AsyncTask, get
 from fencepost.broker.tiering.remote_index_cache import RemoteIndexCache
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import (
     HEADER_SIZE,
     BatchHeader,
     CorruptBatch,
     InvalidRecords,
-    iter_records,
     peek_header,
 )
 from fencepost.storage.log.timestamp_lookup import TimestampAndOffset, first_in

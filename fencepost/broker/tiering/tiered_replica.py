@@ -17,8 +17,13 @@ from fencepost.broker.core.scheduler import Scheduler, Timer
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.broker.network.links import BrokerId
 from fencepost.broker.replication.replica import Replica
-from fencepost.broker.tiering import remote_retention, segment_copy
-from fencepost.broker.tiering.metadata_listing import list_metadata
+from fencepost.broker.tiering import remote_retention
+from fencepost.broker.tiering.remote_segments import (
+    copy_segment,
+    epochs_within,
+    list_metadata,
+    start_copy,
+)
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.interface import SegmentCopy
 from fencepost.storage.tier.lineage import NOTHING_TIERED, RemoteSegments
@@ -29,7 +34,6 @@ from fencepost.storage.tier.segment_metadata import (
     TopicIdPartition,
     segment_to_event,
 )
-from fencepost.storage.tier.segment_objects import epochs_within
 
 
 class TierNode(Protocol):
@@ -258,7 +262,7 @@ class TieredReplica:
 
     def _upload(self, copy: SegmentCopy) -> AsyncSteps[None]:
         broker = self._broker
-        started = segment_copy.start_copy(
+        started = start_copy(
             copy,
             self.partition,
             segment_id=UUID(int=broker.rng.getrandbits(128)),
@@ -266,7 +270,7 @@ class TieredReplica:
             now_ms=broker.scheduler.wall_ms(),
         )
         try:
-            finished = yield from segment_copy.copy_segment(
+            finished = yield from copy_segment(
                 self._store,
                 self.segments,
                 started,

@@ -14,8 +14,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.broker.coordinator.partitioner import partition_for
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
+from fencepost.broker.coordinator import partition_for
+from fencepost.pipeline.audit.rule import PartitionEvidence
 from fencepost.pipeline.audit.timeline import FOREVER, TopicIncarnation, TraceEvent
 from fencepost.pipeline.datasource.trace_files import COORDINATOR_CHANGED, COORDINATOR_WIPED
 from fencepost.protocol.errors import ErrorCode

@@ -21,10 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from fencepost.pipeline.audit.partition_evidence import PartitionMetadata, TopicPartition
 from fencepost.pipeline.audit.partition_metadata import read_partition_metadata
 from fencepost.pipeline.audit.partition_summary import PartitionSummary, RuleFailure, from_json
-from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA, Rule, violation_table
+from fencepost.pipeline.audit.rule import (
+    VIOLATION_SCHEMA,
+    PartitionMetadata,
+    Rule,
+    TopicPartition,
+    violation_table,
+)
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.spark_task import (
     OUTPUT_SCHEMA,
@@ -101,7 +106,7 @@ class AuditResult:
 
     options: AuditOptions
     violations: pa.Table
-    """`violations.SCHEMA`, by topic, partition and rule."""
+    """`rule.VIOLATION_SCHEMA`, by topic, partition and rule."""
     summaries: tuple[PartitionSummary, ...]
     """Of each partition, by topic and partition."""
 
@@ -291,7 +296,7 @@ def _error_line(error: Exception) -> str:
 
 
 FindingRow: TypeAlias = Mapping[str, object]
-"""A finding, as `violations.SCHEMA` says."""
+"""A finding, as `rule.VIOLATION_SCHEMA` says."""
 _LEVEL_TEXTS: Final = {
     Level.BATCHES: "headers and checksums of batches",
     Level.RECORDS: "every record",

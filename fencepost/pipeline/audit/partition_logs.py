@@ -17,7 +17,7 @@ from fencepost.pipeline.audit.batch_arrays import (
     Batches,
     batches_of,
 )
-from fencepost.pipeline.audit.partition_evidence import (
+from fencepost.pipeline.audit.rule import (
     PartitionEvidence,
     ReplicaMetadata,
     TierSegment,

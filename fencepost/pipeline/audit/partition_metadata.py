@@ -17,7 +17,7 @@ from fencepost.broker.data_dir import metadata_log
 from fencepost.broker.data_dir.kafka_metadata import topic_configs
 from fencepost.broker.data_dir.metadata_log import CorruptMetadataLog
 from fencepost.broker.metadata.image import INTERNAL_TOPICS
-from fencepost.pipeline.audit.partition_evidence import (
+from fencepost.pipeline.audit.rule import (
     PartitionMetadata,
     ReplicaMetadata,
     TierSegment,

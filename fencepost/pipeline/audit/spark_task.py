@@ -16,11 +16,6 @@ import pyarrow.compute as pc
 
 from fencepost.pipeline.audit import partition_history
 from fencepost.pipeline.audit.batch_arrays import Int64Array
-from fencepost.pipeline.audit.partition_evidence import (
-    PartitionEvidence,
-    PartitionMetadata,
-    TopicPartition,
-)
 from fencepost.pipeline.audit.partition_summary import (
     PartitionHistory,
     PartitionSummary,
@@ -30,7 +25,15 @@ from fencepost.pipeline.audit.partition_summary import (
     split_by_replica,
     to_json,
 )
-from fencepost.pipeline.audit.rule import VIOLATION_SCHEMA, Rule, Violation, violation_table
+from fencepost.pipeline.audit.rule import (
+    VIOLATION_SCHEMA,
+    PartitionEvidence,
+    PartitionMetadata,
+    Rule,
+    TopicPartition,
+    Violation,
+    violation_table,
+)
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
 

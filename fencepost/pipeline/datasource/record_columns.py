@@ -1,8 +1,4 @@
-"""Zig-zag varints, many at a time.
-
-Keys, values and headers of records: where their bytes lie, for many records at once.
-
-The records of many batches at once, as columns: where each lies and what it says.
+"""The records of many batches at once, as columns: their numbers, and where their bytes lie.
 
 No record becomes a Python object. The sizes that lead from a record to the next are read for all
 batches in step, the first record of each, then the second; where only few batches are left, each

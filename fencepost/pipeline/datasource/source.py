@@ -15,9 +15,7 @@ Options, besides the folder that ``load`` names:
     too.
 
 A segment is a partition of the DataFrame, and an executor reads it in one pass. Segments that are
-read faster than a task starts share one.
-
-Level ``traces`` of the data source: a partition of the job for each file of a trace.
+read faster than a task starts share one. With level ``traces``, each file of the trace is one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The files of ``serve --trace``, of one run or of several.
+"""The files of ``serve --trace``, of one run or of several, and their lines as rows of `TRACES`.
 
 The names of a run's files begin alike, and sort in the order in which they were written.
-
-Lines of a trace as rows of `TRACES`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Rows of Arrow as Kafka's records, many batches at a time: nothing is done a row in Python.
+"""Rows of Arrow as Kafka's batches, many at a time, without a step of Python for each row.
 
 The lengths and deltas of all rows are written at once, as columns of varints; then the columns are
 joined row by row by Arrow, whose buffer is the batches. What stands for a record is, in its order:
@@ -9,10 +9,9 @@ joined row by row by Arrow, whose buffer is the batches. What stands for a recor
     value                                                            as it is
     number of headers, headers                                       0, mostly
 
-The rows of one partition, cut into chunks: each the batches of one request.
-
-Where a batch ends and where a chunk ends is a matter of the rows alone, in their order. It is the
-same however they come: all at once, or a few at a time.
+The rows of one partition are cut into chunks, each the batches of one request. Where a batch ends
+and where a chunk ends depends on the rows and their order alone, whether they come all at once or a
+few at a time.
 """
 
 from collections.abc import Iterator, Sequence

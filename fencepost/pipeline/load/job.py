@@ -2,9 +2,7 @@
 
 A load begins at offset 0 of an empty topic, or behind the records that the topic had when the load
 was first begun. The log does not tell this offset later on: it is written to a file before anything
-is appended.
-
-Progress is read from the topic itself: how long its partitions are.
+is appended. Progress is read from the topic itself: how long its partitions are.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The chunks of one partition to the offsets that are theirs, in order, each once.
+"""Appends the chunks of one partition at their offsets, in order, each once.
 
 The log alone says how far earlier attempts came, and only by its content. That it ends behind a
 chunk does not say that the chunk is in it: others may have appended as many records. So what it
@@ -7,8 +7,6 @@ has is compared, and what it does not have is appended where it is expected, or 
 An earlier attempt may still be at it, or its last request be under way: a task that Spark believes
 dead. Both send the same, and one of them is first; the other is refused, reads it back, and finds
 it there.
-
-What a partition's log has already, compared with what belongs there.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,13 +1,11 @@
-"""What a task does: the rows that Spark hands it, to the partitions that they say.
+"""The data source ``fencepost-load``, which can only be written to.
+
+A row is a record and says its partition. The rows of a partition are all in one task, together, in
+their order: `source_rows.arrange` sees to that.
 
 One request of a partition is under way at a time, while the next chunk is encoded. With more of
 them, a foreign record between two would leave a hole: the second could find the log as long as it
 expects, though not with the first one in it.
-
-The data source ``fencepost-load``: it can only be written to.
-
-A row is a record and says its partition. The rows of a partition are all in one task, together, in
-their order: `source_rows.arrange` sees to that.
 """
 
 import asyncio

@@ -13,8 +13,12 @@ from fencepost.client.connection import Connection
 from fencepost.client.errors import KafkaClientError
 from fencepost.client.model import Partition
 from fencepost.protocol.compression import Codec
-from fencepost.scenario.actions.base import PartitionIndex
-from fencepost.scenario.actions.context import ActionContext, ActionState, ScenarioClients
+from fencepost.scenario.actions.context import (
+    ActionContext,
+    ActionState,
+    PartitionIndex,
+    ScenarioClients,
+)
 from fencepost.scenario.document import expand_ranges
 from fencepost.verbs.bodies import Body, Listed
 

@@ -1,4 +1,7 @@
-"""What every client action is given: the scenario's clients, and the cluster as it is.
+"""What all client actions share: the fields they take and answer, and the scenario's clients.
+
+Times are milliseconds. Offsets named ``end`` or ``next`` and high watermarks are exclusive, all
+others inclusive.
 
 The control API names the leader or the broker that a client has to ask, so that no request but the
 one of the step reaches a broker, and no fault hits another one.
@@ -7,8 +10,10 @@ one of the step reaches a broker, and no fault hits another one.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypedDict, TypeVar
+from typing import Annotated, Any, Final, Literal, Protocol, TypedDict, TypeVar
 from uuid import UUID
+
+from pydantic import Field
 
 from fencepost.client.client import Client
 from fencepost.client.cluster import find_coordinator
@@ -16,9 +21,68 @@ from fencepost.client.connection import Connection
 from fencepost.client.errors import NoLeader, Unreachable
 from fencepost.client.model import Partition
 from fencepost.protocol.errors import ErrorCode, error_name
-from fencepost.scenario.actions.base import ActionAnswer, ActionBody, PartitionBody
+from fencepost.verbs.answers import Answer
+from fencepost.verbs.bodies import MAX_DELAY_MS, Body
 from fencepost.verbs.methods import AsyncVerbs
 from fencepost.verbs.remote import Refused
+
+DEFAULT_CLIENT: Final = "scenario"
+TIMEOUT_MS: Final = 30_000
+Milliseconds = Annotated[int, Field(ge=0, le=MAX_DELAY_MS)]
+PartitionIndex = Annotated[int, Field(ge=0)]
+Version = Annotated[int, Field(ge=0, le=32767)]
+IsolationLevel = Literal["read_uncommitted", "read_committed"]
+
+
+class ActionBody(Body):
+    """The fields of every action."""
+
+    client: str = DEFAULT_CLIENT
+    """The client that acts: its client id, with connections of its own. An action in the background
+    is done by a client of that name."""
+    broker: int | None = None
+    """Whom to ask. Left out: the partition's leader as it really is, or the group's coordinator by
+    FindCoordinator; else the first broker that runs."""
+    version: Version | None = None
+    """Of the API. Left out: the highest that both sides know, by ApiVersions."""
+    timeout_ms: Milliseconds = TIMEOUT_MS
+    """How long to wait for an answer."""
+
+
+class PartitionBody(ActionBody):
+    """A request about one partition."""
+
+    topic: str
+    partition: PartitionIndex = 0
+
+
+class GroupBody(ActionBody):
+    """A request to a group's coordinator."""
+
+    group: str
+
+
+class ActionAnswer(Answer):
+    """The fields of every answer."""
+
+    error: str | None
+    """Kafka's name of the error, ``NONE`` for none; null where no answer came."""
+    failed: str | None
+    """Why no answer came: ``disconnected``, ``timed_out``, ``unreachable``, ``malformed``,
+    ``not_served``, ``no_leader``."""
+    broker: int | None
+    """Who was asked."""
+    version: int | None
+    throttle_time_ms: int
+    elapsed_ms: int
+    """Of real time."""
+
+
+class LeaderAnswer(Answer):
+    """Who leads instead."""
+
+    id: int
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,10 @@ from typing import Final
 
 from fencepost.client.errors import Failure, KafkaClientError
 from fencepost.scenario import actions
-from fencepost.scenario.actions.base import ActionAnswer, ActionBody
 from fencepost.scenario.actions.context import (
     Action,
+    ActionAnswer,
+    ActionBody,
     ActionContext,
     NoCoordinator,
     ScenarioClients,

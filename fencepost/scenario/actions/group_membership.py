@@ -27,12 +27,15 @@ from fencepost.client.groups import (
     sync_group,
 )
 from fencepost.protocol.errors import ErrorCode, error_name
-from fencepost.scenario.actions.base import ActionAnswer, ActionBody, GroupBody, Milliseconds
 from fencepost.scenario.actions.context import (
     Action,
+    ActionAnswer,
+    ActionBody,
     ActionContext,
     ActionState,
+    GroupBody,
     InvalidAction,
+    Milliseconds,
     NoCoordinator,
     ScenarioClients,
 )

@@ -5,8 +5,14 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from fencepost.client.groups import ConsumerGroupMetadata, commit_offset, fetch_committed_offset
-from fencepost.scenario.actions.base import ActionAnswer, GroupBody, PartitionIndex
-from fencepost.scenario.actions.context import Action, ActionContext, ScenarioClients
+from fencepost.scenario.actions.context import (
+    Action,
+    ActionAnswer,
+    ActionContext,
+    GroupBody,
+    PartitionIndex,
+    ScenarioClients,
+)
 from fencepost.scenario.actions.group_membership import GroupMembers
 
 

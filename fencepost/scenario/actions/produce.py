@@ -15,15 +15,17 @@ from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import Codec
 from fencepost.protocol.errors import ErrorCode, error_name
 from fencepost.protocol.expected_offsets import UNSPECIFIED
-from fencepost.scenario.actions.base import (
+from fencepost.scenario.actions.batches import BatchBody, PartitionBatch, Producers, Records
+from fencepost.scenario.actions.context import (
     TIMEOUT_MS,
+    Action,
     ActionAnswer,
+    ActionContext,
     LeaderAnswer,
     Milliseconds,
     PartitionBody,
+    ScenarioClients,
 )
-from fencepost.scenario.actions.batches import BatchBody, PartitionBatch, Producers, Records
-from fencepost.scenario.actions.context import Action, ActionContext, ScenarioClients
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Listed
 

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Concatenate, ParamSpec, TypeVar, final
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.record_scan import ReadBudget
+from fencepost.protocol.record_reader import ReadBudget
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.files.flush import LogFlusher, PendingSync
 from fencepost.storage.files.segment_store import FileSegmentStore

@@ -22,8 +22,7 @@ A checksum shows whether the file is whole.
 from pathlib import PurePath
 
 from fencepost.storage.files.file_system import FileSystem
-from fencepost.storage.formats.file_names import KEY_OFFSETS
-from fencepost.storage.formats.key_offset_checkpoint import (
+from fencepost.storage.formats.checkpoints import (
     HEAD_SIZE,
     CorruptKeyOffsets,
     KeyOffsetScope,
@@ -31,6 +30,7 @@ from fencepost.storage.formats.key_offset_checkpoint import (
     decode_scope,
     encode_key_offsets,
 )
+from fencepost.storage.formats.file_names import KEY_OFFSETS
 from fencepost.storage.log.key_offsets import LatestKeyOffsets
 from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 

@@ -1,5 +1,5 @@
-"""The small files of a log directory: checkpoints, the ids of a partition and a broker, and
-snapshots of a log's producers.
+"""The small files of a log directory: checkpoints, the ids of a partition and a broker, snapshots
+of a log's producers, and the last offsets of its keys.
 
 A checkpoint is its version (0), the number of its entries, and an entry a line; every line ends.
 ``partition.metadata`` and ``.kafka_cleanshutdown`` have no end of line at their end.
@@ -9,13 +9,22 @@ A snapshot of the producers (``.snapshot``) is named by the offset that it was t
 producer id (i64), epoch (i16), last sequence (i32), last offset (i64), offset delta (i32),
 timestamp (i64), coordinator epoch (i32), start of its open transaction (i64, -1 without one). Of
 the batches it thus keeps the last one only.
+
+The last offsets of a log's keys (``key-offset-checkpoint``) are fencepost's own. Version 1, big
+endian: version (i16), CRC-32C of all that follows (u32); the offset that the log was looked at to
+(i64, exclusive), the leader epoch of the record before it (i32), the log start from which on it was
+(i64); count (i32); the last offset of each key, rising (i64 each); the length of each key (i32
+each); the keys.
 """
 
 import json
 import re
 import struct
-from collections.abc import Iterable, Mapping
-from typing import Final
+import sys
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from fencepost.protocol.byte_utils import Buffer, crc32c, format_uuid, parse_uuid
@@ -30,6 +39,15 @@ _PROPERTY: Final = re.compile(r"(?P<name>(?:\\.|[^\\:= \t\f])+)[ \t\f]*[:=]?[ \t
 _ESCAPED: Final = re.compile(r"\\(?:u(?P<code>[0-9a-fA-F]{4})|(?P<char>.))")
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPES: Final = {"\t": "t", "\n": "n", "\r": "r", "\f": "f"} | {c: c for c in "\\:=#!"}
+_COUNT: Final = struct.Struct(">i")
+_KEYS_VERSION: Final = 1
+_CHECKED: Final = struct.Struct(">hI")
+"""Version and checksum, which binary files begin with."""
+_SCOPE: Final = struct.Struct(">qiq")
+_SWAPPED: Final = sys.byteorder == "little"
+_Type: TypeAlias = Literal["q", "i"]
+HEAD_SIZE: Final = _CHECKED.size + _SCOPE.size
+"""How many bytes `decode_scope` needs."""
 
 
 class CorruptCheckpoint(ValueError):
@@ -185,8 +203,6 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 _SNAPSHOT_VERSION: Final = 1
-_HEAD: Final = struct.Struct(">hI")
-_COUNT: Final = struct.Struct(">i")
 _PRODUCER: Final = struct.Struct(">qhiqiqiq")
 _NONE: Final = -1
 _NO_BATCH: Final = BatchMetadata(NO_SEQUENCE, -1, 0, -1)
@@ -200,7 +216,7 @@ def encode_snapshot(producers: Iterable[ProducerStateEntry]) -> bytes:
     """The bytes of the file."""
     rows = [_encode(producer) for producer in producers]
     body = _COUNT.pack(len(rows)) + b"".join(rows)
-    return _HEAD.pack(_SNAPSHOT_VERSION, crc32c(body)) + body
+    return _CHECKED.pack(_SNAPSHOT_VERSION, crc32c(body)) + body
 
 
 def _encode(producer: ProducerStateEntry) -> bytes:
@@ -224,13 +240,13 @@ def decode_snapshot(data: Buffer) -> tuple[ProducerStateEntry, ...]:
     :raises CorruptSnapshot: When it is no snapshot of version 1.
     """
     try:
-        version, checksum = _HEAD.unpack_from(data)
-        (count,) = _COUNT.unpack_from(data, _HEAD.size)
+        version, checksum = _CHECKED.unpack_from(data)
+        (count,) = _COUNT.unpack_from(data, _CHECKED.size)
     except struct.error as error:
         raise CorruptSnapshot(f"A producer snapshot of {len(data)} bytes") from error
     if version != _SNAPSHOT_VERSION:
         raise CorruptSnapshot(f"A producer snapshot of version {version}, not {_SNAPSHOT_VERSION}")
-    body = memoryview(data)[_HEAD.size :]
+    body = memoryview(data)[_CHECKED.size :]
     if crc32c(body) != checksum:
         raise CorruptSnapshot("A producer snapshot fails its CRC")
     rows = body[_COUNT.size :]
@@ -250,3 +266,89 @@ def _decode(row: tuple[int, ...]) -> ProducerStateEntry:
         txn_first_offset=None if begun == _NONE else begun,
         batches=(batch,) if offset >= 0 else (),
     )
+
+
+class CorruptKeyOffsets(ValueError):
+    """A file of another version, of another length than it says, or that fails its CRC."""
+
+
+class KeyOffsetScope(NamedTuple):
+    """Which part of which log was looked at.
+
+    :ivar until: From the log start to here (exclusive).
+    :ivar epoch: The leader epoch of the record before that.
+    :ivar log_start: Records before this offset are not counted in.
+    """
+
+    until: int
+    epoch: int
+    log_start: int
+
+
+def encode_key_offsets(scope: KeyOffsetScope, offsets: Mapping[bytes, int]) -> bytes:
+    """The bytes of the file.
+
+    :param offsets: Of each key, in the order of the offsets.
+    """
+    numbers = _packed("q", offsets.values()) + _packed("i", map(len, offsets))
+    data = b"".join((_SCOPE.pack(*scope), _COUNT.pack(len(offsets)), numbers, *offsets))
+    return _CHECKED.pack(_KEYS_VERSION, crc32c(data)) + data
+
+
+def decode_scope(data: Buffer) -> KeyOffsetScope:
+    """What the first bytes of a file say, which may be wrong: their checksum needs all of it.
+
+    :raises CorruptKeyOffsets: When they are too few, or of a version other than 1.
+    """
+    if len(data) < HEAD_SIZE:
+        raise CorruptKeyOffsets(f"A checkpoint of keys of {len(data)} bytes")
+    version, _ = _CHECKED.unpack_from(data)
+    if version != _KEYS_VERSION:
+        raise CorruptKeyOffsets(f"A checkpoint of keys of version {version}, not {_KEYS_VERSION}")
+    return KeyOffsetScope(*_SCOPE.unpack_from(data, _CHECKED.size))
+
+
+def decode_key_offsets(data: Buffer) -> tuple[KeyOffsetScope, dict[bytes, int]]:
+    """What a file says, in its order.
+
+    :raises CorruptKeyOffsets: When it is no checkpoint of version 1.
+    """
+    scope = decode_scope(data)
+    content = bytes(data)
+    _, checksum = _CHECKED.unpack_from(content)
+    if crc32c(memoryview(content)[_CHECKED.size :]) != checksum:
+        raise CorruptKeyOffsets("A checkpoint of keys fails its CRC")
+    try:
+        (count,) = _COUNT.unpack_from(content, HEAD_SIZE)
+        at = HEAD_SIZE + _COUNT.size
+        offsets, at = _numbers("q", content, at, count)
+        lengths, at = _numbers("i", content, at, count)
+    except (struct.error, ValueError) as error:
+        raise CorruptKeyOffsets("A checkpoint of keys ends before its keys") from error
+    bounds = list(accumulate(lengths, initial=at))
+    if min(lengths, default=0) < 0 or bounds[-1] != len(content):
+        raise CorruptKeyOffsets(f"{count} keys end at {bounds[-1]} of {len(content)} bytes")
+    keys = (content[start:end] for start, end in pairwise(bounds))
+    return scope, dict(zip(keys, offsets, strict=True))
+
+
+def _packed(typecode: _Type, numbers: Iterable[int]) -> bytes:
+    packed = array(typecode, numbers)
+    if _SWAPPED:
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def _numbers(typecode: _Type, data: bytes, start: int, count: int) -> tuple[Sequence[int], int]:
+    """So many numbers, and where they end.
+
+    :raises ValueError: When they are not all there.
+    """
+    numbers = array(typecode)
+    end = start + count * numbers.itemsize
+    if not start <= end <= len(data):
+        raise ValueError(f"{count} numbers in {len(data) - start} bytes")
+    numbers.frombytes(data[start:end])
+    if _SWAPPED:
+        numbers.byteswap()
+    return numbers, end

@@ -1,20 +1,18 @@
 """The formats of both index files of a segment.
 
-The offset index of a segment (``.index``): where in the ``.log`` some of its batches begin.
+The offset index (``.index``) says where in the ``.log`` some of the batches begin. It has entries
+of 8 bytes, big endian, both rising: offset less the segment's base offset (i32), position in bytes
+(i32). Kafka adds one before the batch that it appends when more than ``index.interval.bytes`` were
+appended since the last entry, or since the beginning: the *last* offset of that batch, and the
+position of its first byte. So the first batch never has an entry, and no entry has position 0.
+Zeros at the end of the file are no entries.
 
-Entries of 8 bytes, big endian, both rising: offset less the segment's base offset (i32), position
-in bytes (i32). Kafka adds one before the batch that it appends when more than
-``index.interval.bytes`` were appended since the last entry, or since the beginning: the *last*
-offset of that batch, and the position of its first byte. So the first batch never has an entry,
-and no entry has position 0. Zeros at the end of the file are no entries.
-
-The time index of a segment (``.timeindex``): how late the records up to some offset are.
-
-Entries of 12 bytes, big endian: timestamp in ms (i64), offset less the segment's base offset
-(i32). An entry says that the largest timestamp so far is in the batch whose last offset that is;
-records with larger timestamps come behind it. Kafka adds one with each entry of the offset index,
-and when the segment is closed, where the timestamp is larger than in the last entry: timestamps
-rise and offsets do too. Zeros at the end are no entries, as in the offset index.
+The time index (``.timeindex``) says how late the records up to some offset are. It has entries of
+12 bytes, big endian: timestamp in ms (i64), offset less the segment's base offset (i32). An entry
+says that the largest timestamp so far is in the batch whose last offset that is; records with
+larger timestamps come behind it. Kafka adds one with each entry of the offset index, and when the
+segment is closed, where the timestamp is larger than in the last entry: timestamps rise and offsets
+do too. Zeros at the end are no entries, as in the offset index.
 """
 
 import sys

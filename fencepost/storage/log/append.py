@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import CODECS_BY_NAME, Codec
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.record_scan import ReadBudget
+from fencepost.protocol.record_reader import ReadBudget
 from fencepost.protocol.records import (
     NO_TIMESTAMP,
     BatchHeader,

@@ -17,13 +17,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.compression import Codec
+from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import (
     MAX_SEQUENCE,
     BatchHeader,
     InvalidRecords,
     Record,
     build_batch,
-    iter_records,
     read_header,
 )
 from fencepost.storage.log.config import LogConfig
@@ -312,7 +313,7 @@ def _clean_batch(buffer: Buffer, header: BatchHeader, this_round: _Round) -> Buf
     tombstones_expired = horizon is not None and this_round.now_ms >= horizon
     kept = [r for r in records if _stays(r, this_round, tombstones_expired=tombstones_expired)]
     if not kept:
-        return _bare(header) if header.last_offset in this_round.keep_headers_of else None
+        return _rebuilt(header, ()) if header.last_offset in this_round.keep_headers_of else None
     if horizon is None and any(record.value is None for record in kept):
         horizon = this_round.now_ms + this_round.delete_retention_ms
     if len(kept) == header.record_count and horizon == header.delete_horizon_ms:
@@ -329,32 +330,21 @@ def _stays(record: Record, this_round: _Round, *, tombstones_expired: bool) -> b
     return True
 
 
-def _rebuilt(header: BatchHeader, records: Sequence[Record], horizon: int | None) -> bytearray:
+def _rebuilt(
+    header: BatchHeader, records: Sequence[Record], horizon: int | None = None
+) -> bytearray:
+    """The batch with these of its records; with none it is a bare header, which has no codec."""
     return build_batch(
         records,
         base_offset=header.base_offset,
         last_offset=header.last_offset,
         leader_epoch=header.partition_leader_epoch,
-        codec=header.codec,
+        codec=header.codec if records else Codec.NONE,
         log_append_time_ms=header.max_timestamp if header.is_log_append_time else None,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,
         transactional=header.is_transactional,
         delete_horizon_ms=horizon,
-    )
-
-
-def _bare(header: BatchHeader) -> bytearray:
-    return build_batch(
-        (),
-        base_offset=header.base_offset,
-        last_offset=header.last_offset,
-        leader_epoch=header.partition_leader_epoch,
-        log_append_time_ms=header.max_timestamp if header.is_log_append_time else None,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        transactional=header.is_transactional,
         max_timestamp=header.max_timestamp,
     )

@@ -16,7 +16,7 @@ from fencepost.protocol.expected_offsets import (
     Mismatch,
     read_header_value,
 )
-from fencepost.protocol.record_scan import ReadBudget
+from fencepost.protocol.record_reader import ReadBudget
 from fencepost.protocol.records import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, Record
 from fencepost.storage.log.append_result import AppendRejected
 from fencepost.storage.log.config import ExpectedOffsetsScope, ExpectedOffsetsSource, LogConfig

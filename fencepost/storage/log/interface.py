@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.record_scan import ReadBudget
+from fencepost.protocol.record_reader import ReadBudget
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.leader_epoch_cache import EpochEndOffset, EpochEntry

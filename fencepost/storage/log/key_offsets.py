@@ -19,7 +19,8 @@ from operator import itemgetter
 from typing import Protocol
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.records import BatchHeader, InvalidRecords, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import BatchHeader, InvalidRecords
 from fencepost.storage.log.leader_epoch_cache import LeaderEpochCache
 
 

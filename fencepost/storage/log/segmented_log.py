@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.record_scan import ReadBudget
+from fencepost.protocol.record_reader import ReadBudget
 from fencepost.protocol.records import (
     NO_LEADER_EPOCH,
     NO_TIMESTAMP,
@@ -19,7 +19,6 @@ from fencepost.protocol.records import (
     stamp,
 )
 from fencepost.storage.log import cleanup, timestamp_lookup
-from fencepost.storage.log import cleanup as log_cleanup
 from fencepost.storage.log.append import append_replicated, prepare_batch
 from fencepost.storage.log.append_result import (
     AppendOrigin,
@@ -406,7 +405,7 @@ class SegmentedLog:
         """Drop the oldest segments by retention.ms and retention.bytes."""
         self._keys.drop_unless(used=self.config.checks_keys)
         dropped = self._segments.drop_before(self._start)
-        count = log_cleanup.expired_segments(
+        count = cleanup.expired_segments(
             self._segments.all,
             self.config,
             now_ms=now_ms,
@@ -459,7 +458,7 @@ class SegmentedLog:
     def delete_local(self, tiered_until: int, *, now_ms: int | None) -> int:
         """Drop segments of which the tier has everything; the log start stays."""
         segments = self._segments.all
-        count = log_cleanup.local_expired_segments(segments, self.config, tiered_until, now_ms)
+        count = cleanup.local_expired_segments(segments, self.config, tiered_until, now_ms)
         return self._segments.drop_before(segments[count].base_offset)
 
     def start_from_tier(

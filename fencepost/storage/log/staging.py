@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.record_scan import ReadBudget
+from fencepost.protocol.record_reader import ReadBudget
 from fencepost.protocol.records import BatchHeader
 from fencepost.storage.log.append import prepare_checked_batch
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, no_room

@@ -5,7 +5,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.records import BatchHeader, InvalidRecords, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import BatchHeader, InvalidRecords
 from fencepost.storage.log.segments import LogSegment
 
 

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.compression import Codec, CompressionError
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.record_scan import ReadBudget, RecordOutline, RecordScan
+from fencepost.protocol.record_reader import ReadBudget, RecordOutline, RecordScan
 from fencepost.protocol.records import (
     HEADER_SIZE,
     LOG_OVERHEAD,

@@ -16,13 +16,14 @@ another replica, elected uncleanly, may know better.
 
 from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.tier.segment_metadata import RemoteSegment
 
-NOTHING_TIERED = -1
+NOTHING_TIERED: Final = -1
+"""The highest tiered offset of a log of which the tier has nothing."""
 
 
 class TieredRange(NamedTuple):
@@ -89,14 +90,14 @@ class RemoteSegments:
         return self._by_id.get(segment_id)
 
     def put(self, segment: RemoteSegment) -> None:
-        """Take note of a segment, or of its new state."""
+        """Add a segment, or replace it in its new state."""
         if segment.id not in self._by_id:
             insort(self._sorted, (segment.start_offset, segment.id.bytes))
         self._by_id[segment.id] = segment
         self._ranges_of = None
 
     def drop(self, segment_id: UUID) -> None:
-        """Forget a segment; it may not be known."""
+        """Remove a segment; it may not be known."""
         segment = self._by_id.pop(segment_id, None)
         if segment is not None:
             self._sorted.remove((segment.start_offset, segment.id.bytes))
@@ -127,7 +128,7 @@ class RemoteSegments:
     def segment_for(self, epoch: int, offset: int) -> RemoteSegment | None:
         """The segment that is served and has the record of this epoch and offset (KIP-405).
 
-        It is for those who know no lineage; the segment's own epochs tell.
+        For a caller that knows no lineage: the epochs of the segment itself decide.
         """
         found = None
         for segment in self:

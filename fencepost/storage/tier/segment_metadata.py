@@ -17,10 +17,10 @@ from fencepost.storage.log.leader_epoch_cache import EpochEntry
 
 
 class RemoteLogSegmentState(StrEnum):
-    """What becomes of a segment in the tier, in this order; see `TRANSITIONS`."""
+    """The states of a segment in the tier, in this order; see `TRANSITIONS`."""
 
     COPY_SEGMENT_STARTED = "COPY_SEGMENT_STARTED"
-    """It is on its way up. Where its leader ended first it stays like this, and is deleted."""
+    """Its copy has begun. If the leader ends first, it keeps this state until it is deleted."""
     COPY_SEGMENT_FINISHED = "COPY_SEGMENT_FINISHED"
     """All of it is there: the only state in which it is served."""
     DELETE_SEGMENT_STARTED = "DELETE_SEGMENT_STARTED"

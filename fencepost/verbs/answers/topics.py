@@ -1,9 +1,4 @@
-"""Replicas: their logs, and what following and compaction did to them.
-
-Partitions' remote tiers, and what was done about them.
-
-Topics and their partitions.
-"""
+"""Topics, their partitions and replicas, and their remote tiers: states, and results of verbs."""
 
 from typing import Literal, TypeAlias
 

@@ -7,8 +7,8 @@ from importlib import import_module
 
 import pytest
 
+from fencepost.broker.controller import Fence
 from fencepost.broker.controller.controller_apis import ControllerContext
-from fencepost.broker.controller.registration import Fence
 from fencepost.broker.handlers import CONTROLLER_APIS, controller_handler_of
 from fencepost.broker.network.links import CONTROLLER, BrokerId, ControllerRequest, Link
 from fencepost.broker.node import operator_actions

@@ -30,7 +30,7 @@ def bench_in(state: ClassicGroupState) -> tuple[Workbench, str]:
     return bench, leader
 
 
-@pytest.mark.parametrize(
+ANSWERS_BY_STATE = pytest.mark.parametrize(
     ("state", "known", "old", "stranger"),
     [
         (ClassicGroupState.EMPTY, UNKNOWN, UNKNOWN, UNKNOWN),
@@ -39,6 +39,10 @@ def bench_in(state: ClassicGroupState) -> tuple[Workbench, str]:
         (ClassicGroupState.STABLE, NONE, GENERATION, UNKNOWN),
     ],
 )
+"""The answers to a member of this generation, of an older one, and to a stranger."""
+
+
+@ANSWERS_BY_STATE
 def test_heartbeats(
     state: ClassicGroupState, known: ErrorCode, old: ErrorCode, stranger: ErrorCode
 ) -> None:
@@ -53,15 +57,7 @@ def test_heartbeats_of_no_group() -> None:
     assert Workbench().heartbeat("x", 1) is UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("state", "known", "old", "stranger"),
-    [
-        (ClassicGroupState.EMPTY, UNKNOWN, UNKNOWN, UNKNOWN),
-        (ClassicGroupState.PREPARING_REBALANCE, REBALANCE, GENERATION, UNKNOWN),
-        (ClassicGroupState.COMPLETING_REBALANCE, NONE, GENERATION, UNKNOWN),
-        (ClassicGroupState.STABLE, NONE, GENERATION, UNKNOWN),
-    ],
-)
+@ANSWERS_BY_STATE
 def test_syncs(
     state: ClassicGroupState, known: ErrorCode, old: ErrorCode, stranger: ErrorCode
 ) -> None:

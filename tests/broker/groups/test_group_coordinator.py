@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
-from fencepost.broker.coordinator.partitioner import partition_for
+from fencepost.broker.coordinator import partition_for
 from fencepost.broker.core.scheduler import ManualClock, Scheduler
 from fencepost.broker.groups.group_config import GroupConfig
 from fencepost.broker.groups.group_coordinator import (

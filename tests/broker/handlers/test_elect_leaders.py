@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller import Fence
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions

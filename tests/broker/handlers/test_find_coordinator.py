@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.broker.coordinator.partitioner import partition_for
+from fencepost.broker.coordinator import partition_for
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.handlers import find_coordinator
 from fencepost.broker.metadata.image import NO_LEADER, ClusterImage

@@ -35,7 +35,8 @@ from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, Fetc
 from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from fencepost.protocol.messages.join_group import JoinGroupRequest
 from fencepost.protocol.messages.list_groups import ListGroupsRequest
-from fencepost.protocol.records import iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import iter_headers
 from tests.broker.groups.scripts import (
     commit,
     delete,

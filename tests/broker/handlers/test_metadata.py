@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller import Fence
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.metadata import (

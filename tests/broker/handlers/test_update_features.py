@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller import Fence
 from fencepost.broker.metadata.features import (
     METADATA_VERSION,
     PENDING_UPLOAD,

@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 
 import pytest
 
-from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller import Fence
 from fencepost.broker.controller.requests import AllocateProducerIds
 from fencepost.broker.network.links import (
     CONTROLLER,

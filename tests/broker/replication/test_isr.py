@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller import Fence
 from fencepost.broker.controller.requests import IsrProposal
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.broker.network.links import CONTROLLER, BrokerId, Link

@@ -19,7 +19,8 @@ from fencepost.broker.node import operator_actions
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
-from fencepost.protocol.records import iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import iter_headers
 from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.tier.lineage import RemoteSegments
 from fencepost.storage.tier.object_store import ObjectKind, object_key

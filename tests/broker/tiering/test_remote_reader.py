@@ -16,7 +16,7 @@ from fencepost.broker.core.async_tasks import AsyncTask
 from fencepost.broker.replication.replica import Replica
 from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
 from fencepost.broker.tiering.remote_reader import RemoteReader
-from fencepost.broker.tiering.segment_copy import copy_segment, start_copy
+from fencepost.broker.tiering.remote_segments import copy_segment, start_copy
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.records import Record, iter_headers

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fencepost.broker.controller.registration import Fence
+from fencepost.broker.controller import Fence
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.faults.kinds import Action, Delay, Disconnect, DisconnectWhen, Drop, Refuse
 from fencepost.broker.faults.rules import FaultRule

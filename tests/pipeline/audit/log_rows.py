@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fencepost.pipeline.audit.partition_evidence import ReplicaMetadata, TierSegment
+from fencepost.pipeline.audit.rule import ReplicaMetadata, TierSegment
 
 Row = dict[str, object]
 

@@ -14,8 +14,7 @@ import pyarrow as pa
 from confluent_kafka import Producer
 
 from fencepost.pipeline.audit import partition_metadata
-from fencepost.pipeline.audit.partition_evidence import PartitionMetadata, TopicPartition
-from fencepost.pipeline.audit.rule import Violation
+from fencepost.pipeline.audit.rule import PartitionMetadata, TopicPartition, Violation
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.audit.spark_task import check_partitions
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder

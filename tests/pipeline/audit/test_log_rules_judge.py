@@ -9,13 +9,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from fencepost.pipeline.audit.partition_evidence import (
+from fencepost.pipeline.audit.rule import (
     PartitionEvidence,
     PartitionMetadata,
     ReplicaMetadata,
     TierSegment,
+    Violation,
 )
-from fencepost.pipeline.audit.rule import Violation
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
 from tests.pipeline.audit.log_rows import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.pipeline.audit.partition_evidence import PartitionMetadata
 from fencepost.pipeline.audit.partition_history import downsample, from_batches, from_traces
 from fencepost.pipeline.audit.partition_summary import MAX_MARKS, MAX_POINTS
+from fencepost.pipeline.audit.rule import PartitionMetadata
 from fencepost.pipeline.audit.spark_task import check_partitions
 from tests.pipeline.audit.summaries import NOW_MS, START_MS, batches, event, traces
 

@@ -12,9 +12,8 @@ from pyspark import cloudpickle
 
 from fencepost.pipeline.audit import spark_task as examining
 from fencepost.pipeline.audit.job import AuditOptions, bucket_functions
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence, PartitionMetadata
 from fencepost.pipeline.audit.partition_summary import from_json, to_json
-from fencepost.pipeline.audit.rule import Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, PartitionMetadata, Rule, Violation
 from fencepost.pipeline.audit.spark_task import (
     MAX_LISTED,
     OUTPUT_SCHEMA,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.pipeline.audit.partition_evidence import PartitionMetadata
+from fencepost.pipeline.audit.rule import PartitionMetadata
 from fencepost.protocol.errors import ErrorCode
 from tests.pipeline.audit import log_rows
 from tests.pipeline.audit.log_rows import copied, in_tier, of_broker, replica

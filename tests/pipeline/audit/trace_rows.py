@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence, PartitionMetadata
+from fencepost.pipeline.audit.rule import PartitionEvidence, PartitionMetadata
 from fencepost.pipeline.audit.rules import RULES
 from fencepost.pipeline.datasource.schemas import BATCHES, TRACES
 from tests.pipeline.audit.log_rows import Row as LogRow

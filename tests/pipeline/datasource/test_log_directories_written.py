@@ -13,7 +13,8 @@ from fencepost.pipeline.datasource.log_directories import find_log_dirs, find_re
 from fencepost.pipeline.datasource.schemas import RECORDS
 from fencepost.pipeline.datasource.segment_scan import Checks, scan_folder, scan_records
 from fencepost.pipeline.datasource.segments import list_segments
-from fencepost.protocol.records import iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import iter_headers
 from tests.harness.kafka_writes import KafkaWrites, KafkaWrote
 
 Key = tuple[str, int]

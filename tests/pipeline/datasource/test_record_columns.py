@@ -14,14 +14,8 @@ from fencepost.pipeline.datasource import batch_bodies, segments
 from fencepost.pipeline.datasource.segment_scan import Checks
 from fencepost.protocol.byte_utils import write_varint
 from fencepost.protocol.compression import Codec, compress
-from fencepost.protocol.records import (
-    HEADER_SIZE,
-    InvalidRecords,
-    Record,
-    build_batch,
-    iter_records,
-    read_header,
-)
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import HEADER_SIZE, InvalidRecords, Record, build_batch, read_header
 from tests.pipeline.datasource.segments import T, Written, batch, rebuilt, some_batches, write
 
 FIELD: Final = st.none() | st.binary(max_size=200)

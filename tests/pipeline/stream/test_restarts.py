@@ -16,7 +16,8 @@ from confluent_kafka import Producer
 
 from fencepost.pipeline.stream.job import start_count_query
 from fencepost.pipeline.stream.options import CountOptions, SourceOptions, Trigger, TriggerOptions
-from fencepost.protocol.records import iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import iter_headers
 from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Remote
 from tests.harness.served_cluster import Cluster, serving

@@ -10,8 +10,8 @@ import pytest
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.records import BatchHeader
 from fencepost.storage.files.file_log import FileLog
+from fencepost.storage.formats.checkpoints import KeyOffsetScope, decode_key_offsets
 from fencepost.storage.formats.file_names import KEY_OFFSETS
-from fencepost.storage.formats.key_offset_checkpoint import KeyOffsetScope, decode_key_offsets
 from fencepost.storage.log.config import ExpectedOffsetsScope, LogConfig
 from fencepost.storage.log.key_offsets import LatestKeyOffsets
 from tests.harness.faulty_file_system import FaultyFileSystem

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from fencepost.protocol.records import Record, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import Record
 from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.open_log import OpenedLog, open_log
 from fencepost.storage.files.process_limits import ProcessLimits

@@ -12,8 +12,8 @@ from fencepost.protocol.records import Record, build_batch
 from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.files.process_limits import ProcessLimits
+from fencepost.storage.formats.checkpoints import KeyOffsetScope, encode_key_offsets
 from fencepost.storage.formats.file_names import KEY_OFFSETS
-from fencepost.storage.formats.key_offset_checkpoint import KeyOffsetScope, encode_key_offsets
 from tests.harness.crash_model import Operation
 from tests.harness.faulty_file_system import FaultyFileSystem
 from tests.harness.logs import NOW

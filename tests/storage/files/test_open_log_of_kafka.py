@@ -7,7 +7,8 @@ from typing import Final
 
 import pytest
 
-from fencepost.protocol.records import Record, iter_headers, iter_records, read_header
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import Record, iter_headers, read_header
 from fencepost.storage.files.file_system import RealFileSystem
 from fencepost.storage.files.open_log import OpenedLog, open_log
 from fencepost.storage.files.process_limits import ProcessLimits

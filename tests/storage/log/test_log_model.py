@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fencepost.protocol.compression import Codec
-from fencepost.protocol.records import Record, build_batch, iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import Record, build_batch, iter_headers
 from fencepost.storage.files.open_log import open_log
 from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig

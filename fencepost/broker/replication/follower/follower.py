@@ -8,7 +8,7 @@
                   are; a diverging epoch truncates (KIP-595); no records means that it is caught
                   up: IDLE.
     LOST          its offset is out of range, or in the remote tier: asks for offsets of the
-                  leader until a row of `follower_start.TABLE` fits (KIP-405, KIP-1023). It cuts
+                  leader until a row of `start_offset.TABLE` fits (KIP-405, KIP-1023). It cuts
                   its log, or starts it again, and goes on FETCHING; or leaves records to the tier.
     TRACING       asks OffsetForLeaderEpoch for the epoch before the one that it will start in,
                   to know in which epoch the last record was written that it leaves.

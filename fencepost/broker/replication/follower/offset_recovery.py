@@ -1,8 +1,8 @@
-"""A follower that starts over: what its leader has not, or the remote tier has, it goes past.
+"""A follower whose offset is out of range or in the remote tier finds where to start again.
 
-`follower_start` says what to ask and what to do; here it is asked and done. LOST asks for one
-offset after the other, TRACING for the leader epoch of the last record that is left to the tier,
-BUILDING the tier for what is to be known of all up to there.
+`start_offset` decides what to ask and what to do; this module asks and does it. LOST asks the
+leader for one offset after the other, TRACING for the leader epoch of the last record that is left
+to the tier. BUILDING reads the auxiliary state of all records up to there from the tier.
 """
 
 from typing import TYPE_CHECKING, Final, assert_never, cast

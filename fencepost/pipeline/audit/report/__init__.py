@@ -31,7 +31,7 @@ from fencepost.pipeline.audit.report.plots import Mark, render_svg
 
 if TYPE_CHECKING:
     from fencepost.pipeline.audit.job import AuditResult
-    from fencepost.pipeline.audit.partition_evidence import TopicPartition
+    from fencepost.pipeline.audit.rule import TopicPartition
 
 
 MAX_DRAWN: Final = 16

@@ -26,14 +26,13 @@ from fencepost.pipeline.audit.batch_arrays import (
     traced_batches_of,
 )
 from fencepost.pipeline.audit.explanations import unclean_shutdown
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import (
     IncarnationLogs,
     ReplicaLog,
     logs_of_incarnation,
     tier_copies,
 )
-from fencepost.pipeline.audit.rule import Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.schemas import Place
 

@@ -23,9 +23,8 @@ from fencepost.pipeline.audit.committed_offset_register import (
     OffsetWrite,
     committed_offset_registers,
 )
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, logs_of_incarnation
-from fencepost.pipeline.audit.rule import Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 
 NAME: Final = "committed-offsets"

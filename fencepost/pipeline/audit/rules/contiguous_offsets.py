@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.batch_arrays import UNTRUSTED_PROBLEMS, Batches, BoolArray, batches_of
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import by_segment_id, may_be_compacted, replica_logs
-from fencepost.pipeline.audit.rule import Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "contiguous-offsets"

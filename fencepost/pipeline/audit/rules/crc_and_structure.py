@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.batch_arrays import UNTRUSTED_PROBLEMS
 from fencepost.pipeline.audit.explanations import retention, torn_write
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import IncarnationLogs, ReplicaLog, logs_by_incarnation
-from fencepost.pipeline.audit.rule import Rule, Violation, row_violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation, row_violation
 from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "crc-and-structure"

@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
 from fencepost.pipeline.audit.batch_arrays import UNKNOWN, Batches, TracedBatches, traced_batches_of
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, logs_of_incarnation
-from fencepost.pipeline.audit.rule import Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.schemas import Place
 from fencepost.protocol.errors import ErrorCode

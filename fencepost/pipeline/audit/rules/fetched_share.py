@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
 from fencepost.pipeline.audit.batch_arrays import Int64Array
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.rule import Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
 from fencepost.pipeline.audit.timeline import FOREVER, TopicIncarnation, TraceEvent
 from fencepost.protocol.errors import ErrorCode
 

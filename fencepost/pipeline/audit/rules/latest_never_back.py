@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.rule import Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.trace_exchanges import CLIENT_REPLICA_ID
 

@@ -12,9 +12,8 @@ import numpy as np
 
 from fencepost.pipeline.audit.batch_arrays import Batches, BoolArray, Int64Array
 from fencepost.pipeline.audit.explanations import unclean_shutdown
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, replica_logs
-from fencepost.pipeline.audit.rule import Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "monotonic-epochs"

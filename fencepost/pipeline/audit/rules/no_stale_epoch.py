@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from fencepost.broker.core.events import Kind
 from fencepost.pipeline.audit.batch_arrays import Int64Array, traced_batches_of
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
-from fencepost.pipeline.audit.rule import Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
 from fencepost.pipeline.audit.rules.latest_never_back import LATEST
 from fencepost.pipeline.audit.timeline import TopicIncarnation
 from fencepost.pipeline.datasource.trace_exchanges import CLIENT_REPLICA_ID

@@ -17,13 +17,12 @@ from typing import Final
 
 from fencepost.pipeline.audit.batch_arrays import BatchDifference, batch_differences
 from fencepost.pipeline.audit.explanations import committed_loss
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import (
     ReplicaLog,
     logs_by_incarnation,
     may_be_compacted,
 )
-from fencepost.pipeline.audit.rule import Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "replicas-agree"

@@ -19,7 +19,6 @@ import numpy as np
 
 from fencepost.pipeline.audit.batch_arrays import batch_differences, covers, gaps
 from fencepost.pipeline.audit.explanations import committed_loss, lost_tier
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import (
     IncarnationLogs,
     ReplicaLog,
@@ -28,7 +27,7 @@ from fencepost.pipeline.audit.partition_logs import (
     may_be_compacted,
     tier_copies,
 )
-from fencepost.pipeline.audit.rule import Rule, Violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation
 from fencepost.pipeline.datasource.schemas import Place
 
 NAME: Final = "tier-and-log"

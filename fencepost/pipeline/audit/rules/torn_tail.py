@@ -18,9 +18,8 @@ from fencepost.pipeline.audit.explanations import (
     torn_write,
     unclean_shutdown,
 )
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import IncarnationLogs, ReplicaLog, logs_by_incarnation
-from fencepost.pipeline.audit.rule import Rule, Violation, row_violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation, row_violation
 from fencepost.pipeline.datasource.schemas import Place, Problem
 
 NAME: Final = "torn-tail"

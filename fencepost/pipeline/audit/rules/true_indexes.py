@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.pipeline.audit.explanations import retention, unclean_shutdown
-from fencepost.pipeline.audit.partition_evidence import PartitionEvidence
 from fencepost.pipeline.audit.partition_logs import ReplicaLog, replica_logs
-from fencepost.pipeline.audit.rule import Rule, Violation, row_violation
+from fencepost.pipeline.audit.rule import PartitionEvidence, Rule, Violation, row_violation
 from fencepost.pipeline.audit.rules.crc_and_structure import is_of_log
 from fencepost.pipeline.datasource.schemas import Place, Problem
 

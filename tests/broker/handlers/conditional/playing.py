@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from fencepost.broker.node.cluster import Conformance
-from fencepost.protocol.records import iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import iter_headers
 from fencepost.storage.log.append_result import AppendResult
 from tests.broker.handlers.conditional import frames
 from tests.broker.handlers.conditional.rows import Batch, Played, Row, Step, batch

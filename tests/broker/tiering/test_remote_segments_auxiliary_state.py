@@ -10,7 +10,12 @@ import pytest
 from fencepost.broker.core.async_tasks import AsyncTask
 from fencepost.broker.core.scheduler import ManualClock, Scheduler
 from fencepost.broker.replication.follower.start_offset import AuxiliaryState
-from fencepost.broker.tiering.auxiliary_state import build_auxiliary_state
+from fencepost.broker.tiering.remote_segments import (
+    IndexedRecords,
+    auxiliary_objects,
+    build_auxiliary_state,
+    epochs_within,
+)
 from fencepost.storage.formats.checkpoints import encode_snapshot
 from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.log.config import LogConfig
@@ -23,7 +28,6 @@ from fencepost.storage.tier.segment_metadata import (
     RemoteSegment,
     TopicIdPartition,
 )
-from fencepost.storage.tier.segment_objects import IndexedRecords, auxiliary_objects, epochs_within
 from tests.harness.logs import NOW, T
 from tests.harness.records import batch
 

@@ -6,9 +6,9 @@ import pytest
 
 from fencepost.broker.core.events import Kind
 from fencepost.protocol.byte_utils import format_uuid
+from fencepost.storage.formats.checkpoints import decode_epochs
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.tier.segment_metadata import RemoteLogSegmentState
-from fencepost.storage.tier.segment_objects import read_epochs
 from tests.harness.remote_tier import INTERVAL, Tier, every, short
 
 STEPS = [
@@ -185,7 +185,7 @@ def test_a_new_leader_goes_on_behind_what_is_tiered_in_its_lineage() -> None:
     assert tier.tiered() == [(0, 1), (2, 3), (4, 5)]
     assert tier.metadata()[4].epochs == (EpochEntry(0, 4), EpochEntry(1, 5))
     (key,) = (k for k in tier.objects.objects if short(k) == "4.leader-epoch-checkpoint")
-    assert read_epochs(tier.objects.objects[key]) == (EpochEntry(0, 0), EpochEntry(1, 5))
+    assert decode_epochs(tier.objects.objects[key]) == (EpochEntry(0, 0), EpochEntry(1, 5))
 
 
 def test_copying_can_be_switched_off_and_local_retention_is_retention_then() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fencepost.broker.faults.kinds import StaleMetadata
-from fencepost.broker.faults.leader_epoch_history import MAX_EPOCHS
+from fencepost.broker.metadata.image import MAX_EPOCHS
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic

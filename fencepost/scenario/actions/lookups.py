@@ -1,13 +1,22 @@
-"""ListOffsets and OffsetForLeaderEpoch, as a client of a scenario asks them."""
+"""Metadata, FindCoordinator, ListOffsets and OffsetForLeaderEpoch, asked by a client."""
 
 from typing import Annotated, Final, Literal, get_args
 
 from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
+from fencepost.client.cluster import find_coordinator, metadata
 from fencepost.client.model import Isolation, OffsetSpec
 from fencepost.client.partitions import list_offsets, offset_for_leader_epoch
-from fencepost.scenario.actions.base import ActionAnswer, IsolationLevel, PartitionBody
-from fencepost.scenario.actions.context import Action, ActionContext, ScenarioClients
+from fencepost.protocol.errors import ErrorCode
+from fencepost.scenario.actions.context import (
+    Action,
+    ActionAnswer,
+    ActionContext,
+    GroupBody,
+    IsolationLevel,
+    PartitionBody,
+    ScenarioClients,
+)
 
 _TargetName = Literal[
     "latest",
@@ -17,6 +26,73 @@ _TargetName = Literal[
     "latest_tiered",
     "earliest_pending_upload",
 ]
+
+
+class MetadataBody(PartitionBody):
+    """A partition as a broker sees it; the first broker that runs, if none is named."""
+
+
+class MetadataAnswer(ActionAnswer):
+    """A partition as a broker sees it."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+    topic_id: str | None
+    brokers: tuple[int, ...]
+    """Ids."""
+    controller: int
+
+
+class FindCoordinatorBody(GroupBody):
+    """A group whose coordinator is looked for."""
+
+
+class CoordinatorAnswer(ActionAnswer):
+    """Who coordinates."""
+
+    coordinator: int
+    """Broker id; -1 for none."""
+    message: str | None
+
+
+async def _metadata(
+    clients: ScenarioClients, context: ActionContext, body: MetadataBody
+) -> MetadataAnswer:
+    connection = await clients.any_broker_connection(context, body)
+    seen = await metadata(
+        connection, [body.topic], version=body.version, timeout_s=context.timeout_s
+    )
+    topic, found = seen.topics.get(body.topic), seen.partition(body.topic, body.partition)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    error = unknown if topic is None else topic.error or (found.error if found else unknown)
+    return MetadataAnswer(
+        **context.answer_fields(error, seen),
+        leader=-1 if found is None else found.leader,
+        leader_epoch=-1 if found is None else found.leader_epoch,
+        replicas=() if found is None else found.replicas,
+        isr=() if found is None else found.isr,
+        offline=() if found is None else found.offline,
+        topic_id=None if topic is None or topic.topic_id is None else str(topic.topic_id),
+        brokers=tuple(sorted(seen.brokers)),
+        controller=seen.controller,
+    )
+
+
+async def _find_coordinator(
+    clients: ScenarioClients, context: ActionContext, body: FindCoordinatorBody
+) -> CoordinatorAnswer:
+    connection = await clients.any_broker_connection(context, body)
+    found = await find_coordinator(
+        connection, body.group, version=body.version, timeout_s=context.timeout_s
+    )
+    return CoordinatorAnswer(
+        **context.answer_fields(found.error, found),
+        coordinator=found.broker,
+        message=found.message,
+    )
 
 
 def _as_target(given: object, check: ValidatorFunctionWrapHandler) -> object:
@@ -110,6 +186,22 @@ async def _offsets_for_leader_epoch(
 
 
 ACTIONS: Final = (
+    Action(
+        "metadata",
+        "Metadata",
+        MetadataBody,
+        MetadataAnswer,
+        "Ask who leads a partition.",
+        _metadata,
+    ),
+    Action(
+        "find_coordinator",
+        "FindCoordinator",
+        FindCoordinatorBody,
+        CoordinatorAnswer,
+        "Ask who coordinates a group.",
+        _find_coordinator,
+    ),
     Action(
         "list_offsets",
         "ListOffsets",

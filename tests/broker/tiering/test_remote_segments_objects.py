@@ -1,19 +1,17 @@
 from __future__ import annotations
 
+from fencepost.broker.tiering.remote_segments import (
+    IndexedRecords,
+    auxiliary_objects,
+    epochs_within,
+)
 from fencepost.protocol.records import iter_headers
+from fencepost.storage.formats.checkpoints import decode_epochs, decode_snapshot
+from fencepost.storage.formats.indexes import OffsetIndex, TimeIndex
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log, SegmentCopy
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.tier.object_store import ObjectKind
-from fencepost.storage.tier.segment_objects import (
-    IndexedRecords,
-    auxiliary_objects,
-    epochs_within,
-    read_epochs,
-    read_offset_index,
-    read_producers,
-    read_time_index,
-)
 from tests.harness.logs import NOW, T, append, new_log
 from tests.harness.records import batch
 
@@ -80,13 +78,13 @@ def test_all_objects_can_be_read_back() -> None:
         ObjectKind.PRODUCER_SNAPSHOT,
         ObjectKind.LEADER_EPOCHS,
     ]
-    index = read_offset_index(objects[ObjectKind.OFFSET_INDEX], 0)
+    index = OffsetIndex.decode(objects[ObjectKind.OFFSET_INDEX], 0)
     assert index.entries() == records.offset_index.entries()
-    times = read_time_index(objects[ObjectKind.TIME_INDEX], 0)
+    times = TimeIndex.decode(objects[ObjectKind.TIME_INDEX], 0)
     assert times.entries() == records.time_index.entries()
-    (producer,) = read_producers(objects[ObjectKind.PRODUCER_SNAPSHOT])
+    (producer,) = decode_snapshot(objects[ObjectKind.PRODUCER_SNAPSHOT])
     assert (producer.producer_id, producer.last_sequence) == (7, 2 * len(TIMES) - 1)
-    assert read_epochs(objects[ObjectKind.LEADER_EPOCHS]) == (
+    assert decode_epochs(objects[ObjectKind.LEADER_EPOCHS]) == (
         EpochEntry(0, 0),
         EpochEntry(3, 2 * len(TIMES)),
     )

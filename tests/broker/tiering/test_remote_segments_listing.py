@@ -5,7 +5,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from fencepost.broker.core.async_tasks import AsyncTask
-from fencepost.broker.tiering.metadata_listing import list_metadata
+from fencepost.broker.tiering.remote_segments import list_metadata
 from fencepost.storage.tier.lineage import RemoteSegments
 from fencepost.storage.tier.object_store import (
     MemoryObjectStore,

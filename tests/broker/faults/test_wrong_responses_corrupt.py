@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost.broker.faults.corruption import corrupted
+from fencepost.broker.faults.wrong_responses import corrupted
 from fencepost.protocol.records import crc_ok, iter_headers
 from tests.harness.records import batch
 

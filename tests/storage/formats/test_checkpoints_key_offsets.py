@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.protocol.byte_utils import crc32c
-from fencepost.storage.formats.key_offset_checkpoint import (
+from fencepost.storage.formats.checkpoints import (
     HEAD_SIZE,
     CorruptKeyOffsets,
     KeyOffsetScope,

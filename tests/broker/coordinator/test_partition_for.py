@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost.broker.coordinator.partitioner import java_hash, partition_for
+from fencepost.broker.coordinator import java_hash, partition_for
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fencepost.testing import Cluster
-from fencepost.testing.report import (
+from fencepost.testing.servers import (
     MAX_MESSAGE,
     ReportBaseline,
+    ServerPool,
     format_exchanges,
     fresh_baseline,
+    read_options,
     take_baseline,
 )
-from fencepost.testing.servers import ServerPool, read_options
-from fencepost.verbs.answers.journal import ExchangeState
+from fencepost.verbs.answers.cluster import ExchangeState
 from tests.harness.wire import Connection
 from tests.testing.runs import UNDER_XDIST, pytest_run
 
