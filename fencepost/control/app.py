@@ -35,7 +35,7 @@ from fencepost.control import (
 from fencepost.control.access import Access
 from fencepost.control.guard import Guard
 from fencepost.control.lazy_app import LOOPBACK
-from fencepost.control.limits import BodyLimit, LimitedProtocol
+from fencepost.control.limits import MAX_HEAD_BYTES, BodyLimit, LimitedProtocol
 from fencepost.control.routes_journal import EventStream
 from fencepost.control.routing import router
 from fencepost.protocol.errors import ErrorCode
@@ -119,6 +119,7 @@ def prepare(server: Server, host: str = LOOPBACK, token: str | None = None) -> u
         Guard(app, Access({host, *names}, token)),
         access_log=False,
         date_header=False,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         http=LimitedProtocol,
         interface="asgi3",
         lifespan="off",

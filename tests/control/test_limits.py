@@ -14,7 +14,8 @@ from starlette.types import Message, Receive, Scope, Send
 from fencepost.broker.server.resources import CONTROL_CONNECTIONS, DescriptorBudget
 from fencepost.broker.server.server import Server
 from fencepost.control import limits
-from fencepost.control.limits import MAX_BODY_BYTES, BodyLimit
+from fencepost.control.limits import MAX_BODY_BYTES, MAX_HEAD_BYTES, BodyLimit
+from fencepost.verbs import bodies
 from tests.harness.control_client import Json
 from tests.harness.in_process_server import HOST
 from tests.harness.wait import wait_beside_loop
@@ -124,6 +125,43 @@ async def test_a_body_that_a_client_breaks_off_is_nothing(
         await control.post(CREATE, content=broken(), headers=JSON)
     state: Json = (await control.get("/v1/cluster")).json()
     assert "never" not in json.dumps(state)
+
+
+async def test_a_head_has_a_limited_size(control: httpx.AsyncClient) -> None:
+    rest = MAX_HEAD_BYTES - 200
+    assert (await control.get("/healthz", headers={"x": "y" * rest})).is_success
+    refusal = await control.get("/healthz", headers={"x": "y" * MAX_HEAD_BYTES})
+    assert refusal.status_code == 400
+    assert refusal.headers["connection"] == "close"
+
+
+STEP = "/v1/topics/t/partitions/0/replicas/1/step"
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "limit"),
+    [
+        ("/v1/trace", "limit", bodies.MAX_LISTED),
+        ("/v1/trace/wait", "timeout_ms", bodies.MAX_DELAY_MS),
+        ("/v1/tier/faults", "delay_ms", bodies.MAX_DELAY_MS),
+        (STEP, "fetches", bodies.MAX_FETCHES),
+        ("/v1/clock/advance", "ms", bodies.MAX_ADVANCE_MS),
+    ],
+)
+async def test_numbers_have_limits(
+    control: httpx.AsyncClient, path: str, field: str, limit: int
+) -> None:
+    more = {field: limit + 1}
+    if "trace" in path:
+        answer = await control.get(path, params=more)
+    else:
+        answer = await control.post(
+            path, json={"operation": "list", **more} if "tier" in path else more
+        )
+    said: Json = answer.json()
+    assert (answer.status_code, said["error"]) == (400, "INVALID_REQUEST")
+    assert field in said["message"]
+    assert str(limit) in said["message"]
 
 
 # -- connections --------------------------------------------------------------------------------

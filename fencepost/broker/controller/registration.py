@@ -1,6 +1,10 @@
-"""When the controller fences a broker; a module of its own, which the verbs import cheaply."""
+"""How many brokers there may be, and when the controller fences one; cheap for verbs to import."""
 
 from enum import StrEnum
+from typing import Final
+
+MAX_BROKERS: Final = 1000
+"""Of a cluster."""
 
 
 class Fence(StrEnum):

@@ -16,6 +16,7 @@ from fencepost.broker.server.resources import (
     descriptor_limit,
     memory_shares,
 )
+from fencepost.storage.files.file_system import MAX_OPEN_FILES
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -101,6 +102,13 @@ def test_files_get_what_connections_leave_and_a_quarter_at_least() -> None:
     assert shared.files == 26
     assert shared.admit()
     assert not shared.admit()
+
+
+def test_files_are_held_open_up_to_a_number() -> None:
+    shared = descriptor_budget(100_000, brokers=1, has_files=True)
+    assert shared.files == MAX_OPEN_FILES
+    while shared.files == MAX_OPEN_FILES:
+        assert shared.admit()
 
 
 def test_without_files_connections_get_all() -> None:
