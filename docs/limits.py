@@ -232,12 +232,14 @@ LIMITS: Final[Mapping[str, tuple[Limit, ...]]] = {
             error="the oldest are missed, and a comment says how many",
         ),
         Limit(
-            name="bytes of a request's head",
+            name="bytes of a head whose rest is waited for",
             default=limits.MAX_HEAD_BYTES,
             error="400, and the connection is closed",
         ),
         Limit(
-            name="seconds that a head takes to arrive", default=int(limits.HEAD_S), error=_CLOSED
+            name="seconds that the head of a request takes to arrive",
+            default=int(limits.HEAD_S),
+            error=_CLOSED,
         ),
         Limit(name="bytes of a body", default=limits.MAX_BODY_BYTES, error="413 INVALID_REQUEST"),
         Limit(

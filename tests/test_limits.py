@@ -132,7 +132,7 @@ PROOFS: Final = {
         "control/test_routes_journal_events.py::test_a_slow_watcher_misses_the_oldest_and_is_told"
     ),
     "bytes of a request's head": "control/test_limits.py::test_a_head_has_a_limited_size",
-    "seconds that a head takes to arrive": (
+    "seconds that the head of a request takes to arrive": (
         "control/test_guard.py::test_a_head_that_does_not_come_is_not_waited_for"
     ),
     "bytes of a body": "control/test_limits.py::test_a_body_of_the_limit_is_read",

@@ -184,8 +184,8 @@ def descriptor_budget(
         reserve += _RESERVE_OF_REMOTE
     if limit - reserve < _FEWEST:
         raise TooFewDescriptors(
-            f"the process may open {limit} files and connections, and {brokers} brokers need "
-            f"{reserve + _FEWEST}: see ulimit -n"
+            f"the process may open {limit} files and connections, and needs {reserve + _FEWEST} "
+            f"for {brokers} broker{'' if brokers == 1 else 's'}: see ulimit -n"
         )
     return DescriptorBudget(limit, reserve=reserve, max_files=MAX_OPEN_FILES if has_files else 0)
 
