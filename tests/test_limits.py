@@ -131,7 +131,9 @@ PROOFS: Final = {
     "events that a stream is behind": (
         "control/test_routes_journal_events.py::test_a_slow_watcher_misses_the_oldest_and_is_told"
     ),
-    "bytes of a head whose rest is waited for": "control/test_limits.py::test_a_head_has_a_limited_size",
+    "bytes of a head whose rest is waited for": (
+        "control/test_limits.py::test_a_head_has_a_limited_size"
+    ),
     "seconds that the head of a request takes to arrive": (
         "control/test_guard.py::test_a_head_that_does_not_come_is_not_waited_for"
     ),
