@@ -184,7 +184,8 @@ async def test_connections_beyond_the_descriptors_are_closed_and_leave_room_when
     # They belong to the budget that they have taken from: the one of before counts nothing here.
     kept = [await asyncio.open_connection(HOST, port) for _ in range(CONTROL_CONNECTIONS + 1)]
     reader, refused_writer = await asyncio.open_connection(HOST, port)
-    assert await reader.read() == b""
+    async with asyncio.timeout(20):
+        assert await reader.read() == b""
     refused_writer.close()
     for _, writer in kept[:2]:
         writer.close()
