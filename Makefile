@@ -89,16 +89,18 @@ lock: ## Lock the newest versions that pyproject.toml allows (needs uv)
 	rm requirements/oldest.in
 
 # What is installed: what runs, and with the extra. The tools of this repository are in no installation.
+SBOM := build/sbom
+SBOM_OF := run spark
 sbom: $(AUDIT)/.installed ## The software bills of materials in build/sbom, as CycloneDX
-	mkdir -p build/sbom
-	for lock in run spark; do \
+	mkdir -p $(SBOM)
+	for lock in $(SBOM_OF); do \
 		PYTHONWARNINGS=ignore $(AUDIT)/bin/cyclonedx-py requirements requirements/$$lock.txt --pyproject pyproject.toml \
-			--output-reproducible --short-PURLs --output-file build/sbom/$$lock.cdx.json || exit; \
+			--output-reproducible --short-PURLs --validate --output-file $(SBOM)/$$lock.cdx.json || exit; \
 	done
 
 # --strict: what the service does not know counts as a failure, for it was not looked at.
 audit-dependencies: $(AUDIT)/.installed ## Known vulnerabilities of all locked versions (ARGS="--vulnerability-service osv" asks another service)
-	$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
+	$(AUDIT)/bin/python -m tools.audit_dependencies --strict --disable-pip --require-hashes --progress-spinner off \
 		$(patsubst %,--requirement requirements/%.txt,run spark build lint test audit) $(ARGS)
 
 image: ## The container image, with Docker or what DOCKER names; ARGS="--build-arg BASE=..." on another base

@@ -12,10 +12,10 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from docs.limits import LIMITS
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.config_def import ConfigDef, Effect, Table, UpdateMode
 from fencepost.broker.configs.config_table import config_tables
-from fencepost.broker.configs.limits import LIMITS, SECTIONS, Limit
 from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.cli.parameters import usage
 from fencepost.cli.serve_options import SERVE_OPTIONS
@@ -233,23 +233,12 @@ def limits(section: str) -> str:
             (
                 limit.name,
                 f"`{limit.set_by}`" if limit.set_by else "fixed",
-                _limit_default(limit),
+                limit.shown_default(),
                 limit.error,
             )
-            for limit in LIMITS
-            if limit.bounds == section
+            for limit in LIMITS[section]
         ),
     )
-
-
-def _limit_default(limit: Limit) -> str:
-    if limit.default is None and limit.set_by is not None:
-        config = broker_configs().get(limit.set_by) or topic_configs()[limit.set_by]
-        text = config.default
-        if text is None and config.synonym:
-            text = broker_configs()[config.synonym].default
-        return f"{int(text or ''):,}"
-    return f"{limit.default:,}" if isinstance(limit.default, int) else limit.default or ""
 
 
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
@@ -257,7 +246,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "apis": apis,
     "commands": commands,
     "control-api": control_api,
-    **{f"limits-of-{section}": partial(limits, section) for section in SECTIONS},
+    **{f"limits-of-{section}": partial(limits, section) for section in LIMITS},
     "scenarios": scenarios,
     "serve-options": serve_options,
     "broker-configs": broker_table,

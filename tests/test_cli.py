@@ -183,6 +183,7 @@ def test_a_config_value_may_be_empty() -> None:
     ("arguments", "message"),
     [
         ("--brokers 0", "--brokers: '0' is not a number from 1 to 1000"),
+        ("--brokers 1001", "--brokers: '1001' is not a number from 1 to 1000"),
         ("--brokers three", "--brokers: 'three' is not a number from 1 to 1000"),
         ("--port 65536", "--port: '65536' is not a number from 0 to 65535"),
         ("--port -1", "--port: '-1' is not a number from 0 to 65535"),

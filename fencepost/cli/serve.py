@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
+from fencepost.broker.controller import MAX_BROKERS
 from fencepost.broker.controller.topic_changes import NewTopic, topic_name_problem
 from fencepost.broker.core.errors import ControllerError, DataDirUnusable
 from fencepost.broker.node.cluster import Conformance
@@ -28,7 +29,6 @@ from fencepost.control import lazy_app
 from fencepost.protocol.lookup import parse_api_ceiling
 
 TIER_CONFIG: Final = "remote.log.storage.system.enable"
-MAX_BROKERS: Final = 1000
 MAX_PORT: Final = 65535
 MAX_HOST: Final = 255
 """Characters of a name (RFC 1035, section 2.3.4)."""

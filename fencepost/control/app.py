@@ -37,7 +37,7 @@ from fencepost.control import routes_cluster, routes_journal, routes_tier
 from fencepost.control.access import Access
 from fencepost.control.guard import Guard
 from fencepost.control.lazy_app import LOOPBACK
-from fencepost.control.limits import BodyLimit, LimitedProtocol
+from fencepost.control.limits import MAX_HEAD_BYTES, BodyLimit, LimitedProtocol
 from fencepost.control.routes_journal import EventStream
 from fencepost.control.routing import Served, router
 from fencepost.protocol.errors import ErrorCode
@@ -161,6 +161,7 @@ def prepare(server: Server, host: str = LOOPBACK, token: str | None = None) -> u
         Guard(app, Access({host, *names}, token)),
         access_log=False,
         date_header=False,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         http=LimitedProtocol,
         interface="asgi3",
         lifespan="off",

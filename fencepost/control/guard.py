@@ -124,7 +124,7 @@ async def _read_form(receive: Receive) -> bytes:
                 message = await receive()
                 content += bytes(message.get("body", b""))
                 if not message.get("more_body", False):
-                    return content
+                    return content if len(content) <= MAX_FORM else b""
     return b""
 
 

@@ -24,6 +24,8 @@ BODY_S: Final = 30.0
 """How long a body may take to arrive, be it kept or not."""
 HEAD_S: Final = 30.0
 """How long the head of a request may take to arrive."""
+MAX_HEAD_BYTES: Final = 16 << 10
+"""The most bytes of a head that has not arrived whole."""
 
 
 class _TooLarge(Exception):

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from fencepost.protocol.errors import ErrorCode
 from fencepost.scenario.compare import Mismatch, compare
 from fencepost.scenario.document import Data, resolve
 from fencepost.scenario.model import Expectation, PartitionExpectation, TraceExpectation
+from fencepost.verbs.bodies import MAX_LISTED
 from fencepost.verbs.catalogue import VERBS
 from fencepost.verbs.remote import Refused
 from fencepost.verbs.remote_async import AsyncRemote
-
-MOST_EXCHANGES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +111,7 @@ class ExpectationChecker:
         number = self._marks[since] if isinstance(since, str) else since or 0
         filters = resolve(expected.filters, self._answers)
         assert isinstance(filters, dict)
-        given = {**filters, "since": number, "limit": MOST_EXCHANGES}
+        given = {**filters, "since": number, "limit": MAX_LISTED}
         try:
             exchanges = await call_verb(self._remote, "trace", given)
         except Refused as refused:

@@ -242,7 +242,7 @@ T = TypeVar("T")
 
 MAX_TEXTS: Final = 100_000
 """How many texts the ranges of a list stand for at most."""
-_MAX_RANGE: Final = 1000
+MAX_RANGE: Final = 1000
 """Characters of a range; the pattern takes their square in time."""
 _MAX_RANGE_DIGITS: Final = 18
 _RANGE: Final = re.compile(
@@ -263,7 +263,7 @@ def expand_ranges(given: Iterable[T]) -> Iterator[T | str]:
     """
     left = MAX_TEXTS
     for each in given:
-        may_be_range = isinstance(each, str) and len(each) <= _MAX_RANGE
+        may_be_range = isinstance(each, str) and len(each) <= MAX_RANGE
         found = _RANGE.fullmatch(str(each)) if may_be_range else None
         if found is None or found["stem"] != found["again"]:
             yield each

@@ -50,8 +50,8 @@ _AWAIT: Final = "await"
 _TOGETHER: Final = "together"
 OPERATIONS: Final = (*STEP_VERBS, *ACTIONS, _AWAIT, _TOGETHER)
 _PATH_DEFAULTS: Final[dict[str, Data]] = {"partition": 0}
-_MAX_WITHIN_MS: Final = 600_000
-_MAX_REPEAT: Final = 10_000
+MAX_WITHIN_MS: Final = 600_000
+MAX_REPEAT: Final = 10_000
 
 
 class StepReader:
@@ -88,9 +88,9 @@ class StepReader:
             name=self._name(given, path, "as"),
             expect=self._expectation(given, path, "expect", about),
             until=self._expectation(given, path, "until", about),
-            within_ms=self._number(given, path, "within_ms", WITHIN_MS, _MAX_WITHIN_MS),
+            within_ms=self._number(given, path, "within_ms", WITHIN_MS, MAX_WITHIN_MS),
             background=background,
-            repeat=self._number(given, path, "repeat", 1, _MAX_REPEAT),
+            repeat=self._number(given, path, "repeat", 1, MAX_REPEAT),
         )
         self._remember(step, about)
         return step

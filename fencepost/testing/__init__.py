@@ -7,19 +7,24 @@ test asks for a cluster.
 
 from typing import TYPE_CHECKING
 
-from fencepost.testing.plugin import (
-    async_cluster_fixture,
-    cluster_fixture,
-    options_fixture,
-    pytest_configure,
-    pytest_runtest_makereport,
-    pytest_runtest_setup,
-    server_fixture,
-    servers_fixture,
-    session_async_cluster_fixture,
-    session_cluster_fixture,
-    session_server_fixture,
-)
+try:
+    from fencepost.testing.plugin import (
+        async_cluster_fixture,
+        cluster_fixture,
+        options_fixture,
+        pytest_configure,
+        pytest_runtest_makereport,
+        pytest_runtest_setup,
+        server_fixture,
+        servers_fixture,
+        session_async_cluster_fixture,
+        session_cluster_fixture,
+        session_server_fixture,
+    )
+except ModuleNotFoundError as missing:
+    if missing.name != "pytest":
+        raise
+    # Then there is no plugin either, and `Cluster` does without.
 
 if TYPE_CHECKING:
     from fencepost.testing.cluster import AsyncCluster, Cluster

@@ -27,6 +27,7 @@ Listed = Annotated[tuple[T, ...], Strict(False)]
 """A JSON array. JSON has no tuples, so this alone is not strict; its elements are."""
 
 MAX_FETCHES: Final = 1000
+MAX_LISTED: Final = 4096
 MAX_DELAY_MS: Final = kinds.MAX_DELAY_MS
 DEFAULT_TIMEOUT_MS: Final = 10_000
 MAX_ADVANCE_MS: Final = 31 * 24 * 3600 * 1000
@@ -321,7 +322,7 @@ class TraceFilter(Body):
 class TraceQuery(TraceFilter):
     """A filter of the journal's exchanges, and their number."""
 
-    limit: Annotated[int, Field(ge=1, le=4096)] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED)] = 100
     """The maximum; the newest ones are answered."""
 
 

@@ -12,9 +12,11 @@ from typing import Final
 
 TOKEN: Final = "FENCEPOST_CONTROL_TOKEN"  # noqa: S105  # a name
 TOKEN_FILE: Final = "FENCEPOST_CONTROL_TOKEN_FILE"  # noqa: S105  # likewise
-FORM: Final = "8 to 512 letters, digits and characters of -._~+/="
+MIN_CHARACTERS: Final = 8
+MAX_CHARACTERS: Final = 512
+FORM: Final = f"{MIN_CHARACTERS} to {MAX_CHARACTERS} letters, digits and characters of -._~+/="
 """The characters are those of a bearer token (RFC 6750, section 2.1), which a header can carry."""
-_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/=]{8,512}")
+_TOKEN: Final = re.compile(rf"[A-Za-z0-9\-._~+/=]{{{MIN_CHARACTERS},{MAX_CHARACTERS}}}")
 _DRAWN_BYTES: Final = 16
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, Field
 
+from fencepost.broker.controller import MAX_BROKERS
 from fencepost.verbs.bodies import Body, Listed
 
 READY_S: Final = 30.0
@@ -35,7 +36,7 @@ class CannotServe(Exception):
 class ClusterBody(Body):
     """The options of a cluster: those of ``fencepost serve``, by their names."""
 
-    brokers: Annotated[int, Field(ge=1, le=1000)] = 1
+    brokers: Annotated[int, Field(ge=1, le=MAX_BROKERS)] = 1
     """How many; their ids are 1..N."""
     configs: dict[str, str] = Field(default_factory=dict)
     """Broker configs by Kafka's names, as text."""

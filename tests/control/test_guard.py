@@ -95,6 +95,13 @@ async def test_a_wrong_token_is_answered_with_the_form(
     assert "set-cookie" not in answer.headers
 
 
+async def test_a_form_has_a_limited_size(locked: httpx.AsyncClient) -> None:
+    content = f"token={TOKEN}&more="
+    for size, status in ((guard.MAX_FORM, 303), (guard.MAX_FORM + 1, 401)):
+        padded = content + "x" * (size - len(content))
+        assert (await locked.post("/", content=padded, headers=FORM)).status_code == status
+
+
 async def test_another_page_cannot_hand_in_the_form(locked: httpx.AsyncClient) -> None:
     foreign = {**FORM, "Origin": "http://evil.test"}
     answer = await locked.post("/", content=f"token={TOKEN}", headers=foreign)

@@ -14,8 +14,9 @@ from starlette.types import Message, Receive, Scope, Send
 from fencepost.broker.server.resources import CONTROL_CONNECTIONS, DescriptorBudget
 from fencepost.broker.server.server import Server
 from fencepost.control import limits
-from fencepost.control.limits import MAX_BODY_BYTES, BodyLimit
-from tests.harness.control_client import Json
+from fencepost.control.limits import MAX_BODY_BYTES, MAX_HEAD_BYTES, BodyLimit
+from fencepost.verbs import bodies
+from tests.harness.control_client import Json, ok
 from tests.harness.in_process_server import HOST
 from tests.harness.wait import wait_beside_loop
 
@@ -126,6 +127,50 @@ async def test_a_body_that_a_client_breaks_off_is_nothing(
     assert "never" not in json.dumps(state)
 
 
+@pytest.mark.parametrize("size", [MAX_HEAD_BYTES, MAX_HEAD_BYTES + 1])
+async def test_a_head_has_a_limited_size(control: httpx.AsyncClient, size: int) -> None:
+    await ok(control, "GET", "/healthz")
+    reader, writer = await asyncio.open_connection(HOST, control.base_url.port)
+    head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: "
+    writer.write(head.ljust(size, b"x"))
+    if size <= MAX_HEAD_BYTES:
+        writer.write(b"\r\n\r\n")
+    async with asyncio.timeout(20):
+        answer = await reader.read()  # up to the end of the connection
+    assert answer.startswith(b"HTTP/1.1 200 " if size <= MAX_HEAD_BYTES else b"HTTP/1.1 400 ")
+    writer.close()
+    await writer.wait_closed()
+
+
+STEP = "/v1/topics/t/partitions/0/replicas/1/step"
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "limit"),
+    [
+        ("/v1/trace", "limit", bodies.MAX_LISTED),
+        ("/v1/trace/wait", "timeout_ms", bodies.MAX_DELAY_MS),
+        ("/v1/tier/faults", "delay_ms", bodies.MAX_DELAY_MS),
+        (STEP, "fetches", bodies.MAX_FETCHES),
+        ("/v1/clock/advance", "ms", bodies.MAX_ADVANCE_MS),
+    ],
+)
+async def test_numbers_have_limits(
+    control: httpx.AsyncClient, path: str, field: str, limit: int
+) -> None:
+    more = {field: limit + 1}
+    if "trace" in path:
+        answer = await control.get(path, params=more)
+    else:
+        answer = await control.post(
+            path, json={"operation": "list", **more} if "tier" in path else more
+        )
+    said: Json = answer.json()
+    assert (answer.status_code, said["error"]) == (400, "INVALID_REQUEST")
+    assert field in said["message"]
+    assert str(limit) in said["message"]
+
+
 # -- connections --------------------------------------------------------------------------------
 
 
@@ -139,7 +184,8 @@ async def test_connections_beyond_the_descriptors_are_closed_and_leave_room_when
     # They belong to the budget that they have taken from: the one of before counts nothing here.
     kept = [await asyncio.open_connection(HOST, port) for _ in range(CONTROL_CONNECTIONS + 1)]
     reader, refused_writer = await asyncio.open_connection(HOST, port)
-    assert await reader.read() == b""
+    async with asyncio.timeout(20):
+        assert await reader.read() == b""
     refused_writer.close()
     for _, writer in kept[:2]:
         writer.close()

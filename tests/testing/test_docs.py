@@ -46,7 +46,7 @@ def test_the_test_file_passes(tmp_path: Path, plugin: tuple[str, ...]) -> None:
 
 
 def test_without_pytest(tmp_path: Path) -> None:
-    write(tmp_path, block("unittest"))
+    write(tmp_path, f"import sys\n\nsys.modules['pytest'] = None\n{block('unittest')}")
     done = run([sys.executable, "-W", "error", "test_it.py"], cwd=tmp_path, env=environment())
     assert "OK" in done.err
 

@@ -1,6 +1,10 @@
 """The controller: the only node that changes the cluster's metadata."""
 
 from enum import StrEnum
+from typing import Final
+
+MAX_BROKERS: Final = 1000
+"""Of a cluster."""
 
 
 class Fence(StrEnum):

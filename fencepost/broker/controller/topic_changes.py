@@ -107,7 +107,7 @@ def _across_racks(walk: Sequence[int], racks: Mapping[int, str | int]) -> tuple[
 
 
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
-_MAX_NAME: Final = 249
+MAX_NAME: Final = 249
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 
 
@@ -129,8 +129,8 @@ def topic_name_problem(name: str) -> str | None:
         return "the empty string is not allowed"
     if name in (".", ".."):
         return f"'{name}' is not allowed"
-    if len(name) > _MAX_NAME:
-        return f"the length of '{name}' is longer than the max allowed length {_MAX_NAME}"
+    if len(name) > MAX_NAME:
+        return f"the length of '{name}' is longer than the max allowed length {MAX_NAME}"
     if not _LEGAL_NAME.fullmatch(name):
         return (
             f"'{name}' contains one or more characters other than ASCII alphanumerics, "

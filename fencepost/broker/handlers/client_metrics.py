@@ -17,7 +17,7 @@ PUSH_INTERVAL_MS: Final = 300_000
 """Kafka's default; a subscription could set another."""
 ACCEPTED_COMPRESSION: Final[tuple[int, ...]] = (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)
 """In the order of preference."""
-_MAX_INSTANCES: Final = 16_384
+MAX_INSTANCES: Final = 16_384
 """Client instances that a broker keeps; the least recently used is evicted."""
 _RETRIABLE_AT_ONCE: Final = (
     ErrorCode.UNKNOWN_SUBSCRIPTION_ID,
@@ -94,7 +94,7 @@ class ClientMetricsManager:
         """A client instance by its id; created if unknown."""
         instance = self._instances.pop(instance_id, None) or ClientMetricsInstance(instance_id)
         self._instances[instance_id] = instance
-        if len(self._instances) > _MAX_INSTANCES:
+        if len(self._instances) > MAX_INSTANCES:
             del self._instances[next(iter(self._instances))]
         return instance
 

@@ -21,7 +21,7 @@ from typing import Final
 from fencepost.broker.configs.config_entries import topic_entries
 from fencepost.broker.configs.topic_configs import validate_topic_configs
 from fencepost.broker.controller.controller_apis import ControllerContext
-from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.controller.topic_changes import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.metadata.image import TopicImage
 from fencepost.protocol.errors import ErrorCode
@@ -36,8 +36,6 @@ from fencepost.protocol.messages.create_topics import (
 
 DEFAULT: Final = -1
 METADATA_TOPIC: Final = "__cluster_metadata"
-MAX_PARTITIONS: Final = 10_000
-"""Of all topics of a request together."""
 MAX_RECORDS: Final = 10_000
 """Of the metadata log, for one request."""
 _FIRST_WITH_CONFIGS: Final = 5
@@ -60,7 +58,7 @@ def handle(ctx: ControllerContext, request: CreateTopicsRequest) -> CreateTopics
     """Plan every topic, create those that can be, answer for all."""
     times = Counter(topic.name for topic in request.topics)
     wanted = [t for t in request.topics if times[t.name] == 1 and t.name != METADATA_TOPIC]
-    if _count_partitions(ctx, wanted) > MAX_PARTITIONS:
+    if _count_partitions(ctx, wanted) > MAX_PARTITIONS_PER_REQUEST:
         return _refused(
             request,
             ErrorCode.POLICY_VIOLATION,

@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from fencepost.storage.files.file_system import MAX_OPEN_FILES
+
 if sys.platform != "win32":
     import resource
 
@@ -93,8 +95,6 @@ _RESERVE_OF_REMOTE: Final = 32
 """Connections and files of an object store's client."""
 CONTROL_CONNECTIONS: Final = 16
 """Connections of the control API that need no room: it has to be reached when clients take all."""
-OPEN_FILES: Final = 512
-"""Files of logs that are held open, at most."""
 _FEWEST: Final = 16
 """Descriptors for connections and files below which there is no use in a start."""
 _UNKNOWN: Final = 1 << 20
@@ -184,10 +184,10 @@ def descriptor_budget(
         reserve += _RESERVE_OF_REMOTE
     if limit - reserve < _FEWEST:
         raise TooFewDescriptors(
-            f"the process may open {limit} files and connections, and {brokers} brokers need "
-            f"{reserve + _FEWEST}: see ulimit -n"
+            f"the process may open {limit} files and connections, and needs {reserve + _FEWEST} "
+            f"for {brokers} broker{'' if brokers == 1 else 's'}: see ulimit -n"
         )
-    return DescriptorBudget(limit, reserve=reserve, max_files=OPEN_FILES if has_files else 0)
+    return DescriptorBudget(limit, reserve=reserve, max_files=MAX_OPEN_FILES if has_files else 0)
 
 
 def _ignore_size(_: int) -> None:

@@ -61,6 +61,8 @@ class DamagedSegment(OSError):
 TEMPORARY_SUFFIX: Final = ".tmp"
 """Ends the name of what `write_atomic` has not renamed yet; a crash may leave it behind."""
 
+MAX_OPEN_FILES: Final = 512
+"""Files of logs that a process holds open at most, where descriptors allow as many."""
 _IOV_MAX: Final = 1024
 _MODE: Final = 0o644
 _CLOSED: Final = -1

@@ -15,6 +15,7 @@ from collections import OrderedDict, deque
 from typing import Final, Protocol
 
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.storage.files.file_system import MAX_OPEN_FILES
 
 _OVERHEAD: Final = 256
 _TRIM: Final = 64
@@ -167,7 +168,6 @@ class SegmentTail:
 
 _TAIL_BYTES: Final = 64 << 20
 _INDEX_BYTES: Final = 32 << 20
-_OPEN_FILES: Final = 512
 
 
 class Evictable(Protocol):
@@ -264,7 +264,7 @@ class ProcessLimits:
         *,
         recent_bytes: int = _TAIL_BYTES,
         index_bytes: int = _INDEX_BYTES,
-        open_files: int = _OPEN_FILES,
+        open_files: int = MAX_OPEN_FILES,
     ) -> None:
         self.tail_cache = TailCache(recent_bytes)
         self.indexes = BoundedCache(index_bytes)

@@ -143,7 +143,7 @@ def test_a_push_has_a_size_limit(size: int, code: ErrorCode) -> None:
 
 
 def test_a_broker_keeps_a_bounded_number_of_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.broker.handlers.client_metrics._MAX_INSTANCES", 2)
+    monkeypatch.setattr("fencepost.broker.handlers.client_metrics.MAX_INSTANCES", 2)
     driver = Driver(1)
     for number in (1, 2, 1, 3):
         subscriptions(driver, UUID(int=number))

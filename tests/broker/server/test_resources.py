@@ -16,6 +16,7 @@ from fencepost.broker.server.resources import (
     descriptor_limit,
     memory_shares,
 )
+from fencepost.storage.files.file_system import MAX_OPEN_FILES
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -103,6 +104,12 @@ def test_files_get_what_connections_leave_and_a_quarter_at_least() -> None:
     assert not shared.admit()
 
 
+def test_files_are_held_open_up_to_a_number() -> None:
+    shared = descriptor_budget(100_000, brokers=1, has_files=True)
+    assert shared.files == MAX_OPEN_FILES
+    assert descriptor_budget(500, brokers=1, has_files=True).files < 500
+
+
 def test_without_files_connections_get_all() -> None:
     shared, _ = budget(10, max_files=0)
     assert [shared.admit() for _ in range(11)] == [True] * 10 + [False]
@@ -135,7 +142,9 @@ def test_a_server_keeps_a_reserve(brokers: int, has_files: bool) -> None:
 
 
 def test_a_limit_that_is_too_low_is_refused_with_what_is_needed() -> None:
-    with pytest.raises(TooFewDescriptors, match=r"64 files and connections, and 3 brokers need 81"):
+    with pytest.raises(
+        TooFewDescriptors, match=r"64 files and connections, and needs 81 for 3 brokers"
+    ):
         descriptor_budget(64, brokers=3, has_files=False)
 
 
