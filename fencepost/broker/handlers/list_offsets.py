@@ -25,7 +25,6 @@ version is UNSUPPORTED_VERSION, before any other check.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -37,6 +36,7 @@ from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import NO_EPOCH, find_leader, find_replica
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages import struct
 from fencepost.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -67,7 +67,7 @@ READ_COMMITTED: Final = 1
 _ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class _Lookup:
     """The lookup in one partition that passed its checks."""
 

@@ -58,7 +58,7 @@ def handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | H
     if may_check:
         outcomes = append_all_or_none(ctx, find_targets(ctx, request), request.acks)
     else:
-        budget = ReadBudget()
+        budget = ReadBudget() if _has_several(request) else None
         outcomes = [
             append_partition(ctx, topic.name, topic.topic_id, partition, request.acks, budget)
             for topic in request.topic_data
@@ -102,6 +102,12 @@ def _refuse_late(
         return outcome
     refused = error_response(outcome.response.index, refusal.code)
     return PartitionOutcome(outcome.topic, outcome.topic_id, refused)
+
+
+def _has_several(request: ProduceRequest) -> bool:
+    """Whether there are several partitions, which share what they may unpack to."""
+    topics = request.topic_data
+    return len(topics) > 1 or (bool(topics) and len(topics[0].partition_data) > 1)
 
 
 def _is_transactional(request: ProduceRequest, *, every_batch: bool) -> bool:
@@ -166,10 +172,12 @@ def _respond(ctx: Context, outcomes: list[PartitionOutcome]) -> ProduceResponse:
         topics.setdefault((outcome.topic, outcome.topic_id), []).append(response)
     return ProduceResponse(
         responses=tuple(
-            TopicProduceResponse(
-                name=name, topic_id=topic_id, partition_responses=tuple(partitions)
-            )
-            for (name, topic_id), partitions in topics.items()
+            [  # a list, as this is on the way of each request
+                TopicProduceResponse(
+                    name=name, topic_id=topic_id, partition_responses=tuple(partitions)
+                )
+                for (name, topic_id), partitions in topics.items()
+            ]
         ),
         node_endpoints=_endpoints(ctx, leaders) if leaders else (),
     )

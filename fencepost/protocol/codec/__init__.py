@@ -37,7 +37,11 @@ def decode_request(
 
     :raises MalformedMessage: When the bytes are not such a request.
     """
-    return _decode(api, "request", version, frame, offset, draft)
+    read = _reader(api.name, "request", version, draft)
+    try:
+        return read(memoryview(frame), offset)[0]
+    except Exception as error:  # any failure to read is a fault of the bytes
+        raise MalformedMessage(f"not a {api.title} v{version} request: {error}") from error
 
 
 def decode_request_in_slices(
@@ -62,7 +66,11 @@ def decode_response(
 
     :raises MalformedMessage: When the bytes are not such a response.
     """
-    return _decode(api, "response", version, frame, offset, draft)
+    read = _reader(api.name, "response", version, draft)
+    try:
+        return read(memoryview(frame), offset)[0]
+    except Exception as error:  # as above
+        raise MalformedMessage(f"not a {api.title} v{version} response: {error}") from error
 
 
 def encode_response(
@@ -72,7 +80,7 @@ def encode_response(
 
     The header of an ApiVersions answer has version 0 always: its client cannot know better yet.
     """
-    out = bytearray(9 if api.is_flexible(version) and api.key != _API_VERSIONS else 8)
+    out = bytearray(9 if version >= api.first_flexible and api.key != _API_VERSIONS else 8)
     chunks = _writer(api.name, "response", version, draft)(out, message)
     size = len(out) if len(chunks) == 1 else sum(map(len, chunks))
     _RESPONSE_HEAD.pack_into(out, 0, size - 4, correlation_id)
@@ -114,16 +122,6 @@ def response_body_offset(api: Api, version: int) -> int:
     Right for peers that send no tagged fields in response headers, which no Kafka version does.
     """
     return 5 if api.is_flexible(version) and api.key != _API_VERSIONS else 4
-
-
-def _decode(
-    api: Api, side: Side, version: int, frame: Buffer, offset: int, draft: "Draft | None"
-) -> Any:
-    read = _reader(api.name, side, version, draft)
-    try:
-        return read(memoryview(frame), offset)[0]
-    except Exception as error:  # any failure to read is a fault of the bytes
-        raise MalformedMessage(f"not a {api.title} v{version} {side}: {error}") from error
 
 
 @cache
