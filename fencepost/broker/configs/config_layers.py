@@ -78,7 +78,7 @@ class ConfigLayers:
         """Whether logs are kept in files."""
         return self.value("log.dirs") is not None
 
-    @property
+    @cached_property
     def has_tier(self) -> bool:
         """Whether the broker serves tiered storage."""
         return self.value("remote.log.storage.system.enable") is True

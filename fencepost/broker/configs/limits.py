@@ -9,7 +9,7 @@ imports this module: rooms above this one have constants of their own, which the
 from dataclasses import dataclass
 from typing import Final
 
-from fencepost.protocol.codec.reader import MAX_TAGGED_FIELDS
+from fencepost.protocol.codec.reader import MAX_ELEMENTS, MAX_TAGGED_FIELDS
 from fencepost.protocol.compression import MAX_DECOMPRESSED_BYTES, MAX_MEMBERS
 from fencepost.protocol.frames import MAX_HEADER_TAGS
 from fencepost.protocol.records import MAX_RECORDS
@@ -49,6 +49,18 @@ LIMITS: Final[tuple[Limit, ...]] = (
         bounds=REQUESTS,
         default="as many as the rest of the request can hold",
         error=_CLOSED,
+    ),
+    Limit(
+        name="elements of a request, in all its arrays",
+        bounds=REQUESTS,
+        default=MAX_ELEMENTS,
+        error=_CLOSED,
+    ),
+    Limit(
+        name="elements of a request that changes something",
+        bounds=REQUESTS,
+        default=100_000,
+        error="POLICY_VIOLATION for all that it names",
     ),
     Limit(
         name="tagged fields of a request's header",

@@ -24,12 +24,12 @@ OFFSET_NOT_AVAILABLE; v7 -3; v8 -4; v9 -5; v10 timeout; v11 -6 (KIP-1023). A tar
 version is UNSUPPORTED_VERSION, before any other check.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import Final
 
 from fencepost.broker.configs.effective_configs import ListOffsetsGate
-from fencepost.broker.core.outcomes import Answer
+from fencepost.broker.core.outcomes import SLICE, Answer, take_turns
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.fetch.list_offsets_gate import effective_gate, gate_error
 from fencepost.broker.handlers.context import Context
@@ -125,11 +125,24 @@ def handle(ctx: Context, request: ListOffsetsRequest) -> Answer[ListOffsetsRespo
     """Look up every partition asked for, each once."""
     if request.isolation_level not in _ISOLATION_LEVELS:
         return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+    return take_turns(ctx.broker.scheduler, _read(ctx, request))
+
+
+def _read(
+    ctx: Context, request: ListOffsetsRequest
+) -> Generator[None, None, ListOffsetsResponse | Wait[ListOffsetsResponse]]:
     topics: _Answers = {}
     lookups: list[_Lookup] = []
+    count = 0
     for topic in request.topics:
         answers = topics.setdefault(topic.name, {})
+        count += 1
+        if not count % SLICE:
+            yield
         for asked in topic.partitions:
+            count += 1
+            if not count % SLICE:
+                yield
             index = asked.partition_index
             if index in answers:
                 answers[index] = _error(index, ErrorCode.INVALID_REQUEST)

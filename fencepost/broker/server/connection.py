@@ -23,7 +23,7 @@ from fencepost.broker.core.outcomes import (
 )
 from fencepost.broker.core.scheduler import Clock
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.handlers import handler_of
+from fencepost.broker.handlers import changes_too_much, handler_of, refuse_changes
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.produce.expected_offsets import extract_expected_offsets
 from fencepost.broker.server.journal import Exchange, Journal
@@ -37,11 +37,7 @@ from fencepost.broker.server.responses import (
 )
 from fencepost.protocol.apis import BY_KEY, BY_NAME, Api
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.codec import (
-    MalformedMessage,
-    decode_request,
-    decode_request_in_slices,
-)
+from fencepost.protocol.codec import MalformedMessage, decode_request, decode_request_in_slices
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.frames import (
     FrameAssembler,
@@ -108,16 +104,13 @@ class Connection:
         self.output: Final = responses.output
         """Encoded responses whose turn has come."""
         self._queue: Final = responses.queue
-        """Requests whose response is not in `output` yet, in their order."""
         self._writing: Final = responses.writing
-        self._assembler = assembler = FrameAssembler(
-            _SCRATCH, broker.configs.socket_request_max_bytes, memory
-        )
+        max_bytes = broker.configs.socket_request_max_bytes
+        self._assembler = assembler = FrameAssembler(_SCRATCH, max_bytes, memory)
         self._received = assembler.received
         self.buffer: Final = assembler.buffer
         """Returns where to put the next bytes."""
         self._inbox: deque[bytearray] = deque()
-        """Frames that are not handled yet."""
         self._max_in_flight = MAX_IN_FLIGHT
         """Requests that may wait now; 0 while one response blocks those behind it."""
         self._reading: Generator[None, None, None] | None = None
@@ -145,14 +138,15 @@ class Connection:
         self.last_active_ms = self._clock.now_ms()
         try:
             self._inbox += self._received(count)
-        except RequestMemoryFull as error:
-            self.close(CloseReason(MEMORY_FULL, str(error)))
+        except (
+            RequestMemoryFull,
+            MemoryError,
+        ) as error:  # it may have less than it seemed
+            reason = str(error) or "the system gives no memory for the frame"
+            self.close(CloseReason(MEMORY_FULL, reason))
             return
         except InvalidFrame as error:
             self.close(CloseReason("bad_frame", str(error)))
-            return
-        except MemoryError:  # the process may take less than it seemed
-            self.close(CloseReason(MEMORY_FULL, "the system gives no memory for the frame"))
             return
         self.resume()
 
@@ -195,17 +189,20 @@ class Connection:
             return
         self.is_closing = True
         self.close_reason = reason
-        self._inbox.clear()
-        self._assembler.discard()
-        self._end_reading()
+        self._drop_input()
 
     def abandon(self) -> None:
         """The transport is gone, or no response may be sent any more: cancel what waits."""
         self.is_closing = True
         self._responses.abandon()
+        self._drop_input()
+
+    def _drop_input(self) -> None:
         self._inbox.clear()
         self._assembler.discard()
-        self._end_reading()
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -228,7 +225,7 @@ class Connection:
                     return
             if len(frame) > SLICED_BYTES:
                 self._reading = self._read_in_slices(api, header, frame, offset)
-                self._continue_reading()
+                self._continue_slices()
                 return
             request = decode_request(api, version, frame, offset, self.dialect)
         except (InvalidFrame, MalformedMessage) as error:
@@ -248,7 +245,7 @@ class Connection:
         version = header.version
         self._memory.used += len(frame)
         try:
-            request = yield from decode_request_in_slices(api, version, frame, offset, self.dialect)
+            read = yield from decode_request_in_slices(api, version, frame, offset, self.dialect)
         except MalformedMessage as error:
             self._reading = None
             self.close(CloseReason("bad_request", str(error)))
@@ -256,26 +253,19 @@ class Connection:
         finally:
             self._memory.used -= len(frame)
         self._reading = None
-        self._handle(self._open(api, version, header, frame, offset), request, None)
+        exchange = self._open(api, version, header, frame, offset)
+        is_refused = changes_too_much(api, read.elements)
+        self._handle(exchange, read.message, None, is_refused=is_refused)
         self._responses.hold()
 
     def _continue_slices(self) -> None:
         """Read and write one more slice."""
         if self._reading is not None:
-            self._continue_reading()
+            next(self._reading, None)
+            if self._reading is not None:
+                self._owner.output_ready()
         if self._writing:
             self._responses.write_slice()
-
-    def _continue_reading(self) -> None:
-        assert self._reading is not None
-        next(self._reading, None)
-        if self._reading is not None:
-            self._owner.output_ready()
-
-    def _end_reading(self) -> None:
-        if self._reading is not None:
-            self._reading.close()
-            self._reading = None
 
     def _serves(self, api: Api, version: int) -> bool:
         if version > self._broker.version_limits.get(api.name, version):
@@ -307,24 +297,24 @@ class Connection:
 
         self._responses.write(exchange, refuse_version(self._broker))
 
-    def _handle(self, exchange: Exchange, request: object, key: Key | None) -> None:
-        ctx = Context(
-            self._broker,
-            exchange.version,
-            exchange.client_id,
-            self.peer,
-            self.last_active_ms,
-            exchange.time_ms,
-        )
-        api = exchange.api
+    def _handle(
+        self, exchange: Exchange, request: object, key: Key | None, *, is_refused: bool = False
+    ) -> None:
+        """Handle a request, or refuse it, where it would change too much in one turn."""
+        api, version, client_id = exchange.api, exchange.version, exchange.client_id
+        now_ms, wall_ms = self.last_active_ms, exchange.time_ms
+        ctx = Context(self._broker, version, client_id, self.peer, now_ms, wall_ms)
         if api is _PRODUCE and self._broker.configs.may_check_expected_offsets:
             exchange.expected_offsets = extract_expected_offsets(
                 self._broker, cast(ProduceRequest, request)
             )
         try:
-            outcome = self._broker.handle(api, ctx, request)
+            if is_refused:
+                outcome = refuse_changes(api, request)
+            else:
+                outcome = self._broker.handle(api, ctx, request)
         except Exception:  # noqa: BLE001  # a bug costs one response, never the broker
-            self._owner.log_exception("handler_failed", api=api.title, version=exchange.version)
+            self._owner.log_exception("handler_failed", api=api.title, version=version)
             outcome = self._unknown_server_error(api, request)
         if isinstance(outcome, Wait):
             exchange.wait = outcome

@@ -10,11 +10,11 @@ With None all versions are Kafka's.
 import struct
 from collections.abc import Generator
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.codec.reader import Read, SlicedRead, compile_reader
+from fencepost.protocol.codec.reader import MAX_ELEMENTS, SLICE, Read, SlicedRead, compile_reader
 from fencepost.protocol.codec.schema import Side, message_schema
 from fencepost.protocol.codec.writer import SlicedWriter, Writer, compile_writer
 
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 _API_VERSIONS: Final = 18
 _RESPONSE_HEAD: Final = struct.Struct(">ii")
 """Size and correlation id; the empty tagged fields of a flexible header are a zero behind them."""
+
+
+class SlicedRequest(NamedTuple):
+    """A request that was read in slices."""
+
+    message: Any
+    elements: int
+    """Of its arrays, rounded down to whole slices."""
 
 
 class MalformedMessage(ValueError):
@@ -46,17 +54,25 @@ def decode_request(
 
 def decode_request_in_slices(
     api: Api, version: int, frame: Buffer, offset: int = 0, draft: "Draft | None" = None
-) -> Generator[None, None, Any]:
+) -> Generator[None, None, SlicedRequest]:
     """Read as `decode_request` does, yielding after some thousands of elements.
 
-    :raises MalformedMessage: When the bytes are not such a request.
+    :raises MalformedMessage: When the bytes are not such a request, or it has more than
+        `MAX_ELEMENTS`.
     """
-    read = _sliced_reader(api.name, version, draft)
-    try:
-        message, _ = yield from read(memoryview(frame), offset)
-    except Exception as error:  # any failure to read is a fault of the bytes
-        raise MalformedMessage(f"not a {api.title} v{version} request: {error}") from error
-    return message
+    slices = _sliced_reader(api.name, version, draft)(memoryview(frame), offset)
+    elements = 0
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            return SlicedRequest(end.value[0], elements)
+        except Exception as error:  # any failure to read is a fault of the bytes
+            raise MalformedMessage(f"not a {api.title} v{version} request: {error}") from error
+        elements += SLICE
+        if elements > MAX_ELEMENTS:
+            raise MalformedMessage(f"a {api.title} of more than {MAX_ELEMENTS} elements")
+        yield
 
 
 def decode_response(

@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from fencepost.broker import handlers
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.limits import LIMITS, Limit
 from fencepost.broker.configs.topic_configs import topic_configs
@@ -20,6 +21,12 @@ PROOFS: Final = {
     ),
     "elements that an array claims to have": (
         "protocol/test_codec.py::test_an_array_is_refused_before_its_first_element"
+    ),
+    "elements of a request, in all its arrays": (
+        "protocol/test_codec.py::test_a_message_has_a_limited_number_of_elements"
+    ),
+    "elements of a request that changes something": (
+        "broker/server/test_connection.py::test_a_request_that_changes_too_much_at_once_is_refused"
     ),
     "tagged fields of a request's header": (
         "protocol/test_frames.py::test_a_header_has_a_limited_number_of_tagged_fields"
@@ -85,4 +92,5 @@ def test_the_defaults_of_limits_that_no_config_sets_are_those_of_the_code() -> N
     defaults = {limit.name: limit.default for limit in LIMITS}
     created = defaults["partitions that a CreateTopics, CreatePartitions or Metadata creates"]
     assert created == MAX_PARTITIONS_PER_REQUEST == create_topics.MAX_PARTITIONS
+    assert defaults["elements of a request that changes something"] == handlers.MAX_CHANGES
     assert defaults["configs in an answer of DescribeConfigs"] == describe_configs.MAX_ENTRIES
