@@ -32,6 +32,8 @@ class AlterConfigOp:
 
 def check_operations(operations: Sequence[AlterConfigOp]) -> ConfigError | None:
     """What is wrong with a resource's operations, whatever the resource; None when nothing is."""
+    if not operations:
+        return None
     if len({operation.name for operation in operations}) < len(operations):
         return _invalid_request("Error due to duplicate config keys")
     nulls = [o.name for o in operations if o.value is None and o.op_type != OpType.DELETE]

@@ -221,13 +221,17 @@ class ConfigChanges:
         )
         if isinstance(configs, ConfigError):
             return configs
-        invalid = validate_topic_configs(
-            configs,
-            self.layers.topic_defaults,
-            tiered=self.layers.has_tier,
-            on_disk=self.layers.on_disk,
-            before=self.registry.image.configs_of(name),
-        )
+        before = self.registry.image.configs_of(name)
+        if configs or before:
+            invalid = validate_topic_configs(
+                configs,
+                self.layers.topic_defaults,
+                tiered=self.layers.has_tier,
+                on_disk=self.layers.on_disk,
+                before=before,
+            )
+        else:  # as for each other topic without configs
+            invalid = self.layers.problem_of_defaults
         if invalid is not None:
             return invalid
         if name not in self.registry.image.topics:
