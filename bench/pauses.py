@@ -1,7 +1,8 @@
 """The longest pause that another connection sees beside the costliest request of each API.
 
 The requests are those of tests/robustness, of the newest version, one after the other. Beside them
-one connection asks for ApiVersions without a break: its longest round trip is the pause.
+one connection asks for ApiVersions without a break: its longest round trip is the pause. It counts
+for each megabyte that was sent and answered, and for one where that was less.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Witness:
 
 
 def measure(kind: servers.Kind, size: int) -> dict[str, float]:
-    """Milliseconds by row; ``size`` is that of each request in bytes."""
+    """Milliseconds a megabyte, by row; ``size`` is that of each request in bytes."""
     values: dict[str, float] = {}
     for api in APIS:
         with servers.running(kind) as server:
@@ -60,7 +61,7 @@ def measure(kind: servers.Kind, size: int) -> dict[str, float]:
 
 
 def longest_pause(server: servers.Server, api: Api, size: int) -> float:
-    """Milliseconds, of all shapes of the newest version that name one topic or none that is."""
+    """Milliseconds a megabyte, of the shapes of the newest version but those of many topics."""
     names = tuple(f"known.{index:02}" for index in range(20))
     server.create(names, PARTITIONS)
     ids = {name: UUID(int=index + 1) for index, name in enumerate(names)}
@@ -71,17 +72,20 @@ def longest_pause(server: servers.Server, api: Api, size: int) -> float:
             if shape.names != "spread":
                 frame = shape.frame(size, ids)
                 witness.longest_ms = 0.0
-                _send(server, frame)
-                longest = max(longest, witness.longest_ms)
+                answered = _send(server, frame)
+                megabytes = max(len(frame) + answered, size) / 1e6
+                longest = max(longest, witness.longest_ms / megabytes)
     return longest
 
 
-def _send(server: servers.Server, frame: bytes) -> None:
-    """Send a request that may be refused, and read what is answered."""
+def _send(server: servers.Server, frame: bytes) -> int:
+    """Send a request that may be refused, and read what is answered: so many bytes."""
+    answered = 0
     connected = socket.create_connection((servers.HOST, server.launch.port), ANSWER_S)
     with connected, contextlib.suppress(OSError):
         connected.sendall(frame)
         head = connected.recv(4, socket.MSG_WAITALL)
-        left = int.from_bytes(head, "big")
-        while left > 0 and (piece := connected.recv(min(left, 1 << 20))):
-            left -= len(piece)
+        size = int.from_bytes(head, "big")
+        while answered < size and (piece := connected.recv(min(size - answered, 1 << 20))):
+            answered += len(piece)
+    return answered

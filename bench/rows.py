@@ -104,7 +104,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(key="pipeline_read_records", title="records of 1 GB as columns", unit="MB/s", higher=True),
     *(
-        Row(key=f"pause_{api.name}", title=f"longest pause beside 1 MB of {api.title}", unit="ms")
+        Row(key=f"pause_{api.name}", title=f"longest pause beside {api.title}", unit="ms/MB")
         for api in APIS
     ),
 )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from fencepost.broker import handlers
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.broker.controller import MAX_BROKERS
@@ -24,7 +25,7 @@ from fencepost.broker.server.resources import CONTROL_CONNECTIONS
 from fencepost.cli.serve import MAX_HOST, MAX_PORT
 from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.control import guard, limits, message_json, metrics, routes_journal
-from fencepost.protocol.codec.reader import MAX_TAGGED_FIELDS
+from fencepost.protocol.codec.reader import MAX_ELEMENTS, MAX_TAGGED_FIELDS
 from fencepost.protocol.compression import MAX_DECOMPRESSED_BYTES, MAX_MEMBERS
 from fencepost.protocol.frames import MAX_HEADER_TAGS
 from fencepost.protocol.records import MAX_RECORDS
@@ -80,6 +81,12 @@ LIMITS: Final[Mapping[str, tuple[Limit, ...]]] = {
             name="elements that an array claims to have",
             default="as many as the rest of the request can hold",
             error=_CLOSED,
+        ),
+        Limit(name="elements of a request, in all its arrays", default=MAX_ELEMENTS, error=_CLOSED),
+        Limit(
+            name="elements of a request that changes something",
+            default=handlers.MAX_CHANGES,
+            error="POLICY_VIOLATION for all that it names",
         ),
         Limit(name="tagged fields of a request's header", default=MAX_HEADER_TAGS, error=_CLOSED),
         Limit(name="tagged fields of a request's body", default=MAX_TAGGED_FIELDS, error=_CLOSED),

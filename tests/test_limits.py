@@ -24,6 +24,12 @@ PROOFS: Final = {
     "elements that an array claims to have": (
         "protocol/test_codec.py::test_an_array_is_refused_before_its_first_element"
     ),
+    "elements of a request, in all its arrays": (
+        "protocol/test_codec.py::test_a_message_has_a_limited_number_of_elements"
+    ),
+    "elements of a request that changes something": (
+        "broker/server/test_connection.py::test_a_request_that_changes_too_much_at_once_is_refused"
+    ),
     "tagged fields of a request's header": (
         "protocol/test_frames.py::test_a_header_has_a_limited_number_of_tagged_fields"
     ),

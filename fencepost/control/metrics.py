@@ -27,9 +27,9 @@ from fencepost.broker.metadata.image import NO_LEADER, PartitionImage
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.replication.replica import Replica
-from fencepost.broker.server.connection import LIMITS
 from fencepost.broker.server.logs import dropped_lines
 from fencepost.broker.server.request_metrics import BOUNDS_US, ApiMetrics
+from fencepost.broker.server.resources import LIMITS
 from fencepost.broker.server.server import Server
 from fencepost.broker.tiering.remote_log_manager import RemoteView
 from fencepost.broker.tiering.remote_storage_metrics import RemoteStorageMetrics

@@ -18,6 +18,8 @@ DEFAULT_LIMIT: Final = 104_857_600
 """Bytes: ``socket.request.max.bytes``."""
 MAX_HEADER_TAGS: Final = 1_000
 """Tagged fields in a request's header, of which no version of Kafka has any."""
+_new_tuple: Final = tuple.__new__
+"""Makes a named tuple without a call of its constructor in Python."""
 _SIZE: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
 _DIRECT: Final = 64 << 10
@@ -226,7 +228,7 @@ def read_header(frame: bytearray) -> RequestHeader:
     if end > size:
         raise InvalidFrame(f"a client id of {length} bytes in a frame of {size}")
     client_id = None if length < 0 else frame[_HEADER.size : end].decode("utf-8", "replace")
-    return RequestHeader(key, version, correlation_id, client_id, end)
+    return _new_tuple(RequestHeader, (key, version, correlation_id, client_id, end))
 
 
 def skip_tags(frame: bytearray, header: RequestHeader, api: Api) -> int:
@@ -235,7 +237,7 @@ def skip_tags(frame: bytearray, header: RequestHeader, api: Api) -> int:
     :raises InvalidFrame: When the frame ends within them, or they are more than `MAX_HEADER_TAGS`.
     """
     at = header.body_offset
-    if not api.is_flexible(header.version):
+    if header.version < api.first_flexible:
         return at
     if at < len(frame) and frame[at] == 0:
         return at + 1

@@ -21,6 +21,7 @@ from fencepost.protocol.messages.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+from fencepost.protocol.messages.describe_groups import DescribeGroupsRequest
 from fencepost.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -237,6 +238,20 @@ def test_a_message_has_a_limited_number_of_tagged_fields() -> None:
         else:
             with pytest.raises(codec.MalformedMessage, match="more than 100000 tagged fields"):
                 decode(api, 12, "request", tagged, offset)
+
+
+def test_a_message_has_a_limited_number_of_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "MAX_ELEMENTS", 10_000)
+    api = BY_NAME["describe_groups"]
+    for count in (14_999, 15_000):  # counted in slices of 5,000
+        request = DescribeGroupsRequest(groups=("g",) * count)
+        frame, offset = encode(api, 5, "request", request)
+        reading = codec.decode_request_in_slices(api, 5, frame, offset)
+        if count < 15_000:
+            assert [*reading] == [None, None]
+        else:
+            with pytest.raises(codec.MalformedMessage, match="more than 10000 elements"):
+                list(reading)
 
 
 @pytest.mark.parametrize("version", [1, 2])

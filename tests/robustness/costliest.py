@@ -18,6 +18,7 @@ from fencepost.protocol.apis import Api
 from fencepost.protocol.codec.code_builder import FIXED_WIDTH_CODES
 from fencepost.protocol.codec.schema import FieldSchema, StructSchema, message_schema
 from tests.harness.records import batch
+from tests.harness.wire import uvarint
 
 Path: TypeAlias = tuple[str, ...]
 Names: TypeAlias = Literal["unknown", "same", "spread"]
@@ -268,13 +269,3 @@ class _Writer:
                 return self.topic_names[0].encode()
             case "spread":
                 return self.topic_names[index % len(self.topic_names)].encode()
-
-
-def uvarint(value: int) -> bytes:
-    """An unsigned varint."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -16,6 +16,7 @@ from fencepost.broker.controller import elections, requests
 from fencepost.broker.coordinator.commit_queue import ReplicaLog
 from fencepost.broker.core.outcomes import ThrottledResponse
 from fencepost.broker.faults.interceptor import Interception
+from fencepost.broker.fetch.partition_answers import moved_answer
 from fencepost.broker.groups import offsets
 from fencepost.broker.handlers import fetch, list_offsets, offset_for_leader_epoch
 from fencepost.broker.metadata import features
@@ -237,7 +238,7 @@ def _what_is_tiered_is_refused() -> None:
     ) -> tuple[Buffer, ...] | PartitionData:
         tiered = self.ctx.broker.remote_log_manager.highest_tiered(replica)
         if self.fetcher.is_follower and tiered is not None and asked.fetch_offset <= tiered:
-            return fetch._moved(asked.partition, replica)
+            return moved_answer(asked.partition, replica)
         left, bound = rest
         return read(self, key, replica, asked, left, bound)
 

@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import Final, TypeAlias
 
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages import struct
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 """A parsed config: lists are tuples; None is a config without a value."""
@@ -56,7 +57,7 @@ class Effect(IntEnum):
     """It acts where logs are kept in files (``--data-dir``), and is inert elsewhere."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class ConfigError:
     """Why a change of configs is refused: an error code and one line for a reader."""
 

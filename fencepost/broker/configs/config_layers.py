@@ -12,8 +12,13 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from fencepost.broker.configs.broker_configs import broker_configs, unit_synonyms
-from fencepost.broker.configs.config_def import Value, default_value, parse
-from fencepost.broker.configs.topic_configs import broker_synonyms, topic_configs, topic_defaults
+from fencepost.broker.configs.config_def import ConfigError, Value, default_value, parse
+from fencepost.broker.configs.topic_configs import (
+    broker_synonyms,
+    topic_configs,
+    topic_defaults,
+    validate_topic_configs,
+)
 
 NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -78,7 +83,7 @@ class ConfigLayers:
         """Whether logs are kept in files."""
         return self.value("log.dirs") is not None
 
-    @property
+    @cached_property
     def has_tier(self) -> bool:
         """Whether the broker serves tiered storage."""
         return self.value("remote.log.storage.system.enable") is True
@@ -87,6 +92,13 @@ class ConfigLayers:
     def topic_defaults(self) -> Mapping[str, Value]:
         """The value of every topic config for a topic that has none of its own."""
         return {name: self._topic_default(name, value) for name, value in topic_defaults().items()}
+
+    @cached_property
+    def problem_of_defaults(self) -> ConfigError | None:
+        """Why a topic may not have the defaults alone."""
+        return validate_topic_configs(
+            {}, self.topic_defaults, tiered=self.has_tier, on_disk=self.on_disk
+        )
 
     def topic_values(self, configs: Mapping[str, str]) -> Mapping[str, Value]:
         """The value of every topic config for a topic with these dynamic configs."""

@@ -4,13 +4,12 @@ All operations are checked before any config changes: the result is either the c
 resource has afterwards, or one error.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 from fencepost.broker.configs.config_def import ConfigError, ConfigType, Table
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages import struct
 
 
 class OpType(IntEnum):
@@ -22,7 +21,7 @@ class OpType(IntEnum):
     SUBTRACT = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class AlterConfigOp:
     """One config of a request. ``op_type`` is as the client sent it, known or not."""
 
@@ -33,7 +32,9 @@ class AlterConfigOp:
 
 def check_operations(operations: Sequence[AlterConfigOp]) -> ConfigError | None:
     """What is wrong with a resource's operations, whatever the resource; None when nothing is."""
-    if max(Counter(operation.name for operation in operations).values(), default=0) > 1:
+    if not operations:
+        return None
+    if len({operation.name for operation in operations}) < len(operations):
         return _invalid_request("Error due to duplicate config keys")
     nulls = [o.name for o in operations if o.value is None and o.op_type != OpType.DELETE]
     if nulls:

@@ -46,6 +46,7 @@ from fencepost.broker.configs.topic_configs import (
 from fencepost.broker.controller.topic_changes import topic_name_problem
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages import struct
 
 
 def local_retention_error(
@@ -87,7 +88,7 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class Alteration:
     """What a request wants of one resource. ``resource_type`` is as the client sent it."""
 
@@ -96,7 +97,7 @@ class Alteration:
     operations: Sequence[AlterConfigOp]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class TopicChange:
     """All the dynamic configs that a topic has from now on."""
 
@@ -220,13 +221,17 @@ class ConfigChanges:
         )
         if isinstance(configs, ConfigError):
             return configs
-        invalid = validate_topic_configs(
-            configs,
-            self.layers.topic_defaults,
-            tiered=self.layers.has_tier,
-            on_disk=self.layers.on_disk,
-            before=self.registry.image.configs_of(name),
-        )
+        before = self.registry.image.configs_of(name)
+        if configs or before:
+            invalid = validate_topic_configs(
+                configs,
+                self.layers.topic_defaults,
+                tiered=self.layers.has_tier,
+                on_disk=self.layers.on_disk,
+                before=before,
+            )
+        else:  # as for each other topic without configs
+            invalid = self.layers.problem_of_defaults
         if invalid is not None:
             return invalid
         if name not in self.registry.image.topics:

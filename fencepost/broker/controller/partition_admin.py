@@ -5,13 +5,13 @@ as it is, or has an error. All changes of a request are in one new image of the 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from fencepost.broker.controller import reassignment
 from fencepost.broker.controller.elections import ElectionType, change_partition
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages import struct
 
 if TYPE_CHECKING:
     from fencepost.broker.controller.controller import Controller
@@ -20,7 +20,7 @@ Key: TypeAlias = tuple[str, int]
 """Topic name and partition index."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class PartitionError:
     """Why a partition is not changed, by Kafka's code and words."""
 
@@ -28,7 +28,7 @@ class PartitionError:
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class Reassignment:
     """Who is to hold a partition."""
 

@@ -5,12 +5,12 @@ behind one that waits, which no client can observe. A `BlockingResponse` is the 
 delays it on purpose, and no later response of its connection may overtake it.
 
 `map_response` and `gather_responses` make responses from others that may be due later.
-`answer_in_slices` makes one that takes several turns: a request can name a hundred thousand topics,
-and what it is answered is read in slices, between which others are served. So the state may change
-in between, as it may between two requests. What changes the state is never done so.
+`take_turns` makes one that takes several turns: a request can name a hundred thousand topics, and
+what it is answered is read in slices, between which others are served. So the state may change in
+between, as it may between two requests. What changes the state is never done so.
 """
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Generator, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
@@ -91,6 +91,27 @@ def map_response(answer: T | Wait[T], convert: Callable[[T], R]) -> R | Wait[R]:
     return gather_responses([answer], lambda answers: convert(answers[0]))
 
 
+def respond_after(answer: T | Wait[T], respond: Callable[[T], R | Wait[R]]) -> R | Wait[R]:
+    """What ``respond`` makes of a response, as soon as that is complete."""
+    if not isinstance(answer, Wait):
+        return respond(answer)
+    whole: Wait[R] = Wait()
+
+    def go_on(found: T | None) -> None:
+        if found is not None and not whole.done:
+            _complete_from(whole, respond(found))
+
+    answer.then(go_on)
+    return whole
+
+
+def _complete_from(whole: Wait[R], answer: R | Wait[R]) -> None:
+    if isinstance(answer, Wait):
+        answer.then(whole.complete)
+    else:
+        whole.complete(answer)
+
+
 def gather_responses(
     answers: Sequence[T | Wait[T]], convert: Callable[[list[T]], R]
 ) -> R | Wait[R]:
@@ -139,18 +160,38 @@ def answer_in_slices(
     """
     if len(elements) <= SLICE:
         return respond([read(element) for element in elements])
-    answer: Wait[A] = Wait()
-    found: list[R] = []
+
+    def slices() -> Generator[None, None, A]:
+        found = [read(element) for element in elements[:SLICE]]
+        while len(found) < len(elements):
+            yield
+            found.extend([read(element) for element in elements[len(found) : len(found) + SLICE]])
+        return respond(found)
+
+    return take_turns(scheduler, slices())
+
+
+def take_turns(scheduler: Scheduler, slices: Generator[None, None, A | Wait[A]]) -> A | Wait[A]:
+    """The answer that a generator returns, which goes on in another turn after each ``yield``.
+
+    :param slices: Yields after `SLICE` elements or so. It must not fail, nor change anything.
+    """
+    try:
+        next(slices)
+    except StopIteration as end:
+        answer: A | Wait[A] = end.value
+        return answer
+    whole: Wait[A] = Wait()
 
     def go_on() -> None:
-        if answer.done:  # the connection is gone
+        if whole.done:  # the connection is gone
             return
-        start = len(found)
-        found.extend(read(element) for element in elements[start : start + SLICE])
-        if len(found) < len(elements):
-            scheduler.in_later_turn(go_on)
+        try:
+            next(slices)
+        except StopIteration as end:
+            _complete_from(whole, end.value)
         else:
-            answer.complete(respond(found))
+            scheduler.in_later_turn(go_on)
 
-    go_on()
-    return answer
+    scheduler.in_later_turn(go_on)
+    return whole

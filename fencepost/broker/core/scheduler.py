@@ -146,8 +146,9 @@ class Scheduler:
 
     def run_due(self) -> None:
         """Run all that is due by now, in order, and what becomes due meanwhile."""
-        while self.run_turn():
-            pass
+        self._run_timers()
+        while self._later:
+            self.run_turn()
 
     def run_turn(self) -> bool:
         """Run what is due, and one callback that asked for a turn of its own.

@@ -59,6 +59,35 @@ class Wait(Generic[T]):
         for watchers in self._lists:
             watchers.waits[self] = None
 
+    def watch_seldom(
+        self,
+        scheduler: Scheduler,
+        lists: Iterable["WatchList"],
+        attempt: Callable[[], T | None],
+        pause_ms: int,
+    ) -> None:
+        """Watch as `watch` does, for an attempt that takes long.
+
+        It is made at the end of a turn, once for all notifications of it, and again after
+        ``pause_ms`` at the earliest.
+        """
+        is_due, next_ms = False, scheduler.now_ms()
+
+        def notified() -> None:
+            nonlocal is_due
+            if not is_due:
+                is_due = True
+                scheduler.at(next_ms, try_now)
+
+        def try_now() -> None:
+            nonlocal is_due, next_ms
+            is_due, next_ms = False, scheduler.now_ms() + pause_ms
+            result = None if self.done else attempt()
+            if result is not None:
+                self.complete(result)
+
+        self.watch(lists, notified)
+
     def retry(self) -> None:
         """Try to complete it now."""
         if self.done or self._try is None:

@@ -18,12 +18,13 @@ from fencepost.broker.groups.records import (
     ReplayedState,
 )
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages import struct
 
 NO_RETENTION: Final = -1
 """OffsetCommit's retention time where the broker's retention applies."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class PartitionCommit:
     """One partition's offset as a client commits it."""
 

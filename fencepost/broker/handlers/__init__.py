@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from fencepost.broker.controller.controller_apis import ControllerHandler
 from fencepost.broker.core import context
+from fencepost.broker.core.outcomes import HANG_UP
 from fencepost.protocol.apis import Api
+from fencepost.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from fencepost.broker.handlers.context import BrokerNode
@@ -30,6 +32,30 @@ CONTROLLER_APIS: Final = frozenset(
     }
 )
 """The names of the APIs that the controller answers, as in Kafka."""
+READING_APIS: Final = frozenset(
+    {
+        "api_versions",
+        "describe_cluster",
+        "describe_configs",
+        "describe_groups",
+        "describe_log_dirs",
+        "describe_producers",
+        "describe_quorum",
+        "describe_topic_partitions",
+        "fetch",
+        "find_coordinator",
+        "get_telemetry_subscriptions",
+        "list_groups",
+        "list_offsets",
+        "list_partition_reassignments",
+        "metadata",
+        "offset_fetch",
+        "offset_for_leader_epoch",
+    }
+)
+"""The names of the APIs that change nothing; topics that Metadata creates have their own limit."""
+MAX_CHANGES: Final = 100_000
+"""Elements of a request that changes something: one with as many is refused."""
 _HANDLERS: dict[int, Handler] = {}
 
 
@@ -47,3 +73,18 @@ def controller_handler_of(api: Api) -> ControllerHandler:
     if api.name not in CONTROLLER_APIS:
         raise ValueError(f"the controller does not answer {api.title}")
     return cast(ControllerHandler, handler_of(api))
+
+
+def changes_too_much(api: Api, elements: int) -> bool:
+    """Whether a request with so many elements is refused: it would be carried out in one turn."""
+    return elements >= MAX_CHANGES and api.name not in READING_APIS
+
+
+def refuse_changes(api: Api, request: object) -> object:
+    """The outcome of a request that changes too much: POLICY_VIOLATION, as of Kafka's controller.
+
+    A Produce with acks=0, to which nothing is answered, closes its connection.
+    """
+    if getattr(request, "acks", None) == 0:
+        return HANG_UP
+    return handler_of(api).refuse(request, ErrorCode.POLICY_VIOLATION)

@@ -86,15 +86,18 @@ def _count_added(ctx: ControllerContext, request: CreatePartitionsRequest) -> in
 def _plan(
     ctx: ControllerContext, asked: CreatePartitionsTopic
 ) -> TopicImage | CreatePartitionsTopicResult:
+    if asked.name not in ctx.controller.image.topics:
+        return CreatePartitionsTopicResult(
+            name=asked.name,
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            error_message=None,  # as a real broker does
+        )
     assignments = None
     if asked.assignments is not None:
         assignments = [assignment.broker_ids for assignment in asked.assignments]
     try:
         return ctx.controller.topic_planner.plan_partitions(asked.name, asked.count, assignments)
     except ControllerError as error:
-        unknown = error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return CreatePartitionsTopicResult(
-            name=asked.name,
-            error_code=error.code,
-            error_message=None if unknown else error.message,  # as a real broker does
+            name=asked.name, error_code=error.code, error_message=error.message
         )

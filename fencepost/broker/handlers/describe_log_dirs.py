@@ -10,9 +10,11 @@ memory is no volume whose size could be told; v5 cordoned directories (KIP-1066)
 never is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Final
 
+from fencepost.broker.core.outcomes import SLICE, take_turns
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -25,10 +27,20 @@ from fencepost.protocol.messages.describe_log_dirs import (
 UNKNOWN: Final = -1
 
 
-def handle(ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def handle(
+    ctx: Context, request: DescribeLogDirsRequest
+) -> DescribeLogDirsResponse | Wait[DescribeLogDirsResponse]:
     """Describe the one directory."""
+    return take_turns(ctx.broker.scheduler, _read(ctx, request))
+
+
+def _read(
+    ctx: Context, request: DescribeLogDirsRequest
+) -> Generator[None, None, DescribeLogDirsResponse]:
     topics: dict[str, dict[int, DescribeLogDirsPartition]] = {}
-    for name, index in _asked(ctx, request):
+    for count, (name, index) in enumerate(_asked(ctx, request), 1):
+        if not count % SLICE:
+            yield
         replica = ctx.broker.replicas.get((name, index))
         if replica is not None:
             topics.setdefault(name, {})[index] = DescribeLogDirsPartition(
@@ -53,7 +65,7 @@ def refuse(_request: DescribeLogDirsRequest, error_code: int) -> DescribeLogDirs
 
 def _asked(ctx: Context, request: DescribeLogDirsRequest) -> Iterator[tuple[str, int]]:
     if request.topics is None:
-        yield from ctx.broker.replicas
+        yield from tuple(ctx.broker.replicas)
         return
     for topic in request.topics:
         for index in topic.partitions:

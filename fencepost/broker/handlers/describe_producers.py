@@ -6,9 +6,12 @@ partition that this broker does not lead is NOT_LEADER_OR_FOLLOWER.
 Missing: transactions, so no coordinator epoch (-1) and no start of a transaction (-1).
 """
 
+from collections.abc import Generator
 from typing import Final
 
 from fencepost.broker.controller.topic_changes import topic_name_problem
+from fencepost.broker.core.outcomes import SLICE, take_turns
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.protocol.errors import ErrorCode
@@ -25,19 +28,30 @@ NO_TRANSACTION: Final = -1
 _UNKNOWN: Final = "This server does not host this topic-partition."
 
 
-def handle(ctx: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+def handle(
+    ctx: Context, request: DescribeProducersRequest
+) -> DescribeProducersResponse | Wait[DescribeProducersResponse]:
     """Describe every partition asked for."""
-    return DescribeProducersResponse(
-        topics=tuple(
-            TopicResponse(
-                name=topic.name,
-                partitions=tuple(
-                    _partition(ctx, topic.name, index) for index in topic.partition_indexes
-                ),
-            )
-            for topic in request.topics
-        )
-    )
+    return take_turns(ctx.broker.scheduler, _read(ctx, request))
+
+
+def _read(
+    ctx: Context, request: DescribeProducersRequest
+) -> Generator[None, None, DescribeProducersResponse]:
+    topics: list[TopicResponse] = []
+    count = 0
+    for topic in request.topics:
+        found: list[PartitionResponse] = []
+        for index in topic.partition_indexes:
+            found.append(_partition(ctx, topic.name, index))
+            count += 1
+            if not count % SLICE:
+                yield
+        topics.append(TopicResponse(name=topic.name, partitions=tuple(found)))
+        count += 1
+        if not count % SLICE:
+            yield
+    return DescribeProducersResponse(topics=tuple(topics))
 
 
 def refuse(request: DescribeProducersRequest, error_code: int) -> DescribeProducersResponse:

@@ -10,9 +10,12 @@ as it is at a real broker. A partition without a leader is no error here: its le
 leader replicas are an empty list where there are none: clients cannot do with null.
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from fencepost.broker.controller.topic_changes import topic_name_problem
+from fencepost.broker.core.outcomes import SLICE, take_turns
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import BrokerNode, Context
 from fencepost.broker.metadata.image import TopicImage, offline_replicas, online_brokers
 from fencepost.broker.security import authorizer
@@ -28,8 +31,14 @@ from fencepost.protocol.messages.describe_topic_partitions import (
 
 def handle(
     ctx: Context, request: DescribeTopicPartitionsRequest
-) -> DescribeTopicPartitionsResponse:
+) -> DescribeTopicPartitionsResponse | Wait[DescribeTopicPartitionsResponse]:
     """Describe one page."""
+    return take_turns(ctx.broker.scheduler, _read(ctx, request))
+
+
+def _read(
+    ctx: Context, request: DescribeTopicPartitionsRequest
+) -> Generator[None, None, DescribeTopicPartitionsResponse]:
     names = sorted({topic.name for topic in request.topics})
     if "" in names:
         return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -42,9 +51,13 @@ def handle(
         return refuse(request, ErrorCode.INVALID_REQUEST)
     most = ctx.broker.configs.max_request_partition_size_limit
     page = _Page(ctx.broker, left=max(min(request.response_partition_limit, most), 1))
-    for name in wanted:
+    for count, name in enumerate(wanted, 1):
         first = cursor.partition_index if cursor is not None and name == start else 0
         page.add(name, view.topics.get(name), first)
+        if page.next_cursor is not None:
+            break
+        if not count % SLICE:
+            yield
     return DescribeTopicPartitionsResponse(topics=tuple(page.topics), next_cursor=page.next_cursor)
 
 
@@ -72,8 +85,6 @@ class _Page:
 
     def add(self, name: str, topic: TopicImage | None, first: int) -> None:
         """Take a topic's partitions from index ``first`` on, as many as there is room for."""
-        if self.next_cursor is not None:
-            return
         if self.left == 0:
             self.next_cursor = Cursor(topic_name=name, partition_index=0)
         elif topic is None:

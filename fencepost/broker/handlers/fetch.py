@@ -25,13 +25,14 @@ watermark.
 Missing: aborted transactions (no transactions yet).
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 from uuid import UUID
 
 from fencepost.broker.core.context import PartitionRefusal
-from fencepost.broker.core.outcomes import Answer
+from fencepost.broker.core.outcomes import SLICE, Answer, take_turns
 from fencepost.broker.core.waits import Wait, WatchList
 from fencepost.broker.fetch.fetch_sessions import CachedPartition, FetchPlan, Key, move_to_end
 from fencepost.broker.fetch.fetch_source import (
@@ -40,6 +41,12 @@ from fencepost.broker.fetch.fetch_source import (
     RemoteFetch,
     fetch_source_of,
     preferred_read_replica,
+)
+from fencepost.broker.fetch.partition_answers import (
+    NOT_DIVERGING,
+    diverging_epoch,
+    error_answer,
+    moved_answer,
 )
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import resolve_name
@@ -61,9 +68,11 @@ from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.interface import OffsetMovedToTier, OffsetOutOfRange
 
 READ_COMMITTED: Final = 1
+_MANY: Final = 200
+"""Partitions: a waiting request for more is not read again at each append."""
+_PAUSE_MS: Final = 4
+"""For each so many partitions, which take about a tenth of it to read, between two times."""
 _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-_NOT_DIVERGING: Final = EpochEndOffset()
-_NO_LEADER: Final = LeaderIdAndEpoch()
 
 
 def handle(ctx: Context, request: FetchRequest) -> Answer[FetchResponse]:
@@ -72,7 +81,21 @@ def handle(ctx: Context, request: FetchRequest) -> Answer[FetchResponse]:
     if plan.error:
         return FetchResponse(error_code=plan.error)
     reading = _Reading(ctx, request, plan, fetch_source_of(request, ctx.version))
+    if len(plan.partitions) > SLICE and not reading.fetcher.is_follower:
+        return take_turns(ctx.broker.scheduler, _read_in_slices(reading))
     reading.read()
+    return _answer(reading)
+
+
+def _read_in_slices(
+    reading: "_Reading",
+) -> Generator[None, None, FetchResponse | Wait[FetchResponse]]:
+    yield from reading.slices()
+    return _answer(reading)
+
+
+def _answer(reading: "_Reading") -> FetchResponse | Wait[FetchResponse]:
+    ctx, request, plan = reading.ctx, reading.request, reading.plan
     if reading.tiered:
         return _wait_for_tier(ctx, reading)
     if reading.enough or request.max_wait_ms <= 0 or not plan.partitions:
@@ -89,7 +112,7 @@ def refuse(request: FetchRequest, error_code: int) -> FetchResponse:
                 topic=topic.topic,
                 topic_id=topic.topic_id,
                 partitions=tuple(
-                    _error(p.partition, error_code, aborted=()) for p in topic.partitions
+                    error_answer(p.partition, error_code, aborted=()) for p in topic.partitions
                 ),
             )
             for topic in request.topics
@@ -104,8 +127,18 @@ def _wait(ctx: Context, request: FetchRequest, reading: "_Reading") -> Wait[Fetc
         reading.read()
         return reading.respond() if reading.enough else None
 
-    wait.watch(reading.watched, attempt)
-    wait.expire_at(ctx.broker.scheduler, ctx.now_ms + request.max_wait_ms, reading.respond)
+    def expire() -> FetchResponse:
+        if many:  # it was not read again at each append
+            reading.read()
+        return reading.respond()
+
+    scheduler, count = ctx.broker.scheduler, len(reading.plan.partitions)
+    many = count > _MANY and not reading.fetcher.is_follower
+    if many:
+        wait.watch_seldom(scheduler, reading.watched, attempt, count // _MANY * _PAUSE_MS)
+    else:
+        wait.watch(reading.watched, attempt)
+    wait.expire_at(scheduler, ctx.now_ms + request.max_wait_ms, expire)
     return wait
 
 
@@ -156,6 +189,11 @@ class _Reading:
 
     def read(self) -> None:
         """Read every partition, within the byte limits of the request."""
+        for _ in self.slices():
+            pass
+
+    def slices(self) -> Generator[None, None, None]:
+        """Read as `read` does, yielding after each `SLICE` partitions."""
         self.size, self.promised, self.final = 0, 0, False
         self.answers.clear()
         self.tiered.clear()
@@ -163,7 +201,8 @@ class _Reading:
         limit = self.request.max_bytes
         if not self.fetcher.is_follower:
             limit = min(limit, self.ctx.broker.configs.fetch_max_bytes)
-        for key, cached in self.plan.partitions.items():
+        # A copy: between slices another request may change the session.
+        for count, (key, cached) in enumerate(tuple(self.plan.partitions.items()), 1):
             left = max(0, limit - self.size - self.promised)
             if self.ctx.refusal is None:
                 answer = self._read_partition(key, cached.request, left)
@@ -182,11 +221,13 @@ class _Reading:
                 self.promised += self.tiered[key].max_bytes
             elif answer.records:
                 self.size += sum(map(len, answer.records))
+            if not count % SLICE:
+                yield
 
     def take(self, key: Key, outcome: tuple[Buffer, ...] | ErrorCode) -> None:
         """Put into the answer what the tier gave."""
         if isinstance(outcome, ErrorCode):
-            self.answers[key] = _error(key[2], outcome)
+            self.answers[key] = error_answer(key[2], outcome)
         else:
             self.answers[key] = replace(self.answers[key], records=outcome)
 
@@ -229,15 +270,15 @@ class _Reading:
         name = topic or (None if topic_id is None else self.ctx.broker.view.names.get(topic_id))
         is_refused = refusal.applies_to(name, index)
         if is_refused and not refusal.is_late:
-            return _error(index, refusal.code)
+            return error_answer(index, refusal.code)
         answer = self._read_partition(key, asked, left)
-        return _error(index, refusal.code) if is_refused else answer
+        return error_answer(index, refusal.code) if is_refused else answer
 
     def _read_partition(self, key: Key, asked: FetchPartition, left: int) -> PartitionData:
         ctx, (topic, topic_id, index) = self.ctx, key
         name = resolve_name(ctx.broker.view, topic, topic_id, by_id=ctx.version >= 13)
         if isinstance(name, ErrorCode):
-            return _error(index, name, aborted=())
+            return error_answer(index, name, aborted=())
         replica = find_replica(ctx.broker, name, index, asked.current_leader_epoch)
         if isinstance(replica, Replica):
             replica = self.fetcher.error_for(replica, asked.current_leader_epoch) or replica
@@ -250,13 +291,13 @@ class _Reading:
 
     def _refused(self, topic: str, index: int, code: ErrorCode) -> PartitionData:
         if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return _error(index, code, aborted=())
+            return error_answer(index, code, aborted=())
         known = self.ctx.broker.view.partition(topic, index)
         if code not in _HINTED or self.ctx.version < 16 or known is None:
-            return _error(index, code)
+            return error_answer(index, code)
         epoch = self.ctx.broker.configs.client_leader_epoch(topic, known.leader_epoch)
         leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=epoch)
-        return _error(index, code, leader=leader)
+        return error_answer(index, code, leader=leader)
 
     def _read_replica(
         self, key: Key, replica: Replica, asked: FetchPartition, left: int
@@ -275,7 +316,7 @@ class _Reading:
             )
         diverging = self._divergence(replica, asked)
         if isinstance(diverging, ErrorCode):
-            return _error(index, diverging)
+            return error_answer(index, diverging)
         to_end = self.fetcher.reads_to_log_end
         bound = log.log_end_offset if to_end else replica.high_watermark
         committed = self.request.isolation_level == READ_COMMITTED and not to_end
@@ -298,14 +339,14 @@ class _Reading:
             log_start_offset=log.log_start_offset,
             aborted_transactions=() if committed else None,
             records=records,
-            diverging_epoch=diverging or _NOT_DIVERGING,
+            diverging_epoch=diverging or NOT_DIVERGING,
         )
 
     def _divergence(
         self, replica: Replica, asked: FetchPartition
     ) -> EpochEndOffset | ErrorCode | None:
         """Apache Kafka overlooks an unknown epoch where the offset is only in the tier."""
-        found, log = _diverging_epoch(replica, asked), replica.log
+        found, log = diverging_epoch(replica, asked), replica.log
         if isinstance(found, ErrorCode) and self.ctx.broker.configs.apache:
             is_in_tier = log.log_start_offset <= asked.fetch_offset < log.local_log_start_offset
             return None if is_in_tier else found
@@ -324,14 +365,14 @@ class _Reading:
             ).buffers
         except OffsetMovedToTier:
             if self.fetcher.reads_to_log_end:
-                return _moved(index, replica)
+                return moved_answer(index, replica)
             self.tiered[key] = RemoteFetch(replica, offset, max_bytes, bound, is_first)
             return ()
         except OffsetOutOfRange:
-            return _error(index, ErrorCode.OFFSET_OUT_OF_RANGE)
+            return error_answer(index, ErrorCode.OFFSET_OUT_OF_RANGE)
         except StorageFailure as failure:
             self.ctx.broker.mark_offline(replica, failure)
-            return _error(index, ErrorCode.KAFKA_STORAGE_ERROR)
+            return error_answer(index, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _preferred(self, replica: Replica, fetch_offset: int) -> int:
         """The broker that the consumer is sent to, -1 for none."""
@@ -357,44 +398,3 @@ class _Reading:
             NodeEndpoint(node_id=b.broker_id, host=self.ctx.host_of(b), port=b.port, rack=b.rack)
             for b in (brokers[leader] for leader in sorted(leaders))
         )
-
-
-def _error(
-    index: int,
-    code: int,
-    *,
-    aborted: tuple[()] | None = None,
-    leader: LeaderIdAndEpoch = _NO_LEADER,
-) -> PartitionData:
-    return PartitionData(
-        partition_index=index,
-        error_code=code,
-        high_watermark=-1,
-        aborted_transactions=aborted,
-        records=(),
-        current_leader=leader,
-    )
-
-
-def _moved(index: int, replica: Replica) -> PartitionData:
-    """A follower's offset is only in the tier; it is told enough to go on behind (KIP-405)."""
-    return PartitionData(
-        partition_index=index,
-        error_code=ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE,
-        high_watermark=replica.high_watermark,
-        log_start_offset=replica.log.log_start_offset,
-        aborted_transactions=None,
-        records=(),
-    )
-
-
-def _diverging_epoch(replica: Replica, asked: FetchPartition) -> EpochEndOffset | ErrorCode | None:
-    """Where the client's log and this one part, if they do before its fetch offset (KIP-595)."""
-    if asked.last_fetched_epoch < 0 or not replica.log.config.keeps_leader_epochs:
-        return None
-    epoch, end_offset = replica.end_offset_for_epoch(asked.last_fetched_epoch)
-    if epoch < 0 or end_offset < 0:
-        return ErrorCode.OFFSET_OUT_OF_RANGE
-    if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
-        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
-    return None

@@ -17,6 +17,8 @@ from typing import Final
 
 from fencepost.broker.controller.auto_topic_creation import create_internal_topic
 from fencepost.broker.coordinator import partition_for
+from fencepost.broker.core.outcomes import answer_in_slices
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import BrokerImage
@@ -41,12 +43,15 @@ _MESSAGES: Final = {
 }
 
 
-def handle(ctx: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def handle(
+    ctx: Context, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse | Wait[FindCoordinatorResponse]:
     if ctx.version >= _FIRST_WITH_MANY_KEYS:
-        return FindCoordinatorResponse(
-            coordinators=tuple(
-                _coordinator(ctx, key, request.key_type) for key in request.coordinator_keys
-            )
+        return answer_in_slices(
+            ctx.broker.scheduler,
+            request.coordinator_keys,
+            lambda key: _coordinator(ctx, key, request.key_type),
+            lambda found: FindCoordinatorResponse(coordinators=tuple(found)),
         )
     coordinator = _coordinator(ctx, request.key, request.key_type)
     return FindCoordinatorResponse(

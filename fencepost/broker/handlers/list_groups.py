@@ -4,19 +4,28 @@ Versions: 4 states, and a filter by them (KIP-518); 5 types, and a filter by the
 filters ignore case. All groups here have the type ``classic``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 
+from fencepost.broker.core.outcomes import SLICE, take_turns
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.handlers.context import Context
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 
-def handle(ctx: Context, request: ListGroupsRequest) -> ListGroupsResponse:
+def handle(
+    ctx: Context, request: ListGroupsRequest
+) -> ListGroupsResponse | Wait[ListGroupsResponse]:
+    return take_turns(ctx.broker.scheduler, _read(ctx, request))
+
+
+def _read(ctx: Context, request: ListGroupsRequest) -> Generator[None, None, ListGroupsResponse]:
+    states = yield from _names(request.states_filter)
+    types = yield from _names(request.types_filter)
     runtime = ctx.broker.coordinator.runtime
     if runtime.is_loading:
         return refuse(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    states, types = _names(request.states_filter), _names(request.types_filter)
     return ListGroupsResponse(
         groups=tuple(
             group
@@ -32,5 +41,10 @@ def refuse(_request: ListGroupsRequest, error_code: int) -> ListGroupsResponse:
     return ListGroupsResponse(error_code=error_code)
 
 
-def _names(names: Iterable[str]) -> frozenset[str]:
-    return frozenset(name.strip().lower() for name in names)
+def _names(names: Iterable[str]) -> Generator[None, None, set[str]]:
+    found: set[str] = set()
+    for count, name in enumerate(names, 1):
+        found.add(name.strip().lower())
+        if not count % SLICE:
+            yield
+    return found

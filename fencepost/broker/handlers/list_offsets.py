@@ -28,18 +28,18 @@ OFFSET_NOT_AVAILABLE; v7 -3; v8 -4; v9 -5; v10 timeout; v11 -6 (KIP-1023). A tar
 version is UNSUPPORTED_VERSION, before any other check.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import Final
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs, ListOffsetsGate
-from fencepost.broker.core.outcomes import Answer
+from fencepost.broker.core.outcomes import SLICE, Answer, take_turns
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import NO_EPOCH, find_leader, find_replica
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages import struct
 from fencepost.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -72,7 +72,7 @@ READ_COMMITTED: Final = 1
 _ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class _Lookup:
     """The lookup in one partition that passed its checks."""
 
@@ -130,11 +130,24 @@ def handle(ctx: Context, request: ListOffsetsRequest) -> Answer[ListOffsetsRespo
     """Look up every partition asked for, each once."""
     if request.isolation_level not in _ISOLATION_LEVELS:
         return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+    return take_turns(ctx.broker.scheduler, _read(ctx, request))
+
+
+def _read(
+    ctx: Context, request: ListOffsetsRequest
+) -> Generator[None, None, ListOffsetsResponse | Wait[ListOffsetsResponse]]:
     topics: _Answers = {}
     lookups: list[_Lookup] = []
+    count = 0
     for topic in request.topics:
         answers = topics.setdefault(topic.name, {})
+        count += 1
+        if not count % SLICE:
+            yield
         for asked in topic.partitions:
+            count += 1
+            if not count % SLICE:
+                yield
             index = asked.partition_index
             if index in answers:
                 answers[index] = _error(index, ErrorCode.INVALID_REQUEST)

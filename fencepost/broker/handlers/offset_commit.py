@@ -130,8 +130,11 @@ def _commit(
 def _response(results: Iterable[_Result]) -> OffsetCommitResponse:
     """One entry for each topic; refused partitions come first."""
     topics: defaultdict[_TopicKey, list[OffsetCommitResponsePartition]] = defaultdict(list)
+    last: _TopicKey | None = None
     for topic, partition, error_code in results:
-        topics[topic].append(
+        if topic is not last:  # mostly the same: a topic id takes long to hash
+            last, of_topic = topic, topics[topic]
+        of_topic.append(
             OffsetCommitResponsePartition(partition_index=partition, error_code=error_code)
         )
     return OffsetCommitResponse(

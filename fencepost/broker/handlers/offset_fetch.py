@@ -10,10 +10,16 @@ id and epoch, which are ignored for classic groups (KIP-848); 10 topic ids.
 Missing: UNSTABLE_OFFSET_COMMIT, which needs transactions.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Final
 
-from fencepost.broker.core.outcomes import gather_responses, map_response
+from fencepost.broker.core.outcomes import (
+    SLICE,
+    gather_responses,
+    map_response,
+    respond_after,
+    take_turns,
+)
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.offsets import find_offset
@@ -44,12 +50,24 @@ def handle(
     ctx: Context, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | Wait[OffsetFetchResponse]:
     if ctx.version >= _FIRST_WITH_MANY_GROUPS:
-        return gather_responses(
-            [_fetch(ctx, group, stable=request.require_stable) for group in request.groups],
-            lambda groups: OffsetFetchResponse(groups=tuple(groups)),
-        )
+        return take_turns(ctx.broker.scheduler, _fetch_all(ctx, request))
     group = _fetch(ctx, _one_group(request), stable=request.require_stable)
     return map_response(group, lambda fetched: _single(ctx.version, request, fetched))
+
+
+def _fetch_all(
+    ctx: Context, request: OffsetFetchRequest
+) -> Generator[None, None, OffsetFetchResponse | Wait[OffsetFetchResponse]]:
+    """What is stable is waited for in all groups at once."""
+    fetched: list[OffsetFetchResponseGroup | Wait[OffsetFetchResponseGroup]] = []
+    count = 0
+    for group in request.groups:
+        fetched.append(_fetch(ctx, group, stable=request.require_stable))
+        count += 1 + sum(1 + len(topic.partition_indexes) for topic in group.topics or ())
+        if count >= SLICE:
+            count = 0
+            yield
+    return gather_responses(fetched, lambda groups: OffsetFetchResponse(groups=tuple(groups)))
 
 
 def refuse(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
@@ -126,7 +144,9 @@ def _fetch(
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=shard)
     by_id = ctx.version >= _FIRST_WITH_TOPIC_IDS
 
-    def respond(read: requests.OffsetsView) -> OffsetFetchResponseGroup:
+    def respond(
+        read: requests.OffsetsView,
+    ) -> OffsetFetchResponseGroup | Wait[OffsetFetchResponseGroup]:
         if read.error is not ErrorCode.NONE:
             # Consumers before 3.9 do not handle any other error here.
             return OffsetFetchResponseGroup(
@@ -135,36 +155,41 @@ def _fetch(
         view, state = ctx.broker.view, read.state
         if group.topics is None:
             topics = _all_topics(view, state, group.group_id, by_id=by_id)
-        else:
-            topics = tuple(
-                _topic(view, state, group.group_id, topic, by_id=by_id) for topic in group.topics
+            return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
+        return take_turns(ctx.broker.scheduler, _topics(view, state, group, by_id=by_id))
+
+    return respond_after(requests.read_offsets(shard, stable=stable), respond)
+
+
+def _topics(
+    view: ClusterImage, state: ReplayedState, group: OffsetFetchRequestGroup, *, by_id: bool
+) -> Generator[None, None, OffsetFetchResponseGroup]:
+    """What the group has committed of the partitions that are asked for."""
+    topics: list[OffsetFetchResponseTopics] = []
+    count = 0
+    for topic in group.topics or ():
+        name = resolve_name(view, topic.name, topic.topic_id, by_id=by_id)
+        image = None if isinstance(name, ErrorCode) else view.topics.get(name)
+        topic_id = None if image is None else image.topic_id
+        partitions: list[OffsetFetchResponsePartitions] = []
+        for index in topic.partition_indexes:
+            if isinstance(name, ErrorCode):
+                partitions.append(_partition(index, None, name))
+            else:
+                committed = find_offset(state, group.group_id, name, topic_id, index)
+                partitions.append(_partition(index, committed))
+            count += 1
+            if not count % SLICE:
+                yield
+        topics.append(
+            OffsetFetchResponseTopics(
+                name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions)
             )
-        return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
-
-    return map_response(requests.read_offsets(shard, stable=stable), respond)
-
-
-def _topic(
-    view: ClusterImage,
-    state: ReplayedState,
-    group_id: str,
-    topic: OffsetFetchRequestTopics,
-    *,
-    by_id: bool,
-) -> OffsetFetchResponseTopics:
-    name = resolve_name(view, topic.name, topic.topic_id, by_id=by_id)
-    if isinstance(name, ErrorCode):
-        partitions = tuple(_partition(i, None, name) for i in topic.partition_indexes)
-    else:
-        topic_image = view.topics.get(name)
-        topic_id = None if topic_image is None else topic_image.topic_id
-        partitions = tuple(
-            _partition(index, find_offset(state, group_id, name, topic_id, index))
-            for index in topic.partition_indexes
         )
-    return OffsetFetchResponseTopics(
-        name=topic.name, topic_id=topic.topic_id, partitions=partitions
-    )
+        count += 1
+        if not count % SLICE:
+            yield
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(topics))
 
 
 def _all_topics(

@@ -7,6 +7,10 @@ error, and so is every epoch of a topic in the old message format.
 Versions: v2 current leader epoch and throttle time; v3 replica id; v4 compact types.
 """
 
+from collections.abc import Generator
+
+from fencepost.broker.core.outcomes import SLICE, take_turns
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.protocol.errors import ErrorCode
@@ -19,17 +23,30 @@ from fencepost.protocol.messages.offset_for_leader_epoch import (
 )
 
 
-def handle(ctx: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+def handle(
+    ctx: Context, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse | Wait[OffsetForLeaderEpochResponse]:
     """Look up every partition asked for."""
-    return OffsetForLeaderEpochResponse(
-        topics=tuple(
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=tuple(_look_up(ctx, topic.topic, p) for p in topic.partitions),
-            )
-            for topic in request.topics
-        )
-    )
+    return take_turns(ctx.broker.scheduler, _read(ctx, request))
+
+
+def _read(
+    ctx: Context, request: OffsetForLeaderEpochRequest
+) -> Generator[None, None, OffsetForLeaderEpochResponse]:
+    topics: list[OffsetForLeaderTopicResult] = []
+    count = 0
+    for topic in request.topics:
+        found: list[EpochEndOffset] = []
+        for asked in topic.partitions:
+            found.append(_look_up(ctx, topic.topic, asked))
+            count += 1
+            if not count % SLICE:
+                yield
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(found)))
+        count += 1
+        if not count % SLICE:
+            yield
+    return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
 
 def refuse(request: OffsetForLeaderEpochRequest, error_code: int) -> OffsetForLeaderEpochResponse:

@@ -36,6 +36,7 @@ from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.produce import (
     NodeEndpoint,
+    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -58,12 +59,7 @@ def handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | H
     if may_check:
         outcomes = append_all_or_none(ctx, find_targets(ctx, request), request.acks)
     else:
-        budget = ReadBudget()
-        outcomes = [
-            append_partition(ctx, topic.name, topic.topic_id, partition, request.acks, budget)
-            for topic in request.topic_data
-            for partition in topic.partition_data
-        ]
+        outcomes = _append_each(ctx, request)
     if ctx.refusal is not None:
         outcomes = [_refuse_late(ctx, outcome, ctx.refusal) for outcome in outcomes]
     if request.acks == 0:
@@ -102,6 +98,30 @@ def _refuse_late(
         return outcome
     refused = error_response(outcome.response.index, refusal.code)
     return PartitionOutcome(outcome.topic, outcome.topic_id, refused)
+
+
+def _append_each(ctx: Context, request: ProduceRequest) -> list[PartitionOutcome]:
+    """Append to each partition by itself; of one that is named twice the last counts, as in Kafka.
+
+    So a request appends to no more partitions than there are, however often it names them.
+    """
+    topics, acks = request.topic_data, request.acks
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        (topic,) = topics
+        return [
+            append_partition(ctx, topic.name, topic.topic_id, topic.partition_data[0], acks, None)
+        ]
+    by_topic: dict[tuple[str, UUID | None], dict[int, PartitionProduceData]] = {}
+    for topic in topics:
+        partitions = by_topic.setdefault((topic.name, topic.topic_id), {})
+        for partition in topic.partition_data:
+            partitions[partition.index] = partition
+    budget = ReadBudget()
+    return [
+        append_partition(ctx, name, topic_id, partition, acks, budget)
+        for (name, topic_id), partitions in by_topic.items()
+        for partition in partitions.values()
+    ]
 
 
 def _is_transactional(request: ProduceRequest, *, every_batch: bool) -> bool:
@@ -166,10 +186,12 @@ def _respond(ctx: Context, outcomes: list[PartitionOutcome]) -> ProduceResponse:
         topics.setdefault((outcome.topic, outcome.topic_id), []).append(response)
     return ProduceResponse(
         responses=tuple(
-            TopicProduceResponse(
-                name=name, topic_id=topic_id, partition_responses=tuple(partitions)
-            )
-            for (name, topic_id), partitions in topics.items()
+            [  # a list, as this is on the way of each request
+                TopicProduceResponse(
+                    name=name, topic_id=topic_id, partition_responses=tuple(partitions)
+                )
+                for (name, topic_id), partitions in topics.items()
+            ]
         ),
         node_endpoints=_endpoints(ctx, leaders) if leaders else (),
     )

@@ -8,10 +8,11 @@ metadata needs to be asked for as unsafe; Apache Kafka 4.3.1 refuses it even so.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
+
+from fencepost.protocol.messages import struct
 
 METADATA_VERSION: Final = "metadata.version"
 Levels = Mapping[str, int]
@@ -72,7 +73,7 @@ class UpgradeType(IntEnum):
     UNSAFE_DOWNGRADE = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@struct(frozen=True, slots=True, kw_only=True)
 class FeatureUpdate:
     """What a client wants of one feature.
 

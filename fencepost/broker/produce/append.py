@@ -120,9 +120,12 @@ def append_partition(
     topic_id: UUID | None,
     data: PartitionProduceData,
     acks: int,
-    budget: ReadBudget,
+    budget: ReadBudget | None,
 ) -> PartitionOutcome:
-    """Append to one partition, independently of the others, without an `AppendTarget`."""
+    """Append to one partition, independently of the others, without an `AppendTarget`.
+
+    :param budget: What the request may still unpack to; None where it has nothing else.
+    """
     replica = _find_replica(ctx, topic, topic_id, data.index, acks)
     if isinstance(replica, PartitionOutcome):
         return replica

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from fencepost.broker.core.context import Peer
 from fencepost.broker.server import logs
-from fencepost.broker.server.connection import LIMITS, CloseReason, Connection
+from fencepost.broker.server.connection import Connection
+from fencepost.broker.server.resources import LIMITS
+from fencepost.broker.server.responses import CloseReason
 from fencepost.protocol.apis import Api
 
 if TYPE_CHECKING:

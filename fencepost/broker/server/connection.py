@@ -11,7 +11,7 @@ connection it arrived on and affects nothing else.
 
 from collections import deque
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, assert_never, cast
+from typing import TYPE_CHECKING, Final, assert_never, cast
 
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.outcomes import (
@@ -23,21 +23,21 @@ from fencepost.broker.core.outcomes import (
 )
 from fencepost.broker.core.scheduler import Clock
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.handlers import handler_of
+from fencepost.broker.handlers import changes_too_much, handler_of, refuse_changes
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.produce.expected_offsets import extract_expected_offsets
 from fencepost.broker.server.journal import Exchange, Journal
+from fencepost.broker.server.resources import DESCRIPTORS, MEMORY_FULL
 from fencepost.broker.server.response_cache import CACHED_API, Key, ResponseCache
+from fencepost.broker.server.responses import (
+    SLICED_BYTES,
+    CloseReason,
+    ConnectionOwner,
+    Responses,
+)
 from fencepost.protocol.apis import BY_KEY, BY_NAME, Api
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.codec import (
-    MalformedMessage,
-    decode_request,
-    decode_request_in_slices,
-    encode_response,
-    encode_response_in_slices,
-)
-from fencepost.protocol.codec.error_codes import error_code_finder
+from fencepost.protocol.codec import MalformedMessage, decode_request, decode_request_in_slices
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.frames import (
     FrameAssembler,
@@ -54,55 +54,12 @@ from fencepost.storage.files.file_system import lacks_descriptors
 if TYPE_CHECKING:
     from fencepost.protocol.codec.drafts import Draft
 
-SLICED_BYTES: Final = 64 << 10
-"""A request of more bytes is read, and its response written, in slices: others are served between
-them."""
 MAX_IN_FLIGHT: Final = 256
 """Requests of one connection that may wait; a real broker handles one at a time."""
-MEMORY_FULL: Final = "request_memory"
-MAX_CONNECTIONS: Final = "max.connections"
-MAX_CONNECTIONS_PER_IP: Final = "max.connections.per.ip"
-DESCRIPTORS: Final = "descriptors"
-LIMITS: Final = frozenset({MEMORY_FULL, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP, DESCRIPTORS})
-"""Reasons of connections that are closed because a limit is reached: they are counted."""
 _SCRATCH: Final = memoryview(bytearray(256 << 10))
 """The receive buffer of all connections: each consumes its bytes before another one receives."""
 _API_VERSIONS: Final = BY_NAME["api_versions"]
 _PRODUCE: Final = BY_NAME["produce"]
-
-
-class CloseReason(NamedTuple):
-    """Why a connection closes, for the log."""
-
-    reason: str
-    detail: str = ""
-
-
-class _Decoded(NamedTuple):
-    """A request that was read in slices."""
-
-    api: Api
-    header: RequestHeader
-    frame: bytearray
-    offset: int
-    request: object
-    key: Key | None
-
-
-class ConnectionOwner(Protocol):
-    """Moves the bytes of a connection and writes its log."""
-
-    def output_ready(self) -> None:
-        """A wait completed: there may be output, or room for requests; call `resume` soon."""
-        ...
-
-    def log_request(self, api: Api, version: int) -> None:
-        """Log a request; called if the connection was made with ``log_requests``."""
-        ...
-
-    def log_exception(self, event: str, **details: object) -> None:
-        """Log the exception that is being handled."""
-        ...
 
 
 class Connection:
@@ -132,8 +89,6 @@ class Connection:
         """The draft that the client speaks; with None all versions are Kafka's."""
         self.last_active_ms = clock.now_ms()
         """When bytes arrived last."""
-        self.output: list[Buffer] = []
-        """Encoded responses whose turn has come."""
         self.is_closing = False
         """Whether the connection closes once `output` is sent; it takes no further input."""
         self.close_reason: CloseReason | None = None
@@ -144,25 +99,22 @@ class Connection:
         self._journal = journal
         self._response_cache = response_cache
         self._logs_requests = log_requests
-        self._memory = memory or RequestMemory()
-        self._assembler = assembler = FrameAssembler(
-            _SCRATCH, broker.configs.socket_request_max_bytes, self._memory
-        )
+        self._memory = memory = memory or RequestMemory()
+        self._responses = responses = Responses(clock, journal, memory, owner, self.close)
+        self.output: Final = responses.output
+        """Encoded responses whose turn has come."""
+        self._queue: Final = responses.queue
+        self._writing: Final = responses.writing
+        max_bytes = broker.configs.socket_request_max_bytes
+        self._assembler = assembler = FrameAssembler(_SCRATCH, max_bytes, memory)
         self._received = assembler.received
         self.buffer: Final = assembler.buffer
         """Returns where to put the next bytes."""
         self._inbox: deque[bytearray] = deque()
-        """Frames that are not handled yet."""
-        self._queue: deque[Exchange] = deque()
-        """Requests whose response is not in `output` yet, in their order."""
         self._max_in_flight = MAX_IN_FLIGHT
         """Requests that may wait now; 0 while one response blocks those behind it."""
-        self._reading: Generator[None, None, _Decoded] | None = None
+        self._reading: Generator[None, None, None] | None = None
         """The request that is being read in slices; those behind it wait."""
-        self._reading_bytes = 0
-        """What its frame takes of the memory for requests."""
-        self._writing: deque[Generator[None, None, None]] = deque()
-        """Responses that are being written in slices."""
         self._hung_up: Exchange | None = None
         """The request in whose place the connection closes."""
         self._is_output_paused = False
@@ -186,20 +138,22 @@ class Connection:
         self.last_active_ms = self._clock.now_ms()
         try:
             self._inbox += self._received(count)
-        except RequestMemoryFull as error:
-            self.close(CloseReason(MEMORY_FULL, str(error)))
+        except (
+            RequestMemoryFull,
+            MemoryError,
+        ) as error:  # it may have less than it seemed
+            reason = str(error) or "the system gives no memory for the frame"
+            self.close(CloseReason(MEMORY_FULL, reason))
             return
         except InvalidFrame as error:
             self.close(CloseReason("bad_frame", str(error)))
-            return
-        except MemoryError:  # the process may take less than it seemed
-            self.close(CloseReason(MEMORY_FULL, "the system gives no memory for the frame"))
             return
         self.resume()
 
     def take_output(self) -> list[Buffer]:
         """The responses that are ready, as chunks to send."""
-        output, self.output = self.output, []
+        output = self.output.copy()
+        self.output.clear()
         return output
 
     def pause_output(self) -> None:
@@ -224,6 +178,8 @@ class Connection:
             and not self.is_closing
         ):
             self._start_request(inbox.popleft())
+            if queue:
+                self._responses.hold()
         if self._hung_up is not None and not self.is_closing and queue[0] is self._hung_up:
             self.close(CloseReason("hung_up"))
 
@@ -233,48 +189,45 @@ class Connection:
             return
         self.is_closing = True
         self.close_reason = reason
-        self._inbox.clear()
-        self._assembler.discard()
-        self._end_reading()
+        self._drop_input()
 
     def abandon(self) -> None:
         """The transport is gone, or no response may be sent any more: cancel what waits."""
         self.is_closing = True
-        for exchange in self._queue:
-            if exchange.wait is not None:
-                exchange.wait.cancel()
-            self._journal.abandon(exchange)
-            self._memory.used -= exchange.bytes_in
-        self._queue.clear()
+        self._responses.abandon()
+        self._drop_input()
+
+    def _drop_input(self) -> None:
         self._inbox.clear()
         self._assembler.discard()
-        self._end_reading()
-        self._writing.clear()
-        self.output.clear()
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
 
     # -- requests -------------------------------------------------------------------------------
 
     def _start_request(self, frame: bytearray) -> None:
         try:
             header = read_header(frame)
-            api = BY_KEY.get(header.api_key)
+            api, version = BY_KEY.get(header.api_key), header.version
             self.client_id = header.client_id
-            if api is None or not self._serves(api, header.version):
+            if api is None or (
+                (self._broker.version_limits or not api.min_version <= version <= api.max_version)
+                and not self._serves(api, version)
+            ):
                 self._refuse_version(api, header, frame)
                 return
             offset = skip_tags(frame, header, api)
             key = None
             if api is CACHED_API and not self.dialect and not self._broker.faults.active:
-                key = (header.version, self.peer.listener_host, bytes(frame[offset:]))
+                key = (version, self.peer.listener_host, bytes(frame[offset:]))
                 if self._respond_from_cache(key, api, header, frame, offset):
                     return
             if len(frame) > SLICED_BYTES:
-                self._reading = self._read_in_slices(api, header, frame, offset, key)
-                self._reading_bytes = len(frame)
-                self._memory.used += len(frame)
-                self._continue_reading()
+                self._reading = self._read_in_slices(api, header, frame, offset)
+                self._continue_slices()
                 return
-            request = decode_request(api, header.version, frame, offset, self.dialect)
+            request = decode_request(api, version, frame, offset, self.dialect)
         except (InvalidFrame, MalformedMessage) as error:
             self.close(CloseReason("bad_request", str(error)))
             return
@@ -283,57 +236,39 @@ class Connection:
                 raise
             self.close(CloseReason(DESCRIPTORS, str(error)))
             return
-        self._handle(self._open(api, header.version, header, frame, offset), request, key)
+        self._handle(self._open(api, version, header, frame, offset), request, key)
 
     def _read_in_slices(
-        self, api: Api, header: RequestHeader, frame: bytearray, offset: int, key: Key | None
-    ) -> Generator[None, None, _Decoded]:
-        request = yield from decode_request_in_slices(
-            api, header.version, frame, offset, self.dialect
-        )
-        return _Decoded(api, header, frame, offset, request, key)
+        self, api: Api, header: RequestHeader, frame: bytearray, offset: int
+    ) -> Generator[None, None, None]:
+        """Read a request, handle it, and be done."""
+        version = header.version
+        self._memory.used += len(frame)
+        try:
+            read = yield from decode_request_in_slices(api, version, frame, offset, self.dialect)
+        except MalformedMessage as error:
+            self._reading = None
+            self.close(CloseReason("bad_request", str(error)))
+            return
+        finally:
+            self._memory.used -= len(frame)
+        self._reading = None
+        exchange = self._open(api, version, header, frame, offset)
+        is_refused = changes_too_much(api, read.elements)
+        self._handle(exchange, read.message, None, is_refused=is_refused)
+        self._responses.hold()
 
     def _continue_slices(self) -> None:
         """Read and write one more slice."""
         if self._reading is not None:
-            try:
-                self._continue_reading()
-            except MalformedMessage as error:
-                self.close(CloseReason("bad_request", str(error)))
+            next(self._reading, None)
+            if self._reading is not None:
+                self._owner.output_ready()
         if self._writing:
-            self._continue_writing()
-
-    def _continue_reading(self) -> None:
-        assert self._reading is not None
-        try:
-            next(self._reading)
-        except StopIteration as read:
-            self._end_reading()
-            decoded: _Decoded = read.value
-            api, header, frame, offset, request, key = decoded
-            self._handle(self._open(api, header.version, header, frame, offset), request, key)
-        except MalformedMessage:
-            self._end_reading()
-            raise
-        else:
-            self._owner.output_ready()
-
-    def _end_reading(self) -> None:
-        self._reading = None
-        self._memory.used -= self._reading_bytes
-        self._reading_bytes = 0
-
-    def _continue_writing(self) -> None:
-        try:
-            next(self._writing[0])
-        except StopIteration:
-            self._writing.popleft()
-        if self._writing:
-            self._owner.output_ready()
+            self._responses.write_slice()
 
     def _serves(self, api: Api, version: int) -> bool:
-        limits = self._broker.version_limits
-        if limits and version > limits.get(api.name, version):
+        if version > self._broker.version_limits.get(api.name, version):
             return False
         return api.serves(version) or (
             self.dialect is not None and self.dialect.serves(api, version)
@@ -348,7 +283,7 @@ class Connection:
             return False
         exchange = self._open(api, header.version, header, frame, offset)
         chunks, exchange.errors = cached
-        self._enqueue_response(exchange, chunks)
+        self._responses.finish(exchange, chunks)
         return True
 
     def _refuse_version(self, api: Api | None, header: RequestHeader, frame: bytearray) -> None:
@@ -360,26 +295,26 @@ class Connection:
         exchange = self._open(api, 0, header, frame, header.body_offset)
         from fencepost.broker.handlers.api_versions import refuse_version
 
-        self._respond(exchange, refuse_version(self._broker))
+        self._responses.write(exchange, refuse_version(self._broker))
 
-    def _handle(self, exchange: Exchange, request: object, key: Key | None) -> None:
-        ctx = Context(
-            self._broker,
-            exchange.version,
-            exchange.client_id,
-            self.peer,
-            self.last_active_ms,
-            exchange.time_ms,
-        )
-        api = exchange.api
+    def _handle(
+        self, exchange: Exchange, request: object, key: Key | None, *, is_refused: bool = False
+    ) -> None:
+        """Handle a request, or refuse it, where it would change too much in one turn."""
+        api, version, client_id = exchange.api, exchange.version, exchange.client_id
+        now_ms, wall_ms = self.last_active_ms, exchange.time_ms
+        ctx = Context(self._broker, version, client_id, self.peer, now_ms, wall_ms)
         if api is _PRODUCE and self._broker.configs.may_check_expected_offsets:
             exchange.expected_offsets = extract_expected_offsets(
                 self._broker, cast(ProduceRequest, request)
             )
         try:
-            outcome = self._broker.handle(api, ctx, request)
+            if is_refused:
+                outcome = refuse_changes(api, request)
+            else:
+                outcome = self._broker.handle(api, ctx, request)
         except Exception:  # noqa: BLE001  # a bug costs one response, never the broker
-            self._owner.log_exception("handler_failed", api=api.title, version=exchange.version)
+            self._owner.log_exception("handler_failed", api=api.title, version=version)
             outcome = self._unknown_server_error(api, request)
         if isinstance(outcome, Wait):
             exchange.wait = outcome
@@ -391,7 +326,9 @@ class Connection:
         elif isinstance(outcome, HangUp):
             self._hang_up(exchange)
         else:
-            self._respond(exchange, outcome, key)
+            chunks = self._responses.write(exchange, outcome)
+            if key is not None and chunks is not None:
+                self._response_cache.put(self._broker.view, key, chunks, exchange, outcome)
 
     def _unknown_server_error(self, api: Api, request: object) -> object:
         """The response after a handler failed; the connection closes if this fails as well."""
@@ -417,7 +354,6 @@ class Connection:
             self.dialect,
         )
         self._journal.open(exchange)
-        self._memory.used += exchange.bytes_in
         self._queue.append(exchange)
         if self._logs_requests:
             self._owner.log_request(api, version)
@@ -425,68 +361,11 @@ class Connection:
 
     # -- responses ------------------------------------------------------------------------------
 
-    def _respond(self, exchange: Exchange, response: object, key: Key | None = None) -> None:
-        """Encode a response; None is that of acks=0, for which nothing is sent.
-
-        :param key: Where the response is cached; None if it is not.
-        """
-        chunks = None
-        if response is not None and len(exchange.frame) > SLICED_BYTES:
-            self._writing.append(self._write_in_slices(exchange, response))
-            if len(self._writing) == 1:
-                self._continue_writing()
-            return
-        if response is not None:
-            try:
-                chunks = encode_response(
-                    exchange.api,
-                    exchange.version,
-                    exchange.correlation_id,
-                    response,
-                    exchange.dialect,
-                )
-            except Exception:  # noqa: BLE001  # a bug costs one connection, never the broker
-                self._owner.log_exception("answer_not_encodable", api=exchange.api.title)
-                self.close(CloseReason("answer_not_encodable"))
-                return
-            if key is not None:
-                errors = error_code_finder(exchange.api, exchange.version, exchange.dialect)(
-                    response
-                )
-                self._response_cache.put(self._broker.view, key, chunks, errors)
-        self._enqueue_response(exchange, chunks, response)
-
-    def _write_in_slices(self, exchange: Exchange, response: object) -> Generator[None, None, None]:
-        try:
-            chunks = yield from encode_response_in_slices(
-                exchange.api,
-                exchange.version,
-                exchange.correlation_id,
-                response,
-                exchange.dialect,
-            )
-        except Exception:  # noqa: BLE001  # a bug costs one connection, never the broker
-            self._owner.log_exception("answer_not_encodable", api=exchange.api.title)
-            self.close(CloseReason("answer_not_encodable"))
-            return
-        self._enqueue_response(exchange, chunks, response)
-
-    def _enqueue_response(
-        self, exchange: Exchange, chunks: list[Buffer] | None, response: object = None
-    ) -> None:
-        """Move the responses whose turn has come to the output."""
-        self._journal.close(exchange, chunks, response, self._clock.wall_ms())
-        queue = self._queue
-        while queue and queue[0].done:
-            answered = queue.popleft()
-            self._memory.used -= answered.bytes_in
-            self.output += answered.chunks or ()
-
     def _respond_later(self, exchange: Exchange, response: object) -> None:
         """Respond after a wait."""
         if self.is_closing:
             return
-        self._respond(exchange, response)
+        self._responses.write(exchange, response)
         self._owner.output_ready()
 
     def _unblock(self, exchange: Exchange, outcome: object) -> None:
@@ -498,14 +377,14 @@ class Connection:
         elif isinstance(outcome, Delivery):
             self._deliver(exchange, outcome)
         else:
-            self._respond(exchange, outcome)
+            self._responses.write(exchange, outcome)
             self._max_in_flight = MAX_IN_FLIGHT
         self._owner.output_ready()
 
     def _deliver(self, exchange: Exchange, delivery: Delivery) -> None:
         match delivery:
             case ThrottledResponse(response, until):
-                self._respond(exchange, response)
+                self._responses.write(exchange, response)
                 until.then(lambda _: self._unmute())
             case _:
                 assert_never(delivery)

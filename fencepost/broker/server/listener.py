@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.server.asyncio_connection import AsyncioConnection
-from fencepost.broker.server.connection import (
+from fencepost.broker.server.resources import (
     DESCRIPTORS,
     MAX_CONNECTIONS,
     MAX_CONNECTIONS_PER_IP,

@@ -20,6 +20,12 @@ from fencepost.storage.files.file_system import MAX_OPEN_FILES
 if sys.platform != "win32":
     import resource
 
+MEMORY_FULL: Final = "request_memory"
+MAX_CONNECTIONS: Final = "max.connections"
+MAX_CONNECTIONS_PER_IP: Final = "max.connections.per.ip"
+DESCRIPTORS: Final = "descriptors"
+LIMITS: Final = frozenset({MEMORY_FULL, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_IP, DESCRIPTORS})
+"""Reasons of connections that are closed because a limit is reached: they are counted."""
 CGROUPS: Final = Path("/sys/fs/cgroup")
 """Where control groups are mounted."""
 OWN_CGROUPS: Final = Path("/proc/self/cgroup")

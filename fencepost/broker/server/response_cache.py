@@ -8,8 +8,10 @@ import struct
 from typing import Final
 
 from fencepost.broker.metadata.image import ClusterImage
+from fencepost.broker.server.journal import Exchange
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.codec.error_codes import error_code_finder
 
 MAX_CACHED: Final = 64
 CACHED_API: Final = BY_NAME["metadata"]
@@ -45,9 +47,20 @@ class ResponseCache:
         struct.pack_into(">i", frame, _CORRELATION_ID_AT, correlation_id)
         return [frame], cached[1]
 
-    def put(self, view: ClusterImage, key: Key, chunks: list[Buffer], errors: Errors) -> None:
-        """Add a response, unless its request changed the view (created a topic)."""
+    def put(
+        self,
+        view: ClusterImage,
+        key: Key,
+        chunks: list[Buffer],
+        exchange: Exchange,
+        response: object,
+    ) -> None:
+        """Add a response, unless its request changed the view (created a topic).
+
+        :param chunks: What encodes the response.
+        """
         if view is self._view:
+            find = error_code_finder(exchange.api, exchange.version, exchange.dialect)
             if len(self._cached) >= MAX_CACHED:
                 self._cached.clear()
-            self._cached[key] = b"".join(chunks), errors
+            self._cached[key] = b"".join(chunks), find(response)

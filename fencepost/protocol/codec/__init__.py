@@ -10,11 +10,11 @@ With None all versions are Kafka's.
 import struct
 from collections.abc import Generator
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.codec.reader import Read, SlicedRead, compile_reader
+from fencepost.protocol.codec.reader import MAX_ELEMENTS, SLICE, Read, SlicedRead, compile_reader
 from fencepost.protocol.codec.schema import Side, message_schema
 from fencepost.protocol.codec.writer import SlicedWriter, Writer, compile_writer
 
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 _API_VERSIONS: Final = 18
 _RESPONSE_HEAD: Final = struct.Struct(">ii")
 """Size and correlation id; the empty tagged fields of a flexible header are a zero behind them."""
+
+
+class SlicedRequest(NamedTuple):
+    """A request that was read in slices."""
+
+    message: Any
+    elements: int
+    """Of its arrays, rounded down to whole slices."""
 
 
 class MalformedMessage(ValueError):
@@ -37,22 +45,34 @@ def decode_request(
 
     :raises MalformedMessage: When the bytes are not such a request.
     """
-    return _decode(api, "request", version, frame, offset, draft)
+    read = _reader(api.name, "request", version, draft)
+    try:
+        return read(memoryview(frame), offset)[0]
+    except Exception as error:  # any failure to read is a fault of the bytes
+        raise MalformedMessage(f"not a {api.title} v{version} request: {error}") from error
 
 
 def decode_request_in_slices(
     api: Api, version: int, frame: Buffer, offset: int = 0, draft: "Draft | None" = None
-) -> Generator[None, None, Any]:
+) -> Generator[None, None, SlicedRequest]:
     """Read as `decode_request` does, yielding after some thousands of elements.
 
-    :raises MalformedMessage: When the bytes are not such a request.
+    :raises MalformedMessage: When the bytes are not such a request, or it has more than
+        `MAX_ELEMENTS`.
     """
-    read = _sliced_reader(api.name, version, draft)
-    try:
-        message, _ = yield from read(memoryview(frame), offset)
-    except Exception as error:  # any failure to read is a fault of the bytes
-        raise MalformedMessage(f"not a {api.title} v{version} request: {error}") from error
-    return message
+    slices = _sliced_reader(api.name, version, draft)(memoryview(frame), offset)
+    elements = 0
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            return SlicedRequest(end.value[0], elements)
+        except Exception as error:  # any failure to read is a fault of the bytes
+            raise MalformedMessage(f"not a {api.title} v{version} request: {error}") from error
+        elements += SLICE
+        if elements > MAX_ELEMENTS:
+            raise MalformedMessage(f"a {api.title} of more than {MAX_ELEMENTS} elements")
+        yield
 
 
 def decode_response(
@@ -62,7 +82,11 @@ def decode_response(
 
     :raises MalformedMessage: When the bytes are not such a response.
     """
-    return _decode(api, "response", version, frame, offset, draft)
+    read = _reader(api.name, "response", version, draft)
+    try:
+        return read(memoryview(frame), offset)[0]
+    except Exception as error:  # as above
+        raise MalformedMessage(f"not a {api.title} v{version} response: {error}") from error
 
 
 def encode_response(
@@ -72,7 +96,7 @@ def encode_response(
 
     The header of an ApiVersions answer has version 0 always: its client cannot know better yet.
     """
-    out = bytearray(9 if api.is_flexible(version) and api.key != _API_VERSIONS else 8)
+    out = bytearray(9 if version >= api.first_flexible and api.key != _API_VERSIONS else 8)
     chunks = _writer(api.name, "response", version, draft)(out, message)
     size = len(out) if len(chunks) == 1 else sum(map(len, chunks))
     _RESPONSE_HEAD.pack_into(out, 0, size - 4, correlation_id)
@@ -114,16 +138,6 @@ def response_body_offset(api: Api, version: int) -> int:
     Right for peers that send no tagged fields in response headers, which no Kafka version does.
     """
     return 5 if api.is_flexible(version) and api.key != _API_VERSIONS else 4
-
-
-def _decode(
-    api: Api, side: Side, version: int, frame: Buffer, offset: int, draft: "Draft | None"
-) -> Any:
-    read = _reader(api.name, side, version, draft)
-    try:
-        return read(memoryview(frame), offset)[0]
-    except Exception as error:  # any failure to read is a fault of the bytes
-        raise MalformedMessage(f"not a {api.title} v{version} {side}: {error}") from error
 
 
 @cache

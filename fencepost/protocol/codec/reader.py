@@ -20,6 +20,8 @@ Read = Callable[[memoryview, int], tuple[Any, int]]
 SlicedRead = Callable[[memoryview, int], Generator[None, None, tuple[Any, int]]]
 SLICE: Final = 5_000
 """Elements that are read at once."""
+MAX_ELEMENTS: Final = 1_000_000
+"""Of the arrays of one request, with its tagged fields."""
 MAX_TAGGED_FIELDS: Final = 100_000
 """Of one message. An unknown one has two bytes and takes as long as an element of twenty."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fencepost.broker.core.outcomes import SLICE, answer_in_slices
+from collections.abc import Generator
+
+from fencepost.broker.core.outcomes import SLICE, answer_in_slices, respond_after, take_turns
 from fencepost.broker.core.scheduler import ManualClock, Scheduler
 from fencepost.broker.core.waits import Wait
 
@@ -40,3 +42,37 @@ def test_nothing_more_is_read_for_a_connection_that_is_gone() -> None:
     answer.cancel()
     scheduler.run_due()
     assert len(read) == SLICE
+
+
+def test_turns_may_end_with_an_answer_that_is_due_later() -> None:
+    scheduler = Scheduler(ManualClock())
+    later: Wait[str] = Wait()
+
+    def slices() -> Generator[None, None, str | Wait[str]]:
+        yield
+        return later
+
+    answer = take_turns(scheduler, slices())
+    assert isinstance(answer, Wait)
+    scheduler.run_due()
+    assert not answer.done
+    later.complete("a")
+    assert answer.result == "a"
+
+
+def test_what_follows_a_response_waits_for_it_and_may_take_long_itself() -> None:
+    assert respond_after("a", str.upper) == "A"
+    first: Wait[str] = Wait()
+    second: Wait[str] = Wait()
+    asked: list[str] = []
+
+    def respond(found: str) -> Wait[str]:
+        asked.append(found)
+        return second
+
+    answer = respond_after(first, respond)
+    assert isinstance(answer, Wait)
+    first.complete("a")
+    assert (asked, answer.done) == (["a"], False)
+    second.complete("b")
+    assert answer.result == "b"

@@ -111,3 +111,24 @@ def test_a_retry_of_what_is_answered_does_nothing() -> None:
     wait.complete("once")
     wait.retry()
     assert answers == ["once"]
+
+
+def test_an_attempt_that_takes_long_is_made_once_for_many_notices_and_not_soon_again() -> None:
+    clock = ManualClock(0)
+    scheduler = Scheduler(clock)
+    wait, answers = waiting()
+    one, two = WatchList(), WatchList()
+    tries: list[int] = []
+
+    def attempt() -> str | None:
+        tries.append(clock.now_ms())
+        return "there" if len(tries) == 3 else None
+
+    wait.watch_seldom(scheduler, [one, two], attempt, pause_ms=20)
+    for now_ms in (5, 6, 30, 31, 70):
+        advance(scheduler, clock, now_ms - clock.now_ms())
+        one.notify()
+        two.notify()
+        scheduler.run_due()
+    assert tries == [5, 25, 45]
+    assert answers == ["there"]

@@ -242,3 +242,13 @@ def test_a_partitions_records_are_counted_from_where_its_last_leader_ended() -> 
         driver.elect("t", 0, leader)
     assert produce(driver, "t", b"z").base_offset == 6
     assert list_offset(driver, "t", LATEST).offset == 7
+
+
+def test_of_a_partition_named_twice_the_last_counts() -> None:
+    driver = Driver(1)
+    create(driver, "t", [(1,), (1,)])
+    named = (("t", 0, b"a"), ("t", 1, b"b"), ("t", 0, b"c"))
+    request = produce_request(*((name, index, bytes(batch(v))) for name, index, v in named))
+    (topic,) = driver.ask(1, "produce", 9, request).responses
+    assert [(p.index, p.error_code) for p in topic.partition_responses] == [(0, 0), (1, 0)]
+    assert values(fetch(driver, "t", 0)) == [b"c"]

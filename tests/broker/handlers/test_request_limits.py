@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.outcomes import SLICE
+from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers import describe_configs
+from fencepost.protocol import codec
+from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.frames import read_header, skip_tags
 from fencepost.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -14,6 +20,7 @@ from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
+from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -22,6 +29,10 @@ from fencepost.protocol.messages.incremental_alter_configs import (
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.harness.driver import NEWEST, Driver
 from tests.harness.driver_requests import create
+from tests.harness.records import batch
+from tests.harness.typed_requests import produce_request
+from tests.robustness.costliest import shapes
+from tests.robustness.work import counting
 
 TOPIC = 2
 TOO_MANY = "Excessively large number of partitions per request."
@@ -97,3 +108,69 @@ def test_an_answer_describes_so_many_configs(monkeypatch: pytest.MonkeyPatch) ->
         (ErrorCode.NONE, 2),
         (ErrorCode.POLICY_VIOLATION, 0),
     ]
+
+
+SLICED = (
+    "describe_configs",
+    "describe_groups",
+    "describe_log_dirs",
+    "describe_producers",
+    "describe_topic_partitions",
+    "fetch",
+    "find_coordinator",
+    "list_groups",
+    "list_offsets",
+    "metadata",
+    "offset_fetch",
+    "offset_for_leader_epoch",
+)
+"""The APIs that read what a request names and change nothing, but for two of the controller's."""
+
+
+@pytest.mark.parametrize("name", SLICED)
+def test_what_only_reads_much_takes_several_turns(name: str) -> None:
+    api = BY_NAME[name]
+    driver = Driver(1, {"auto.create.topics.enable": "false"})
+    create(driver, "t")
+    ids = {"t": driver.broker(1).view.topics["t"].topic_id}
+    for shape in shapes(api, api.max_version):
+        if shape.kind not in ("elements", "outer") or shape.names != "unknown":
+            continue
+        if name == "fetch" and shape.path != ("topics", "partitions"):
+            continue  # topics without partitions are not read
+        frame = bytearray(shape.frame(60 * SLICE, ids)[4:])
+        offset = skip_tags(frame, read_header(frame), api)
+        request = codec.decode_request(api, api.max_version, frame, offset)
+        peer = Peer(connection_id="c", host="192.0.2.1", listener_host="203.0.113.7")
+        now_ms = driver.clock.now_ms()
+        ctx = Context(driver.broker(1), api.max_version, "c", peer, now_ms, now_ms)
+        answer = driver.broker(1).handle(api, ctx, request)
+        assert isinstance(answer, Wait), shape.name
+        driver.cluster.scheduler.run_due()
+        assert answer.done, shape.name
+
+
+def test_a_waiting_fetch_of_many_partitions_is_not_read_at_each_append() -> None:
+    count = 250
+    driver = Driver(1)
+    create(driver, "t", [(1,)] * count)
+    ids = driver.broker(1).view.topics["t"].topic_id
+    partitions = tuple(
+        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
+        for index in range(count)
+    )
+    request = FetchRequest(
+        max_wait_ms=500,
+        min_bytes=1 << 20,
+        max_bytes=1 << 30,
+        topics=(FetchTopic(topic="t", topic_id=ids, partitions=partitions),),
+    )
+    sent = driver.send(1, "fetch", 12, request)
+    with counting() as work:
+        produced = produce_request(*(("t", index, bytes(batch(b"v"))) for index in range(count)))
+        driver.ask(1, "produce", 9, produced)
+    assert not sent.done
+    assert work.total <= 1_000 * count
+    driver.advance(500)
+    (topic,) = sent.response.responses
+    assert all(partition.records for partition in topic.partitions)

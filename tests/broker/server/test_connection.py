@@ -11,12 +11,14 @@ from typing import Final
 
 import pytest
 
+from fencepost.broker import handlers
 from fencepost.broker.handlers import metadata
 from fencepost.broker.server import connection
 from fencepost.broker.server.connection import MAX_IN_FLIGHT
 from fencepost.protocol.apis import NOT_SERVED
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
+from fencepost.protocol.messages.delete_topics import DeleteTopicsRequest
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from fencepost.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
@@ -237,40 +239,6 @@ def test_metadata_names_the_address_that_the_client_reached_where_none_is_advert
     assert client.answer(0, "metadata", 9).brokers[0].host == "203.0.113.7"
 
 
-def test_a_response_that_cannot_be_encoded_closes_the_connection(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    client = SocketlessServer().open()
-    monkeypatch.setattr(metadata, "handle", lambda *_: NO_TOPICS)
-    client.ask("metadata", 9, NO_TOPICS)
-    assert client.exceptions == ["answer_not_encodable"]
-    assert client.close_reason == "answer_not_encodable"
-    assert client.frames() == []
-
-
-def test_a_late_response_is_announced_to_the_owner() -> None:
-    edge = SocketlessServer()
-    client = edge.open()
-    client.ask("fetch", 11, LONG_POLL)
-    edge.clock.move_to(edge.clock.now_ms() + 500)
-    edge.cluster.scheduler.run_due()
-    assert client.is_output_ready
-    assert client.frames() == []
-    edge.turn()
-    assert client.correlation_ids() == [1]
-
-
-def test_requests_that_wait_when_the_owner_closes_get_no_response() -> None:
-    edge = SocketlessServer()
-    client = edge.open()
-    client.ask("metadata", 9, NO_TOPICS)
-    client.ask("fetch", 11, LONG_POLL)
-    client.connection.close()
-    edge.pass_time(500)
-    assert client.correlation_ids() == [1]
-    assert client.close_reason is None
-
-
 def test_each_request_is_logged_where_the_owner_wants_that() -> None:
     client = SocketlessServer().open()
     client.ask("metadata", 9, NO_TOPICS)
@@ -291,31 +259,6 @@ def test_a_connection_needs_no_event_loop_no_sockets_and_no_log() -> None:
 # -- the memory of requests ---------------------------------------------------------------------
 
 
-def test_a_request_counts_until_it_is_answered() -> None:
-    edge = SocketlessServer()
-    memory = edge.server.request_memory
-    client = edge.open()
-    frame = client.frame("fetch", 11, LONG_POLL)
-    client.send(frame[:10])
-    assert 0 < memory.used < len(frame)
-    client.send(frame[10:])
-    assert memory.used == len(frame) - 4
-    edge.pass_time(500)
-    assert client.correlation_ids() == [1]
-    assert memory.used == 0
-
-
-@pytest.mark.parametrize("sent", ["part of a request", "a request that waits"])
-def test_what_a_lost_connection_held_counts_no_more(sent: str) -> None:
-    edge = SocketlessServer()
-    client = edge.open()
-    frame = client.frame("fetch", 11, LONG_POLL)
-    client.send(frame[:-1] if sent == "part of a request" else frame + frame[:10])
-    assert edge.server.request_memory.used > 0
-    client.connection.abandon()
-    assert edge.server.request_memory.used == 0
-
-
 def test_a_frame_that_would_take_too_much_closes_its_connection_alone() -> None:
     edge = SocketlessServer()
     edge.server.request_memory.limit = 1_000
@@ -325,18 +268,6 @@ def test_a_frame_that_would_take_too_much_closes_its_connection_alone() -> None:
     small.ask("metadata", 9, NO_TOPICS)
     assert small.correlation_ids() == [1]
     assert edge.server.request_memory.used == 0
-
-
-def test_at_the_limit_a_connection_whose_requests_wait_is_not_read_from() -> None:
-    edge = SocketlessServer()
-    client = edge.open()
-    client.ask("fetch", 11, LONG_POLL)
-    assert client.is_read_from()
-    edge.server.request_memory.limit = edge.server.request_memory.used
-    assert not client.is_read_from()
-    assert edge.open().is_read_from()
-    edge.pass_time(500)
-    assert client.is_read_from()
 
 
 def test_memory_that_the_system_does_not_give_closes_the_connection(
@@ -364,7 +295,7 @@ def test_messages_that_can_t_be_imported_for_lack_of_descriptors_are_no_bad_requ
     assert client.close_reason == "descriptors"
 
 
-MANY = MetadataRequest(
+MANY: Final = MetadataRequest(
     topics=tuple(MetadataRequestTopic(name=f"unknown.{index}") for index in range(12_000))
 )
 MANY_BYTES: Final = 12_000 * len("unknown.0")
@@ -420,14 +351,48 @@ def test_a_connection_that_goes_while_a_large_request_is_read_or_answered() -> N
     assert turns > 5  # while it was read, handled and written
 
 
-def test_a_large_response_that_cannot_be_encoded_closes_the_connection(
+def test_a_request_that_changes_too_much_at_once_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(handlers, "MAX_CHANGES", 10_000)
+    names = tuple(f"unknown.{index:05}" for index in range(10_000))
+    for named, code in (
+        (names, ErrorCode.POLICY_VIOLATION),
+        (names[1:], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ):
+        edge = SocketlessServer()
+        client = edge.open()
+        client.ask("delete_topics", 5, DeleteTopicsRequest(topic_names=named))
+        while not client.written:
+            edge.turn()
+        results = client.answer(0, "delete_topics", 5).responses
+        assert [(each.name, each.error_code) for each in results] == [
+            (name, code) for name in named
+        ]
+
+
+def test_a_request_that_only_reads_may_name_as_much_as_it_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handlers, "MAX_CHANGES", 10_000)
+    edge = SocketlessServer({"auto.create.topics.enable": "false"})
+    client = edge.open()
+    client.ask("metadata", 9, MANY)
+    while not client.written:
+        edge.turn()
+    topics = client.answer(0, "metadata", 9).topics
+    assert {each.error_code for each in topics} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_a_produce_without_acks_that_changes_too_much_closes_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handlers, "MAX_CHANGES", 10_000)
     edge = SocketlessServer()
     client = edge.open()
-    monkeypatch.setattr(metadata, "handle", lambda *_: object())
-    client.ask("metadata", 9, MANY)
-    for _ in range(5):
+    request = produce_request(*(("t", 0, b"") for _ in range(10_000)), acks=0)
+    client.ask("produce", 9, request)
+    while not client.connection.is_closing:
         edge.turn()
-    assert client.close_reason == "answer_not_encodable"
-    assert client.exceptions == ["answer_not_encodable"]
+    assert client.close_reason == "hung_up"
+    assert not client.written
