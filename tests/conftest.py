@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+import hypothesis
 import pytest
 
 from tests.harness.distribution import Scheduling, long_ones_first
@@ -45,6 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # An example may take long on a busy machine.
+    hypothesis.settings.register_profile("untimed", deadline=None)
+    hypothesis.settings.load_profile("untimed")
     if config.getoption("in_process"):
         config.pluginmanager.register(InProcess())
         # What a skipped test had opened is closed by nothing; a whole run looks after that.

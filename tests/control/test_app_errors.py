@@ -187,7 +187,6 @@ async def app() -> AsyncIterator[FastAPI]:
 
 @settings(
     max_examples=200,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(asked=st.lists(requests, min_size=1, max_size=6))

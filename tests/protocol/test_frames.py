@@ -47,7 +47,7 @@ def assembler(limit: int = frames.DEFAULT_LIMIT, scratch: int = SCRATCH) -> Fram
     return FrameAssembler(memoryview(bytearray(scratch)), limit)
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(
     st.lists(st.binary(min_size=1, max_size=400), max_size=8),
     st.lists(st.integers(1, 80), max_size=400),
@@ -85,7 +85,7 @@ def test_a_frame_is_a_buffer_of_its_own_that_may_be_written_to() -> None:
     assert [bytes(first), bytes(second)] == [b"First", b"second"]
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(st.binary(min_size=1, max_size=300), st.integers(1, 50))
 def test_noise_is_frames_or_refused(noise: bytes, piece: int) -> None:
     try:
@@ -144,7 +144,7 @@ def test_a_frame_that_may_not_grow_is_refused(arrived: int) -> None:
     assert feed(cut, framed(b"x")) == [b"x"]
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(
     st.lists(st.integers(1, 300_000), min_size=1, max_size=4),
     st.lists(st.integers(1, 200_000), max_size=20),

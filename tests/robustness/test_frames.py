@@ -52,7 +52,7 @@ def answers(broker: Cluster) -> list[bytes]:
     return found
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     chosen=st.lists(st.integers(0, len(requests()) - 1), min_size=1, max_size=6),
     cuts=st.lists(st.integers(0, 400), max_size=12),
@@ -83,7 +83,7 @@ def witness(broker: Cluster) -> Iterator[Connection]:
         yield connection
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(seed=SEEDS, honest_size=st.booleans())
 def test_corruption_closes_at_worst_its_own_connection(
     broker: Cluster, witness: Connection, seed: int, honest_size: bool
@@ -93,7 +93,7 @@ def test_corruption_closes_at_worst_its_own_connection(
     assert_survived(broker, witness, resized(data) if honest_size else data)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.binary(max_size=200))
 def test_noise_closes_at_worst_its_own_connection(
     broker: Cluster, witness: Connection, data: bytes

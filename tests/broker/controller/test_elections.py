@@ -401,7 +401,7 @@ def changes(
     return None, None if target is None else begin(before, target)
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(st.data(), partitions(), partial, partial, st.integers(1, 4), st.sampled_from(ElectionType))
 def test_every_outcome_is_one_that_can_be(
     data: st.DataObject,
@@ -430,7 +430,7 @@ def test_every_outcome_is_one_that_can_be(
         )
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(st.data(), partitions(), st.integers(1, 4))
 def test_every_appointment_is_one_that_can_be(
     data: st.DataObject, before: PartitionImage, least: int

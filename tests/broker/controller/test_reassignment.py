@@ -149,7 +149,7 @@ def test_it_is_unclean_where_only_those_who_came_are_in_sync() -> None:
 assignments = st.lists(st.integers(1, 6), min_size=1, max_size=5, unique=True)
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(assignments, assignments)
 def test_it_ends_at_its_target_and_goes_back_to_where_it_came_from(
     replicas: list[int], target: list[int]

@@ -33,7 +33,7 @@ def placed(
     )
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(st.integers(1, 9), st.integers(1, 30), st.integers(0, 3), st.integers(0, 99), st.data())
 def test_replicas_are_distinct_and_leaders_go_round(
     count: int, partitions: int, racks: int, seed: int, data: st.DataObject

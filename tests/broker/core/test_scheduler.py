@@ -140,7 +140,7 @@ def test_a_failing_callback_leaves_the_others_to_run() -> None:
 Step = tuple[str, int, int]
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(
     st.lists(
         st.tuples(

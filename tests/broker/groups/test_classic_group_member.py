@@ -13,7 +13,7 @@ from fencepost.broker.groups.classic_group_member import MalformedSubscription, 
 from tests.broker.groups.scripts import subscription
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(st.frozensets(st.text("abc.-_", min_size=1, max_size=9)))
 def test_reads_the_topics(topics: frozenset[str]) -> None:
     assert subscribed_topics(subscription(*topics)) == topics
@@ -49,7 +49,7 @@ def test_other_bytes_are_malformed(metadata: bytes) -> None:
         subscribed_topics(metadata)
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(st.binary(max_size=40))
 def test_any_bytes_are_topics_or_malformed(metadata: bytes) -> None:
     with contextlib.suppress(MalformedSubscription):

@@ -162,7 +162,6 @@ def replayed(records: list[Record]) -> ReplayedState:
 History.TestCase.settings = settings(
     max_examples=60,
     stateful_step_count=40,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

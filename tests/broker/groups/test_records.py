@@ -262,7 +262,7 @@ any_record = st.builds(GroupRecord, group_id=names, value=st.none() | groups) | 
 )
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(any_record, st.sampled_from([3, 4]))
 def test_a_written_record_is_read_as_the_same_record(
     record: CoordinatorRecord, version: int
@@ -270,7 +270,7 @@ def test_a_written_record_is_read_as_the_same_record(
     assert decode(*encode(record, version)) == record
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(st.binary(max_size=30), st.none() | st.binary(max_size=60))
 def test_any_bytes_are_a_record_or_malformed(key: bytes, value: bytes | None) -> None:
     with contextlib.suppress(MalformedRecord):

@@ -124,7 +124,7 @@ def test_a_stranger_changes_nothing() -> None:
     assert at.replica.high_watermark == 0
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(st.lists(st.tuples(st.sampled_from([1, 2, 3]), st.integers(0, 20)), max_size=40))
 def test_the_watermark_never_falls_and_never_passes_the_isr(steps: list[tuple[int, int]]) -> None:
     at = leader()

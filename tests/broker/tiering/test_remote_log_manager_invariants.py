@@ -229,4 +229,4 @@ def values(records: Buffer) -> dict[int, bytes | None]:
 
 
 TestTieredPartition = TieredPartition.TestCase
-TestTieredPartition.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestTieredPartition.settings = settings(max_examples=60, stateful_step_count=40)

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.broker.core.async_tasks import AsyncTask
@@ -198,7 +198,6 @@ def offsets(found: Read) -> list[int]:
 SIZES: Final = st.lists(st.integers(1, 12), min_size=2, max_size=30)
 
 
-@settings(deadline=None)
 @given(
     sizes=SIZES,
     rolls=st.sets(st.integers(1, 29)),
@@ -367,7 +366,6 @@ def test_times_of_what_was_truncated_do_not_count() -> None:
 # Records by time.
 
 
-@settings(deadline=None)
 @given(
     sizes=SIZES,
     rolls=st.sets(st.integers(1, 29)),

@@ -25,7 +25,6 @@ TIMES: Final = st.integers(-1, 2**62)
 
 quick = settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -159,7 +159,6 @@ def test_a_header_that_contradicts_itself(tmp_path: Path, fields: dict[str, int]
 
 @settings(
     max_examples=30,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(at=st.floats(0, 1, exclude_max=True), data=st.binary(min_size=1, max_size=100))

@@ -31,7 +31,7 @@ RECORD = st.builds(
 )
 
 
-@settings(deadline=None, database=None, max_examples=50)
+@settings(database=None, max_examples=50)
 @given(st.lists(RECORD, min_size=1, max_size=30))
 def test_one_batch(found: list[NewRecord]) -> None:
     rows = batch_of(found)
@@ -40,7 +40,7 @@ def test_one_batch(found: list[NewRecord]) -> None:
     assert max_record_sizes(rows).tolist() == [_max_record_bytes(each) for each in found]
 
 
-@settings(deadline=None, database=None, max_examples=50)
+@settings(database=None, max_examples=50)
 @given(st.lists(RECORD, min_size=4, max_size=30), st.data())
 def test_many_batches_of_a_part_of_the_rows(found: list[NewRecord], data: st.DataObject) -> None:
     cuts = data.draw(st.sets(st.integers(1, len(found) - 1), min_size=2))
@@ -85,7 +85,7 @@ def test_offsets_begin_at_0_in_each_batch() -> None:
     assert bytes(second.packed) == encode_records(found[9_000:])[HEADER_SIZE:]
 
 
-@settings(deadline=None, database=None, max_examples=50)
+@settings(database=None, max_examples=50)
 @given(st.lists(st.tuples(INT64, INT64), min_size=1))
 def test_varints_side_by_side(pairs: list[tuple[int, int]]) -> None:
     written = []

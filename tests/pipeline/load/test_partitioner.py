@@ -26,14 +26,14 @@ def test_known_hashes(key: bytes, hashed: int) -> None:
     assert murmur2(pa.array([key]))[0] == hashed % (1 << 32)
 
 
-@settings(deadline=None, database=None, max_examples=50)
+@settings(database=None, max_examples=50)
 @given(st.lists(st.binary(max_size=70)))
 def test_as_another_client_has_it(keys: list[bytes]) -> None:
     column = pa.array([b"before", *keys, b"behind"], pa.binary()).slice(1, len(keys))
     assert murmur2(column).tolist() == [their_murmur2(key) & 0xFFFFFFFF for key in keys]
 
 
-@settings(deadline=None, database=None, max_examples=50)
+@settings(database=None, max_examples=50)
 @given(st.lists(st.none() | st.binary(max_size=20)), st.integers(1, 200))
 def test_partitions(keys: list[bytes | None], count: int) -> None:
     chosen = partitions_of(pa.array(keys, pa.binary()), count).to_pylist()

@@ -374,7 +374,7 @@ class BothForgetting(BothLogs):
         return ProcessLimits(recent_bytes=0, index_bytes=0, open_files=0)
 
 
-BothLogs.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+BothLogs.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 BothForgetting.TestCase.settings = BothLogs.TestCase.settings
 TestBothLogs = BothLogs.TestCase
 TestBothForgetting = BothForgetting.TestCase

@@ -251,5 +251,5 @@ class Keys(RuleBasedStateMachine):
         self.crash(seed)
 
 
-Keys.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+Keys.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 TestKeys = Keys.TestCase

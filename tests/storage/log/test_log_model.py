@@ -355,7 +355,7 @@ class FileLogMachine(LogMachine):
         ).log
 
 
-LogMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+LogMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 TestLogModel = LogMachine.TestCase
 FileLogMachine.TestCase.settings = settings(LogMachine.TestCase.settings, max_examples=50)
 TestFileLogModel = FileLogMachine.TestCase

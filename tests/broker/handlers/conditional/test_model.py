@@ -323,7 +323,6 @@ def _told(answer: model.Answer) -> tuple[int, int, list[tuple[int, str]]]:
 
 
 STORY: Final = settings(
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     # What it explains is longer than the story.
     phases=[phase for phase in Phase if phase is not Phase.explain],
