@@ -7,7 +7,7 @@ import pytest
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.outcomes import SLICE
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.handlers import describe_configs
+from fencepost.broker.handlers import CONTROLLER_APIS, READING_APIS, describe_configs
 from fencepost.protocol import codec
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
@@ -124,7 +124,10 @@ SLICED = (
     "offset_fetch",
     "offset_for_leader_epoch",
 )
-"""The APIs that read what a request names and change nothing, but for two of the controller's."""
+"""The APIs that read what a request names and change nothing, but for those of the controller."""
+OF_THE_CONTROLLER = {"describe_quorum", "list_partition_reassignments"}
+NAME_NOTHING = {"api_versions", "describe_cluster", "get_telemetry_subscriptions"}
+"""Reading APIs whose requests have no arrays."""
 
 
 NOT_READ = {
@@ -135,6 +138,14 @@ NOT_READ = {
     ("fetch", "forgotten_topics_data", "partitions"),
 }
 """Elements for which nothing is looked up."""
+
+
+def test_every_api_changes_something_or_reads_in_turns_or_names_little() -> None:
+    assert {*SLICED} | OF_THE_CONTROLLER | NAME_NOTHING == READING_APIS
+    for name in NAME_NOTHING:
+        found = shapes(BY_NAME[name], BY_NAME[name].max_version)
+        assert not [shape for shape in found if shape.kind in ("elements", "outer")]
+    assert OF_THE_CONTROLLER < CONTROLLER_APIS
 
 
 @pytest.mark.parametrize("name", SLICED)
