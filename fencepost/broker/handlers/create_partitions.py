@@ -39,11 +39,12 @@ def handle(ctx: ControllerContext, request: CreatePartitionsRequest) -> CreatePa
     grown: list[TopicImage] = []
     for topic in request.topics:
         if times[topic.name] > 1:
-            results[topic.name] = CreatePartitionsTopicResult(
-                name=topic.name,
-                error_code=ErrorCode.INVALID_REQUEST,
-                error_message="Duplicate topic name.",
-            )
+            if topic.name not in results:
+                results[topic.name] = CreatePartitionsTopicResult(
+                    name=topic.name,
+                    error_code=ErrorCode.INVALID_REQUEST,
+                    error_message="Duplicate topic name.",
+                )
             continue
         planned = _plan(ctx, topic)
         if isinstance(planned, TopicImage):
@@ -65,10 +66,12 @@ def _refused(
 ) -> CreatePartitionsResponse:
     return CreatePartitionsResponse(
         results=tuple(
-            CreatePartitionsTopicResult(
-                name=topic.name, error_code=error_code, error_message=message
-            )
-            for topic in request.topics
+            [
+                CreatePartitionsTopicResult(
+                    name=topic.name, error_code=error_code, error_message=message
+                )
+                for topic in request.topics
+            ]
         )
     )
 

@@ -67,19 +67,20 @@ def refuse(request: DescribeQuorumRequest, error_code: int) -> DescribeQuorumRes
 def _every_partition(
     request: DescribeQuorumRequest, code: int, message: str
 ) -> DescribeQuorumResponse:
-    return DescribeQuorumResponse(
-        topics=tuple(
-            ResponseTopicData(
-                topic_name=topic.topic_name,
-                partitions=tuple(
+    topics = [  # lists, as there may be many: generators would take twice as long
+        ResponseTopicData(
+            topic_name=topic.topic_name,
+            partitions=tuple(
+                [
                     ResponsePartitionData(
                         partition_index=partition.partition_index,
                         error_code=code,
                         error_message=message,
                     )
                     for partition in topic.partitions
-                ),
-            )
-            for topic in request.topics
+                ]
+            ),
         )
-    )
+        for topic in request.topics
+    ]
+    return DescribeQuorumResponse(topics=tuple(topics))

@@ -52,7 +52,9 @@ def handle(ctx: ControllerContext, request: ElectLeadersRequest) -> ElectLeaders
                     result
                     for result in _results(topic, problems)
                     if not (everywhere and result.error_code == ErrorCode.ELECTION_NOT_NEEDED)
-                ),
+                )
+                if topic.partitions
+                else (),
             )
             for topic in asked
         )

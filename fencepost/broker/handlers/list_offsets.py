@@ -227,9 +227,15 @@ def _look_up(
     gate = effective_gate(ctx.broker.configs, replica) if is_client else ListOffsetsGate.OFF
     if gate is ListOffsetsGate.KIP or (gate is ListOffsetsGate.KAFKA and target == LATEST):
         return _error(index, gate_error(ctx.version))
-    lookup = _Lookup(
-        ctx=ctx, replica=replica, target=target, bound=_bound(replica, request), gate=gate
-    )
+    bound = _bound(replica, request)
+    if target == LATEST:  # what most ask for: nothing is looked up
+        has_epochs = replica.log.config.keeps_leader_epochs
+        return ListOffsetsPartitionResponse(
+            partition_index=index,
+            offset=bound,
+            leader_epoch=replica.leader_epoch if has_epochs else NO_EPOCH,
+        )
+    lookup = _Lookup(ctx=ctx, replica=replica, target=target, bound=bound, gate=gate)
     return lookup if lookup.reaches_into_tier else lookup.answer(*_find(lookup))
 
 
@@ -258,8 +264,6 @@ _NOTHING: Final[_Found] = (-1, -1, -1)
 def _find(lookup: _Lookup) -> _Found:
     """What this broker knows without asking the tier."""
     replica, target = lookup.replica, lookup.target
-    if target == LATEST:
-        return -1, lookup.bound, replica.leader_epoch
     if target == EARLIEST:
         return _at(replica, replica.log.log_start_offset)
     if target == EARLIEST_LOCAL:

@@ -11,7 +11,7 @@ ILLEGAL_GENERATION (KIP-848); 10 topic ids.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -20,11 +20,11 @@ from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.groups.offsets import Commit, PartitionCommit
 from fencepost.broker.handlers.context import Context
-from fencepost.broker.metadata.image import resolve_name
+from fencepost.broker.metadata.image import TopicImage, resolve_name
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestTopic,
+    OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -47,31 +47,58 @@ class _Result(NamedTuple):
     error_code: int
 
 
+class _Accepted(NamedTuple):
+    """The partitions of a topic that the request names and that there are."""
+
+    topic: TopicImage
+    commits: dict[int, OffsetCommitRequestPartition]
+    """By index; of one that is named twice the last, which would overwrite the others."""
+    named: list[tuple[_TopicKey, int]]
+    """What is answered, in order of the request."""
+
+
 def handle(
     ctx: Context, request: OffsetCommitRequest
 ) -> OffsetCommitResponse | Wait[OffsetCommitResponse]:
+    view, by_id = ctx.broker.view, ctx.version >= _FIRST_WITH_TOPIC_IDS
     refused: list[_Result] = []
-    keys: list[_TopicKey] = []
-    accepted: list[PartitionCommit] = []
+    accepted: dict[str, _Accepted] = {}
     for topic in request.topics:
         key = _TopicKey(topic.name, topic.topic_id)
-        name = resolve_name(
-            ctx.broker.view, topic.name, topic.topic_id, by_id=ctx.version >= _FIRST_WITH_TOPIC_IDS
-        )
-        for commit in _commits(ctx, name, topic):
-            if isinstance(commit, PartitionCommit):
-                accepted.append(commit)
-                keys.append(key)
+        name = resolve_name(view, topic.name, topic.topic_id, by_id=by_id)
+        image = None if isinstance(name, ErrorCode) else view.topics.get(name)
+        if image is None:
+            code = name if isinstance(name, ErrorCode) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused += [_Result(key, each.partition_index, code) for each in topic.partitions]
+            continue
+        of_topic = accepted.setdefault(image.name, _Accepted(image, {}, []))
+        for each in topic.partitions:
+            index = each.partition_index
+            if 0 <= index < len(image.partitions):
+                of_topic.commits[index] = each
+                of_topic.named.append((key, index))
             else:
-                refused.append(_Result(key, *commit))
-    if not accepted:
+                refused.append(_Result(key, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    partitions = tuple(commit for each in accepted.values() for commit in _commits(each))
+    if not partitions:
         return _response(refused)
 
     def respond(codes: tuple[ErrorCode, ...]) -> OffsetCommitResponse:
-        committed = zip(keys, accepted, codes, strict=True)
-        return _response([*refused, *(_Result(k, c.partition, code) for k, c, code in committed)])
+        code_of = {
+            (each.topic, each.partition): code for each, code in zip(partitions, codes, strict=True)
+        }
+        return _response(
+            [
+                *refused,
+                *(
+                    _Result(key, index, code_of[each.topic.name, index])
+                    for each in accepted.values()
+                    for key, index in each.named
+                ),
+            ]
+        )
 
-    return _commit(ctx, request, tuple(accepted), respond)
+    return _commit(ctx, request, partitions, respond)
 
 
 def refuse(request: OffsetCommitRequest, error_code: int) -> OffsetCommitResponse:
@@ -82,25 +109,17 @@ def refuse(request: OffsetCommitRequest, error_code: int) -> OffsetCommitRespons
     )
 
 
-def _commits(
-    ctx: Context, name: str | ErrorCode, topic: OffsetCommitRequestTopic
-) -> Iterable[PartitionCommit | tuple[int, ErrorCode]]:
-    """Each partition's commit, or its index and an error."""
-    for partition in topic.partitions:
-        index = partition.partition_index
-        if isinstance(name, ErrorCode):
-            yield index, name
-        elif ctx.broker.view.partition(name, index) is None:
-            yield index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        else:
-            yield PartitionCommit(
-                topic=name,
-                topic_id=ctx.broker.view.topics[name].topic_id,
-                partition=index,
-                offset=partition.committed_offset,
-                leader_epoch=partition.committed_leader_epoch,
-                metadata=partition.committed_metadata,
-            )
+def _commits(accepted: _Accepted) -> Iterator[PartitionCommit]:
+    """What is committed of a topic, once for each partition."""
+    for index, partition in accepted.commits.items():
+        yield PartitionCommit(
+            topic=accepted.topic.name,
+            topic_id=accepted.topic.topic_id,
+            partition=index,
+            offset=partition.committed_offset,
+            leader_epoch=partition.committed_leader_epoch,
+            metadata=partition.committed_metadata,
+        )
 
 
 def _commit(

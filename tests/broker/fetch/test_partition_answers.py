@@ -18,11 +18,13 @@ from tests.harness.driver_requests import create, produce
         (1, 0, None),
         (9, -1, None),
         (3, 0, EpochEndOffset(epoch=0, end_offset=2)),
-        (2, 7, EpochEndOffset(epoch=0, end_offset=2)),
+        (2, 7, ErrorCode.OFFSET_OUT_OF_RANGE),
     ],
     ids=["at the end", "before it", "no epoch", "beyond it", "an epoch that never was"],
 )
-def test_divergence(fetch_offset: int, epoch: int, expected: EpochEndOffset | None) -> None:
+def test_divergence(
+    fetch_offset: int, epoch: int, expected: EpochEndOffset | ErrorCode | None
+) -> None:
     driver = Driver(1)
     create(driver, "t")
     produce(driver, "t", b"a", b"b")

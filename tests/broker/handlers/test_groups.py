@@ -206,6 +206,17 @@ def test_a_commit_for_unknown_partitions_is_answered_at_once() -> None:
     assert partition_errors(asked.response) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
+def test_of_a_partition_named_twice_the_last_commit_is_kept_and_both_are_answered() -> None:
+    driver, broker = cluster(1)
+    offsets_log = driver.leader(OFFSETS_TOPIC).log
+    before = offsets_log.log_end_offset
+    topics = (("t", (offset(0, at=5), offset(1, at=6), offset(0, at=7))), ("t", (offset(1, at=8),)))
+    assert partition_errors(ask(driver, broker, commit("g", topics=topics))) == [0] * 4
+    assert offsets_log.log_end_offset == before + 2
+    (fetched,) = ask(driver, broker, fetch("g", 9, (("t", (0, 1)),))).groups[0].topics
+    assert [each.committed_offset for each in fetched.partitions] == [7, 8]
+
+
 def test_an_offset_of_an_older_topic_of_that_name_is_not_fetched() -> None:
     driver, leader = cluster(1)
     shard = driver.broker(leader).coordinator.runtime.shards[0]

@@ -7,7 +7,7 @@ import pytest
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.outcomes import SLICE
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.handlers import describe_configs
+from fencepost.broker.handlers import CONTROLLER_APIS, READING_APIS, describe_configs
 from fencepost.protocol import codec
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
@@ -124,7 +124,28 @@ SLICED = (
     "offset_fetch",
     "offset_for_leader_epoch",
 )
-"""The APIs that read what a request names and change nothing, but for two of the controller's."""
+"""The APIs that read what a request names and change nothing, but for those of the controller."""
+OF_THE_CONTROLLER = {"describe_quorum", "list_partition_reassignments"}
+NAME_NOTHING = {"api_versions", "describe_cluster", "get_telemetry_subscriptions"}
+"""Reading APIs whose requests have no arrays."""
+
+
+NOT_READ = {
+    ("describe_configs", "resources", "configuration_keys"),
+    ("describe_log_dirs", "topics"),
+    ("fetch", "topics"),
+    ("fetch", "forgotten_topics_data"),
+    ("fetch", "forgotten_topics_data", "partitions"),
+}
+"""Elements for which nothing is looked up."""
+
+
+def test_every_api_changes_something_or_reads_in_turns_or_names_little() -> None:
+    assert {*SLICED} | OF_THE_CONTROLLER | NAME_NOTHING == READING_APIS
+    for name in NAME_NOTHING:
+        found = shapes(BY_NAME[name], BY_NAME[name].max_version)
+        assert not [shape for shape in found if shape.kind in ("elements", "outer")]
+    assert OF_THE_CONTROLLER < CONTROLLER_APIS
 
 
 @pytest.mark.parametrize("name", SLICED)
@@ -136,8 +157,8 @@ def test_what_only_reads_much_takes_several_turns(name: str) -> None:
     for shape in shapes(api, api.max_version):
         if shape.kind not in ("elements", "outer") or shape.names != "unknown":
             continue
-        if name == "fetch" and shape.path != ("topics", "partitions"):
-            continue  # topics without partitions are not read
+        if (name, *shape.path) in NOT_READ:
+            continue
         frame = bytearray(shape.frame(60 * SLICE, ids)[4:])
         offset = skip_tags(frame, read_header(frame), api)
         request = codec.decode_request(api, api.max_version, frame, offset)
