@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -53,6 +54,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(InProcess())
         # What a skipped test had opened is closed by nothing; a whole run looks after that.
         config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare the garbage collector what lives as long as the process: modules and all the tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

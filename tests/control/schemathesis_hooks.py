@@ -6,16 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import schemathesis
 
+from tests.control.fuzzed import CLIENTS_BROKERS, FUZZED, FUZZED_BROKER, SAFE
+
 if TYPE_CHECKING:
     from schemathesis import Case, HookContext
 
-SAFE: Final = "safe"
-"""The client's topic."""
-FUZZED: Final = "fuzzed"
-"""A topic that is there, most of the time: half of what names any topic names this one."""
-CLIENTS_BROKERS: Final = ("1", "2")
-FUZZED_BROKER: Final = 3
-"""The one that is stopped, cut off and so on in place of those that the client works with."""
 PATIENCE_MS: Final = 20
 """How long a wait may take, so that there is time for others."""
 

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from fencepost.verbs.methods import Verbs
 from fencepost.verbs.remote import Remote
-from tests.control.schemathesis_hooks import CLIENTS_BROKERS, FUZZED, FUZZED_BROKER, SAFE
+from tests.control.fuzzed import CLIENTS_BROKERS, FUZZED, FUZZED_BROKER, SAFE
 from tests.harness.confluent import consumer
 from tests.harness.served_cluster import Cluster, serving
 

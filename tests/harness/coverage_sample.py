@@ -2,7 +2,8 @@
 
 A traced run costs two to eight times as much as an untraced one, and most of the suite's time is
 repetition: the hundredth case of a table, the thousandth example of a property. Coverage measures
-the import of every module, each test function's first cases, and no property.
+the import of every module, once for all workers of xdist, each test function's first cases, and no
+property.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import pytest
+from xdist import is_xdist_controller, is_xdist_worker  # type: ignore[import-untyped]
 
 import fencepost
 
@@ -37,13 +39,26 @@ def untraced() -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     if sys.gettrace() is None:
         return (yield)
+    if not is_xdist_worker(session):  # their controller does it, which has nothing else to do
+        _import_all()
+    with untraced():
+        return (yield)
+
+
+def _import_all() -> None:
     for module in pkgutil.walk_packages(fencepost.__path__, "fencepost."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    with untraced():
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    if not is_xdist_controller(session):
+        return (yield)
+    with untraced():  # it runs no test
         return (yield)
 
 

@@ -33,36 +33,45 @@ async def wait_for_one():
 """
 
 
-def outcomes(folder: Path, text: str) -> str:
-    """The last line of a run of a test file."""
+STARTS: Final = (
+    "subprocess.run(CODE)",
+    "os.system('true')",
+    "os.posix_spawn(CODE[0], CODE, {})",
+    "os.fork()",
+    "multiprocessing.get_context('fork').Process(target=print).start()",
+    "multiprocessing.get_context('spawn').Process(target=print).start()",
+    "list(ProcessPoolExecutor(1).map(abs, [1]))",
+    "asyncio.run(wait_for_one())",
+    "uvloop.run(wait_for_one())",
+)
+
+
+def outcomes(folder: Path, text: str) -> list[str]:
+    """What a run of a test file prints, a test a line."""
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "pytest.ini").write_text("[pytest]")
     (folder / "test_it.py").write_text(IMPORTS + text)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return run(command, cwd=folder, env=env, code=None).lines[-1]
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider"]
+    # Most plugins take long to load and have no use.
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return run(command, cwd=folder, env=env, code=None).lines
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """One run of a test for each way to start a process, as a run takes a second."""
+    tests = (f"def test_{number}(): {start}\n" for number, start in enumerate(STARTS))
+    return outcomes(tmp_path_factory.mktemp("starts"), "".join(tests))
 
 
 def test_a_test_that_starts_none_is_run(tmp_path: Path) -> None:
-    assert outcomes(tmp_path, "def test_it(): assert os.getpid()").startswith("1 passed")
+    assert " 1 passed in " in outcomes(tmp_path, "def test_it(): assert os.getpid()")[-1]
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        "subprocess.run(CODE)",
-        "os.system('true')",
-        "os.posix_spawn(CODE[0], CODE, {})",
-        "os.fork()",
-        "multiprocessing.get_context('fork').Process(target=print).start()",
-        "multiprocessing.get_context('spawn').Process(target=print).start()",
-        "list(ProcessPoolExecutor(1).map(abs, [1]))",
-        "asyncio.run(wait_for_one())",
-        "uvloop.run(wait_for_one())",
-    ],
-)
-def test_a_test_that_starts_one_is_skipped(tmp_path: Path, start: str) -> None:
-    assert outcomes(tmp_path, f"def test_it(): {start}").startswith("1 skipped")
+@pytest.mark.parametrize("number", range(len(STARTS)), ids=STARTS)
+def test_a_test_that_starts_one_is_skipped(told: list[str], number: int) -> None:
+    (line,) = (each for each in told if each.startswith(f"test_it.py::test_{number} "))
+    assert line.split()[1] == "SKIPPED"
 
 
 def test_a_fixture_that_starts_one_skips_all_that_use_it(tmp_path: Path) -> None:
@@ -75,7 +84,7 @@ def test_one(started): pass
 def test_other(started): pass
 def test_neither(): pass
 """
-    assert outcomes(tmp_path, text).startswith("1 passed, 2 skipped")
+    assert " 1 passed, 2 skipped in " in outcomes(tmp_path, text)[-1]
 
 
 def test_one_that_is_started_unseen_is_an_error(tmp_path: Path) -> None:
@@ -83,4 +92,4 @@ def test_one_that_is_started_unseen_is_an_error(tmp_path: Path) -> None:
 def test_it():
     os.waitpid(spawnv_passfds(CODE[0].encode(), CODE, []), 0)
 """
-    assert outcomes(tmp_path, text).startswith("1 passed, 1 error")
+    assert " 1 passed, 1 error in " in outcomes(tmp_path, text)[-1]

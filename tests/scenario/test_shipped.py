@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -11,11 +13,12 @@ import pytest
 from docs.generate import ROOT
 from fencepost.scenario.loader import read, shipped
 from fencepost.scenario.player import run
+from fencepost.verbs import serving
 from tests.harness.process import Process, start
 from tests.scenario.mutant import MUTANTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from fencepost.scenario.model import Scenario, ScenarioOutcome, Step, StepOutcome
@@ -62,9 +65,27 @@ def test_its_first_lines_tell_what_it_teaches(name: str) -> None:
     assert sum(step.say is not None for step in scenario.steps) >= len(scenario.steps) / 3
 
 
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """The control API of a cluster as a scenario wants it: scenarios that want the same share one.
+
+    A scenario resets it first. That each has one of its own, where none is named, is shown by
+    tests/cli/test_scenario.py.
+    """
+    logs = tmp_path_factory.mktemp("clusters")
+    with ExitStack() as running:
+
+        @cache
+        def served(cluster: tuple[str, ...]) -> str:
+            log = logs / f"{served.cache_info().misses}.log"
+            return running.enter_context(serving.start(cluster, log)).control
+
+        yield lambda name: served(tuple(read(name).cluster.arguments()))
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_it_passes(name: str) -> None:
-    outcome = run(read(name), Silent())
+def test_it_passes(name: str, clusters: Callable[[str], str]) -> None:
+    outcome = run(read(name), Silent(), against=clusters(name))
     assert outcome.passed, told(outcome)
 
 

@@ -275,6 +275,7 @@ MUTANTS: Final = (
     Mutant(
         name="the epoch check",
         inject=epochs_unchecked,
+        first_seed=140,
         breaks=_LOST | _DIVERGED | {"latest_offsets_never_go_back"},
     ),
     Mutant(
@@ -283,12 +284,13 @@ MUTANTS: Final = (
     Mutant(
         name="the gate",
         inject=gate_off,
-        first_seed=94,
+        first_seed=55,
         breaks=frozenset({"latest_offsets_never_go_back"}),
     ),
     Mutant(
         name="the ISR rule: not while it is fenced",
         inject=fenced_replicas_admitted,
+        first_seed=6,
         breaks=frozenset({"fenced_replicas_are_not_in_sync"}),
     ),
     Mutant(
@@ -299,18 +301,19 @@ MUTANTS: Final = (
     Mutant(
         name="truncation by epochs, not high watermarks",
         inject=truncated_to_the_high_watermark,
+        first_seed=9,
         breaks=_LOST | _DIVERGED,
     ),
     Mutant(
         name="an epoch's start at its election",
         inject=epochs_noted_at_the_first_append,
-        first_seed=164,
+        first_seed=346,
         breaks=_LOST | _DIVERGED,
     ),
     Mutant(
         name="the high watermark's wait for a proposed ISR",
         inject=proposals_forgotten,
-        first_seed=89,
+        first_seed=79,
         breaks=_LOST,
     ),
     Mutant(
@@ -321,6 +324,7 @@ MUTANTS: Final = (
     Mutant(
         name="min.insync.replicas",
         inject=minimum_forgotten,
+        first_seed=3,
         breaks=_LOST | {"enough_replicas_hold_what_is_acknowledged"},
     ),
     Mutant(
@@ -346,59 +350,67 @@ MUTANTS: Final = (
     Mutant(
         name="upload of what is committed only",
         inject=uncommitted_uploaded,
+        first_seed=16,
         breaks=frozenset({"only_what_is_committed_is_tiered"}),
     ),
     Mutant(
         name="the leader epochs of segments",
         inject=epochs_of_segments_forgotten,
+        first_seed=15,
         breaks=frozenset({"the_tier_holds_what_leaders_wrote"}),
     ),
     Mutant(
         name="local deletion of what is tiered only",
         inject=everything_closed_deleted,
+        first_seed=5,
         breaks=frozenset({"what_is_committed_can_be_read"}),
     ),
     Mutant(
         name="no gap behind the tier",
         inject=everything_closed_deleted,
-        first_seed=39,
+        first_seed=226,
         breaks=frozenset({"no_gap_behind_the_tier"}),
     ),
     Mutant(
         name="the local log start below the last stable offset",
         inject=everything_closed_deleted,
+        first_seed=16,
         breaks=frozenset({"offsets_are_in_order"}),
     ),
     Mutant(
         name="the look at what is tiered",
         inject=tiered_by_anybody,
+        first_seed=15,
         breaks=frozenset({"tiered_offsets_are_in_order"}),
     ),
     Mutant(
         name="the log start behind what has expired",
         inject=log_start_left_behind,
-        first_seed=48,
+        first_seed=39,
         breaks=frozenset({"what_is_committed_can_be_read"}),
     ),
     Mutant(
         name="the leader epochs of a follower that starts behind the tier",
         inject=epochs_not_built,
-        first_seed=45,
+        first_seed=30,
         breaks=frozenset({"followers_know_the_epochs_of_the_tier"}),
     ),
     Mutant(
         name="the producers of a follower that starts behind the tier",
         inject=producers_not_built,
+        first_seed=30,
         breaks=frozenset({"followers_know_the_producers_of_the_tier"}),
     ),
     Mutant(
         name="the expected offsets",
         inject=expected_offsets_unchecked,
+        first_seed=4,
         breaks=frozenset({"records_lie_where_they_are_expected"}),
     ),
     Mutant(
         name="all or nothing of a request",
         inject=appended_and_refused,
+        first_seed=4,
         breaks=frozenset({"refused_publishes_leave_nothing"}),
     ),
 )

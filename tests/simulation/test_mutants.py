@@ -1,6 +1,11 @@
-"""Every rule that is switched off makes an invariant fail, within a thousand seeds."""
+"""Every rule that is switched off makes an invariant fail, within a thousand seeds.
 
+``FENCEPOST_SIMULATION_REPLAYS`` says how far each failing schedule is shrunk.
+"""
+
+import os
 import sys
+from typing import Final
 
 import pytest
 
@@ -9,8 +14,8 @@ from fencepost.simulation.runner import Outcome, replay, run_seed, shrink
 from fencepost.simulation.schedule import parse
 from tests.simulation.mutants import MUTANTS, Mutant
 
-SEEDS = 1000
-MOST_REPLAYS = 200
+SEEDS: Final = 1000
+MOST_REPLAYS: Final = int(os.environ.get("FENCEPOST_SIMULATION_REPLAYS", "50"))
 
 pytestmark = [pytest.mark.unmeasured, pytest.mark.timeout(600)]
 
