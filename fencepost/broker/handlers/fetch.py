@@ -17,10 +17,10 @@ the leader's epoch, as the assignment may be on its way. One whose registration 
 leader knows is NOT_LEADER_OR_FOLLOWER (KIP-903).
 
 Versions: v5 log start offset; v7 sessions (KIP-227); v9 current leader epoch (KIP-320); v11 rack,
-and the preferred read replica in the answer (KIP-392); v12 last fetched and diverging epoch
-(KIP-595); v13 topic ids; v15 replica state; v16 the leader, and for clients its address, on
-NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951); v17 directory id; v18 the follower's high
-watermark.
+and the preferred read replica in the answer (KIP-392, `fetch.fetch_source`); v12 last fetched
+epoch and diverging epoch (KIP-595); v13 topic ids; v15 replica state; v16 the leader, and for
+clients its address, on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951); v17 directory id;
+v18 the follower's high watermark.
 
 Missing: aborted transactions (no transactions yet).
 """
@@ -62,8 +62,6 @@ from fencepost.storage.log.interface import OffsetMovedToTier, OffsetOutOfRange
 
 READ_COMMITTED: Final = 1
 _HINTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-_NOT_DIVERGING: Final = EpochEndOffset()
-_NO_LEADER: Final = LeaderIdAndEpoch()
 
 
 def handle(ctx: Context, request: FetchRequest) -> Answer[FetchResponse]:
@@ -305,7 +303,7 @@ class _Reading:
         self, replica: Replica, asked: FetchPartition
     ) -> EpochEndOffset | ErrorCode | None:
         """Apache Kafka overlooks an unknown epoch where the offset is only in the tier."""
-        found, log = _diverging_epoch(replica, asked), replica.log
+        found, log = _divergence(replica, asked), replica.log
         if isinstance(found, ErrorCode) and self.ctx.broker.configs.apache:
             is_in_tier = log.log_start_offset <= asked.fetch_offset < log.local_log_start_offset
             return None if is_in_tier else found
@@ -359,6 +357,10 @@ class _Reading:
         )
 
 
+_NOT_DIVERGING: Final = EpochEndOffset()
+_NO_LEADER: Final = LeaderIdAndEpoch()
+
+
 def _error(
     index: int,
     code: int,
@@ -388,7 +390,7 @@ def _moved(index: int, replica: Replica) -> PartitionData:
     )
 
 
-def _diverging_epoch(replica: Replica, asked: FetchPartition) -> EpochEndOffset | ErrorCode | None:
+def _divergence(replica: Replica, asked: FetchPartition) -> EpochEndOffset | ErrorCode | None:
     """Where the client's log and this one part, if they do before its fetch offset (KIP-595)."""
     if asked.last_fetched_epoch < 0 or not replica.log.config.keeps_leader_epochs:
         return None
