@@ -17,10 +17,10 @@ the leader's epoch, as the assignment may be on its way. One whose registration 
 leader knows is NOT_LEADER_OR_FOLLOWER (KIP-903).
 
 Versions: v5 log start offset; v7 sessions (KIP-227); v9 current leader epoch (KIP-320); v11 rack,
-and the preferred read replica in the answer (KIP-392); v12 last fetched and diverging epoch
-(KIP-595); v13 topic ids; v15 replica state; v16 the leader, and for clients its address, on
-NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951); v17 directory id; v18 the follower's high
-watermark.
+and the preferred read replica in the answer (KIP-392, `fetch.fetch_source`); v12 last fetched
+epoch and diverging epoch (KIP-595); v13 topic ids; v15 replica state; v16 the leader, and for
+clients its address, on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951); v17 directory id;
+v18 the follower's high watermark.
 
 Missing: aborted transactions (no transactions yet).
 """
