@@ -20,7 +20,13 @@ from fencepost.broker.core.errors import DataDirUnusable
 from fencepost.broker.data_dir import metadata_log
 from fencepost.broker.data_dir.kafka_metadata import topic_configs
 from fencepost.broker.data_dir.log_dir import LogDir
-from fencepost.broker.data_dir.metadata_log import ControllerState, CorruptMetadataLog, MetadataLog
+from fencepost.broker.data_dir.log_inventory import ClusterPosition
+from fencepost.broker.data_dir.metadata_log import (
+    FIRST_WITH_INVENTORY,
+    ControllerState,
+    CorruptMetadataLog,
+    MetadataLog,
+)
 from fencepost.broker.metadata.image import PartitionImage, TopicImage
 from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.files.file_system import FileSystem, Lock
@@ -56,8 +62,22 @@ class DataDir:
     :ivar known: What the controller knew; None where the directory is new.
     """
 
-    def __init__(self, fs: FileSystem, path: PurePath, *, sync: bool, lock: Lock) -> None:
-        """:param lock: Of it, which is given back when it is closed."""
+    def __init__(
+        self,
+        fs: FileSystem,
+        path: PurePath,
+        *,
+        sync: bool,
+        lock: Lock,
+        accepts_loss: bool = False,
+    ) -> None:
+        """What it is given.
+
+        :param lock: Of it, which is given back when it is closed.
+        :param accepts_loss: Whether partitions are served that have lost records.
+        """
+        self.accepts_loss = accepts_loss
+        self.position = ClusterPosition(starts=1)
         self.path = path
         self.sync = sync
         self.controller_state: ControllerState | None = None
@@ -103,7 +123,16 @@ class DataDir:
         except OSError as error:
             raise DataDirUnusable(_reason(path, error)) from error
         return LogDir(
-            self._fs, path, sync=self.sync, now_ms=now_ms, unique=unique, soon=soon, shared=shared
+            self._fs,
+            path,
+            sync=self.sync,
+            now_ms=now_ms,
+            unique=unique,
+            soon=soon,
+            shared=shared,
+            broker_id=broker_id,
+            cluster_id=lambda: self.cluster_id,
+            position=self.position,
         )
 
     def kafka_topic_configs(self) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
@@ -204,6 +233,10 @@ class DataDir:
         loaded = metadata_log.load(fs, path / METADATA_LOG_FILE)
         if loaded is not None:
             self.controller_state, self.torn_bytes = loaded
+            starts = self.controller_state.starts
+            self.position.starts, self.position.restored_starts = starts + 1, starts
+            self.position.version = self.controller_state.version
+            self.position.has_inventories = self.controller_state.layout >= FIRST_WITH_INVENTORY
         elif self.kafka_broker_id is None:
             logs = [name for name in fs.names(path) if name.startswith(_BROKER_DIR)]
             if logs:
@@ -212,11 +245,14 @@ class DataDir:
                 )
 
 
-def open_data_dir(fs: FileSystem, path: PurePath, *, brokers: int, sync: bool) -> DataDir:
+def open_data_dir(
+    fs: FileSystem, path: PurePath, *, brokers: int, sync: bool, accepts_loss: bool = False
+) -> DataDir:
     """Take a data directory for this process, made if it is missing.
 
     :param brokers: How many brokers are to have their logs in it, from 1 on.
     :param sync: Whether what is written to it is to outlive the machine.
+    :param accepts_loss: Whether partitions are served that have lost records.
     :raises DataDirUnusable: When it is no directory, can't be written, is in use, or was made by a
         newer fencepost or for more brokers.
     """
@@ -229,7 +265,7 @@ def open_data_dir(fs: FileSystem, path: PurePath, *, brokers: int, sync: bool) -
         raise DataDirUnusable(f"{path} is in use by another process that runs") from error
     except OSError as error:
         raise DataDirUnusable(_reason(path, error)) from error
-    data_dir = DataDir(fs, path, sync=sync, lock=lock)
+    data_dir = DataDir(fs, path, sync=sync, lock=lock, accepts_loss=accepts_loss)
     try:
         data_dir.load(brokers)
     except DataDirUnusable:

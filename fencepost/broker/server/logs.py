@@ -78,7 +78,7 @@ def _configured() -> "Logger":
     return made
 
 
-_FAILURES: Final = frozenset({Kind.REPLICA_FAILED, Kind.STORAGE_FAILED})
+_FAILURES: Final = frozenset({Kind.RECORDS_MISSING, Kind.REPLICA_FAILED, Kind.STORAGE_FAILED})
 
 
 def log_storage_failure(event: Event) -> None:

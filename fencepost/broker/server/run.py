@@ -238,14 +238,16 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     with _syncing(cluster):
+        is_damaged = bool(cluster.events.at_start)
+        if is_damaged:  # before a client reads
+            cluster.events.tell_start()
+            _log_recovery(cluster)
         await server.start()
         tune_garbage_collection()
         ready = partial(on_ready, _ready(options, server, control_socket))
         ready()
-        if cluster.persistence is not None:
-            from fencepost.broker.server.persistence import log_recovery
-
-            log_recovery(cluster)
+        if not is_damaged:
+            _log_recovery(cluster)
         if options.stop_with_stdin:
             follow_stdin(partial(_reset, server, ready), stop.set)
         plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
@@ -255,6 +257,13 @@ async def _serve(
         await server.stop()
     cluster.close()
     await plane
+
+
+def _log_recovery(cluster: Cluster) -> None:
+    if cluster.persistence is not None:
+        from fencepost.broker.server.persistence import log_recovery
+
+        log_recovery(cluster)
 
 
 def _syncing(cluster: Cluster) -> AbstractContextManager[None]:
