@@ -2,6 +2,8 @@
 
     DIR/.lock           held while a process uses it
     DIR/registry.log    the controller's metadata (`fencepost.broker.data_dir.metadata_log`)
+    DIR/broker-N.inventory
+                        what there is of its logs (`fencepost.broker.data_dir.log_inventory`)
     DIR/broker-N/       broker N's log directory (`fencepost.broker.data_dir.log_dir`)
 
 DIR may also be the log directory of a real Kafka. Then it is that of the broker which has the id
@@ -133,6 +135,7 @@ class DataDir:
             broker_id=broker_id,
             cluster_id=lambda: self.cluster_id,
             position=self.position,
+            inventory=self.path / f"{_BROKER_DIR}{broker_id}.inventory",
         )
 
     def kafka_topic_configs(self) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:

@@ -12,8 +12,9 @@ started within the process goes the same way through the files.
     log-start-offset-checkpoint        log starts that are not where a log's first segment begins
     cleaner-offset-checkpoint          up to where compaction has been
     .kafka_cleanshutdown               there only where the broker ended in order
-    log-inventory                      what there is of each log, fencepost's own: it holds where it
-                                       differs from the checkpoints
+
+Beside it lies its inventory, which holds where it differs from the checkpoints
+(`fencepost.broker.data_dir.log_inventory`).
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -86,9 +87,11 @@ class LogDir:
         broker_id: int,
         cluster_id: Callable[[], str],
         position: ClusterPosition,
+        inventory: PurePath,
     ) -> None:
         """What it is given.
 
+        :param inventory: The file of its inventory.
         :param position: How far the cluster's metadata have come; it moves on.
         :param sync: Whether what it writes is to outlive the machine.
         :param unique: Makes the names under which logs that are lost wait for their removal.
@@ -131,7 +134,7 @@ class LogDir:
         )
         self._inventory = InventoryFile(
             fs,
-            directory,
+            inventory,
             broker_id=broker_id,
             cluster_id=cluster_id,
             position=position,
@@ -543,11 +546,10 @@ class LogDir:
             inventory.rows = {}  # a real Kafka has ended here
         if not inventory.exists:
             if self._position.has_inventories and self._stored:
-                path = self.directory / file_names.LOG_INVENTORY
-                self._lose_inventory(f"{path} is not there: what it had is not compared")
+                self._lose_inventory(f"{inventory.path} is not there: what it had is not compared")
         elif inventory.rows and inventory.found.starts < self._position.restored_starts:
             self._lose_inventory(
-                f"{self.directory / file_names.LOG_INVENTORY} is of an earlier start of the "
+                f"{inventory.path} is of an earlier start of the "
                 f"cluster ({inventory.found.starts}, and {self._position.restored_starts} was the "
                 "last one): the logs are recovered by the checkpoints"
             )

@@ -3,7 +3,8 @@
 It is the truth about a log directory. Kafka's checkpoints, which say a part of the same, have no
 checksum and no names of segments: they are written for others, and read where there is no inventory.
 
-``log-inventory`` is a file of lines as ``registry.log`` is (`metadata_log.encode_line`). A line holds
+``broker-N.inventory`` lies beside the log directory, so that not both are lost at once. It is a file
+of lines as ``registry.log`` is (`metadata_log.encode_line`). A line holds
 records:
 
     ["inventory", 1, cluster id, broker id]   the version of the format; the first of the file
@@ -34,7 +35,6 @@ from fencepost.broker.data_dir.metadata_log import Record, decode_line, encode_l
 from fencepost.broker.data_dir.offset_checkpoints import Key
 from fencepost.storage.files.file_system import File, FileSystem
 from fencepost.storage.files.inventory import LogInventory, SegmentEntry
-from fencepost.storage.formats.file_names import LOG_INVENTORY
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
 
 VERSION: Final = 1
@@ -79,6 +79,7 @@ class InventoryFile:
 
     :param position: Of the cluster, as it moves on.
     :param sync: Whether what is appended is to outlive the machine.
+    :param path: Of the file.
     :ivar rows: By topic and partition; what the file says.
     :ivar found: How far the metadata had come when it was last written to.
     :ivar report_problem: Told what can't be written.
@@ -87,7 +88,7 @@ class InventoryFile:
     def __init__(
         self,
         fs: FileSystem,
-        directory: PurePath,
+        path: PurePath,
         *,
         broker_id: int,
         cluster_id: Callable[[], str],
@@ -99,7 +100,7 @@ class InventoryFile:
         self.found = ClusterPosition()
         self.report_problem = complain
         self._fs = fs
-        self._path = directory / LOG_INVENTORY
+        self.path = path
         self._broker_id = broker_id
         self._cluster_id = cluster_id
         self._position = position
@@ -113,7 +114,7 @@ class InventoryFile:
     @property
     def exists(self) -> bool:
         """Whether there is a file."""
-        return self._fs.exists(self._path)
+        return self._fs.exists(self.path)
 
     def read(self) -> None:
         """Take up what the file says; nothing where there is none.
@@ -124,7 +125,7 @@ class InventoryFile:
         self.rows, self.found = {}, ClusterPosition()
         if not self.exists:
             return
-        data = self._fs.read(self._path)
+        data = self._fs.read(self.path)
         kept, number = 0, 0
         for number, line in enumerate(data.splitlines(keepends=True), start=1):
             records = decode_line(line)
@@ -134,10 +135,10 @@ class InventoryFile:
                 self._load(record, number)
             kept += len(line)
         if not kept:
-            raise CorruptInventory(f"{self._path} has no whole line; the first one names its version")
+            raise CorruptInventory(f"{self.path} has no whole line; the first one names its version")
         rest = data[kept:].splitlines(keepends=True)[1:]
         if any(decode_line(line) is not None for line in rest):
-            raise CorruptInventory(f"{self._path}: line {number} is damaged, and others follow it")
+            raise CorruptInventory(f"{self.path}: line {number} is damaged, and others follow it")
 
     def _load(self, record: Record, number: int) -> None:
         try:
@@ -146,7 +147,7 @@ class InventoryFile:
             self._apply(record)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise CorruptInventory(
-                f"{self._path}: line {number} has no record that is known: {record!r}"[:300]
+                f"{self.path}: line {number} has no record that is known: {record!r}"[:300]
             ) from error
 
     def _apply(self, record: Record) -> None:
@@ -172,11 +173,11 @@ class InventoryFile:
     def _check_identity(self, version: int, cluster_id: str, broker_id: int) -> None:
         if version != VERSION:
             raise CorruptInventory(
-                f"{self._path} has version {version}, and {VERSION} is the one that is known here"
+                f"{self.path} has version {version}, and {VERSION} is the one that is known here"
             )
         if (cluster_id, broker_id) != (self._cluster_id(), self._broker_id):
             raise CorruptInventory(
-                f"{self._path} is of broker {broker_id} of cluster {cluster_id}, and is to be of "
+                f"{self.path} is of broker {broker_id} of cluster {cluster_id}, and is to be of "
                 f"broker {self._broker_id} of cluster {self._cluster_id()}"
             )
 
@@ -242,7 +243,7 @@ class InventoryFile:
                 self._write_whole(sync=self._sync)
                 return
             if self._file is None:
-                self._file = self._fs.open(self._path)
+                self._file = self._fs.open(self.path)
                 self._size = self._file.size
             self._file.append((line,))
             self._size += len(line)
@@ -263,7 +264,7 @@ class InventoryFile:
 
     def _write_whole(self, *, sync: bool) -> None:
         data = b"".join(map(encode_line, self._lines()))
-        self._fs.write_atomic(self._path, data, sync=sync)
+        self._fs.write_atomic(self.path, data, sync=sync)
         self._said = ClusterPosition(self._position.starts, self._position.version)
         self._unwritten = []
         self._size = len(data)

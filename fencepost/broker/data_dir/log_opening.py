@@ -9,7 +9,7 @@
 Without a decision a log that misses records is not opened, and no file is touched.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import PurePath
 from typing import NamedTuple
@@ -125,7 +125,7 @@ class LogOpening:
                 recovery_point=0 if found.grown else offsets.recovery_point,
                 log_start_offset=offsets.log_start_offset,
                 cleaned_until=offsets.cleaned_until,
-                inventory=LogInventory(epochs=self._epochs) if found else self.inventory,
+                inventory=self._without_checksums() if found else self.inventory,
                 safe_until=safe_until,
             )
         except StorageFailure as failure:
@@ -171,6 +171,9 @@ class LogOpening:
             for name in removed
         ]
         return opened
+
+    def _without_checksums(self) -> LogInventory | None:
+        return None if self.inventory is None else replace(self.inventory, checksums={})
 
     @property
     def _epochs(self) -> tuple[EpochEntry, ...]:

@@ -410,8 +410,7 @@ class FileSegment:
         return indexes
 
     def _load(self) -> SegmentIndexes:
-        if not self._is_head_checked:
-            self._check_head()
+        self.check_head()
         if not self._size:
             indexes = SegmentIndexes.empty(self.base_offset)
         else:
@@ -424,7 +423,13 @@ class FileSegment:
         self._home.shared.indexes.add(self, indexes.cost)
         return indexes
 
-    def _check_head(self) -> None:
+    def check_head(self) -> None:
+        """See that the file begins with the batch that it had, as far as that is known.
+
+        :raises DamagedSegment: When it begins with another one.
+        """
+        if self._is_head_checked or not self._size:
+            return
         if self.head != head_checksum(self._log.read(0, min(self._size, HEADER_SIZE))):
             raise DamagedSegment(0, f"{self.files.name} begins with another batch than it did")
         self._is_head_checked = True

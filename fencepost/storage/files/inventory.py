@@ -170,7 +170,7 @@ def _missing(
             continue
         path = directory / segment_file_name(entry.base_offset, FileKind.LOG)
         size = sizes.get(entry.base_offset)
-        is_last = entry is inventory.segments[-1]
+        is_suspect = entry is inventory.segments[-1] or size != entry.size
         if size is None:
             yield MissingRecords(entry.base_offset, end, f"{path} is not there")
         elif size < entry.size:
@@ -178,7 +178,7 @@ def _missing(
             if found < end:
                 reason = f"{path} has {size} bytes, and had {entry.size}"
                 yield MissingRecords(found, end, reason)
-        elif is_last and entry.head not in (None, _head_of(files, path)):
+        elif is_suspect and entry.head not in (None, _head_of(files, path)):
             yield MissingRecords(entry.base_offset, end, f"{path} begins with another batch")
 
 

@@ -21,7 +21,6 @@ RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
-LOG_INVENTORY: Final = "log-inventory"
 LOCK: Final = ".lock"
 
 _LONGEST: Final = 255
