@@ -14,7 +14,7 @@ from random import Random
 from typing import Final
 
 from fencepost.broker.core.errors import DataDirUnusable
-from fencepost.broker.core.events import Event
+from fencepost.broker.core.events import OF_THE_DISK, Event
 from fencepost.broker.data_dir.directory import open_data_dir
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
@@ -520,7 +520,8 @@ class _Judge:
         return harm.concerns_bytes_of_a_segment() and harm.path.parent.name == f"{place[0]}-{place[1]}"
 
     def _is_told(self, place: Place) -> bool:
-        return any(_names(event, place) for event in self.events)
+        of_the_disk = (event for event in self.events if event.kind in OF_THE_DISK)
+        return any(_names(event, place) for event in of_the_disk)
 
     def _set(self, outcome: str) -> None:
         order = ("whole", "excepted", "told")

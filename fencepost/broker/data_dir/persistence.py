@@ -238,8 +238,9 @@ class DataDirPersistence:
 
         next_producer_id = self._restored_state.next_producer_id
         controller.restart_partitions(restart, next_producer_id)
-        starts = self.data_dir.position.starts
-        known = ControllerState.from_image(controller.image, starts, next_producer_id)
+        position = self.data_dir.position
+        position.version = controller.image.version
+        known = ControllerState.from_image(controller.image, position.starts, next_producer_id)
         registry = self.data_dir.create_metadata_log(known)
         registry.report_problem = self._report_problem
         controller.record_producer_ids = registry.append_producer_ids
@@ -262,8 +263,8 @@ class DataDirPersistence:
         self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]
     ) -> None:
         """Append what is different in a new image, before any broker applies it."""
-        self.data_dir.position.version = after.version
         if self._metadata_log is not None:
+            self.data_dir.position.version = after.version
             self._metadata_log.append_changes(before, after, changed)
 
     def _is_outdated(self, controller: Controller) -> bool:
