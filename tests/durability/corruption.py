@@ -14,12 +14,14 @@ from random import Random
 from typing import Final
 
 from fencepost.broker.core.errors import DataDirUnusable
-from fencepost.broker.core.events import OF_THE_DISK, Event
+from fencepost.broker.core.events import OF_THE_DISK, Event, Kind
 from fencepost.broker.data_dir.directory import open_data_dir
 from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.produce import PartitionProduceResponse
 from fencepost.protocol.records import CorruptBatch, crc_ok, iter_headers, iter_records
-from tests.harness.driver import Driver
+from fencepost.storage.files.file_system import StorageFailure
+from tests.harness.driver import Driver, content
 from tests.harness.driver_requests import create, fetch
 from tests.harness.durable_driver import DIR, DurableDriver
 from tests.harness.faulty_file_system import FaultyFileSystem
@@ -390,8 +392,64 @@ def judge(scene: Scene, harm: Damage) -> Verdict:
     return judged.verdict
 
 
-def _start(files: FaultyFileSystem, scene: Scene) -> Driver:
-    data_dir = open_data_dir(files, DIR, brokers=3, sync=False)
+def judge_accepting(scene: Scene, harm: Damage) -> list[str]:
+    """Start on the damaged files and accept that records are lost; what is wrong then."""
+    files = file_system(harm.contents)
+    try:
+        driver = _start(files, scene, accepts_loss=True)
+    except DataDirUnusable:
+        return []
+    judged = _Judge(scene, harm, driver)
+    wrong = []
+    for place, told in scene.told.items():
+        if driver.cluster.controller.image.partition(*place) is None or judged.is_of_bytes(place):
+            continue
+        image = driver.partition(*place)
+        if image.leader < 0:
+            wrong.append(f"{place} is offline all the same")
+            continue
+        _, found, _ = judged.read(place)
+        others = [o for o in found if o in told.values and found[o] != told.values[o]]
+        if others:
+            wrong.append(f"{place} has other records at {_short(others)}")
+        if not _is_led(driver, place):
+            wrong.append(f"{place} is offline now")
+            continue
+        answer = judged.produce(place, batch(b"next"))
+        if answer.error_code == 0 and answer.base_offset < told.checkpointed:
+            wrong.append(f"offset {answer.base_offset} of {place} is given out twice")
+    return wrong
+
+
+def start_again(scene: Scene, harm: Damage) -> list[str]:
+    """Start on the damaged files, stop in order, and start once more; what that finds still."""
+    files = file_system(harm.contents)
+    try:
+        driver = _start(files, scene)
+    except DataDirUnusable:
+        return []
+    offline = {p for p in scene.told if _is_offline(driver, p)}
+    driver.cluster.close()
+    files.end_process()
+    driver = _start(files, scene)
+    return [
+        f"{event.kind} again: {event.topic}-{event.partition} {event.details}"
+        for event in driver.cluster.events.at_start
+        if event.kind is not Kind.STORAGE_FAILED and (event.topic, event.partition) not in offline
+    ]
+
+
+def _is_led(driver: Driver, place: Place) -> bool:
+    return driver.partition(*place).leader >= 0
+
+
+def _is_offline(driver: Driver, place: Place) -> bool:
+    image = driver.cluster.controller.image.partition(*place)
+    return image is None or image.leader < 0 or bool(image.failed)
+
+
+def _start(files: FaultyFileSystem, scene: Scene, *, accepts_loss: bool = False) -> Driver:
+    data_dir = open_data_dir(files, DIR, brokers=3, sync=False, accepts_loss=accepts_loss)
     configs = {"min.insync.replicas": "2" if scene.factor > 1 else "1"}
     return Driver(3, configs, data_dir=data_dir)
 
@@ -414,7 +472,7 @@ class _Judge:
         if self.driver.partition(*place).leader < 0:
             self._excuse(place, f"{name} is offline")
             return
-        start, found, stopped = self._read(place)
+        start, found, stopped = self.read(place)
         if stopped:
             self._reader_noticed(place, f"{name}: {stopped}")
             return
@@ -428,14 +486,19 @@ class _Judge:
         doubled = [o for o in found if o >= told.end]
         if doubled:
             self._excuse(place, f"{name} has records that nobody sent at {_short(doubled)}")
-        self._check_producer(place, told, bool(missing))
-        self._check_next(place, told, missing)
+        self._check_in_sync_replicas(place, told, start)
+        if _is_led(self.driver, place):
+            self._check_producer(place, told, bool(missing))
+        if _is_led(self.driver, place):
+            self._check_next(place, told)
 
-    def _read(self, place: Place) -> tuple[int, dict[int, bytes | None], str]:
+    def read(self, place: Place) -> tuple[int, dict[int, bytes | None], str]:
         leader = self.driver.leader(*place)
         start, offset = leader.log.log_start_offset, leader.log.log_start_offset
         found: dict[int, bytes | None] = {}
         while offset < leader.high_watermark:
+            if not _is_led(self.driver, place):
+                return start, found, f"offline at {offset}"
             answer = fetch(self.driver, place[0], offset, index=place[1])
             if answer.error_code:
                 return start, found, f"error {answer.error_code} at {offset}"
@@ -459,26 +522,44 @@ class _Judge:
         if told.last is None or is_missing:
             return
         offset, sent = told.last
-        answer = self._produce(place, sent)
+        answer = self.produce(place, sent)
         if (answer.error_code, answer.base_offset) != (0, offset):
             self._excuse(place, f"{place} takes a batch twice: {answer.error_code}")
 
-    def _check_next(self, place: Place, told: Acknowledged, missing: list[int]) -> None:
-        answer = self._produce(place, batch(b"next"))
+    def _check_in_sync_replicas(self, place: Place, told: Acknowledged, start: int) -> None:
+        """Any of them may lead next."""
+        if self.scene.factor == 1 or self.is_of_bytes(place) or place[0] == "c":
+            return
+        for broker_id in self.driver.partition(*place).isr:
+            replica = self.driver.broker(broker_id).replicas.get(place)
+            if replica is None:
+                continue
+            try:
+                found = {offset: value for offset, _, value in content(replica)}
+            except StorageFailure:
+                continue  # it is told, and no record is served
+            lacking = [o for o in told.values if o >= start and found.get(o) != told.values[o]]
+            if lacking:
+                self.verdict.wrong.append(
+                    f"{place} on broker {broker_id}, which is in sync, lacks {_short(lacking)}"
+                )
+
+    def _check_next(self, place: Place, told: Acknowledged) -> None:
+        answer = self.produce(place, batch(b"next"))
         if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
             self._excuse(place, f"{place} can't be written")
         elif answer.error_code:
             self.verdict.wrong.append(f"{place}: error {answer.error_code} for a produce")
         elif answer.base_offset < told.end:
             text = f"offset {answer.base_offset} of {place} is given out twice"
-            if self.scene.factor > 1 and not self._is_of_bytes(place):
+            if self.scene.factor > 1 and not self.is_of_bytes(place):
                 self.verdict.wrong.append(text)
             elif answer.base_offset < told.checkpointed:
-                self._excuse(place, text, never=not self._is_of_bytes(place))
+                self._excuse(place, text, never=not self.is_of_bytes(place))
             else:
                 self._except(place, text)
 
-    def _produce(self, place: Place, sent: bytearray):  # type: ignore[no-untyped-def]
+    def produce(self, place: Place, sent: bytearray) -> PartitionProduceResponse:
         leader = self.driver.leader(*place).broker_id
         request = produce_request((*place, bytearray(sent)), acks=-1)
         return produced(self.driver.send(leader, "produce", 12, request).response)
@@ -486,7 +567,7 @@ class _Judge:
     # -- what excuses what -----------------------------------------------------------------------
 
     def _lost(self, place: Place, told: Acknowledged, text: str, missing: list[int]) -> None:
-        if self.scene.factor > 1 and not self._is_of_bytes(place):
+        if self.scene.factor > 1 and not self.is_of_bytes(place):
             self.verdict.wrong.append(text)
         elif min(missing) >= told.checkpointed:
             self._except(place, text)
@@ -495,7 +576,7 @@ class _Judge:
 
     def _except(self, place: Place, text: str) -> None:
         """At RF 1 after a kill, behind all checkpoints."""
-        if self.scene.is_clean and not self._is_of_bytes(place):
+        if self.scene.is_clean and not self.is_of_bytes(place):
             self.verdict.wrong.append(text)
         elif not self._is_told(place):
             self._set("excepted")
@@ -503,18 +584,18 @@ class _Judge:
             self._set("told")
 
     def _reader_noticed(self, place: Place, text: str) -> None:
-        if self._is_of_bytes(place) or self._is_told(place):
+        if self.is_of_bytes(place) or self._is_told(place):
             self._set("told")
         else:
             self.verdict.wrong.append(f"only a reader notices: {text}")
 
     def _excuse(self, place: Place, text: str, *, never: bool = False) -> None:
-        if not never and (self._is_told(place) or self._is_of_bytes(place)):
+        if not never and (self._is_told(place) or self.is_of_bytes(place)):
             self._set("told")
         else:
             self.verdict.wrong.append(text)
 
-    def _is_of_bytes(self, place: Place) -> bool:
+    def is_of_bytes(self, place: Place) -> bool:
         """Bytes within a segment are the business of the readers' checksums and of the audit."""
         harm = self.harm
         return harm.concerns_bytes_of_a_segment() and harm.path.parent.name == f"{place[0]}-{place[1]}"

@@ -23,6 +23,7 @@ from fencepost.broker.data_dir import metadata_log
 from fencepost.broker.data_dir.kafka_metadata import topic_configs
 from fencepost.broker.data_dir.log_dir import LogDir
 from fencepost.broker.data_dir.log_inventory import ClusterPosition
+from fencepost.broker.data_dir.metadata_checks import MAX_BROKER_ID
 from fencepost.broker.data_dir.metadata_log import (
     FIRST_WITH_INVENTORY,
     ControllerState,
@@ -38,6 +39,8 @@ from fencepost.storage.formats.checkpoints import decode_properties, encode_prop
 
 METADATA_LOG_FILE: Final = "registry.log"
 _BROKER_DIR: Final = "broker-"
+_PROPERTIES_VERSIONS: Final = ("0", "1")
+"""Of ``meta.properties``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +81,7 @@ class DataDir:
         :param lock: Of it, which is given back when it is closed.
         :param accepts_loss: Whether partitions are served that have lost records.
         """
-        self.accepts_loss = accepts_loss
-        self.position = ClusterPosition(starts=1)
+        self.position = ClusterPosition(starts=1, accepts_loss=accepts_loss)
         self.path = path
         self.sync = sync
         self.controller_state: ControllerState | None = None
@@ -194,9 +196,18 @@ class DataDir:
             self._fs.write_atomic(file, encode_properties(properties), sync=self.sync)
             return
         found = decode_properties(self._fs.read(file))
+        if not found:  # emptied; what it says is known from elsewhere
+            self._fs.remove(file)
+            self._check_meta_properties(path, broker_id, unique)
+            return
+        _check_version(file, found)
+        found.setdefault("node.id", found.get("broker.id", "nothing"))
+        found.setdefault("cluster.id", "nothing")
         for name, text in wanted.items():
-            if name in found and found[name] != text:
-                raise DataDirUnusable(f"{file} says {name}={found[name]}, and it is to be {text}")
+            if found[name] != text:
+                raise DataDirUnusable(
+                    f"{file} says {name}={ascii(found[name])[1:-1]}, and it is to be {text}"
+                )
 
     def set_cluster_id(self, cluster_id: str) -> None:
         """A new directory is of this cluster."""
@@ -214,23 +225,28 @@ class DataDir:
             raise DataDirUnusable(str(error)) from error
         except OSError as error:
             raise DataDirUnusable(_reason(self.path, error)) from error
-        had = (
-            max(self.controller_state.brokers, default=0)
-            if self.controller_state is not None
-            else 0
-        )
-        had = max(had, self.kafka_broker_id or 0)
+        had = max(self._broker_ids(), default=0)
         if had > brokers:
             raise DataDirUnusable(
                 f"{self.path} holds the logs of brokers up to {had}, and there are to be "
                 f"{brokers}: start with --brokers {had} or more"
             )
 
+    def _broker_ids(self) -> set[int]:
+        """The brokers that have logs in it, or are to have some."""
+        ids = {self.kafka_broker_id or 0}
+        if self.controller_state is not None:
+            ids |= set(self.controller_state.brokers)
+            for topic in self.controller_state.topics.values():
+                ids.update(*(partition.replicas for partition in topic.partitions))
+        return ids
+
     def _load(self) -> None:
         fs, path = self._fs, self.path
         properties_file = path / file_names.META_PROPERTIES
         if fs.exists(properties_file):
             properties = decode_properties(fs.read(properties_file))
+            _check_version(properties_file, properties)
             self.kafka_broker_id = _node_id(properties_file, properties)
             self._cluster_id = properties.get("cluster.id", "")
         loaded = metadata_log.load(fs, path / METADATA_LOG_FILE)
@@ -317,11 +333,20 @@ def _single_replica_partition(broker_id: int, leader_epoch: int) -> PartitionIma
     return PartitionImage(replicas=alone, isr=alone, leader=broker_id, leader_epoch=leader_epoch)
 
 
+def _check_version(file: PurePath, properties: dict[str, str]) -> None:
+    version = properties.get("version", "1")
+    if version not in _PROPERTIES_VERSIONS:
+        raise DataDirUnusable(
+            f"{file} says version={ascii(version)[1:-1]}, and it is to be "
+            f"{' or '.join(_PROPERTIES_VERSIONS)}"
+        )
+
+
 def _node_id(file: PurePath, properties: dict[str, str]) -> int:
     text = properties.get("node.id", properties.get("broker.id", ""))
-    if not text.isdecimal() or int(text) < 1:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MAX_BROKER_ID):
         raise DataDirUnusable(
-            f"{file} says node.id={text or 'nothing'}, and the ids of brokers are 1 and up here"
+            f"{file} says node.id={ascii(text)[1:-1] or 'nothing'}, and the ids of brokers are 1 and up here"
         )
     return int(text)
 

@@ -301,6 +301,7 @@ class LogDir:
                 is_clean=not is_there or (self.clean and (row is None or row.is_closed)),
                 inventory=None if row is None else row.inventory,
                 checkpointed=self._checkpoints.of(key),
+                is_thorough=self._position.accepts_loss,
             )
             if not is_there and (not is_known or repair is not Repair.REFUSE):
                 self._make_log_directory(topic, index)

@@ -51,12 +51,14 @@ class ClusterPosition:
     :ivar version: Of the newest image.
     :ivar restored_starts: How many had before this one, as ``registry.log`` says.
     :ivar has_inventories: Whether the brokers had inventories then.
+    :ivar accepts_loss: Whether partitions are served that have lost records.
     """
 
     starts: int = 0
     version: int = 0
     restored_starts: int = 0
     has_inventories: bool = False
+    accepts_loss: bool = False
 
 
 class InventoryRow(NamedTuple):

@@ -23,6 +23,8 @@ from fencepost.storage.files.inventory import (
     examine,
     remove_from,
     remove_segments,
+    set_aside,
+    unknown_segments,
 )
 from fencepost.storage.files.open_log import OpenedLog, open_log
 from fencepost.storage.files.process_limits import ProcessLimits
@@ -64,6 +66,8 @@ class LogOpening:
     :ivar is_there: Whether its directory is.
     :ivar is_clean: Whether it was closed, and nothing was written since.
     :ivar inventory: What there was of it; None where that is not known.
+    :ivar is_thorough: Whether the first batch of every segment is looked at. Otherwise that is done
+        when a segment is first used, and takes the replica offline.
     """
 
     fs: FileSystem
@@ -76,6 +80,7 @@ class LogOpening:
     is_clean: bool
     inventory: LogInventory | None
     checkpointed: CheckpointedOffsets
+    is_thorough: bool = False
 
     def open(self, repair: Repair, *, end_at_least: int = 0) -> OpenedLog:
         """The log.
@@ -86,7 +91,7 @@ class LogOpening:
         :raises StorageFailure: When the files can't be read or written.
         """
         try:
-            found = self._examine()
+            found = self._examine(every_head=self.is_thorough)
             try:
                 return self._open_whole(found)
             except LogDamage as damage:
@@ -96,12 +101,13 @@ class LogOpening:
         except OSError as error:
             raise StorageFailure(self.name, str(error)) from error
 
-    def _examine(self) -> Examination:
+    def _examine(self, *, every_head: bool) -> Examination:
         inventory = self.inventory
         if inventory is None:
             return Examination()
         if self.is_there:
-            return examine(self.fs, self.path, inventory, exact=self.is_clean)
+            exact = self.is_clean
+            return examine(self.fs, self.path, inventory, exact=exact, every_head=every_head)
         start, end = inventory.log_start_offset, inventory.log_end_offset
         if start >= end or not any(entry.size for entry in inventory.segments):
             return Examination()
@@ -144,6 +150,8 @@ class LogOpening:
         self, missing: tuple[MissingRecords, ...], repair: Repair, end_at_least: int
     ) -> OpenedLog:
         """What is left of a log; every batch of it is validated."""
+        found = self._examine(every_head=True)
+        missing = found.missing or missing
         removed: list[str] = []
         offsets = self._offsets()
         log_start = offsets.log_start_offset
@@ -152,6 +160,11 @@ class LogOpening:
             log_start = min(log_start, missing[0].start)
             if self.is_there:
                 removed = remove_from(self.fs, self.path, missing[0].start)
+        elif found.foreign and self.inventory is not None:
+            unknown = unknown_segments(self.fs, self.path, self.inventory)
+            removed = set_aside(self.fs, self.path, (*found.foreign, *unknown))
+        elif found.surplus:
+            removed = remove_segments(self.fs, self.path, found.surplus)
         opened = open_log(
             self.fs,
             self.path,
@@ -167,7 +180,7 @@ class LogOpening:
             end_at_least=end_at_least,
         )
         opened.recovery.cut += [
-            TruncatedSegment(name, 0, 0, missing[0].start, "records before it are missing")
+            TruncatedSegment(name, 0, 0, missing[0].start if missing else 0, "it is not as it was")
             for name in removed
         ]
         return opened

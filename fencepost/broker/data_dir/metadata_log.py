@@ -32,6 +32,7 @@ from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+from fencepost.broker.data_dir.metadata_checks import InvalidRecord, check_record
 from fencepost.broker.metadata.image import ClusterImage, PartitionImage, TopicImage
 from fencepost.storage.files.file_system import File, FileSystem
 
@@ -90,7 +91,10 @@ class ControllerState:
         :raises UnknownRecord: When it can't be.
         """
         try:
+            check_record(record, self.topics)
             self._apply(record)
+        except InvalidRecord as error:
+            raise UnknownRecord(str(error)) from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise UnknownRecord(f"{record!r}"[:200]) from error
 
@@ -319,7 +323,10 @@ def load(fs: FileSystem, path: PurePath) -> tuple[ControllerState, int] | None:
                 decode_line(later) is not None
                 for later in data[kept + len(line) :].splitlines(keepends=True)
             ):
-                raise CorruptMetadataLog(f"{path}: line {number} is damaged, and others follow it")
+                raise CorruptMetadataLog(
+                    f"{path}: line {number} is damaged, and others follow it; a line is 8 hexadecimal "
+                    "digits, the CRC-32 of the JSON array behind them"
+                )
             break
         try:
             for record in records:

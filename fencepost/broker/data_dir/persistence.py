@@ -229,7 +229,7 @@ class DataDirPersistence:
                 controller.election_rules(topic),
                 states,
                 is_outdated=is_outdated,
-                accept_loss=self.data_dir.accepts_loss,
+                accept_loss=self.data_dir.position.accepts_loss,
             )
             for broker_id, repair in restarted.repairs.items():
                 self.log_dirs[broker_id].decide((topic, index), repair, restarted.end_at_least)

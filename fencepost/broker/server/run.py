@@ -117,6 +117,8 @@ class ServeOptions:
     """The data directory, absolute; None keeps the cluster in memory."""
     fsync: bool = False
     """Whether every append is synced to disk before its response."""
+    accept_data_loss: bool = False
+    """Whether partitions are served whose files miss records that they had."""
     remote: str | None = None
     """The URL of the remote tier, valid by `remote_problem`; None leaves it to the configs."""
     topics: tuple[NewTopic, ...] = ()
@@ -333,7 +335,11 @@ def _open_data_dir(options: ServeOptions) -> "MakePersistence | None":
     from fencepost.storage.files.file_system import RealFileSystem
 
     data_dir = open_data_dir(
-        RealFileSystem(), options.data_dir, brokers=options.brokers, sync=options.fsync
+        RealFileSystem(),
+        options.data_dir,
+        brokers=options.brokers,
+        sync=options.fsync,
+        accepts_loss=options.accept_data_loss,
     )
     return partial(DataDirPersistence, data_dir)
 

@@ -99,11 +99,13 @@ class MissingRecords(NamedTuple):
 
     :ivar end: Exclusive.
     :ivar reason: Which file is not what it was, for a person.
+    :ivar is_foreign: Whether the file is there, and is another one.
     """
 
     start: int
     end: int
     reason: str
+    is_foreign: bool = False
 
 
 class Examination(NamedTuple):
@@ -111,11 +113,13 @@ class Examination(NamedTuple):
 
     :ivar surplus: Base offsets of segments that do not belong to the log.
     :ivar grown: Base offsets of segments that have more bytes than they can have.
+    :ivar foreign: Base offsets of segments that begin with another batch than they did.
     """
 
     missing: tuple[MissingRecords, ...] = ()
     surplus: tuple[int, ...] = ()
     grown: tuple[int, ...] = ()
+    foreign: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.surplus or self.grown)
@@ -134,15 +138,22 @@ def head_checksum(data: Buffer) -> int:
 
 
 def examine(
-    files: FileSystem, directory: PurePath, inventory: LogInventory, *, exact: bool
+    files: FileSystem,
+    directory: PurePath,
+    inventory: LogInventory,
+    *,
+    exact: bool,
+    every_head: bool = False,
 ) -> Examination:
     """Compare a log's directory with its inventory; no file is changed.
 
     :param exact: Whether nothing was written since the inventory: after an end in order.
+    :param every_head: Whether the first batch of each segment is looked at, not only of the last
+        one and of those that are suspect. The others are looked at when they are first used.
     :raises OSError: When a file can't be read.
     """
     sizes = dict(_segment_sizes(files, directory))
-    missing = tuple(_missing(files, directory, inventory, sizes))
+    missing = tuple(_missing(files, directory, inventory, sizes, every_head=every_head))
     last = inventory.segments[-1].base_offset if inventory.segments else -1
     known = {each.base_offset: each for each in inventory.segments}
     surplus = tuple(b for b in sizes if b not in known and (exact or b < last))
@@ -151,7 +162,8 @@ def examine(
         for base, size in sizes.items()
         if base in known and size > known[base].size and (exact or base < last)
     )
-    return Examination(missing, surplus, grown)
+    foreign = tuple(each.start for each in missing if each.is_foreign)
+    return Examination(missing, surplus, grown, foreign)
 
 
 def _segment_sizes(files: FileSystem, directory: PurePath) -> Iterator[tuple[int, int]]:
@@ -162,24 +174,31 @@ def _segment_sizes(files: FileSystem, directory: PurePath) -> Iterator[tuple[int
 
 
 def _missing(
-    files: FileSystem, directory: PurePath, inventory: LogInventory, sizes: Mapping[int, int]
+    files: FileSystem,
+    directory: PurePath,
+    inventory: LogInventory,
+    sizes: Mapping[int, int],
+    *,
+    every_head: bool,
 ) -> Iterator[MissingRecords]:
     ends = [each.base_offset for each in inventory.segments[1:]]
     for entry, end in zip(inventory.segments, [*ends, inventory.log_end_offset], strict=True):
-        if not entry.size or end <= entry.base_offset:
+        base = entry.base_offset
+        if not entry.size or end <= base:
             continue
-        path = directory / segment_file_name(entry.base_offset, FileKind.LOG)
-        size = sizes.get(entry.base_offset)
-        is_suspect = entry is inventory.segments[-1] or size != entry.size
+        path = directory / segment_file_name(base, FileKind.LOG)
+        size = sizes.get(base)
         if size is None:
-            yield MissingRecords(entry.base_offset, end, f"{path} is not there")
+            yield MissingRecords(base, end, f"{path} is not there")
+            continue
+        is_suspect = every_head or entry is inventory.segments[-1] or size != entry.size
+        if size and is_suspect and entry.head not in (None, _head_of(files, path)):
+            yield MissingRecords(base, end, f"{path} begins with another batch", is_foreign=True)
         elif size < entry.size:
-            found = _end_of(files, path, entry.base_offset, size)
+            found = _end_of(files, path, base, size)
             if found < end:
                 reason = f"{path} has {size} bytes, and had {entry.size}"
                 yield MissingRecords(found, end, reason)
-        elif is_suspect and entry.head not in (None, _head_of(files, path)):
-            yield MissingRecords(entry.base_offset, end, f"{path} begins with another batch")
 
 
 def _end_of(files: FileSystem, path: PurePath, base_offset: int, size: int) -> int:
@@ -227,3 +246,22 @@ def remove_from(files: FileSystem, directory: PurePath, offset: int) -> list[str
     """
     bases = [base for base, _ in _segment_sizes(files, directory) if base >= offset]
     return remove_segments(files, directory, bases)
+
+
+def set_aside(files: FileSystem, directory: PurePath, bases: Sequence[int]) -> list[str]:
+    """Rename segments that are not this log's, so that a person may look at them.
+
+    :returns: The names of the ``.log`` files as they were.
+    """
+    for base in bases:
+        path = directory / segment_file_name(base, FileKind.LOG)
+        files.rename(path, path.with_name(f"{path.name}.foreign"))
+    return [segment_file_name(base, FileKind.LOG) for base in bases]
+
+
+def unknown_segments(
+    files: FileSystem, directory: PurePath, inventory: LogInventory
+) -> tuple[int, ...]:
+    """The base offsets of the segments that the inventory does not have."""
+    known = {entry.base_offset for entry in inventory.segments}
+    return tuple(base for base, _ in _segment_sizes(files, directory) if base not in known)
