@@ -421,6 +421,11 @@ def judge_accepting(scene: Scene, harm: Damage) -> list[str]:
     return wrong
 
 
+def events_of(scene: Scene, harm: Damage) -> list[Event]:
+    """What a start on these files tells."""
+    return list(_start(file_system(harm.contents), scene).cluster.events.at_start)
+
+
 def start_again(scene: Scene, harm: Damage) -> list[str]:
     """Start on the damaged files, stop in order, and start once more; what that finds still."""
     files = file_system(harm.contents)
