@@ -82,8 +82,8 @@ SERVE_OPTIONS: Final = (
         metavar="",
         default="false",
         switch=True,
-        help="Serve partitions of the data directory whose files miss records that they had; without"
-        " it they stay offline until the files are restored.",
+        help="Serve partitions of the data directory whose files miss records that they had;"
+        " without it they stay offline until the files are restored.",
     ),
     Option(
         name="remote",

@@ -328,9 +328,7 @@ def _old_directory(scene: Scene, rng: Random) -> Damage | None:
     number = rng.randrange(len(scene.earlier))
     earlier = scene.earlier[number]
     path = rng.choice([p for p, d in earlier.items() if d is None and p != DIR])
-    contents = {p: d for p, d in scene.contents.items() if not p.is_relative_to(path)}
-    contents |= {p: d for p, d in earlier.items() if p.is_relative_to(path)}
-    return Damage("old copy of all of", path, f"number {number}", contents)
+    return as_before(scene, path, number)
 
 
 def _changed(
@@ -361,6 +359,32 @@ _KINDS: Final[tuple[Callable[[Scene, Random], Damage | None], ...]] = (
     _old_copy,
     _old_directory,
 )
+
+
+def swapped(scene: Scene, one: PurePath, other: PurePath) -> Damage:
+    """Two files in each other's place."""
+    contents = {**scene.contents, one: scene.contents[other], other: scene.contents[one]}
+    return Damage("swap", one, f"with {other}", contents, other=other)
+
+
+def without(scene: Scene, path: PurePath) -> Damage:
+    """A file is gone."""
+    return Damage("delete", path, "", {p: d for p, d in scene.contents.items() if p != path})
+
+
+def as_before(scene: Scene, directory: PurePath, number: int) -> Damage:
+    """An old copy of a directory."""
+    contents = {p: d for p, d in scene.contents.items() if not p.is_relative_to(directory)}
+    earlier = scene.earlier[number]
+    contents |= {p: d for p, d in earlier.items() if p.is_relative_to(directory)}
+    return Damage("old copy of all of", directory, f"number {number}", contents)
+
+
+def flipped(scene: Scene, path: PurePath, at: int) -> Damage:
+    """A bit of a byte is another one."""
+    data = bytearray(scene.contents[path] or b"")
+    data[at] ^= 1
+    return _changed(scene, "flip", path, f"bit 0 of byte {at}", bytes(data), keeps_sizes=True)
 
 
 # -- judging ------------------------------------------------------------------------------------
@@ -485,7 +509,9 @@ class _Judge:
         if place[0] == "c":
             missing = [o for o in missing if o in found or o >= max(told.values) - 1]
         if missing:
-            self._lost(place, told, f"{name} lacks or has other records at {_short(missing)}", missing)
+            self._lost(
+                place, told, f"{name} lacks or has other records at {_short(missing)}", missing
+            )
         elif start > told.start and place[0] != "c":
             self._excuse(place, f"{name} starts at {start}, not {told.start}")
         doubled = [o for o in found if o >= told.end]
@@ -557,10 +583,8 @@ class _Judge:
             self.verdict.wrong.append(f"{place}: error {answer.error_code} for a produce")
         elif answer.base_offset < told.end:
             text = f"offset {answer.base_offset} of {place} is given out twice"
-            if self.scene.factor > 1 and not self.is_of_bytes(place):
+            if self.scene.factor > 1 or answer.base_offset < told.checkpointed:
                 self.verdict.wrong.append(text)
-            elif answer.base_offset < told.checkpointed:
-                self._excuse(place, text, never=not self.is_of_bytes(place))
             else:
                 self._except(place, text)
 
@@ -594,8 +618,8 @@ class _Judge:
         else:
             self.verdict.wrong.append(f"only a reader notices: {text}")
 
-    def _excuse(self, place: Place, text: str, *, never: bool = False) -> None:
-        if not never and (self._is_told(place) or self.is_of_bytes(place)):
+    def _excuse(self, place: Place, text: str) -> None:
+        if self._is_told(place) or self.is_of_bytes(place):
             self._set("told")
         else:
             self.verdict.wrong.append(text)
@@ -603,7 +627,9 @@ class _Judge:
     def is_of_bytes(self, place: Place) -> bool:
         """Bytes within a segment are the business of the readers' checksums and of the audit."""
         harm = self.harm
-        return harm.concerns_bytes_of_a_segment() and harm.path.parent.name == f"{place[0]}-{place[1]}"
+        return (
+            harm.concerns_bytes_of_a_segment() and harm.path.parent.name == f"{place[0]}-{place[1]}"
+        )
 
     def _is_told(self, place: Place) -> bool:
         of_the_disk = (event for event in self.events if event.kind in OF_THE_DISK)

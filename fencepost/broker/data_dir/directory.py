@@ -20,9 +20,10 @@ from uuid import UUID
 from fencepost.broker.configs.topic_configs import validate_topic_configs
 from fencepost.broker.core.errors import DataDirUnusable
 from fencepost.broker.data_dir import metadata_log
+from fencepost.broker.data_dir.inventory_updates import LogInventories
 from fencepost.broker.data_dir.kafka_metadata import topic_configs
 from fencepost.broker.data_dir.log_dir import LogDir
-from fencepost.broker.data_dir.log_inventory import ClusterPosition
+from fencepost.broker.data_dir.log_inventory import ClusterPosition, InventoryFile
 from fencepost.broker.data_dir.metadata_checks import MAX_BROKER_ID
 from fencepost.broker.data_dir.metadata_log import (
     FIRST_WITH_INVENTORY,
@@ -126,6 +127,14 @@ class DataDir:
             self._check_meta_properties(path, broker_id, unique)
         except OSError as error:
             raise DataDirUnusable(_reason(path, error)) from error
+        file = InventoryFile(
+            self._fs,
+            self.path / f"{_BROKER_DIR}{broker_id}.inventory",
+            broker_id=broker_id,
+            cluster_id=lambda: self.cluster_id,
+            position=self.position,
+            sync=self.sync,
+        )
         return LogDir(
             self._fs,
             path,
@@ -135,9 +144,7 @@ class DataDir:
             soon=soon,
             shared=shared,
             broker_id=broker_id,
-            cluster_id=lambda: self.cluster_id,
-            position=self.position,
-            inventory=self.path / f"{_BROKER_DIR}{broker_id}.inventory",
+            inventory=LogInventories(file, self.position),
         )
 
     def kafka_topic_configs(self) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
@@ -346,7 +353,8 @@ def _node_id(file: PurePath, properties: dict[str, str]) -> int:
     text = properties.get("node.id", properties.get("broker.id", ""))
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MAX_BROKER_ID):
         raise DataDirUnusable(
-            f"{file} says node.id={ascii(text)[1:-1] or 'nothing'}, and the ids of brokers are 1 and up here"
+            f"{file} says node.id={ascii(text)[1:-1] or 'nothing'}, "
+            "and the ids of brokers are 1 and up here"
         )
     return int(text)
 

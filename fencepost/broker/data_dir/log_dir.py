@@ -24,13 +24,9 @@ from pathlib import PurePath
 from typing import Final
 from uuid import UUID
 
+from fencepost.broker.data_dir.inventory_updates import LogInventories
 from fencepost.broker.data_dir.kafka_metadata import METADATA_LOG
-from fencepost.broker.data_dir.log_inventory import (
-    ClusterPosition,
-    CorruptInventory,
-    InventoryFile,
-    InventoryRow,
-)
+from fencepost.broker.data_dir.log_inventory import ClusterPosition, InventoryRow
 from fencepost.broker.data_dir.log_opening import LogDamage, LogOpening, Repair
 from fencepost.broker.data_dir.offset_checkpoints import Key, OffsetCheckpoints
 from fencepost.broker.data_dir.restart import ReplicaState
@@ -85,14 +81,11 @@ class LogDir:
         soon: Callable[[Callable[[], None]], None],
         shared: ProcessLimits,
         broker_id: int,
-        cluster_id: Callable[[], str],
-        position: ClusterPosition,
-        inventory: PurePath,
+        inventory: LogInventories,
     ) -> None:
         """What it is given.
 
-        :param inventory: The file of its inventory.
-        :param position: How far the cluster's metadata have come; it moves on.
+        :param inventory: Of what was there of its logs.
         :param sync: Whether what it writes is to outlive the machine.
         :param unique: Makes the names under which logs that are lost wait for their removal.
         :param soon: Calls something at the end of this turn.
@@ -122,35 +115,21 @@ class LogDir:
         self._open: dict[Key, FileLog] = {}
         """The logs that replicas have."""
         self.on_recovered: OnRecovered = _ignore_recovery
-        self._topic_ids: dict[Key, UUID] = {}
         self.broker_id = broker_id
-        self.metadata_seen = ClusterPosition()
-        """How far the metadata had come when the inventory was last written to."""
         self._closed: dict[Key, FileLog] = {}
         """Logs of the broker's last life, to be looked at only."""
         self._report_problem: Callable[[str], None] = self.problems.append
         self._checkpoints = OffsetCheckpoints(
             fs, directory, sync=sync, complain=self._report_problem
         )
-        self._inventory = InventoryFile(
-            fs,
-            inventory,
-            broker_id=broker_id,
-            cluster_id=cluster_id,
-            position=position,
-            sync=sync,
-            complain=self._report_problem,
-        )
-        self._position = position
+        self._inventory = inventory
+        inventory.report_problem = self._report_problem
+        inventory.flush_soon = self._flush_inventory_soon
         self._ready: dict[Key, OpenedLog] = {}
         """Logs that are open and have no replica yet."""
+        self._inventory_is_due = False
         self._repairs: dict[Key, tuple[Repair, int]] = {}
         """What was decided about logs that miss records, and where they have to end at least."""
-        self._changed: set[Key] = set()
-        """Logs of which more has changed than their offsets since the inventory was written."""
-        self._inventory_is_due = False
-        self._written: dict[Key, tuple[int, ...]] = {}
-        """The offsets of each log when the inventory was written."""
 
     @property
     def syncs(self) -> bool:
@@ -177,8 +156,6 @@ class LogDir:
         self._stored.clear()
         self._ready.clear()
         self._repairs.clear()
-        self._changed.clear()
-        self._written.clear()
         for name in fs.names(directory):
             found = file_names.parse_directory_name(name)
             path = directory / name
@@ -301,7 +278,7 @@ class LogDir:
                 is_clean=not is_there or (self.clean and (row is None or row.is_closed)),
                 inventory=None if row is None else row.inventory,
                 checkpointed=self._checkpoints.of(key),
-                is_thorough=self._position.accepts_loss,
+                is_thorough=self._inventory.position.accepts_loss,
             )
             if not is_there and (not is_known or repair is not Repair.REFUSE):
                 self._make_log_directory(topic, index)
@@ -315,18 +292,12 @@ class LogDir:
             self.recoveries.append((name, opened.recovery))
             self.on_recovered(key, opened.recovery, log.log_end_offset)
         log.on_truncated = self._on_recovery_point_changed
-        log.on_epochs_changed = partial(self._on_log_changed, key)
-        log.watch_files(
-            before_loss=partial(self._before_loss, key), on_roll=partial(self._on_log_changed, key)
-        )
         self._open[key] = log
+        self._inventory.watch(key, topic.topic_id, log)
         if row is not None:
-            self._inventory.rows[key] = row._replace(is_closed=False)
             self._checkpoints.high_watermarks[key] = row.inventory.high_watermark
             self._checkpoints.recovery_points[key] = log.recovery_point
             self._checkpoints.record_log_start(key, log)
-        self._topic_ids[key] = topic.topic_id
-        self._on_log_changed(key)
         return opened
 
     def _row(self, key: Key, topic: TopicImage) -> InventoryRow | None:
@@ -361,7 +332,7 @@ class LogDir:
             self._ends_cleanly = is_closed = False
             self._report_problem(str(failure))
         inventory = log.inventory(replica.high_watermark)
-        self._inventory.put(key, InventoryRow(replica.topic_id, inventory, is_closed))
+        self._inventory.put_closed(key, replica.topic_id, inventory, is_closed=is_closed)
         self._checkpoints.recovery_points[key] = log.recovery_point
         self._checkpoints.record_log_start(key, log)
 
@@ -472,6 +443,15 @@ class LogDir:
         self._checkpoints.write_high_watermarks()
         self._write_inventory()
 
+    def _flush_inventory_soon(self) -> None:
+        if not self._inventory_is_due:
+            self._inventory_is_due = True
+            self._soon(self._flush_inventory)
+
+    def _flush_inventory(self) -> None:
+        self._inventory_is_due = False
+        self._inventory.write_changed(self._open, self._checkpoints.high_watermarks)
+
     def write_recovery_points(self) -> None:
         """Write ``recovery-point-offset-checkpoint``, if it would say anything new."""
         for key, log in self._open.items():
@@ -538,68 +518,21 @@ class LogDir:
 
     def _read_inventory(self, mark: PurePath) -> None:
         """Take up the inventory, unless another program has used the logs since, or it is old."""
-        inventory = self._inventory
-        try:
-            inventory.read()
-        except (CorruptInventory, OSError) as error:
-            self._lose_inventory(f"{error}: the logs are recovered by the checkpoints")
         if self.clean and decode_clean_shutdown(self._fs.read(mark)) != _BROKER_EPOCH:
-            inventory.rows = {}  # a real Kafka has ended here
-        if not inventory.exists:
-            if self._position.has_inventories and self._stored:
-                self._lose_inventory(f"{inventory.path} is not there: what it had is not compared")
-        elif inventory.rows and inventory.found.starts < self._position.restored_starts:
-            self._lose_inventory(
-                f"{inventory.path} is of an earlier start of the "
-                f"cluster ({inventory.found.starts}, and {self._position.restored_starts} was the "
-                "last one): the logs are recovered by the checkpoints"
-            )
-        self.metadata_seen = inventory.found
-        inventory.begin()
+            self._inventory.begin_without_rows()  # a real Kafka has ended here
+            return
+        problem = self._inventory.begin(has_logs=bool(self._stored))
+        if problem is not None:
+            self.clean = False
+            self._report_problem(f"{problem}: the logs are recovered by the checkpoints")
 
-    def _lose_inventory(self, why: str) -> None:
-        self._inventory.rows = {}
-        self.clean = False
-        self._report_problem(why)
-
-    def _before_loss(self, key: Key, bases: Sequence[int]) -> None:
-        self._inventory.before_loss(key, list(bases))
-        self._on_log_changed(key)
-
-    def _on_log_changed(self, key: Key) -> None:
-        self._changed.add(key)
-        if not self._inventory_is_due:
-            self._inventory_is_due = True
-            self._soon(self._write_changed)
-
-    def _write_changed(self) -> None:
-        self._inventory_is_due = False
-        for key in sorted(self._changed):
-            self._put_row(key)
-        self._inventory.flush()
+    @property
+    def metadata_seen(self) -> ClusterPosition:
+        """How far the metadata had come when the inventory was last written to."""
+        return self._inventory.found
 
     def _write_inventory(self) -> None:
-        """Write what has changed in it, if anything has."""
-        for key, log in self._open.items():
-            offsets = (
-                log.log_end_offset,
-                self._checkpoints.high_watermarks.get(key, 0),
-                log.recovery_point,
-                log.log_start_offset,
-                log.cleaned_until,
-            )
-            if self._written.get(key) != offsets or key in self._changed:
-                self._written[key] = offsets
-                self._put_row(key)
-        self._inventory.flush()
-
-    def _put_row(self, key: Key) -> None:
-        self._changed.discard(key)
-        log = self._open.get(key)
-        if log is not None and log.failure is None:
-            high_watermark = self._checkpoints.high_watermarks.get(key, 0)
-            row = InventoryRow(self._topic_ids[key], log.inventory(high_watermark))
-            self._inventory.put(key, row)
+        self._inventory.write(self._open, self._checkpoints.high_watermarks)
 
     def flush_overdue(self, now_ms: int) -> Iterator[tuple[Key, StorageFailure]]:
         """Flush the logs whose records have waited for flush.ms; tells those that failed."""

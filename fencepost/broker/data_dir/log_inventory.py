@@ -1,11 +1,10 @@
 """A broker's inventory of its logs: what of them was there when it was last written down.
 
 It is the truth about a log directory. Kafka's checkpoints, which say a part of the same, have no
-checksum and no names of segments: they are written for others, and read where there is no inventory.
+checksum and no names of segments: they are written for others, and read where there is none.
 
-``broker-N.inventory`` lies beside the log directory, so that not both are lost at once. It is a file
-of lines as ``registry.log`` is (`metadata_log.encode_line`). A line holds
-records:
+``broker-N.inventory`` lies beside the log directory, so that not both are lost at once. It is a
+file of lines as ``registry.log`` is (`metadata_log.encode_line`). A line holds records:
 
     ["inventory", 1, cluster id, broker id]   the version of the format; the first of the file
     ["at", starts, version]                   the process, and the image, in which what follows was
@@ -16,13 +15,13 @@ records:
                                               a log; unless it is whole, segments and checksums come
                                               to those that the line before it has
     ["losing", topic, index, [base offset, ...]]
-                                              these segments are about to be removed, replaced or cut
+                                              these segments are about to be removed or changed
     ["gone", topic, index]                    the log is about to be deleted
 
 What removes or cuts something is written before it is done, and what adds something afterwards. So
-at every moment, and after every end of the process, the files have at least what the inventory says.
-A log that was closed has exactly that. Lines are appended when a segment is begun, when the leader
-epochs change, and with the checkpoints; at an end in order the file is rewritten.
+at every moment, and after every end of the process, the files have at least what it says. A log
+that was closed has exactly that. Lines are appended when a segment is begun, when the leader epochs
+change, and with the checkpoints; at an end in order the file is rewritten.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -96,11 +95,10 @@ class InventoryFile:
         cluster_id: Callable[[], str],
         position: ClusterPosition,
         sync: bool,
-        complain: Callable[[str], None],
     ) -> None:
         self.rows: dict[Key, InventoryRow] = {}
         self.found = ClusterPosition()
-        self.report_problem = complain
+        self.report_problem: Callable[[str], None] = _ignore_problem
         self._fs = fs
         self.path = path
         self._broker_id = broker_id
@@ -118,6 +116,12 @@ class InventoryFile:
         """Whether there is a file."""
         return self._fs.exists(self.path)
 
+    def _check_first(self, line: bytes) -> None:
+        """The first line names the format."""
+        records = decode_line(line)
+        if not records or records[0][:1] != ["inventory"]:
+            raise CorruptInventory(f"{self.path} does not begin with the version of an inventory")
+
     def read(self) -> None:
         """Take up what the file says; nothing where there is none.
 
@@ -133,19 +137,21 @@ class InventoryFile:
             records = decode_line(line)
             if records is None:
                 break
+            if number == 1:
+                self._check_first(line)
             for record in records:
                 self._load(record, number)
             kept += len(line)
         if not kept:
-            raise CorruptInventory(f"{self.path} has no whole line; the first one names its version")
+            raise CorruptInventory(
+                f"{self.path} has no whole line; the first one names its version"
+            )
         rest = data[kept:].splitlines(keepends=True)[1:]
         if any(decode_line(line) is not None for line in rest):
             raise CorruptInventory(f"{self.path}: line {number} is damaged, and others follow it")
 
     def _load(self, record: Record, number: int) -> None:
         try:
-            if number == 1 and record[0] not in ("inventory", "at", "begun", "log"):
-                raise ValueError
             self._apply(record)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise CorruptInventory(
@@ -285,6 +291,10 @@ class InventoryFile:
         file, self._file = self._file, None
         if file is not None:
             file.close()
+
+
+def _ignore_problem(_why: str) -> None:
+    """The default: nobody is told."""
 
 
 def _log_record(key: Key, before: InventoryRow | None, row: InventoryRow) -> Record:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from fencepost.broker.configs.config_def import ConfigDef, InvalidConfig, parse
 from fencepost.broker.controller.topic_changes import topic_name_problem
 from fencepost.broker.metadata.features import SUPPORTED
 from fencepost.broker.metadata.image import NO_LEADER, TopicImage
@@ -182,9 +183,9 @@ def _check_topic_configs(name: str, configs: object) -> None:
         _check_configs(f"topic {name}", configs, topic_configs())
 
 
-def _check_configs(whose: str, configs: Any, table: Mapping[str, Any]) -> None:
-    from fencepost.broker.configs.config_def import InvalidConfig, parse
-
+def _check_configs(
+    whose: str, configs: Mapping[str, object], table: Mapping[str, ConfigDef]
+) -> None:
     for name, text in configs.items():
         if name not in table:
             raise InvalidRecord(f"{whose}: the config {_show(name)} is not known here")

@@ -324,8 +324,8 @@ def load(fs: FileSystem, path: PurePath) -> tuple[ControllerState, int] | None:
                 for later in data[kept + len(line) :].splitlines(keepends=True)
             ):
                 raise CorruptMetadataLog(
-                    f"{path}: line {number} is damaged, and others follow it; a line is 8 hexadecimal "
-                    "digits, the CRC-32 of the JSON array behind them"
+                    f"{path}: line {number} is damaged, and others follow it; a line is 8 "
+                    "hexadecimal digits, the CRC-32 of the JSON array behind them"
                 )
             break
         try:

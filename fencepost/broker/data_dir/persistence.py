@@ -24,8 +24,8 @@ from fencepost.broker.data_dir.directory import (
     adopt_kafka_log_dir,
 )
 from fencepost.broker.data_dir.log_dir import LogDir
-from fencepost.broker.data_dir.metadata_log import ControllerState, MetadataLog
 from fencepost.broker.data_dir.log_opening import Repair
+from fencepost.broker.data_dir.metadata_log import ControllerState, MetadataLog
 from fencepost.broker.data_dir.offset_checkpoints import Key
 from fencepost.broker.data_dir.restart import ReplicaState, RestartedPartition, restart_partition
 from fencepost.broker.metadata.image import INTERNAL_TOPICS, ClusterImage, PartitionImage
@@ -251,8 +251,8 @@ class DataDirPersistence:
             controller.skip_producer_ids(max(each.next_producer_id() for each in dirs))
         if self.data_dir.torn_bytes:
             self._report_problem(
-                f"{self.data_dir.path / METADATA_LOG_FILE}: {self.data_dir.torn_bytes} bytes at its "
-                "end were no whole line, and are cut"
+                f"{self.data_dir.path / METADATA_LOG_FILE}: {self.data_dir.torn_bytes} bytes at "
+                "its end were no whole line, and are cut"
             )
         for broker_id, log_dir in self.log_dirs.items():
             for problem in log_dir.problems:

@@ -7,12 +7,11 @@ logs miss records that they had.
 - The former leader goes on leading where no other log of the ISR has more: with a later leader
   epoch, or in the same one further. Records that only it had are not lost. Where another log of the
   ISR has more, files of the former leader are gone, and the other one leads.
-- A replica that misses records leaves the ISR and follows. So does one that ends before the leader
-  and whose log was cut when it was opened.
+- A replica that misses records, or ends before the leader, leaves the ISR and follows.
 - Where the logs know of a later epoch than the controller, or of later images, the controller's
   metadata are an old copy: then the most complete of all logs leads, alone.
-- Where every log of the ISR misses records, one outside the ISR leads that has all of them. Else the
-  partition stays offline, unless the loss is accepted: then the most complete log leads, alone.
+- Where every log of the ISR misses records the partition stays offline, unless the loss is
+  accepted: then the most complete log leads, alone.
 """
 
 from collections.abc import Mapping
@@ -164,9 +163,7 @@ def _with_leader(
     return change_partition(draft, rules, election=election)
 
 
-def _without_leader(
-    before: PartitionImage, found: Mapping[int, ReplicaState]
-) -> PartitionImage:
+def _without_leader(before: PartitionImage, found: Mapping[int, ReplicaState]) -> PartitionImage:
     """Offline: its ISR stays, so that a log whose files are restored may lead again."""
     return replace(
         before,

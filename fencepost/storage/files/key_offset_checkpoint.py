@@ -16,8 +16,8 @@ is trusted, so it must not outlive the records that it covers. These rules ensur
 - A crash may set the log start back. Then the file does not know of records that are there again,
   and it is not used: it says which log start it was made with.
 
-A checksum shows whether the file is whole, and another one, which the broker's inventory keeps, that
-it is not that of another log.
+A checksum shows whether the file is whole, and another one, which the broker's inventory keeps,
+that it is not that of another log.
 """
 
 from pathlib import PurePath

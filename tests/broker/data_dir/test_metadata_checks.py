@@ -24,11 +24,11 @@ TOPIC = ["topic", "t", ID, {}, [PARTITION]]
 DEEP = "[" * 100_000 + "]" * 100_000
 
 
-def topic(name: Any = "t", topic_id: Any = ID, configs: Any = None, *partitions: Any) -> list[Any]:
-    return ["topic", name, topic_id, {} if configs is None else configs, list(partitions)]
+def topic(name: object, topic_id: object, configs: object, *partitions: object) -> list[Any]:
+    return ["topic", name, topic_id, configs, list(partitions)]
 
 
-def of(*fields: Any) -> list[Any]:
+def of(*fields: object) -> list[Any]:
     """A topic with one partition of these fields."""
     return topic("t", ID, {}, list(fields))
 

@@ -32,9 +32,7 @@ def restart(
 ) -> RestartedPartition:
     """States by ``b1`` to ``b3``."""
     found = {int(name[1:]): state for name, state in states.items()}
-    return restart_partition(
-        before, rules, found, is_outdated=is_outdated, accept_loss=accept_loss
-    )
+    return restart_partition(before, rules, found, is_outdated=is_outdated, accept_loss=accept_loss)
 
 
 def test_where_nothing_is_wrong_only_the_epochs_are_new() -> None:
