@@ -2,7 +2,7 @@
 
 A `Scene` is a directory that a cluster has left, with what its clients were told. `Damage` is one
 thing that happened to its files. `judge` starts on them, and finds out whether everything that was
-acknowledged is there, or the start was refused, or somebody was told.
+acknowledged is there, or the start was refused, or the loss was told.
 """
 
 from __future__ import annotations
@@ -516,7 +516,7 @@ class _Judge:
             self._excuse(place, f"{name} starts at {start}, not {told.start}")
         doubled = [o for o in found if o >= told.end]
         if doubled:
-            self._excuse(place, f"{name} has records that nobody sent at {_short(doubled)}")
+            self._excuse(place, f"{name} has records that no client sent at {_short(doubled)}")
         self._check_in_sync_replicas(place, told, start)
         if _is_led(self.driver, place):
             self._check_producer(place, told, bool(missing))

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 from fencepost.broker.data_dir.metadata_log import encode_line
 from tests.durability.conftest import Serve
-from tests.harness.confluent import delivered, read, send
+from tests.harness.confluent import delivered, read_partition, send
 from tests.harness.durable_cluster import DurableCluster
 
 
@@ -42,7 +42,7 @@ def test_a_lost_segment_is_told_and_the_loss_may_be_accepted(serve: Serve) -> No
     served.options = [*served.options, "--accept-data-loss"]
     served.start()
     delivered(send(served.cluster, "t", [b"c"]))
-    (record,) = read(served.cluster, "t", 0, 2, 1)
+    (record,) = read_partition(served.cluster, "t", 1, start=2)
     assert (record.offset(), record.value()) == (2, b"c")
 
 

@@ -215,7 +215,7 @@ class LogDir:
         return log, row.inventory.high_watermark
 
     def _repair_of(self, partition: PartitionImage) -> tuple[Repair, int]:
-        """What a broker that starts alone may do: follow, where nobody counts on its records."""
+        """What a broker that starts alone may do: follow, where no other counts on its records."""
         counted = {*partition.isr, *partition.elr, *partition.last_known_elr}
         if partition.leader in (NO_LEADER, self.broker_id) or self.broker_id in counted:
             return Repair.REFUSE, 0
@@ -596,7 +596,7 @@ class LogDir:
 
 
 def _ignore_recovery(_key: Key, _report: LogRecoveryReport, _end: int) -> None:
-    """The default: nobody is told."""
+    """The default: no listener."""
 
 
 def run_sync_inline(work: Callable[[], None], then: Callable[[OSError | None], None]) -> None:

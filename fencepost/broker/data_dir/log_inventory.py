@@ -201,7 +201,7 @@ class InventoryFile:
             self._append([["begun"]])
 
     def put(self, key: Key, row: InventoryRow) -> None:
-        """Write down what is there of a log now, with the next `flush`."""
+        """Write down the present state of a log, with the next `flush`."""
         before = self.rows.get(key)
         if before != row:
             self.rows[key] = row
@@ -294,7 +294,7 @@ class InventoryFile:
 
 
 def _ignore_problem(_why: str) -> None:
-    """The default: nobody is told."""
+    """The default: no listener."""
 
 
 def _log_record(key: Key, before: InventoryRow | None, row: InventoryRow) -> Record:

@@ -1,4 +1,4 @@
-"""How a replica's log is opened: whether its files are what they were, and what is done if not.
+"""How a replica's log is opened: whether its files are what they were, and how it goes on if not.
 
     INTACT   all that the inventory has is there: the log is opened, and recovered after a kill
     FOLLOW   records are missing, and another replica leads: all from the first missing offset on is
@@ -34,7 +34,7 @@ from fencepost.storage.log.leader_epoch_cache import EpochEntry
 
 
 class Repair(Enum):
-    """What is done about records that are missing."""
+    """How a log goes on that misses records."""
 
     REFUSE = "refuse"
     FOLLOW = "follow"
@@ -61,7 +61,7 @@ class CheckpointedOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOpening:
-    """One log, and what is known of it.
+    """One log, its files and its inventory.
 
     :ivar is_there: Whether its directory is.
     :ivar is_clean: Whether it was closed, and nothing was written since.

@@ -335,7 +335,7 @@ class FileLog:
         self.on_epochs_changed()
 
     def inventory(self, high_watermark: int) -> LogInventory:
-        """What is there of the log now, for the next start; no file is read.
+        """The present state of its files, for the next start; none of them is read.
 
         :param high_watermark: Of its replica, exclusive.
         """
