@@ -57,7 +57,8 @@ class Kind(StrEnum):
     [error]"""
     RECORDS_MISSING = "records_missing"
     """A start found that a replica's files miss records that they had. [offsets: the first and the
-    last of each range, inclusive; reason: which file is not what it was; outcome: how the broker goes on]"""
+    last of each range, inclusive; reason: which file is not what it was; outcome: how the broker
+    goes on]"""
     LOG_RECOVERED = "log_recovered"
     """A start cut what was no whole record batch from a replica's log. [offset: the log end now,
     cut: the segments, with position, size and reason]"""

@@ -108,6 +108,8 @@ class InventoryFile:
         self._file: File | None = None
         self._said = ClusterPosition(-1, -1)
         self._unwritten: list[Record] = []
+        self._is_behind = False
+        """Whether something could not be written, so that the whole has to be."""
         self._size = 0
         self._limit = _REWRITE_BYTES
 
@@ -221,8 +223,8 @@ class InventoryFile:
             self._append([["gone", *key]])
 
     def flush(self) -> None:
-        """Append what was put."""
-        if self._unwritten:
+        """Append what was put, or could not be written before."""
+        if self._unwritten or self._is_behind:
             self._append([])
 
     def rewrite(self) -> None:
@@ -246,7 +248,7 @@ class InventoryFile:
             records.insert(0, ["at", self._position.starts, self._position.version])
         line = encode_line(records)
         try:
-            if self._size + len(line) > self._limit:
+            if self._is_behind or self._size + len(line) > self._limit:
                 self._close()
                 self._write_whole(sync=self._sync)
                 return
@@ -259,7 +261,7 @@ class InventoryFile:
                 self._file.sync()
         except OSError as error:
             self.report_problem(str(error))
-            self._unwritten = records
+            self._unwritten, self._is_behind = [], True
             return
         self._said = ClusterPosition(self._position.starts, self._position.version)
         self._unwritten = []
@@ -269,12 +271,13 @@ class InventoryFile:
             self._write_whole(sync=self._sync)
         except OSError as error:
             self.report_problem(str(error))
+            self._is_behind = True
 
     def _write_whole(self, *, sync: bool) -> None:
         data = b"".join(map(encode_line, self._lines()))
         self._fs.write_atomic(self.path, data, sync=sync)
         self._said = ClusterPosition(self._position.starts, self._position.version)
-        self._unwritten = []
+        self._unwritten, self._is_behind = [], False
         self._size = len(data)
         self._limit = max(_REWRITE_BYTES, _MANY * len(data))
 
