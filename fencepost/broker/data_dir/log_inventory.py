@@ -108,6 +108,8 @@ class InventoryFile:
         self._file: File | None = None
         self._said = ClusterPosition(-1, -1)
         self._unwritten: list[Record] = []
+        self._is_torn = False
+        """Whether there is something behind the last whole line, which nothing may be appended to."""
         self._is_behind = False
         """Whether something could not be written, so that the whole has to be."""
         self._size = 0
@@ -130,7 +132,7 @@ class InventoryFile:
         :raises CorruptInventory: When it is damaged, of another broker or of a newer fencepost.
         :raises OSError: When it can't be read.
         """
-        self.rows, self.found = {}, ClusterPosition()
+        self.rows, self.found, self._is_torn = {}, ClusterPosition(), False
         if not self.exists:
             return
         data = self._fs.read(self.path)
@@ -144,6 +146,7 @@ class InventoryFile:
             for record in records:
                 self._load(record, number)
             kept += len(line)
+        self._is_torn = kept < len(data)
         if not kept:
             raise CorruptInventory(
                 f"{self.path} has no whole line; the first one names its version"
@@ -196,9 +199,9 @@ class InventoryFile:
     def begin(self) -> None:
         """The broker starts; the rows stay as they were read, until they are written again."""
         self._close()
-        if not self.rows or not self.exists:
+        if self._is_torn or not self.rows or not self.exists:
             self._rewrite_quietly()
-        else:
+        if self.rows:
             self._said = ClusterPosition(-1, -1)
             self._append([["begun"]])
 
