@@ -109,7 +109,7 @@ class InventoryFile:
         self._said = ClusterPosition(-1, -1)
         self._unwritten: list[Record] = []
         self._is_torn = False
-        """Whether there is something behind the last whole line, which nothing may be appended to."""
+        """Whether there are bytes behind the last whole line: nothing may be appended to them."""
         self._is_behind = False
         """Whether something could not be written, so that the whole has to be."""
         self._size = 0
