@@ -217,6 +217,10 @@ class Damage:
     def concerns_bytes_of_a_segment(self) -> bool:
         return self.keeps_sizes and self.path.suffix == ".log" and self.path.name != "registry.log"
 
+    def is_in_the_way(self) -> bool:
+        """Whether something is there that has to go before anything can be read or written."""
+        return self.kind.endswith("in place of")
+
     def __str__(self) -> str:
         return f"{self.kind} {self.path} {self.detail}"
 
@@ -291,6 +295,16 @@ def _delete_directory(scene: Scene, rng: Random) -> Damage | None:
     return Damage("delete all of", path, "", contents)
 
 
+def _exchange_kind(scene: Scene, rng: Random) -> Damage | None:
+    """A directory where a file was, or the other way round."""
+    if rng.random() < 0.7:
+        path = _some_file(scene, rng)
+        return _changed(scene, "a directory in place of", path, "", None)
+    path = rng.choice(scene.directories)
+    contents = {p: data for p, data in scene.contents.items() if not p.is_relative_to(path)}
+    return Damage("a file in place of", path, "", {**contents, path: b"file"})
+
+
 def _swap(scene: Scene, rng: Random) -> Damage | None:
     path = _some_file(scene, rng)
     alike = [p for p in scene.files if p.suffix == path.suffix and p != path]
@@ -355,6 +369,7 @@ _KINDS: Final[tuple[Callable[[Scene, Random], Damage | None], ...]] = (
     _swap,
     _swap,
     _swap_directories,
+    _exchange_kind,
     _old_copy,
     _old_copy,
     _old_directory,
@@ -429,15 +444,17 @@ def judge_accepting(scene: Scene, harm: Damage) -> list[str]:
         if driver.cluster.controller.image.partition(*place) is None or judged.is_of_bytes(place):
             continue
         image = driver.partition(*place)
-        if image.leader < 0:
+        if image.leader < 0 and not harm.is_in_the_way():
             wrong.append(f"{place} is offline all the same")
+        if image.leader < 0:
             continue
         _, found, _ = judged.read(place)
         others = [o for o in found if o in told.values and found[o] != told.values[o]]
         if others:
             wrong.append(f"{place} has other records at {_short(others)}")
         if not _is_led(driver, place):
-            wrong.append(f"{place} is offline now")
+            if not harm.is_in_the_way():
+                wrong.append(f"{place} is offline now")
             continue
         answer = judged.produce(place, batch(b"next"))
         if answer.error_code == 0 and answer.base_offset < told.checkpointed:

@@ -11,7 +11,8 @@ that ``meta.properties`` says; the topics are those whose directories are there,
 the one that it was of.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
@@ -365,6 +366,18 @@ def _make_directory(fs: FileSystem, path: PurePath, *, sync: bool) -> None:
         fs.make_dirs(path)
         if sync:
             fs.sync_dir(path.parent)
+
+
+@contextmanager
+def data_dir_errors(path: PurePath) -> Iterator[None]:
+    """Let an `OSError` be a `DataDirUnusable`.
+
+    :param path: What can't be used, where the error does not say.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise DataDirUnusable(_reason(path, error)) from error
 
 
 def _reason(path: PurePath, error: OSError) -> str:

@@ -22,6 +22,7 @@ from fencepost.broker.data_dir.directory import (
     DataDir,
     RecoveryReport,
     adopt_kafka_log_dir,
+    data_dir_errors,
 )
 from fencepost.broker.data_dir.log_dir import LogDir
 from fencepost.broker.data_dir.log_opening import Repair
@@ -172,10 +173,12 @@ class DataDirPersistence:
         """The image to start with: the brokers of ``fresh``, the topics and configs on disk.
 
         :param fresh: The image of a new cluster.
+        :raises DataDirUnusable: When a directory can't be read.
         """
         clean = True
         for log_dir in self.log_dirs.values():
-            log_dir.on_broker_start()
+            with data_dir_errors(log_dir.directory):
+                log_dir.on_broker_start()
             clean = clean and (log_dir.clean or not log_dir.log_count)
         is_adopted = self.data_dir.is_adopted
         known, missing = self._load_state(fresh.cluster_id)
@@ -183,7 +186,8 @@ class DataDirPersistence:
         strays: list[str] = []
         if not is_adopted:
             for log_dir in self.log_dirs.values():
-                strays += log_dir.rename_strays(ids, known.deleted)
+                with data_dir_errors(log_dir.directory):
+                    strays += log_dir.rename_strays(ids, known.deleted)
         self.recovery_report = RecoveryReport(
             adopted=is_adopted,
             clean=clean,
