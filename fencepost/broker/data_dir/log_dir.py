@@ -205,14 +205,7 @@ class LogDir:
                 opened = self._open_or_make(topic, index, config, repair, end)
             except LogDamage as damage:
                 raise StorageFailure(file_names.directory_name(*key), damage.why) from damage
-        log = opened.log
-        if log.recovery_point < self._checkpoints.recovery_points.get(key, 0):
-            # What is appended from now on is not durable, although the file says that it is.
-            self._on_recovery_point_changed()
-        row = self._inventory.rows.get(key)
-        if row is None:
-            return log, self._checkpoints.high_watermarks.get(key, 0)
-        return log, row.inventory.high_watermark
+        return opened.log, self._checkpoints.high_watermarks.get(key, 0)
 
     def _repair_of(self, partition: PartitionImage) -> tuple[Repair, int]:
         """What a broker that starts alone may do: follow, where no other counts on its records."""
@@ -266,7 +259,6 @@ class LogDir:
             self._check_topic_id(key, topic, row)
             path = self._stored.get(key)
             is_there = path is not None
-            is_known = row is not None
             opening = LogOpening(
                 fs=self._fs,
                 path=path or self.directory / name,
@@ -280,10 +272,10 @@ class LogDir:
                 checkpointed=self._checkpoints.of(key),
                 is_thorough=self._inventory.position.accepts_loss,
             )
-            if not is_there and (not is_known or repair is not Repair.REFUSE):
+            if not is_there and (row is None or repair is not Repair.REFUSE):
                 self._make_log_directory(topic, index)
             opened = opening.open(repair, end_at_least=end)
-            if path is None and key not in self._stored:
+            if key not in self._stored:
                 self._make_log_directory(topic, index)
         except OSError as error:
             raise StorageFailure(name, str(error)) from error
@@ -294,6 +286,9 @@ class LogDir:
         log.on_truncated = self._on_recovery_point_changed
         self._open[key] = log
         self._inventory.watch(key, topic.topic_id, log)
+        if log.recovery_point < self._checkpoints.recovery_points.get(key, 0):
+            # What is appended from now on is not durable, although the file says that it is.
+            self._on_recovery_point_changed()
         if row is not None:
             self._checkpoints.high_watermarks[key] = row.inventory.high_watermark
             self._checkpoints.recovery_points[key] = log.recovery_point
