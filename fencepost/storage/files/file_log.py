@@ -352,13 +352,13 @@ class FileLog:
         )
 
     def watch_files(
-        self, *, before_loss: Callable[[Sequence[int]], None], on_roll: Callable[[], None]
+        self, *, before_loss: Callable[[Sequence[int]], None], on_new_segment: Callable[[], None]
     ) -> None:
-        """Be told before segments are removed, replaced or cut, and when one is begun.
+        """Be told before segments are removed, replaced or cut, and of new ones.
 
         :param before_loss: Takes the base offsets of the segments.
         """
-        self._store.home.before_loss, self._store.home.on_roll = before_loss, on_roll
+        self._store.home.before_loss, self._store.home.on_new_segment = before_loss, on_new_segment
 
     # Closing and deleting.
 

@@ -217,6 +217,7 @@ class FileSegment:
         self._log.append((buffer,))
         if not position:
             self.head = head_checksum(buffer)
+            self._home.on_new_segment()
         if self._tail is None:
             self._tail = SegmentTail(self._home.shared.tail_cache)
         self._tail.append(position, buffer)

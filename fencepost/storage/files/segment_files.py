@@ -105,7 +105,7 @@ def _ignore_loss(_bases: Sequence[int]) -> None:
     """The default: there is no inventory."""
 
 
-def _ignore_roll() -> None:
+def _ignore_new_segment() -> None:
     """The default: there is no inventory."""
 
 
@@ -120,7 +120,7 @@ class LogDirectory:
         last, by name. A file that is not so is rebuilt: it may be an old copy, or of another log.
     :ivar before_loss: Called with the base offsets of segments that are about to be removed,
         replaced or cut.
-    :ivar on_roll: Called when a segment was begun.
+    :ivar on_new_segment: Called when a segment was begun, and when it has its first batch.
     """
 
     files: FileSystem
@@ -131,7 +131,7 @@ class LogDirectory:
     producers_at: Callable[[int], tuple[ProducerStateEntry, ...]]
     checksums: dict[str, int] = field(default_factory=dict)
     before_loss: Callable[[Sequence[int]], None] = _ignore_loss
-    on_roll: Callable[[], None] = _ignore_roll
+    on_new_segment: Callable[[], None] = _ignore_new_segment
 
     def path(self, offset: int, kind: FileKind, state: FileState = FileState.LIVE) -> PurePath:
         """Path of a segment's file."""

@@ -91,7 +91,7 @@ class FileSegmentStore:
         )
         self._live[base_offset] = segment
         self._names_changed = True
-        self.home.on_roll()
+        self.home.on_new_segment()
         return segment
 
     def create_cleaned(self, first: LogSegment) -> FileSegment:

@@ -171,7 +171,10 @@ def test_a_failing_disk_is_told_and_all_is_written_later(files: FaultyFileSystem
 def test_produce_alone_writes_nothing_until_a_checkpoint_is_due() -> None:
     lasting = DurableDriver(1)
     create(lasting.driver, "t", [(1,)])
+    begun = lasting.files.size(PATH)
+    produce(lasting.driver, "t", b"a")
     before = lasting.files.size(PATH)
+    assert before > begun, "a segment is known by its first batch"
     for _ in range(10):
         produce(lasting.driver, "t", b"a")
     assert lasting.files.size(PATH) == before

@@ -138,7 +138,7 @@ def test_a_log_tells_before_it_loses_segments_and_when_it_begins_one(rig: Rig) -
     def before_loss(bases: Sequence[int]) -> None:
         told.append((list(bases), rig.files.exists(DIRECTORY / FIRST)))
 
-    rig.log.watch_files(before_loss=before_loss, on_roll=lambda: told.append("roll"))
+    rig.log.watch_files(before_loss=before_loss, on_new_segment=lambda: told.append("roll"))
     rig.log.roll(NOW)
     rig.log.advance_log_start(12)
     rig.log.truncate_to(15)
