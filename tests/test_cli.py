@@ -242,6 +242,11 @@ def test_a_config_value_may_be_empty() -> None:
         ("3", "unrecognized arguments: 3"),
         ("--directory /tmp", "unrecognized arguments: --directory /tmp"),
         ("--fsync", "--fsync: there is no --data-dir to have files that it could force"),
+        (
+            "--accept-data-loss",
+            "--accept-data-loss: there is no --data-dir that could miss records",
+        ),
+        ("--data-dir=", "--data-dir: '' is not the path of a directory; . is the present one"),
         ("--config flush.ms=1", "flush.ms; the broker config is log.flush.interval.ms"),
         ("--config log.flush.interval.ms=1", "nothing is ever forced to disk without --data-dir"),
         ("--seed 1 --remote file:///tier", "draws the same topic ids again"),

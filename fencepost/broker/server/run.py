@@ -133,6 +133,8 @@ class ServeOptions:
     """The data directory, absolute; None keeps the cluster in memory."""
     fsync: bool = False
     """Whether every append is synced to disk before its response."""
+    accept_data_loss: bool = False
+    """Whether partitions are served whose files miss records that they had."""
     remote: str | None = None
     """The URL of the remote tier, valid by `remote_problem`; None leaves it to the configs."""
     topics: tuple[NewTopic, ...] = ()
@@ -260,15 +262,17 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     with _syncing(cluster):
+        is_damaged = bool(cluster.events.at_start)
+        if is_damaged:  # before a client reads
+            cluster.events.tell_start()
+            _log_recovery(cluster)
         await server.start()
         tune_garbage_collection()
         ready = partial(on_ready, _ready(options, server, control_socket))
         ready()
         logs.protect_stdout()  # a reset writes to it as well
-        if cluster.persistence is not None:
-            from fencepost.broker.server.persistence import log_recovery
-
-            log_recovery(cluster)
+        if not is_damaged:
+            _log_recovery(cluster)
         if options.stop_with_stdin:
             follow_stdin(partial(_reset, server, ready), stop.set)
         plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
@@ -287,6 +291,13 @@ def _descriptors(options: ServeOptions) -> DescriptorBudget:
         has_files=options.data_dir is not None,
         has_remote=options.remote is not None and not is_in_memory(options.remote),
     )
+
+
+def _log_recovery(cluster: Cluster) -> None:
+    if cluster.persistence is not None:
+        from fencepost.broker.server.persistence import log_recovery
+
+        log_recovery(cluster)
 
 
 def _syncing(cluster: Cluster) -> AbstractContextManager[None]:
@@ -363,7 +374,11 @@ def _open_data_dir(
     from fencepost.storage.files.process_limits import ProcessLimits
 
     data_dir = open_data_dir(
-        RealFileSystem(), options.data_dir, brokers=options.brokers, sync=options.fsync
+        RealFileSystem(),
+        options.data_dir,
+        brokers=options.brokers,
+        sync=options.fsync,
+        accepts_loss=options.accept_data_loss,
     )
     shared = ProcessLimits(open_files=descriptors.files)
     descriptors.resize_files = shared.open_files.resize

@@ -17,6 +17,7 @@ from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.record_scan import ReadBudget
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.files.flush import LogFlusher, PendingSync
+from fencepost.storage.files.inventory import LogInventory
 from fencepost.storage.files.segment_store import FileSegmentStore
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import LogConfig
@@ -48,7 +49,7 @@ def _guarded(
                 return method(self, *args, **kwargs)
             finally:
                 if self._flusher.epochs_changed:
-                    self._flusher.write_epochs()
+                    self.write_epochs()
         except OSError as error:
             # It is kept for as long as the log: the frames of its traceback are not.
             self._failure = error.with_traceback(None)
@@ -81,11 +82,12 @@ class FileLog:
     :param recovery_point: Everything before this offset is durable, and will be found so.
     :param is_durable: Whether the names of its files and the epoch checkpoint are as well.
     :param now_ms: flush.ms counts from now.
+    :ivar on_epochs_changed: Called when the epoch checkpoint was written.
     :ivar on_truncated: Called when the recovery point has moved back: a checkpoint that a later
         start reads must follow at once.
     """
 
-    __slots__ = ("_failure", "_flusher", "_log", "_store", "on_truncated")
+    __slots__ = ("_failure", "_flusher", "_log", "_store", "on_epochs_changed", "on_truncated")
 
     def __init__(
         self,
@@ -109,6 +111,7 @@ class FileLog:
         )
         self._failure: OSError | None = None
         self.on_truncated: Callable[[], None] = _ignore_truncation
+        self.on_epochs_changed: Callable[[], None] = _ignore_truncation
         self._log.on_truncated = self._after_truncation
         contents.epochs.on_change = self._flusher.on_epochs_changed
 
@@ -116,7 +119,7 @@ class FileLog:
         if self._flusher.on_truncated():
             self.on_truncated()
         if self._flusher.epochs_changed:
-            self._flusher.write_epochs()
+            self.write_epochs()
 
     # In memory: available after a failure.
 
@@ -333,6 +336,33 @@ class FileLog:
     def write_epochs(self) -> None:
         """Write the epoch checkpoint, which differs from the epochs of the log."""
         self._flusher.write_epochs()
+        self.on_epochs_changed()
+
+    def inventory(self, high_watermark: int) -> LogInventory:
+        """The present state of its files, for the next start; none of them is read.
+
+        :param high_watermark: Of its replica, exclusive.
+        """
+        log, end = self._log, self._flusher.end
+        return LogInventory(
+            segments=self._store.entries(),
+            log_start_offset=log.log_start_offset,
+            log_end_offset=end,
+            high_watermark=min(high_watermark, end),
+            recovery_point=min(self._flusher.recovery_point, end),
+            cleaned_until=log.cleaned_until,
+            epochs=log.epoch_entries(),
+            checksums=dict(self._store.home.checksums),
+        )
+
+    def watch_files(
+        self, *, before_loss: Callable[[Sequence[int]], None], on_new_segment: Callable[[], None]
+    ) -> None:
+        """Be told before segments are removed, replaced or cut, and of new ones.
+
+        :param before_loss: Takes the base offsets of the segments.
+        """
+        self._store.home.before_loss, self._store.home.on_new_segment = before_loss, on_new_segment
 
     # Closing and deleting.
 
@@ -392,4 +422,4 @@ class FileLog:
 
 
 def _ignore_truncation() -> None:
-    """The default: no checkpoint of recovery points is kept."""
+    """The default: nothing is kept of it."""

@@ -48,6 +48,7 @@ class DamagedSegment(OSError):
 
     An `OSError`, because to a log it is the same as a disk that can't read them.
 
+    :ivar offset: The log is sound up to this offset (exclusive), where that is known.
     :ivar position: Where the first bytes are that are none.
     :ivar reason: What is wrong with them.
     """
@@ -56,6 +57,7 @@ class DamagedSegment(OSError):
         super().__init__(errno.EIO, f"no record batch at position {position}: {reason}")
         self.position = position
         self.reason = reason
+        self.offset: int | None = None
 
 
 TEMPORARY_SUFFIX: Final = ".tmp"

@@ -202,6 +202,8 @@ def test_a_recovery_point_behind_what_is_left_of_the_log_is_written_at_the_start
     path = DIR / "broker-1" / "recovery-point-offset-checkpoint"
     assert lasting.files.read(path).decode() == "0\n1\nt 0 2\n"
     lasting.kill()
+    # With its inventory the log would be known to miss records, and stay offline.
+    lasting.files.remove(DIR / "broker-1.inventory")
     log = lasting.files.open(lasting.path(1, "t") / f"{0:020d}.log")
     log.truncate(0)
     log.close()

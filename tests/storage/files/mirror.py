@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 from fencepost.protocol.records import Record, iter_records
 from fencepost.storage.files.file_log import FileLog
+from fencepost.storage.files.inventory import LogInventory
 from fencepost.storage.files.open_log import OpenedLog, open_log
 from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.log.config import LogConfig
@@ -31,6 +32,7 @@ def reopen(
     log_start_offset: int = 0,
     cleaned_until: int = 0,
     shared: ProcessLimits | None = None,
+    inventory: LogInventory | None = None,
 ) -> OpenedLog:
     return open_log(
         files,
@@ -43,6 +45,7 @@ def reopen(
         recovery_point=recovery_point,
         log_start_offset=log_start_offset,
         cleaned_until=cleaned_until,
+        inventory=inventory,
     )
 
 
