@@ -234,9 +234,7 @@ class LogDir:
         except LogDamage as damage:
             return replace(known, damage=damage)
         except StorageFailure as failure:
-            if (
-                failure.lacks_descriptors
-            ):  # it is opened again later: nothing says that it is damaged
+            if failure.lacks_descriptors:  # nothing says that it is damaged
                 return replace(known, end=known.recorded_end)
             return replace(known, failure=failure.why)
         self._ready[key] = opened
