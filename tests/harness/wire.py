@@ -295,8 +295,8 @@ def frame(
     name = api if isinstance(api, str) else None
     key = api_key(api) if isinstance(api, str) else api
     header = struct.pack(">hhi", key, version, correlation_id)
-    name = (client_id or "").encode()
-    header += NULL_CLIENT if client_id is None else struct.pack(">h", len(name)) + name
+    client = (client_id or "").encode()
+    header += NULL_CLIENT if client_id is None else struct.pack(">h", len(client)) + client
     if name and messages()[name + "Request"].flexible(version):
         header += b"\0"
     if not isinstance(body, bytes):
