@@ -11,6 +11,7 @@ import re
 import resource
 import socket
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Final
 import httpx
 import pytest
 
-from tests.harness.batches import TransmitRecord, build, produce_body
+from tests.harness.batches import build, produce_body
 from tests.harness.control_client import TIMEOUT_S, Control
 from tests.harness.process import NotReadyError
 from tests.harness.served_cluster import Cluster, serve, serving
@@ -35,6 +36,7 @@ IDLE: Final = 5_000 if FULL else 500
 IDLE_BYTES: Final = 20 << 10
 """What one connection that is idle may take: of 5,000, less than 100 MiB."""
 POLICY_VIOLATION: Final = 44
+NOW_MS: Final = int(time.time() * 1000)
 
 
 @contextmanager
@@ -95,7 +97,7 @@ def complaints(log: Path) -> list[str]:
 
 
 def produce(connection: Connection, topic: str, value: bytes, partition: int = 0) -> Body:
-    body = produce_body(topic, build([TransmitRecord(value=value)]), partition=partition)
+    body = produce_body(topic, build([(NOW_MS, None, value)]), partition=partition)
     answer = connection.call("Produce", 9, body)
     entry: Body = answer["Responses"][0]["PartitionResponses"][0]
     return entry
@@ -270,6 +272,6 @@ def test_a_server_that_is_produced_into_without_end_goes_on(
             assert control.partition(topic)["leader"] > 0
             control.reset()
         topic = cluster.create_topic(replication_factor=3)
-        cluster.append(topic, TransmitRecord(value=b"room again"))
+        cluster.append(topic, (NOW_MS, None, b"room again"))
     assert complaints(log) == []
     assert log.read_text().count("memory_full") == 1
