@@ -30,7 +30,7 @@ from tests.durability.corruption import Damage, Scene, Verdict
 from tests.harness.durable_driver import DIR
 
 CORRUPTIONS: Final = int(os.environ.get("FENCEPOST_CORRUPTIONS", "160"))
-EACH: Final = 20
+EACH: Final = 10
 """Corruptions of each scene, which takes as long to play as one of them to judge."""
 ENDS: Final = [(1, True), (1, False), (3, True), (3, False)]
 """Replication factors, and whether the end was in order."""

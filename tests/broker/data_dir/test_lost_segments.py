@@ -228,3 +228,21 @@ def test_an_inventory_that_is_damaged_is_told(size: int) -> None:
     lasting.files.write_atomic(path, bytes(data) + bytes(data[-100:]), sync=True)
     driver = begin(lasting)
     assert values(driver, 1) == [b"a", b"b", b"c", b"d"]
+
+
+def test_the_segment_of_another_log_is_known_by_its_first_batch_without_any_checkpoint() -> None:
+    """The other log's epoch is later: as its own the log would seem to be the most complete one."""
+    lasting = DurableDriver()
+    create(lasting.driver, "t", [(1, 2, 3)])
+    create(lasting.driver, "u", [(1, 2, 3)])
+    lasting.driver.elect("u", 0, 2)
+    for topic in ("t", "u"):
+        produce(lasting.driver, topic, b"a-%b" % topic.encode())
+    produce(lasting.driver, "u", b"more")
+    lasting.kill()
+    foreign = lasting.files.read(lasting.path(1, "u") / FIRST)
+    lasting.files.write_atomic(lasting.path(1, "t") / FIRST, foreign, sync=True)
+    driver = begin(lasting)
+    assert told(driver)[0] == ("records_missing", 1, [[0, 0]])
+    assert driver.partition("t").leader == 2
+    assert [values(driver, broker_id) for broker_id in (1, 2, 3)] == [[b"a-t"]] * 3
