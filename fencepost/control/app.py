@@ -61,7 +61,6 @@ def create_app(server: Server) -> FastAPI:
     app.add_middleware(BodyLimit)
     app.middleware_stack = app.build_middleware_stack()
     app.openapi = _description  # type: ignore[method-assign]  # FastAPI's own way to change it
-    _description()
     return app
 
 

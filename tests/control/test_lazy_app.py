@@ -194,10 +194,10 @@ async def test_modules_that_can_t_be_opened_are_imported_later(
 ) -> None:
     prepare, failures = lazy_app._prepare, [error]
 
-    def prepared(given: Server) -> object:
+    def prepared(given: Server, host: str, token: str | None) -> object:
         if failures:
             raise failures.pop()
-        return prepare(given)
+        return prepare(given, host, token)
 
     monkeypatch.setattr(lazy_app, "_prepare", prepared)
     monkeypatch.setattr(lazy_app, "_RETRY_AFTER_S", 0.01)

@@ -99,7 +99,7 @@ def heads_ignored(patch: pytest.MonkeyPatch) -> None:
 def damage_cut_away(patch: pytest.MonkeyPatch) -> None:
     """What is damaged is cut, committed or not, and the log leads that is left."""
     patch.setattr(LogInventory, "safe_until", 0)
-    whole = persistence.restart_partition
+    whole = restart.restart_partition
 
     def restarted(
         before: PartitionImage,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 from fencepost.broker.data_dir.metadata_log import encode_line
@@ -50,7 +51,7 @@ def test_a_forged_registry_is_refused_in_one_line_and_makes_nothing(tmp_path: Pa
     data = tmp_path / "data"
     data.mkdir()
     partition = [[1], [1], 1, 0, 0]
-    records = [
+    records: list[list[Any]] = [
         ["cluster", 1, "c", 1],
         ["brokers", {"1": 1}],
         ["topic", "../../evil", "1" * 32, {}, [partition]],

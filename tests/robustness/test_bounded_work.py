@@ -90,7 +90,7 @@ def cost(here: Subject, shape: Shape, size: int) -> Cost:
     answers: list[Any] = []
     broker, driver = here.driver.broker(1), here.driver
     peer = Peer(connection_id="c", host="192.0.2.1", listener_host="203.0.113.7")
-    ctx = Context(broker, version, "c", peer, driver.clock.now_ms())
+    ctx = Context(broker, version, "c", peer, driver.clock.now_ms(), driver.clock.wall_ms())
     request = counted_texts(request)
     before = len(driver.cluster.controller.image.topics)
     with counting() as handling:
@@ -158,8 +158,7 @@ def test_an_append_that_waits_is_asked_for_its_partitions_once_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = 0
-    is_complete = PendingAppend.is_complete.fget
-    assert is_complete is not None
+    is_complete = vars(PendingAppend)["is_complete"].fget
 
     def counted(pending: PendingAppend) -> bool:
         nonlocal asked
@@ -172,7 +171,7 @@ def test_an_append_that_waits_is_asked_for_its_partitions_once_each(
     driver.hold(2)
     request = produce_request(*(("t", index, bytes(batch(b"v"))) for index in range(partitions)))
     sent = driver.send(1, "produce", 9, request)
-    assert not sent.done
+    assert [sent.done] == [False]
     monkeypatch.setattr(PendingAppend, "is_complete", property(counted))
     driver.release(2)
     assert sent.done

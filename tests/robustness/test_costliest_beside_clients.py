@@ -51,7 +51,6 @@ class Pair:
         for each in self._threads:
             each.start()
         return self
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()

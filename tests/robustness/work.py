@@ -29,7 +29,6 @@ Value: TypeAlias = Any
 
 _ROOT: Final = str(Path(fencepost.__file__).parent)
 _TRACED: Final = (_ROOT, "<reader", "<writer", "<string>")
-_COPIED: Final = (tuple, bytes, str)
 _BYTES_A_STEP: Final = 8
 
 
@@ -37,14 +36,14 @@ class CountedText(str):
     """Counts its comparisons and hashes."""
 
     __slots__ = ()
-    count = 0
+    comparisons = 0
 
     def __eq__(self, other: object) -> bool:
-        CountedText.count += 1
+        CountedText.comparisons += 1
         return str.__eq__(self, other)
 
     def __hash__(self) -> int:
-        CountedText.count += 1
+        CountedText.comparisons += 1
         return str.__hash__(self)
 
 
@@ -92,7 +91,7 @@ def _operator_lines(code: CodeType) -> Mapping[int, tuple[str, ...]]:
 def counting() -> Iterator[Work]:
     """Count what the body does."""
     work = Work()
-    before = CountedText.count
+    before = CountedText.comparisons
     former = sys.gettrace()
     last: dict[FrameType, int] = {}
 
@@ -100,9 +99,10 @@ def counting() -> Iterator[Work]:
         names = _operator_lines(frame.f_code).get(last.get(frame, 0), ())
         for name in names:
             value = frame.f_locals.get(name)
-            if type(value) in _COPIED:
-                size = len(value)
-                work.copied += size if type(value) is tuple else size // _BYTES_A_STEP
+            if isinstance(value, tuple):
+                work.copied += len(value)
+            elif isinstance(value, bytes | str):
+                work.copied += len(value) // _BYTES_A_STEP
         if event == "line":
             work.steps += 1
             last[frame] = frame.f_lineno
@@ -121,4 +121,4 @@ def counting() -> Iterator[Work]:
         yield work
     finally:
         sys.settrace(former)
-        work.comparisons = CountedText.count - before
+        work.comparisons = CountedText.comparisons - before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from collections.abc import Callable
 
 import pytest
 
@@ -205,9 +206,8 @@ def test_memory_that_is_freed_later_is_freed_at_once_when_it_is_needed() -> None
     (log,) = logs(memory)
     pending = log.dismantle()
 
-    def reclaim(is_enough: object) -> None:
-        assert callable(is_enough)
-        while not is_enough() and next(pending, None):
+    def reclaim(is_enough: Callable[[], bool]) -> None:
+        while not is_enough() and next(pending, "done") != "done":
             pass
 
     while isinstance(append(log), AppendResult):

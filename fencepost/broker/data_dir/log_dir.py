@@ -203,7 +203,9 @@ class LogDir:
         self._closed.pop(key, None)
         opened = self._ready.pop(key, None)
         if opened is None:
-            repair, end = self._repairs.pop(key, None) or self._repair_of(topic.partitions[index])
+            if key not in self._repairs:
+                self._repairs[key] = self._repair_of(topic.partitions[index])
+            repair, end = self._repairs.pop(key)
             try:
                 opened = self._open_or_make(topic, index, config, repair, end)
             except LogDamage as damage:

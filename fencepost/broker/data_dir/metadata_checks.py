@@ -176,11 +176,12 @@ def _brokers(what: str, brokers: object, among: Collection[int]) -> None:
 
 
 def _check_topic_configs(name: str, configs: object) -> None:
-    if _mapping(f"the configs of topic {name}", configs):
+    given = _mapping(f"the configs of topic {name}", configs)
+    if given:
         # The table of configs is read only where there are some: a start takes no longer.
         from fencepost.broker.configs.topic_configs import topic_configs
 
-        _check_configs(f"topic {name}", configs, topic_configs())
+        _check_configs(f"topic {name}", given, topic_configs())
 
 
 def _check_configs(

@@ -92,11 +92,11 @@ class KeyOffsetCheckpoint:
         try:
             data = self._files.read(self._path)
             scope, offsets = decode_key_offsets(data)
-            if not is_as_written(self._checksums, self._path, data):
-                scope = None
+            is_good = scope.until == self._until
+            is_good = is_good and is_as_written(self._checksums, self._path, data)
         except (FileNotFoundError, CorruptKeyOffsets):
-            scope = None
-        if scope is None or scope.until != self._until:
+            is_good = False
+        if not is_good:
             self._remove()
             return None
         if scope.log_start > log_start_offset:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.broker.server import resources
 from fencepost.broker.server.resources import (
     CONTROL_CONNECTIONS,
     DescriptorBudget,
@@ -145,6 +144,6 @@ def test_the_soft_limit_counts_and_stays(monkeypatch: pytest.MonkeyPatch) -> Non
     assert descriptor_limit() == before[0]
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
     monkeypatch.setattr(
-        resources.resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     )
     assert descriptor_limit() > 100_000
