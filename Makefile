@@ -10,7 +10,7 @@ DEV := $(VENV)/.dev-installed
 OLDEST := .venv-oldest
 AUDIT := .venv-audit
 
-PYTEST := $(BIN)/pytest --maxprocesses=6 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest --maxprocesses=5 --dist loadfile --no-loadscope-reorder
 
 # The tests start hundreds of Python processes, which would compile hundreds of modules each.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
@@ -50,9 +50,9 @@ types: $(DEV)
 imports: $(DEV)
 	$(BIN)/lint-imports --no-logo
 
-# Six workers, on two processors as well: tests wait for other processes as much as they compute.
+# Five workers, on two processors as well: tests wait for other processes as much as they compute.
 pytest: $(DEV) ## The tests alone; ARGS="-k name" picks some
-	$(PYTEST) -n 6 --cov --cov-report=term $(ARGS)
+	$(PYTEST) -n 5 --cov --cov-report=term $(ARGS)
 
 # Old packages use what newer ones, among those that they need, have deprecated.
 test-oldest: $(OLDEST)/.installed ## The tests in one process with the oldest versions that pyproject.toml allows
