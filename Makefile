@@ -10,7 +10,7 @@ DEV := $(VENV)/.dev-installed
 OLDEST := .venv-oldest
 AUDIT := .venv-audit
 
-PYTEST := $(BIN)/pytest --maxprocesses=5 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest --maxprocesses=4 --dist loadfile --no-loadscope-reorder
 
 # The tests start hundreds of Python processes, which would compile hundreds of modules each.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
@@ -50,15 +50,9 @@ types: $(DEV)
 imports: $(DEV)
 	$(BIN)/lint-imports --no-logo
 
-# Five workers, on two processors as well: tests wait for other processes as much as they compute.
+# Four workers, on two processors as well: tests wait for other processes as much as they compute.
 pytest: $(DEV) ## The tests alone; ARGS="-k name" picks some
-	$(PYTEST) -n 5 --cov --cov-report=term $(ARGS)
-
-# Old packages use what newer ones, among those that they need, have deprecated.
-test-oldest: $(OLDEST)/.installed ## The tests in one process with the oldest versions that pyproject.toml allows
-	PYTHONPYCACHEPREFIX=$(CURDIR)/$(OLDEST)/pycache $(OLDEST)/bin/pytest --maxprocesses=4 \
-		--dist loadfile --no-loadscope-reorder -n auto --in-process -r fE \
-		-W ignore::DeprecationWarning $(ARGS)
+	$(PYTEST) -n 4 --cov --cov-report=term $(ARGS)
 
 bench: $(DEV) ## fencepost and its peers side by side; see docs/performance.md
 	$(BIN)/python -m bench $(ARGS)
