@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         EpochEndOffset,
         OffsetForLeaderPartition,
     )
+    from fencepost.protocol.record_scan import ReadBudget
     from fencepost.protocol.records import BatchHeader, Record
     from fencepost.storage.log.append_result import AppendRejected, AppendResult
     from fencepost.storage.log.config import LogConfig
@@ -287,10 +288,11 @@ def _only_the_first_batch_is_compared() -> None:
         *,
         upcoming: int,
         index: int,
+        budget: ReadBudget | None = None,
     ) -> AppendRejected | None:
         if index > 0:
             return None
-        return add(self, batch, header, upcoming=upcoming, index=index)
+        return add(self, batch, header, upcoming=upcoming, index=index, budget=budget)
 
     _set(expected_offsets.ExpectedOffsetCheck, "add", wrong)
 
