@@ -91,7 +91,7 @@ sbom: $(AUDIT)/.installed ## The software bills of materials in build/sbom, as C
 	done
 
 # --strict: what the service does not know counts as a failure, for it was not looked at.
-audit-dependencies: $(AUDIT)/.installed ## Known vulnerabilities of all locked versions (needs pypi.org, or ARGS="--vulnerability-service osv")
+audit-dependencies: $(AUDIT)/.installed ## Known vulnerabilities of all locked versions (ARGS="--vulnerability-service osv" asks another service)
 	$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
 		$(patsubst %,--requirement requirements/%.txt,run spark build lint test audit) $(ARGS)
 

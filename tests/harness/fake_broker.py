@@ -12,6 +12,7 @@ from fencepost.broker.controller.controller import Controller
 from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.scheduler import ManualClock, Scheduler
 from fencepost.broker.handlers import (
     CONTROLLER_APIS,
     alter_configs,
@@ -35,6 +36,7 @@ class FakeBroker:
     configs: BrokerConfigs
     broker_id: int = 1
     images: list[ClusterImage] = field(default_factory=list)
+    scheduler: Scheduler = field(default_factory=lambda: Scheduler(ManualClock()))
 
     def __post_init__(self) -> None:
         self.controller = Controller(

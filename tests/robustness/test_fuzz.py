@@ -21,7 +21,7 @@ from tests.harness.wait import wait_until
 from tests.harness.wire import Body, Connection
 from tests.robustness.messages import TOPIC, random_request, resized, spoiled
 
-SECONDS: Final = float(os.environ.get("FENCEPOST_FUZZ_SECONDS") or (20 if under_ci() else 5))
+SECONDS: Final = float(os.environ.get("FENCEPOST_FUZZ_SECONDS") or (10 if under_ci() else 5))
 SEED: Final = int(os.environ.get("FENCEPOST_FUZZ_SEED") or random.SystemRandom().getrandbits(32))
 CONNECTIONS: Final = 16
 MOST_UNANSWERED: Final = 20
