@@ -159,6 +159,8 @@ class Connection:
         """Requests that may wait now; 0 while one response blocks those behind it."""
         self._reading: Generator[None, None, _Decoded] | None = None
         """The request that is being read in slices; those behind it wait."""
+        self._reading_bytes = 0
+        """What its frame takes of the memory for requests."""
         self._writing: deque[Generator[None, None, None]] = deque()
         """Responses that are being written in slices."""
         self._hung_up: Exchange | None = None
@@ -233,7 +235,7 @@ class Connection:
         self.close_reason = reason
         self._inbox.clear()
         self._assembler.discard()
-        self._reading = None
+        self._end_reading()
 
     def abandon(self) -> None:
         """The transport is gone, or no response may be sent any more: cancel what waits."""
@@ -246,7 +248,7 @@ class Connection:
         self._queue.clear()
         self._inbox.clear()
         self._assembler.discard()
-        self._reading = None
+        self._end_reading()
         self._writing.clear()
         self.output.clear()
 
@@ -268,6 +270,8 @@ class Connection:
                     return
             if len(frame) > SLICED_BYTES:
                 self._reading = self._read_in_slices(api, header, frame, offset, key)
+                self._reading_bytes = len(frame)
+                self._memory.used += len(frame)
                 self._continue_reading()
                 return
             request = decode_request(api, header.version, frame, offset, self.dialect)
@@ -304,15 +308,20 @@ class Connection:
         try:
             next(self._reading)
         except StopIteration as read:
-            self._reading = None
+            self._end_reading()
             decoded: _Decoded = read.value
             api, header, frame, offset, request, key = decoded
             self._handle(self._open(api, header.version, header, frame, offset), request, key)
         except MalformedMessage:
-            self._reading = None
+            self._end_reading()
             raise
         else:
             self._owner.output_ready()
+
+    def _end_reading(self) -> None:
+        self._reading = None
+        self._memory.used -= self._reading_bytes
+        self._reading_bytes = 0
 
     def _continue_writing(self) -> None:
         try:

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 from itertools import count
+from typing import Final
 
 import pytest
 
@@ -366,6 +367,7 @@ def test_messages_that_can_t_be_imported_for_lack_of_descriptors_are_no_bad_requ
 MANY = MetadataRequest(
     topics=tuple(MetadataRequestTopic(name=f"unknown.{index}") for index in range(12_000))
 )
+MANY_BYTES: Final = 12_000 * len("unknown.0")
 
 
 def test_a_large_request_is_read_and_answered_in_slices() -> None:
@@ -409,6 +411,7 @@ def test_a_connection_that_goes_while_a_large_request_is_read_or_answered() -> N
             client.turn()
         if client.written:
             break
+        assert edge.server.request_memory.used > MANY_BYTES
         client.connection.abandon()
         edge.turn()
         assert not client.written
