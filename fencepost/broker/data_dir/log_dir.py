@@ -210,6 +210,10 @@ class LogDir:
                 opened = self._open_or_make(topic, index, config, repair, end)
             except LogDamage as damage:
                 raise StorageFailure(file_names.directory_name(*key), damage.why) from damage
+            except StorageFailure as failure:
+                if failure.lacks_descriptors:  # the same holds when it is tried again
+                    self._repairs[key] = (repair, end)
+                raise
         return opened.log, self._checkpoints.high_watermarks.get(key, 0)
 
     def _repair_of(self, partition: PartitionImage) -> tuple[Repair, int]:
