@@ -32,8 +32,8 @@ from tests.harness.durable_driver import DIR
 CORRUPTIONS: Final = int(os.environ.get("FENCEPOST_CORRUPTIONS", "80"))
 EACH: Final = 10
 """Corruptions of each scene, which takes as long to play as one of them to judge."""
-MANY: Final = 200
-"""Corruptions of three replicas, of which some are beyond healing."""
+MANY: Final = 500
+"""Corruptions of three replicas of which some are beyond healing, where one in fifty is."""
 ENDS: Final = [(1, True), (1, False), (3, True), (3, False)]
 """Replication factors, and whether the end was in order."""
 
