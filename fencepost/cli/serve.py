@@ -138,7 +138,7 @@ def _texts(
 
 def _host(given: _OptionText) -> str:
     if not _is_host(given.text):
-        given.refuse("is not a host: a name or an address, without scheme, brackets and port")
+        given.refuse("is not a host: a name or an address, without user, scheme, brackets and port")
     return given.text
 
 

@@ -237,9 +237,6 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
         allowed = ", ".join(_methods(request))
         message = f"there is no {asked}, only {allowed}"
         return _answer(405, "METHOD_NOT_ALLOWED", message, {"allow": allowed})
-    if error.status_code == 408:
-        code = ErrorCode.REQUEST_TIMED_OUT.name
-        return _answer(408, code, error.detail, dict(error.headers or {}))
     return _answer(error.status_code, ErrorCode.INVALID_REQUEST.name, _UNREADABLE)
 
 

@@ -1,4 +1,4 @@
-"""The guard in front of the control API: who may use it, how much at a time, and for how long.
+"""The guard in front of the control API: who may use it, and how much at a time.
 
 The decision about a request's head is `fencepost.control.access`; this module is its ASGI side, and
 the form that takes the token of a person with a browser. The form asks for the token once: it is
@@ -8,17 +8,16 @@ answered with a cookie. What is refused is answered here, and its body is not re
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from fencepost.control import limits
 from fencepost.control.access import HEALTH, Access, Refusal, RequestHead
 from fencepost.protocol.errors import ErrorCode
 
-BODY_S: Final = 30.0
-"""How long a body may take to arrive."""
 MAX_REQUESTS: Final = 512
 """Requests that are answered at a time: streams, waits and others."""
 MAX_FORM: Final = 4096
@@ -79,13 +78,11 @@ class Guard:
         elif self._answering >= MAX_REQUESTS:
             await _refuse(_TOO_MANY, send)
         else:
-            await self._pass_on(scope, head, receive, send)
+            await self._pass_on(scope, receive, send)
 
-    async def _pass_on(self, scope: Scope, head: RequestHead, receive: Receive, send: Send) -> None:
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._answering += 1
         try:
-            if head.has_body and head.method != "GET":  # what listens for a GET's end has its time
-                receive = _in_time(receive)
             await self.app(scope, receive, send)
         finally:
             self._answering -= 1
@@ -118,40 +115,16 @@ def request_head(scope: Mapping[str, Any]) -> RequestHead:
     return RequestHead(method=scope["method"], path=scope["path"], headers=headers)
 
 
-def _in_time(receive: Receive) -> Receive:
-    """A body that arrives within `BODY_S`, or else is answered with 408."""
-    deadline = asyncio.get_running_loop().time() + BODY_S
-    is_complete = False
-
-    async def received() -> Message:
-        nonlocal is_complete
-        if is_complete:
-            return await receive()
-        try:
-            async with asyncio.timeout_at(deadline):
-                message = await receive()
-        except TimeoutError:
-            late = f"the body did not arrive within {BODY_S:g} s"
-            # FastAPI lets this exception through to the handler of errors.
-            raise HTTPException(408, late, {"connection": "close"}) from None
-        is_complete = not message.get("more_body", False)
-        return message
-
-    return received
-
-
 async def _read_form(receive: Receive) -> bytes:
     """A form's body; of one that is too large, or comes too late, nothing."""
-    receive = _in_time(receive)
     content = b""
-    try:
-        while len(content) <= MAX_FORM:
-            message = await receive()
-            content += bytes(message.get("body", b""))
-            if not message.get("more_body", False):
-                return content
-    except HTTPException:
-        pass
+    with suppress(TimeoutError):
+        async with asyncio.timeout(limits.BODY_S):
+            while len(content) <= MAX_FORM:
+                message = await receive()
+                content += bytes(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return content
     return b""
 
 

@@ -1,12 +1,14 @@
-"""Limits of the control API: the size of a body, the time of a head, the number of connections.
+"""Limits of the control API: size and time of a body, time of a head, number of connections.
 
 A body is read to its end before the request is handled, so that one that is too large costs no more
 than the limit. It is refused with 413, and read on without being kept: a client that sends all of
-it before it reads would otherwise see a reset connection and not the answer.
+it before it reads would otherwise see a reset connection and not the answer. One that does not
+arrive in time is refused with 408.
 """
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any, Final
 
 import h11
@@ -18,13 +20,18 @@ from fencepost.protocol.errors import ErrorCode
 
 MAX_BODY_BYTES: Final = 1 << 20
 """The most bytes of a body; the assignments of 10,000 partitions take a quarter of it."""
+BODY_S: Final = 30.0
+"""How long a body may take to arrive, be it kept or not."""
 HEAD_S: Final = 30.0
 """How long the head of a request may take to arrive."""
-_TOO_LARGE: Final = 413
+
+
+class _TooLarge(Exception):
+    """The body has more than `MAX_BODY_BYTES`."""
 
 
 class BodyLimit:
-    """An ASGI middleware that refuses requests with a body above `MAX_BODY_BYTES`."""
+    """An ASGI middleware that refuses a body above `MAX_BODY_BYTES`, or later than `BODY_S`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -34,21 +41,23 @@ class BodyLimit:
         if scope["type"] != "http" or not _has_body(scope):
             await self._app(scope, receive, send)
             return
-        body = bytearray()
-        more = not _states_too_much(scope)
-        too_large = not more
-        while more and not too_large:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            too_large = len(body) > MAX_BODY_BYTES
-        if too_large:
-            body.clear()
-            await _refuse(receive, send)
-            return
-        await self._app(scope, _replay(bytes(body), receive), send)
+        deadline = asyncio.get_running_loop().time() + BODY_S
+        try:
+            async with asyncio.timeout_at(deadline):
+                body = await _read(scope, receive)
+        except TimeoutError:
+            late = f"the body did not arrive within {BODY_S:g} s, which is the limit"
+            await _refuse(send, 408, ErrorCode.REQUEST_TIMED_OUT, late)
+        except _TooLarge:
+            much = f"the body has more than {MAX_BODY_BYTES} bytes, which is the limit"
+            await _refuse(send, 413, ErrorCode.INVALID_REQUEST, much, more=True)
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(deadline):
+                    await _read_on(receive)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        else:
+            if body is not None:
+                await self._app(scope, _replay(body, receive), send)
 
 
 def _has_body(scope: Scope) -> bool:
@@ -58,6 +67,33 @@ def _has_body(scope: Scope) -> bool:
 def _states_too_much(scope: Scope) -> bool:
     stated = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
     return stated.isdigit() and int(stated) > MAX_BODY_BYTES
+
+
+async def _read(scope: Scope, receive: Receive) -> bytes | None:
+    """The body; None when the client has gone.
+
+    :raises _TooLarge: When it is, or says that it will be.
+    """
+    if _states_too_much(scope):
+        raise _TooLarge
+    body = bytearray()
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > MAX_BODY_BYTES:
+            body.clear()  # the exception has this frame
+            raise _TooLarge
+    return bytes(body)
+
+
+async def _read_on(receive: Receive) -> None:
+    """Let the rest of the body go by."""
+    while (await receive()).get("more_body", False):
+        pass
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -70,19 +106,18 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-async def _refuse(receive: Receive, send: Send) -> None:
-    text = f"the body has more than {MAX_BODY_BYTES} bytes, which is the limit"
-    answer = json.dumps({"error": ErrorCode.INVALID_REQUEST.name, "message": text}).encode()
+async def _refuse(
+    send: Send, status: int, code: ErrorCode, text: str, *, more: bool = False
+) -> None:
+    """Answer with an error; with ``more`` the end of the answer is still to be sent."""
+    answer = json.dumps({"error": code.name, "message": text}).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(answer)).encode()),
         (b"connection", b"close"),
     ]
-    await send({"type": "http.response.start", "status": _TOO_LARGE, "headers": headers})
-    await send({"type": "http.response.body", "body": answer, "more_body": True})
-    while (await receive()).get("more_body", False):
-        pass
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer, "more_body": more})
 
 
 class LimitedProtocol(H11Protocol):

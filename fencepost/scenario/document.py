@@ -85,9 +85,9 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            event = self.peek_event()  # type: ignore[no-untyped-call]  # PyYAML's own
             problem = f"values are nested more than {MAX_DEPTH} deep"
-            raise _TooDeep(problem=problem, problem_mark=mark)
+            raise _TooDeep(problem=problem, problem_mark=event.start_mark)
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node

@@ -30,7 +30,7 @@ from fencepost.verbs.catalogue import CATALOGUE, Shape, Verb
 from tests.cli.shell import Shell
 from tests.cli.terminal import shown, terminal
 from tests.harness.fake_control_api import FakeControlApi, ok, refusal, stream
-from tests.harness.wire import Connection
+from tests.harness.wire import ZERO_UUID, Connection
 
 HOSTILE: Final = "evil\x1b]0;title\x07\x1b[2J\x9b31m\r\nforged  row\u2028\u202e\x7f"
 """A title, a cleared screen, CSI of C1, a forged row, a separator of lines, text to the left."""
@@ -258,18 +258,14 @@ def test_no_error_has_the_user_of_a_url(
 
 
 @pytest.fixture
-def attacked(control: str, shell: Shell, tmp_path: Path) -> str:
-    """A cluster whose journal, faults and events have hostile names."""
-    host, port = control.removeprefix("http://").split(":")
-    brokers = shell.json("broker list")
-    with Connection((host, brokers[0]["port"])) as connection:
-        topics = [{"TopicId": "00000000-0000-0000-0000-000000000000", "Name": HOSTILE}]
-        connection.client_id = HOSTILE
-        body = {"Topics": topics, "AllowAutoTopicCreation": False}
-        connection.call("Metadata", 12, body)
+def attacked(control: str, shell: Shell) -> str:
+    """A cluster whose journal, faults and events have hostile names; the URL of its control API."""
+    port = shell.json("broker list")[0]["port"]
+    with Connection(("127.0.0.1", port), client_id=HOSTILE) as connection:
+        topics = [{"TopicId": ZERO_UUID, "Name": HOSTILE}]
+        connection.call("Metadata", 12, {"Topics": topics, "AllowAutoTopicCreation": False})
     for selector in ("--client-id", "--group", "--transactional-id"):
         assert main(["fault", "add", "FindCoordinator", "--drop", selector, HOSTILE, "--json"]) == 0
-    assert int(port)
     return control
 
 

@@ -151,7 +151,7 @@ async def connect(control: httpx.AsyncClient) -> tuple[asyncio.StreamReader, asy
 async def test_a_body_that_does_not_come_is_not_waited_for(
     control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "BODY_S", 0.05)
+    monkeypatch.setattr(limits, "BODY_S", 0.05)
     reader, writer = await connect(control)
     writer.write(
         b"POST /v1/topics HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -168,7 +168,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(
 async def test_a_form_that_does_not_come_is_not_waited_for(
     locked: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "BODY_S", 0.05)
+    monkeypatch.setattr(limits, "BODY_S", 0.05)
     reader, writer = await connect(locked)
     writer.write(
         b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"

@@ -215,7 +215,7 @@ async def test_modules_that_can_t_be_opened_are_imported_later(
 async def test_any_other_failure_of_an_import_is_one(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def prepared(_server: Server) -> None:
+    def prepared(_server: Server, _host: str, _token: str | None) -> None:
         raise ImportError("no such module")
 
     monkeypatch.setattr(lazy_app, "_prepare", prepared)

@@ -20,6 +20,7 @@ from tests.harness.wait import wait_beside_loop
 
 CHUNK = bytes(64 << 10)
 CREATE = "/v1/topics"
+JSON = {"content-type": "application/json"}
 
 
 async def chunks(total: int) -> AsyncIterator[bytes]:
@@ -37,10 +38,9 @@ def refused(answer: httpx.Response) -> bool:
 async def test_a_body_of_the_limit_is_read(control: httpx.AsyncClient) -> None:
     body = json.dumps({"name": "t"}).encode()
     padded = body + b" " * (MAX_BODY_BYTES - len(body))
-    headers = {"content-type": "application/json"}
-    answer = await control.post(CREATE, content=padded, headers=headers)
+    answer = await control.post(CREATE, content=padded, headers=JSON)
     assert answer.is_success, answer.text
-    assert refused(await control.post(CREATE, content=padded + b" ", headers=headers))
+    assert refused(await control.post(CREATE, content=padded + b" ", headers=JSON))
 
 
 @pytest.mark.parametrize("states_its_size", [True, False])
@@ -48,9 +48,7 @@ async def test_a_body_beyond_it_is_refused_to_a_client_that_sends_all_of_it_firs
     control: httpx.AsyncClient, states_its_size: bool
 ) -> None:
     size = 20 * MAX_BODY_BYTES
-    headers = {"content-type": "application/json"}
-    if states_its_size:
-        headers["content-length"] = str(size)
+    headers = {**JSON, "content-length": str(size)} if states_its_size else JSON
     assert refused(await control.post(CREATE, content=chunks(size), headers=headers))
 
 
@@ -82,8 +80,9 @@ async def test_a_refused_body_is_read_to_its_end_and_not_kept() -> None:
 
 
 async def test_after_a_refusal_the_control_api_goes_on(control: httpx.AsyncClient) -> None:
+    size = 4 * MAX_BODY_BYTES
     refusals = await asyncio.gather(
-        *(control.post(CREATE, content=chunks(4 * MAX_BODY_BYTES)) for _ in range(8))
+        *(control.post(CREATE, content=chunks(size), headers=JSON) for _ in range(8))
     )
     assert all(map(refused, refusals))
     assert (await control.get("/v1/cluster")).is_success
@@ -97,7 +96,7 @@ async def test_a_body_that_a_client_breaks_off_is_nothing(
         raise ConnectionAbortedError
 
     with pytest.raises(ConnectionAbortedError):
-        await control.post(CREATE, content=broken())
+        await control.post(CREATE, content=broken(), headers=JSON)
     state: Json = (await control.get("/v1/cluster")).json()
     assert "never" not in json.dumps(state)
 

@@ -20,8 +20,10 @@ from fencepost.protocol.messages.produce import (
 from fencepost.verbs.bodies import TraceQuery
 from tests.control.traces import fetch, replicated, topic, trace
 from tests.harness.control_client import ok, refused
+from tests.harness.in_process_server import asked_by_clients
 from tests.harness.typed_client import kafka, produce
 from tests.harness.typed_requests import list_offsets_request
+from tests.harness.wait import eventually
 
 if TYPE_CHECKING:
     import httpx
@@ -211,6 +213,7 @@ async def test_it_tells_what_was_asked_after_an_answer(
     topic_id = await topic(control, "t")
     async with kafka(server, 1, "waiting") as waiting, kafka(server, 1, "other") as other:
         await waiting.send("fetch", 13, fetch(topic_id, max_wait_ms=60_000))
+        await eventually(lambda: bool(asked_by_clients(server)))
         await other.ask("list_offsets", 1, list_offsets_request("t"))
         await produce(server, "t")
         await waiting.answer("fetch", 13)

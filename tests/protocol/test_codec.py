@@ -17,6 +17,10 @@ from fencepost.protocol import codec
 from fencepost.protocol.apis import APIS, BY_NAME, Api
 from fencepost.protocol.codec.schema import Side, StructSchema, message_schema
 from fencepost.protocol.frames import read_header, skip_tags
+from fencepost.protocol.messages.alter_configs import (
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
 from fencepost.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -233,3 +237,15 @@ def test_a_message_has_a_limited_number_of_tagged_fields() -> None:
         else:
             with pytest.raises(codec.MalformedMessage, match="more than 100000 tagged fields"):
                 decode(api, 12, "request", tagged, offset)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_message_that_is_too_long_for_a_string_is_cut_at_a_character(version: int) -> None:
+    result = AlterConfigsResourceResponse(
+        error_code=40, error_message="é" * 20_000, resource_type=2, resource_name="t"
+    )
+    response = AlterConfigsResponse(throttle_time_ms=0, responses=(result,))
+    api = BY_NAME["alter_configs"]
+    frame = b"".join(codec.encode_response(api, version, CORRELATION_ID, response))
+    assert ("é" * 16_383).encode() in frame
+    assert ("é" * 16_384).encode() not in frame

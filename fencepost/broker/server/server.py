@@ -28,6 +28,8 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.frames import RequestMemory
 
 IDLE_CHECK_S = 1.0
+REPORT_S = 1.0
+"""How long refusals are counted before the log tells of them in one line."""
 
 
 class Server:
@@ -67,6 +69,7 @@ class Server:
         self._driver: LoopDriver
         self._deferred_free: DeferredFree
         self._idle_check: asyncio.TimerHandle | None = None
+        self._refusals_report: asyncio.TimerHandle | None = None
         self._ports = asyncio.Lock()
         """Held while a port opens, which takes some turns of the loop."""
 
@@ -83,7 +86,8 @@ class Server:
             listener = Listener(self, broker, sock)
             self._listeners[broker.broker_id] = listener
             await listener.start(self._loop)
-        self._check_connections()
+        if not isinstance(self.clock, ManualClock):  # a manual clock does not measure idle clients
+            self._check_idle()
 
     async def reset(self) -> None:
         """Restore the cluster's initial state; every broker runs, connections stay open.
@@ -189,9 +193,14 @@ class Server:
     def count_refusal(self, limit: str) -> None:
         """Count a connection that is closed because a limit is reached."""
         self.refusals[limit] += 1
+        if self._refusals_report is None:
+            self._refusals_report = self._loop.call_later(REPORT_S, self._report_refusals)
 
     def _report_refusals(self) -> None:
         """Log how many connections were refused since the last line that told of some."""
+        if self._refusals_report is not None:
+            self._refusals_report.cancel()
+            self._refusals_report = None
         counts = dict(self.refusals - self._reported)
         if counts:
             self._reported = self.refusals.copy()
@@ -219,10 +228,8 @@ class Server:
         for connection in flushes:
             connection.flush()
 
-    def _check_connections(self) -> None:
-        self._report_refusals()
-        if not isinstance(self.clock, ManualClock):  # a manual clock does not measure idle clients
-            now_ms = self.clock.now_ms()
-            for listener in self._listeners.values():
-                listener.close_idle(now_ms)
-        self._idle_check = self._loop.call_later(IDLE_CHECK_S, self._check_connections)
+    def _check_idle(self) -> None:
+        now_ms = self.clock.now_ms()
+        for listener in self._listeners.values():
+            listener.close_idle(now_ms)
+        self._idle_check = self._loop.call_later(IDLE_CHECK_S, self._check_idle)

@@ -14,6 +14,8 @@ from fencepost.protocol.codec.code_builder import FIXED_WIDTH_CODES, CodeBuilder
 from fencepost.protocol.codec.schema import RECORD_KINDS, FieldSchema, StructSchema
 
 Writer = Callable[[bytearray, Any], list[Buffer]]
+MAX_STRING_BYTES: Final = 32_767
+"""Of a string on the wire, in every version."""
 """Appends a body to the bytes so far; returns all buffers in order, the first being those bytes."""
 
 SlicedWriter = Callable[[bytearray, Any], Generator[None, None, list[Buffer]]]
@@ -145,9 +147,17 @@ def _text(src: CodeBuilder, f: FieldSchema, value: str, flexible: bool, out: str
     src.depth += 1
     if f.kind == "string":
         src.line(f"{var} = {var}.encode()")
+        if f.name == "error_message":  # it may quote a name of the request, which is as long
+            src.constants["cut"] = _cut
+            src.line(f"if len({var}) > {MAX_STRING_BYTES}: {var} = cut({var})")
     _length(src, var, flexible, "h" if f.kind == "string" else "i", out)
     src.line(f"{out} += {var}")
     src.depth -= 1
+
+
+def _cut(message: bytes) -> bytes:
+    """The beginning of a message, without a character that would be cut in two."""
+    return message[:MAX_STRING_BYTES].decode(errors="ignore").encode()
 
 
 def _records(src: CodeBuilder, value: str, flexible: bool, out: str) -> None:

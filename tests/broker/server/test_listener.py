@@ -124,7 +124,7 @@ def _refused(line: str) -> int:
 async def test_refused_connections_are_counted_in_the_log_the_last_ones_at_the_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(server_module, "IDLE_CHECK_S", 0.01)
+    monkeypatch.setattr(server_module, "REPORT_S", 0.01)
     async with running(sockets(1)) as server:
         server.descriptors = DescriptorBudget(0)
         at = server.cluster.options.addresses[0].port
