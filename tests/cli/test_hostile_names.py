@@ -29,7 +29,7 @@ from fencepost.verbs.answers.journal import ExchangeState
 from fencepost.verbs.catalogue import CATALOGUE, Shape, Verb
 from tests.cli.shell import Shell
 from tests.cli.terminal import shown, terminal
-from tests.harness.fake_control_api import FakeControlApi, ok, refusal, stream
+from tests.harness.fake_control_api import FakeControlApi, Reply, ok, refusal, stream
 from tests.harness.wire import ZERO_UUID, Connection
 
 HOSTILE: Final = "evil\x1b]0;title\x07\x1b[2J\x9b31m\r\nforged  row\u2028\u202e\x7f"
@@ -152,7 +152,7 @@ def test_json_stays_json_and_is_as_it_came_in_a_pipe(stub: FakeControlApi, shell
 
 def test_json_on_a_terminal_says_the_same(stub: FakeControlApi) -> None:
     state = answer(ExchangeState).model_dump(mode="json")
-    stub.will(ok([state]))
+    stub.will(Reply(content=json.dumps([state], ensure_ascii=False).encode()))
     written = shown("trace --json", columns=1000)
     assert acting(written) == set()
     assert json.loads(written) == [state]
@@ -258,44 +258,57 @@ def test_no_error_has_the_user_of_a_url(
 
 
 @pytest.fixture
-def attacked(control: str, shell: Shell) -> str:
-    """A cluster whose journal, faults and events have hostile names; the URL of its control API."""
-    port = shell.json("broker list")[0]["port"]
-    with Connection(("127.0.0.1", port), client_id=HOSTILE) as connection:
-        topics = [{"TopicId": ZERO_UUID, "Name": HOSTILE}]
-        connection.call("Metadata", 12, {"Topics": topics, "AllowAutoTopicCreation": False})
+def attacked(control: str, shell: Shell) -> int:
+    """A cluster whose journal, faults and events have hostile names; the port of its broker 1."""
+    port: int = shell.json("broker list")[0]["port"]
     for selector in ("--client-id", "--group", "--transactional-id"):
-        assert main(["fault", "add", "FindCoordinator", "--drop", selector, HOSTILE, "--json"]) == 0
-    return control
+        add = ["fault", "add", "FindCoordinator", "--drop", selector, HOSTILE, "--json"]
+        assert main(add) == 0
+    assert (
+        main(["fault", "add", "Metadata", "--error", "UNKNOWN_SERVER_ERROR", "--count", "always"])
+        == 0
+    )
+    ask_for_hostile_names(port)
+    return port
+
+
+def ask_for_hostile_names(port: int) -> None:
+    """A hostile topic, by a client with a hostile name, which is hit by a fault."""
+    topics = [{"TopicId": ZERO_UUID, "Name": HOSTILE}]
+    with Connection(("127.0.0.1", port), client_id=HOSTILE) as connection:
+        connection.call("Metadata", 12, {"Topics": topics, "AllowAutoTopicCreation": False})
 
 
 COMMANDS: Final = sorted(
     words
     for words, verb in BY_WORDS.items()
     if verb.method == "GET" and verb.shape is not Shape.STREAM and not verb.path_parameters
+    if words != "trace wait"
 )
 
 
 @pytest.mark.parametrize("columns", [60, 200])
 def test_a_recording_of_every_table_has_our_control_bytes_alone(
-    attacked: str, columns: int
+    attacked: int, columns: int, shell: Shell, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seen = ""
-    for words in (*COMMANDS, "fault show 1", "broker list", "partition t 0"):
-        if words != "trace wait":
-            written = shown(words, columns=columns)
-            assert acting(written) == set(), words
-            seen += written
-    assert "\\x1b]0;title" in re.sub(r"\s|\x1b\[\d*m", "", seen)
+    capsys.readouterr()
+    fault = shell.json("fault list")[0]["id"]
+    for words in (*COMMANDS, f"fault show {fault}", "broker list", "partition t 0"):
+        written = shown(words, columns=columns)
+        assert acting(written) == set(), words
+        if words in ("trace list", "fault list", f"fault show {fault}"):
+            assert "\\x1b]0;title" in re.sub(r"\s|\x1b\[[\d;]*m", "", written), words
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(60, 30), (200, 50)])
 def test_a_recording_of_watch_has_our_control_bytes_alone(
-    attacked: str, columns: int, rows: int
+    attacked: int, columns: int, rows: int
 ) -> None:
     with terminal("watch", columns=columns, rows=rows) as made:
-        made.wait_for("client id evil\\x1b]0;title")
-        made.wait_for("fault_added")
+        seen = made.wait_for("\\x1b]0;title")
+        ask_for_hostile_names(attacked)
+        made.wait_for("fault_hit", seen)
+        made.wait_for("client_id=", seen)
         made.interrupt()
         assert made.finish() == 0
         assert acting(made.written) == set()

@@ -13,6 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from fencepost.broker.server.resources import CONTROL_CONNECTIONS, DescriptorBudget
 from fencepost.broker.server.server import Server
+from fencepost.control import limits
 from fencepost.control.limits import MAX_BODY_BYTES, BodyLimit
 from tests.harness.control_client import Json
 from tests.harness.in_process_server import HOST
@@ -77,6 +78,30 @@ async def test_a_refused_body_is_read_to_its_end_and_not_kept() -> None:
     assert left == 0
     assert sent[0]["status"] == 413
     assert peak < 8 << 20
+
+
+async def test_a_refused_body_that_does_not_end_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "BODY_S", 0.01)
+    sent: list[Message] = []
+
+    async def never(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise AssertionError("it was handled")
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError("it came")
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    stated = str(MAX_BODY_BYTES + 1).encode()
+    scope: Scope = {"type": "http", "headers": [(b"content-length", stated)]}
+    async with asyncio.timeout(20):
+        await BodyLimit(never)(scope, receive, send)
+    assert sent[0]["status"] == 413
+    assert [message.get("more_body") for message in sent] == [None, True, False]
 
 
 async def test_after_a_refusal_the_control_api_goes_on(control: httpx.AsyncClient) -> None:

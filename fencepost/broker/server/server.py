@@ -193,7 +193,7 @@ class Server:
     def count_refusal(self, limit: str) -> None:
         """Count a connection that is closed because a limit is reached."""
         self.refusals[limit] += 1
-        if self._refusals_report is None:
+        if self._refusals_report is None and self._listeners:
             self._refusals_report = self._loop.call_later(REPORT_S, self._report_refusals)
 
     def _report_refusals(self) -> None:
