@@ -54,6 +54,12 @@ imports: $(DEV)
 pytest: $(DEV) ## The tests alone; ARGS="-k name" picks some
 	$(PYTEST) -n 4 --cov --cov-report=term $(ARGS)
 
+# Old packages use what newer ones, among those that they need, have deprecated.
+test-oldest: $(OLDEST)/.installed ## The tests in one process with the oldest versions that pyproject.toml allows
+	PYTHONPYCACHEPREFIX=$(CURDIR)/$(OLDEST)/pycache $(OLDEST)/bin/pytest --maxprocesses=4 \
+		--dist loadfile --no-loadscope-reorder -n auto --in-process -r fE \
+		-W ignore::DeprecationWarning $(ARGS)
+
 bench: $(DEV) ## fencepost and its peers side by side; see docs/performance.md
 	$(BIN)/python -m bench $(ARGS)
 
