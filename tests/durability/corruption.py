@@ -166,7 +166,22 @@ def play(factor: int, *, is_clean: bool, seed: int) -> Scene:
             told.checkpointed = told.end
     else:
         lasting.kill()
-    return Scene(factor, is_clean, contents_of(lasting.files), player.earlier, player.told)
+    scene = Scene(factor, is_clean, contents_of(lasting.files), player.earlier, player.told)
+    _forget_compacted(scene)
+    return scene
+
+
+def _forget_compacted(scene: Scene) -> None:
+    """Only the records that compaction has left are expected to be there."""
+    place = ("c", 0)
+    untouched = Damage("none", DIR, "", scene.contents)
+    judged = _Judge(scene, untouched, _start(file_system(scene.contents), scene))
+    _, left, _ = judged.read(place)
+    told = scene.told[place]
+    assert told.values.items() >= left.items(), "compaction writes nothing of its own"
+    assert told.end - 2 in left, "the last batch is in the active segment"
+    told.values = {offset: told.values[offset] for offset in left}
+    told.start = min(left)
 
 
 def contents_of(files: FaultyFileSystem) -> Contents:
@@ -409,7 +424,8 @@ def flipped(scene: Scene, path: PurePath, at: int) -> Damage:
 class Verdict:
     """What a start on damaged files did.
 
-    :ivar outcome: ``whole``: everything is there; ``refused``, ``told``, ``excepted``.
+    :ivar outcome: ``whole``: everything is there, and nothing was said; ``healed``: everything is
+        there, and an event says what was not; ``refused``, ``told``, ``excepted``.
     :ivar wrong: What may not be, in words; empty where nothing is.
     """
 
@@ -448,10 +464,7 @@ def judge_accepting(scene: Scene, harm: Damage) -> list[str]:
             wrong.append(f"{place} is offline all the same")
         if image.leader < 0:
             continue
-        _, found, _ = judged.read(place)
-        others = [o for o in found if o in told.values and found[o] != told.values[o]]
-        if others:
-            wrong.append(f"{place} has other records at {_short(others)}")
+        wrong += judged.other_records(place, told)
         if not _is_led(driver, place):
             if not harm.is_in_the_way():
                 wrong.append(f"{place} is offline now")
@@ -460,6 +473,48 @@ def judge_accepting(scene: Scene, harm: Damage) -> list[str]:
         if answer.error_code == 0 and answer.base_offset < told.checkpointed:
             wrong.append(f"offset {answer.base_offset} of {place} is given out twice")
     return wrong
+
+
+def unnoticed(scene: Scene, harm: Damage) -> list[str]:
+    """What a start does not say of records that a damaged segment had, and that were written down.
+
+    Also where another replica has them.
+    """
+    lost = _lost_records(scene, harm)
+    if lost is None:
+        return []
+    broker_id, place, first = lost
+    try:
+        events = events_of(scene, harm)
+    except DataDirUnusable:
+        return []
+    for event in events:
+        if (event.kind, event.broker) != (Kind.RECORDS_MISSING, broker_id):
+            continue
+        ranges = event.details["offsets"]
+        assert isinstance(ranges, list)
+        if (event.topic, event.partition) == place and any(a <= first <= b for a, b in ranges):
+            return []
+    return [f"no event says that broker {broker_id} misses offset {first} of {place}: {events}"]
+
+
+def _lost_records(scene: Scene, harm: Damage) -> tuple[int, Place, int] | None:
+    """Broker, partition and first offset of what a segment that is cut or gone had; None if none.
+
+    Only of what had to be written down, and was not deleted by a client.
+    """
+    path = harm.path
+    if harm.kind not in ("cut", "delete") or path.suffix != ".log" or path.parent == DIR:
+        return None
+    before, after = scene.contents[path] or b"", harm.contents.get(path) or b""
+    topic, _, index = path.parent.name.rpartition("-")
+    place = topic, int(index)
+    told = scene.told[place]
+    for at, header in iter_headers(before):
+        is_cut = at + header.size > len(after)
+        if is_cut and told.start <= header.last_offset < told.checkpointed:
+            return int(path.parts[-3].removeprefix("broker-")), place, header.base_offset
+    return None
 
 
 def events_of(scene: Scene, harm: Damage) -> list[Event]:
@@ -507,7 +562,7 @@ class _Judge:
         self.driver = driver
         self.events = list(driver.cluster.events.at_start)
         driver.cluster.events.listeners.append(self.events.append)
-        self.verdict = Verdict("whole")
+        self.verdict = Verdict("healed" if self.events else "whole")
 
     def check(self, place: Place, told: Acknowledged) -> None:
         name = f"{place[0]}-{place[1]}"
@@ -523,13 +578,11 @@ class _Judge:
             self._reader_noticed(place, f"{name}: {stopped}")
             return
         missing = [o for o in told.values if o >= told.start and found.get(o) != told.values[o]]
-        if place[0] == "c":
-            missing = [o for o in missing if o in found or o >= max(told.values) - 1]
         if missing:
             self._lost(
                 place, told, f"{name} lacks or has other records at {_short(missing)}", missing
             )
-        elif start > told.start and place[0] != "c":
+        elif start > told.start:
             self._excuse(place, f"{name} starts at {start}, not {told.start}")
         doubled = [o for o in found if o >= told.end]
         if doubled:
@@ -565,6 +618,18 @@ class _Judge:
                 break
         return start, found, ""
 
+    def other_records(self, place: Place, told: Acknowledged) -> list[str]:
+        """What is served of a partition whose losses are accepted, and was not written so."""
+        _, found, _ = self.read(place)
+        wrong = []
+        others = [o for o in found if o in told.values and found[o] != told.values[o]]
+        if others:
+            wrong.append(f"{place} has other records at {_short(others)}")
+        lacking = [o for o in told.values if o >= told.start and o not in found]
+        if lacking and self.scene.factor > 1:
+            wrong.append(f"{place} lacks {_short(lacking)}")
+        return wrong
+
     def _check_producer(self, place: Place, told: Acknowledged, is_missing: bool) -> None:
         """What the producer sends again is known to be there."""
         if told.last is None or is_missing:
@@ -576,7 +641,7 @@ class _Judge:
 
     def _check_in_sync_replicas(self, place: Place, told: Acknowledged, start: int) -> None:
         """Any of them may lead next."""
-        if self.scene.factor == 1 or self.is_of_bytes(place) or place[0] == "c":
+        if self.scene.factor == 1 or self.is_of_bytes(place):
             return
         for broker_id in self.driver.partition(*place).isr:
             replica = self.driver.broker(broker_id).replicas.get(place)
@@ -653,16 +718,13 @@ class _Judge:
         return any(_names(event, place) for event in of_the_disk)
 
     def _set(self, outcome: str) -> None:
-        order = ("whole", "excepted", "told")
+        order = ("whole", "healed", "excepted", "told")
         self.verdict.outcome = max(self.verdict.outcome, outcome, key=order.index)
 
 
 def _names(event: Event, place: Place) -> bool:
-    """Whether an event names a partition, or the whole of what is not to be trusted."""
-    if (event.topic, event.partition) == place:
-        return True
-    text = str(event.details)
-    return f"{place[0]}-{place[1]}" in text or "registry.log" in text
+    """Whether an event names a partition."""
+    return (event.topic, event.partition) == place or f"{place[0]}-{place[1]}" in str(event.details)
 
 
 def _short(offsets: Iterable[int]) -> str:

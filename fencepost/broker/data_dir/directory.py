@@ -21,8 +21,8 @@ from uuid import UUID
 from fencepost.broker.configs.topic_configs import validate_topic_configs
 from fencepost.broker.core.errors import DataDirUnusable
 from fencepost.broker.data_dir import metadata_log
-from fencepost.broker.data_dir.inventory_updates import LogInventories
 from fencepost.broker.data_dir.kafka_metadata import topic_configs
+from fencepost.broker.data_dir.log_checkpoints import LogInventories
 from fencepost.broker.data_dir.log_dir import LogDir
 from fencepost.broker.data_dir.log_inventory import ClusterPosition, InventoryFile
 from fencepost.broker.data_dir.metadata_checks import MAX_BROKER_ID
@@ -310,10 +310,10 @@ def adopt_kafka_log_dir(
 
     :returns: That, and the names of the partitions that are missing.
     """
-    epochs = log_dir.newest_epochs()
+    epochs = log_dir.directories.newest_epochs()
     indexes: dict[str, set[int]] = {}
     ids: dict[str, UUID] = {}
-    for (topic, index), topic_id in log_dir.topic_ids().items():
+    for (topic, index), topic_id in log_dir.directories.topic_ids().items():
         indexes.setdefault(topic, set()).add(index)
         if topic_id is not None:
             ids.setdefault(topic, topic_id)
@@ -322,7 +322,7 @@ def adopt_kafka_log_dir(
     for topic, there in indexes.items():
         topic_id = ids.get(topic) or unique()
         for index in there:
-            log_dir.write_topic_id((topic, index), topic_id)
+            log_dir.directories.write_topic_id((topic, index), topic_id)
         count = max(there) + 1
         missing += [f"{topic}-{index}" for index in range(count) if index not in there]
         known.topics[topic] = TopicImage(

@@ -83,6 +83,8 @@ class InventoryFile:
     :param path: Of the file.
     :ivar rows: By topic and partition; what the file says.
     :ivar found: How far the metadata had come when it was last written to.
+    :ivar is_torn: Whether there are bytes behind the last whole line, as a kill leaves them:
+        nothing may be appended to them.
     :ivar report_problem: Told what can't be written.
     """
 
@@ -108,8 +110,7 @@ class InventoryFile:
         self._file: File | None = None
         self._said = ClusterPosition(-1, -1)
         self._unwritten: list[Record] = []
-        self._is_torn = False
-        """Whether there are bytes behind the last whole line: nothing may be appended to them."""
+        self.is_torn = False
         self._is_behind = False
         """Whether something could not be written, so that the whole has to be."""
         self._size = 0
@@ -132,7 +133,7 @@ class InventoryFile:
         :raises CorruptInventory: When it is damaged, of another broker or of a newer fencepost.
         :raises OSError: When it can't be read.
         """
-        self.rows, self.found, self._is_torn = {}, ClusterPosition(), False
+        self.rows, self.found, self.is_torn = {}, ClusterPosition(), False
         if not self.exists:
             return
         data = self._fs.read(self.path)
@@ -146,7 +147,7 @@ class InventoryFile:
             for record in records:
                 self._load(record, number)
             kept += len(line)
-        self._is_torn = kept < len(data)
+        self.is_torn = kept < len(data)
         if not kept:
             raise CorruptInventory(
                 f"{self.path} has no whole line; the first one names its version"
@@ -199,7 +200,7 @@ class InventoryFile:
     def begin(self) -> None:
         """The broker starts; the rows stay as they were read, until they are written again."""
         self._close()
-        if self._is_torn or not self.rows or not self.exists:
+        if self.is_torn or not self.rows or not self.exists:
             self._rewrite_quietly()
         if self.rows:
             self._said = ClusterPosition(-1, -1)

@@ -177,7 +177,7 @@ class LogOpening:
             log_start_offset=log_start,
             cleaned_until=offsets.cleaned_until,
             inventory=LogInventory(epochs=self._epochs),
-            end_at_least=end_at_least,
+            end_at_least=max(end_at_least, self._end if repair is Repair.ACCEPT else 0),
         )
         opened.recovery.cut += [
             TruncatedSegment(name, 0, 0, missing[0].start if missing else 0, "it is not as it was")
@@ -192,12 +192,15 @@ class LogOpening:
     def _epochs(self) -> tuple[EpochEntry, ...]:
         return () if self.inventory is None else self.inventory.epochs
 
+    @property
+    def _end(self) -> int:
+        return 0 if self.inventory is None else self.inventory.log_end_offset
+
     def _damage(self, offset: int | None, why: str) -> LogDamage:
         """What is wrong from an offset on; None where only the file is known."""
-        end = 0 if self.inventory is None else self.inventory.log_end_offset
-        if offset is None or offset >= end:
+        if offset is None or offset >= self._end:
             return LogDamage(why, ())
-        missing = (MissingRecords(offset, end, why),)
+        missing = (MissingRecords(offset, self._end, why),)
         return LogDamage(describe_missing(missing), missing)
 
     def _offsets(self) -> CheckpointedOffsets:

@@ -47,7 +47,7 @@ class CheckpointTimers:
 
     def __init__(self, broker: "Broker", log_dir: LogDir, data_dir: DataDir) -> None:
         self._broker = broker
-        self._log_dir = log_dir
+        self._checkpoints = log_dir.checkpoints
         self._data_dir = data_dir
 
     def start(self) -> None:
@@ -62,7 +62,7 @@ class CheckpointTimers:
         )
         self._every(
             lambda: configs.log_flush_start_offset_checkpoint_interval_ms,
-            self._log_dir.write_log_starts,
+            self._checkpoints.write_log_starts,
         )
         self._every(lambda: configs.log_flush_scheduler_interval_ms, self._flush)
 
@@ -79,17 +79,17 @@ class CheckpointTimers:
             scheduler.at(scheduler.now_ms() + max(wait_ms, 1), tick)
 
     def _high_watermarks(self) -> None:
-        self._log_dir.write_high_watermarks(self._broker.replicas)
+        self._checkpoints.write_high_watermarks(self._broker.replicas)
         if self._data_dir.metadata_log is not None:
             self._data_dir.metadata_log.write_pending()
 
     def _recovery_points(self) -> None:
         """Where nothing else is flushed, closed segments are, and need not be recovered."""
-        self._log_dir.write_recovery_points()
-        self._log_dir.sync_closed_segments(self._fail)
+        self._checkpoints.write_recovery_points()
+        self._checkpoints.sync_closed_segments(self._fail)
 
     def _flush(self) -> None:
-        for key, failure in self._log_dir.flush_overdue(self._broker.scheduler.wall_ms()):
+        for key, failure in self._checkpoints.flush_overdue(self._broker.scheduler.wall_ms()):
             self._fail(key, failure)
 
     def _fail(self, key: Key, failure: StorageFailure) -> None:

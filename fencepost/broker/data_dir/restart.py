@@ -62,6 +62,14 @@ class ReplicaState:
         return (self.epoch, missing[0].start if missing else 0)
 
 
+def repair_alone(partition: PartitionImage, broker_id: int) -> Repair:
+    """What a broker that starts alone may do: follow, where no other counts on its records."""
+    counted = {*partition.isr, *partition.elr, *partition.last_known_elr}
+    if partition.leader in (NO_LEADER, broker_id) or broker_id in counted:
+        return Repair.REFUSE
+    return Repair.FOLLOW
+
+
 class RestartedPartition(NamedTuple):
     """A partition in the new process, and what its damaged logs are to do.
 

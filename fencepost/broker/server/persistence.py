@@ -40,7 +40,7 @@ def sync_on_thread(cluster: Cluster) -> Iterator[None]:
 
     with ThreadPoolExecutor(_THREADS, "sync") as executor:
         for log_dir in persistence.log_dirs.values():
-            log_dir.run_sync = submit
+            log_dir.checkpoints.run_sync = submit
         try:
             yield
         finally:

@@ -181,8 +181,7 @@ def _missing(
     *,
     every_head: bool,
 ) -> Iterator[MissingRecords]:
-    ends = [each.base_offset for each in inventory.segments[1:]]
-    for entry, end in zip(inventory.segments, [*ends, inventory.log_end_offset], strict=True):
+    for entry, end in _with_ends(inventory):
         base = entry.base_offset
         if not entry.size or end <= base:
             continue
@@ -199,6 +198,12 @@ def _missing(
             if found < end:
                 reason = f"{path} has {size} bytes, and had {entry.size}"
                 yield MissingRecords(found, end, reason)
+
+
+def _with_ends(inventory: LogInventory) -> Iterator[tuple[SegmentEntry, int]]:
+    """Each segment with the offset behind its last record; none where all of them were to go."""
+    bases = (each.base_offset for each in inventory.segments[1:])
+    return zip(inventory.segments, (*bases, inventory.log_end_offset), strict=False)
 
 
 def _end_of(files: FileSystem, path: PurePath, base_offset: int, size: int) -> int:

@@ -163,7 +163,7 @@ def test_what_is_synced_elsewhere_counts_when_it_is_done() -> None:
     log = driver.replica(1, "t").log
     assert isinstance(log, FileLog)
     waiting: list[tuple[Callable[[], None], Callable[[OSError | None], None]]] = []
-    lasting.log_dir(1).run_sync = lambda work, then: waiting.append((work, then))
+    lasting.log_dir(1).checkpoints.run_sync = lambda work, then: waiting.append((work, then))
     produce(driver, "t", b"a")
     operator_actions.roll(driver.cluster, "t", 0)
     driver.advance(3000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import PurePath
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from fencepost.broker.core.events import Kind
 from fencepost.broker.data_dir.directory import open_data_dir
 from fencepost.broker.node import operator_actions
+from tests.harness.crash_model import Operation
 from tests.harness.driver import Driver
 from tests.harness.driver import content as records
 from tests.harness.driver_requests import create, fetch, produce
@@ -113,6 +115,28 @@ def test_an_accepted_loss_keeps_what_is_left_and_gives_no_offset_out_twice(
     driver = begin(lasting)
     assert driver.cluster.events.at_start == [], "what is accepted is not told again"
     assert values(driver, 1) == [*left, b"e"]
+
+
+def test_an_accepted_loss_still_is_when_the_log_is_opened_again_after_descriptors_lacked() -> None:
+    opened, decided, is_offline = 0, 0, True
+    while is_offline:
+        lasting = written((1,))
+        lasting.stop()
+        lasting.files.remove(lasting.path(1, "t") / SECOND)
+        path = lasting.path(1, "t")
+        lasting.files.fail(Operation.OPEN, errno.EMFILE, after=opened, times=None, under=path)
+        driver = begin(lasting, accepts_loss=True)
+        opened += 1
+        is_offline = driver.partition("t").leader == -1
+        if told(driver)[0][0] != Kind.RECORDS_MISSING:
+            continue  # it could not be examined: nothing was decided
+        decided += is_offline
+        lasting.files.heal()
+        driver.advance(2_000)
+        assert driver.partition("t").leader == 1, f"after {opened} files were opened"
+        assert produce(driver, "t", b"e").base_offset == 4
+        assert values(driver, 1) == [b"a", b"b", b"e"]
+    assert decided
 
 
 @ENDS
@@ -225,8 +249,11 @@ def test_an_inventory_that_is_damaged_is_told(size: int) -> None:
     path: PurePath = DIR / "broker-1.inventory"
     data = bytearray(lasting.files.read(path))
     data[size : size + 4] = b"\0\0\0\0"
-    lasting.files.write_atomic(path, bytes(data) + bytes(data[-100:]), sync=True)
+    lasting.files.write_atomic(path, bytes(data), sync=True)
     driver = begin(lasting)
+    (event,) = driver.cluster.events.at_start
+    assert (event.kind, event.broker) == (Kind.STORAGE_FAILED, 1)
+    assert str(path) in str(event.details["error"])
     assert values(driver, 1) == [b"a", b"b", b"c", b"d"]
 
 

@@ -132,6 +132,16 @@ def test_before_segments_go_nothing_is_said_of_them() -> None:
     assert inventory.without([0, 10, 20]).log_end_offset == 0
 
 
+def test_a_log_whose_segments_were_all_to_go_misses_nothing() -> None:
+    """As a kill leaves it between the removal of the segments and the next line."""
+    files = FaultyFileSystem()
+    reopen(files, CONFIG, clean=True, now_ms=NOW)
+    gone = LogInventory(segments=(SegmentEntry(0, 9, 1),), log_end_offset=9).without([0])
+    for exact in (True, False):
+        assert not examine(files, DIRECTORY, gone, exact=exact).missing
+    assert not examine(files, DIRECTORY, gone, exact=False).surplus
+
+
 def test_a_log_tells_before_it_loses_segments_and_when_it_begins_one(rig: Rig) -> None:
     told: list[object] = []
 
