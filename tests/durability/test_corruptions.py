@@ -1,10 +1,11 @@
 """Random corruptions of all files of a data directory: none is passed over in silence.
 
-Each is repaired, refused in one line, or told by an event that names the partition. Without a kill,
-or with three replicas, nothing else happens. At replication factor 1 a kill leaves one exception: a
-cut at the border of a batch behind everything that was written down.
+Each is repaired, refused in one line, or told by an event that names partition, broker and offsets.
+Without a kill, or with three replicas, nothing else happens. At replication factor 1 a kill leaves
+one exception: a cut at the border of a batch behind everything that was written down.
 
-``FENCEPOST_CORRUPTIONS`` says how many; the full proof takes 10,000.
+``FENCEPOST_CORRUPTIONS`` says how many; the full proof takes 2,000, half of them at each
+replication factor.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from fencepost.broker.metadata.image import PartitionImage
 from fencepost.storage.files import segment_files
 from fencepost.storage.files.file_segment import FileSegment
 from fencepost.storage.files.inventory import Examination, LogInventory
-from tests.durability import corruption
-from tests.durability.corruption import Damage, Scene, Verdict
+from tests.durability import corruption, scenes, verdict
+from tests.durability.corruption import Damage
+from tests.durability.scenes import Scene
+from tests.durability.verdict import Verdict
 from tests.harness.durable_driver import DIR
 
 CORRUPTIONS: Final = int(os.environ.get("FENCEPOST_CORRUPTIONS", "80"))
@@ -36,12 +39,12 @@ ENDS: Final = [(1, True), (1, False), (3, True), (3, False)]
 """Replication factors, and whether the end was in order."""
 
 
-def verdict(scene: Scene, harm: Damage) -> Verdict:
+def verdict_of(scene: Scene, harm: Damage) -> Verdict:
     """What is found by all that judges; an exception is what a user would see as a traceback."""
-    found = corruption.judge(scene, harm)
-    found.wrong += [f"with the loss accepted: {w}" for w in corruption.judge_accepting(scene, harm)]
-    found.wrong += corruption.start_again(scene, harm)
-    found.wrong += corruption.unnoticed(scene, harm)
+    found = verdict.judge(scene, harm)
+    found.wrong += [f"with the loss accepted: {w}" for w in verdict.judge_accepting(scene, harm)]
+    found.wrong += verdict.start_again(scene, harm)
+    found.wrong += verdict.unnoticed(scene, harm)
     return found
 
 
@@ -54,17 +57,18 @@ def draw(scene: Scene, seed: int, number: int) -> Damage:
 def test_no_corruption_is_passed_over_in_silence(factor: int, is_clean: bool) -> None:
     outcomes: Counter[str] = Counter()
     for seed in range(max(CORRUPTIONS // len(ENDS) // EACH, 1)):
-        scene = corruption.play(factor, is_clean=is_clean, seed=seed)
-        # Three replicas heal most of what is drawn; this has no replica, whatever is drawn.
-        certain = verdict(scene, corruption.without(scene, DIR / "registry.log"))
+        scene = scenes.play(factor, is_clean=is_clean, seed=seed)
+        # Three replicas heal most of what is drawn; this has no replica.
+        certain = verdict_of(scene, corruption.without(scene, DIR / "registry.log"))
         assert certain == Verdict("refused"), f"scene {seed}, no registry: {certain}"
         for number in range(EACH):
             harm = draw(scene, seed, number)
-            found = verdict(scene, harm)
+            found = verdict_of(scene, harm)
             assert not found.wrong, f"scene {seed}, {number}: {harm}: {found.wrong}"
             outcomes[found.outcome] += 1
-    assert outcomes["whole"]
-    assert outcomes["healed"] or outcomes["told"]
+    assert outcomes["whole"], "an index, or a bit that no longer counts"
+    said = outcomes["healed"] + outcomes["told"] + outcomes["refused"]
+    assert said > outcomes.total() / 3, f"the rest does not matter: {outcomes}"
     assert not outcomes["excepted"] or (factor, is_clean) == (1, False)
 
 
@@ -73,10 +77,10 @@ def test_files_that_nothing_happened_to_are_opened_without_a_word(
     factor: int, is_clean: bool
 ) -> None:
     for seed in range(3):
-        scene = corruption.play(factor, is_clean=is_clean, seed=seed)
+        scene = scenes.play(factor, is_clean=is_clean, seed=seed)
         untouched = Damage("none", DIR, "", scene.contents)
-        assert verdict(scene, untouched) == Verdict("whole")
-        assert corruption.events_of(scene, untouched) == []
+        assert verdict_of(scene, untouched) == Verdict("whole")
+        assert verdict.events_of(scene, untouched) == []
 
 
 @dataclass(frozen=True)
@@ -205,8 +209,8 @@ MUTANTS: Final = [
 def test_a_check_that_is_switched_off_is_missed(
     mutant: Mutant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = corruption.play(mutant.factor, is_clean=mutant.is_clean, seed=0)
+    scene = scenes.play(mutant.factor, is_clean=mutant.is_clean, seed=0)
     harm = mutant.harm(scene)
-    assert not corruption.judge(scene, harm).wrong
+    assert not verdict.judge(scene, harm).wrong
     mutant.inject(monkeypatch)
-    assert corruption.judge(scene, harm).wrong
+    assert verdict.judge(scene, harm).wrong

@@ -113,8 +113,7 @@ class LogInventories:
     def watch(self, key: Key, topic_id: UUID, log: FileLog) -> None:
         """A log is open: write it down, now and when it changes."""
         on_change = partial(self._on_change, key)
-        log.on_epochs_changed = on_change
-        log.watch_files(before_loss=partial(self._before_loss, key), on_new_segment=on_change)
+        log.watch_files(partial(self._before_loss, key), on_change)
         self._topic_ids[key] = topic_id
         row = self._file.rows.get(key)
         if row is not None:

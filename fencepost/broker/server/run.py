@@ -261,18 +261,16 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    with _syncing(cluster):
-        is_damaged = bool(cluster.events.at_start)
-        if is_damaged:  # before a client reads
-            cluster.events.tell_start()
-            _log_recovery(cluster)
+    with _serving_files(cluster):
         await server.start()
         tune_garbage_collection()
         ready = partial(on_ready, _ready(options, server, control_socket))
         ready()
         logs.protect_stdout()  # a reset writes to it as well
-        if not is_damaged:
-            _log_recovery(cluster)
+        if cluster.persistence is not None:
+            from fencepost.broker.server.persistence import log_recovery
+
+            log_recovery(cluster)
         if options.stop_with_stdin:
             follow_stdin(partial(_reset, server, ready), stop.set)
         plane = asyncio.ensure_future(control_plane(server, control_socket, stop))
@@ -293,19 +291,12 @@ def _descriptors(options: ServeOptions) -> DescriptorBudget:
     )
 
 
-def _log_recovery(cluster: Cluster) -> None:
-    if cluster.persistence is not None:
-        from fencepost.broker.server.persistence import log_recovery
-
-        log_recovery(cluster)
-
-
-def _syncing(cluster: Cluster) -> AbstractContextManager[None]:
+def _serving_files(cluster: Cluster) -> AbstractContextManager[None]:
     if cluster.persistence is None:
         return nullcontext()
-    from fencepost.broker.server.persistence import sync_on_thread
+    from fencepost.broker.server.persistence import serve_files
 
-    return sync_on_thread(cluster)
+    return serve_files(cluster)
 
 
 async def _reset(server: Server, ready: Callable[[], None]) -> None:

@@ -18,6 +18,7 @@ from fencepost.protocol.record_scan import ReadBudget
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.files.flush import LogFlusher, PendingSync
 from fencepost.storage.files.inventory import LogInventory
+from fencepost.storage.files.segment_files import BeforeLoss
 from fencepost.storage.files.segment_store import FileSegmentStore
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import LogConfig
@@ -82,12 +83,11 @@ class FileLog:
     :param recovery_point: Everything before this offset is durable, and will be found so.
     :param is_durable: Whether the names of its files and the epoch checkpoint are as well.
     :param now_ms: flush.ms counts from now.
-    :ivar on_epochs_changed: Called when the epoch checkpoint was written.
     :ivar on_truncated: Called when the recovery point has moved back: a checkpoint that a later
         start reads must follow at once.
     """
 
-    __slots__ = ("_failure", "_flusher", "_log", "_store", "on_epochs_changed", "on_truncated")
+    __slots__ = ("_failure", "_flusher", "_log", "_on_epochs_changed", "_store", "on_truncated")
 
     def __init__(
         self,
@@ -110,8 +110,7 @@ class FileLog:
             now_ms=now_ms,
         )
         self._failure: OSError | None = None
-        self.on_truncated: Callable[[], None] = _ignore_truncation
-        self.on_epochs_changed: Callable[[], None] = _ignore_truncation
+        self.on_truncated = self._on_epochs_changed = _ignore_change
         self._log.on_truncated = self._after_truncation
         contents.epochs.on_change = self._flusher.on_epochs_changed
 
@@ -336,33 +335,16 @@ class FileLog:
     def write_epochs(self) -> None:
         """Write the epoch checkpoint, which differs from the epochs of the log."""
         self._flusher.write_epochs()
-        self.on_epochs_changed()
+        self._on_epochs_changed()
 
     def inventory(self, high_watermark: int) -> LogInventory:
-        """The present state of its files, for the next start; none of them is read.
+        """The state of its files, of which none is read, with its replica's high watermark."""
+        return self._flusher.inventory(high_watermark)
 
-        :param high_watermark: Of its replica, exclusive.
-        """
-        log, end = self._log, self._flusher.end
-        return LogInventory(
-            segments=self._store.entries(),
-            log_start_offset=log.log_start_offset,
-            log_end_offset=end,
-            high_watermark=min(high_watermark, end),
-            recovery_point=min(self._flusher.recovery_point, end),
-            cleaned_until=log.cleaned_until,
-            epochs=log.epoch_entries(),
-            checksums=dict(self._store.home.checksums),
-        )
-
-    def watch_files(
-        self, *, before_loss: Callable[[Sequence[int]], None], on_new_segment: Callable[[], None]
-    ) -> None:
-        """Be told before segments are removed, replaced or cut, and of new ones.
-
-        :param before_loss: Takes the base offsets of the segments.
-        """
-        self._store.home.before_loss, self._store.home.on_new_segment = before_loss, on_new_segment
+    def watch_files(self, before_loss: BeforeLoss, on_change: Callable[[], None]) -> None:
+        """Be told before segments are removed, replaced or cut, and of new segments and epochs."""
+        self._store.home.before_loss = before_loss
+        self._store.home.on_new_segment = self._on_epochs_changed = on_change
 
     # Closing and deleting.
 
@@ -402,24 +384,17 @@ class FileLog:
         :raises StorageFailure: When the directory stays where it is.
         """
         self.abandon()
-        home = self._store.home
-        target = home.directory.with_name(aside)
         try:
-            home.files.rename(home.directory, target)
+            self._store.home.rename(aside)
         except OSError as error:
             raise StorageFailure(self.name, error) from error
-        home.directory = target
 
     def dismantle(self) -> Iterator[None]:
         """Remove its directory, a file before each step; the log must not be used any more."""
         self.abandon()
-        home = self._store.home
         with suppress(OSError):  # a file that can't be removed stays: the broker goes on without it
-            for name in home.files.names(home.directory):
-                home.files.remove(home.directory / name)
-                yield
-            home.files.remove_tree(home.directory)
+            yield from self._store.home.dismantle()
 
 
-def _ignore_truncation() -> None:
+def _ignore_change() -> None:
     """The default: nothing is kept of it."""

@@ -101,6 +101,10 @@ def is_as_written(checksums: Mapping[str, int], path: PurePath, data: Buffer) ->
     return known is None or known == crc32(data)
 
 
+BeforeLoss = Callable[[Sequence[int]], None]
+"""Called with the base offsets of segments that are about to be removed, replaced or cut."""
+
+
 def _ignore_loss(_bases: Sequence[int]) -> None:
     """The default: there is no inventory."""
 
@@ -118,8 +122,7 @@ class LogDirectory:
     :ivar producers_at: Finds the producers before the segment of a base offset in their file.
     :ivar checksums: CRC-32 of indexes, producer snapshots and key offsets as they were written
         last, by name. A file that is not so is rebuilt: it may be an old copy, or of another log.
-    :ivar before_loss: Called with the base offsets of segments that are about to be removed,
-        replaced or cut.
+    :ivar before_loss: Called before segments are lost.
     :ivar on_new_segment: Called when a segment was begun, and when it has its first batch.
     """
 
@@ -130,8 +133,21 @@ class LogDirectory:
     rebuilt: list[str]
     producers_at: Callable[[int], tuple[ProducerStateEntry, ...]]
     checksums: dict[str, int] = field(default_factory=dict)
-    before_loss: Callable[[Sequence[int]], None] = _ignore_loss
+    before_loss: BeforeLoss = _ignore_loss
     on_new_segment: Callable[[], None] = _ignore_new_segment
+
+    def rename(self, name: str) -> None:
+        """Give the directory another name."""
+        target = self.directory.with_name(name)
+        self.files.rename(self.directory, target)
+        self.directory = target
+
+    def dismantle(self) -> Iterator[None]:
+        """Remove the directory, a file before each step."""
+        for name in self.files.names(self.directory):
+            self.files.remove(self.directory / name)
+            yield
+        self.files.remove_tree(self.directory)
 
     def path(self, offset: int, kind: FileKind, state: FileState = FileState.LIVE) -> PurePath:
         """Path of a segment's file."""

@@ -142,17 +142,19 @@ def test_a_log_whose_segments_were_all_to_go_misses_nothing() -> None:
     assert not examine(files, DIRECTORY, gone, exact=False).surplus
 
 
-def test_a_log_tells_before_it_loses_segments_and_when_it_begins_one(rig: Rig) -> None:
+def test_a_log_tells_before_it_loses_segments_and_when_segments_or_epochs_are_new(
+    rig: Rig,
+) -> None:
     told: list[object] = []
 
     def before_loss(bases: Sequence[int]) -> None:
         told.append((list(bases), rig.files.exists(DIRECTORY / FIRST)))
 
-    rig.log.watch_files(before_loss=before_loss, on_new_segment=lambda: told.append("roll"))
+    rig.log.watch_files(before_loss, lambda: told.append("change"))
     rig.log.roll(NOW)
     rig.log.advance_log_start(12)
     rig.log.truncate_to(15)
-    assert told == ["roll", ([0], True), ([20], False), ([10], False)]
+    assert told == ["change", ([0], True), "change", ([20], False), ([10], False)]
 
 
 @pytest.mark.parametrize("name", [f"{0:020d}.index", f"{0:020d}.timeindex"])
