@@ -24,7 +24,6 @@ from fencepost.broker.controller.elections import ElectionRules
 from fencepost.broker.data_dir import log_dir, log_opening, persistence, restart
 from fencepost.broker.metadata.image import PartitionImage
 from fencepost.storage.files import segment_files
-from fencepost.storage.files.file_segment import FileSegment
 from fencepost.storage.files.inventory import Examination, LogInventory
 from tests.durability import corruption, scenes, verdict
 from tests.durability.corruption import Damage
@@ -101,7 +100,7 @@ def nothing_compared(patch: pytest.MonkeyPatch) -> None:
 
 def heads_ignored(patch: pytest.MonkeyPatch) -> None:
     """A segment is that of its name, whatever it begins with."""
-    patch.setattr(FileSegment, "check_head", lambda _self: None)
+    patch.setattr(segment_files.SegmentFiles, "check_head", lambda _self: None)
 
 
 def damage_cut_away(patch: pytest.MonkeyPatch) -> None:

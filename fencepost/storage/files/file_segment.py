@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.records import HEADER_SIZE, BatchHeader
+from fencepost.protocol.records import BatchHeader
 from fencepost.storage.files.file_system import DamagedSegment
 from fencepost.storage.files.index_lookup import (
     SegmentEnd,
@@ -39,9 +39,6 @@ class FileSegment:
 
     :ivar files: Where it is; only for the log's store.
     :ivar is_synced: Whether everything in it is durable.
-    :ivar head: The checksum of its first batch's header; None where that is not known. One that
-        was known before the log was opened is compared with the file when the segment is first
-        used: a file that begins with another batch is not this segment's.
     :param producers: The log's producers before its first record; None where they are in their
         file, if anywhere.
     :param size: Bytes of the ``.log``, which is there already; None makes a new one.
@@ -52,7 +49,6 @@ class FileSegment:
         "_home",
         "_indexes",
         "_interval",
-        "_is_head_checked",
         "_is_written",
         "_log",
         "_max_index_bytes",
@@ -65,7 +61,6 @@ class FileSegment:
         "base_offset",
         "created_ms",
         "files",
-        "head",
         "is_synced",
         "last_modified_ms",
     )
@@ -82,8 +77,6 @@ class FileSegment:
         state: FileState = FileState.LIVE,
         head: int | None = None,
     ) -> None:
-        self.head = head
-        self._is_head_checked = head is None
         self._home = home
         self.base_offset = base_offset
         self.created_ms = created_ms
@@ -91,7 +84,7 @@ class FileSegment:
         self._producers = producers
         self._interval = home.config.index_interval_bytes
         self._max_index_bytes = home.config.segment_index_bytes
-        self.files = SegmentFiles(home, base_offset, state, size=size or 0)
+        self.files = SegmentFiles(home, base_offset, state, size=size or 0, head=head)
         self._log = self.files.log
         self._size = size or 0  # including headers whose bytes are not appended yet
         self._tail: SegmentTail | None = None
@@ -207,8 +200,8 @@ class FileSegment:
     def append_bytes(self, buffer: Buffer) -> None:
         """Append one or more whole batches, whose headers `add_header` has added."""
         if self._pending is not None:
-            if self.head is None:
-                self.head = head_checksum(buffer)
+            if self.files.head is None:
+                self.files.head = head_checksum(buffer)
             self._pending.append(buffer)
             if self._size - self._log.size > _PENDING_BYTES:
                 self._write_pending()
@@ -216,7 +209,7 @@ class FileSegment:
         position = self._log.size
         self._log.append((buffer,))
         if not position:
-            self.head = head_checksum(buffer)
+            self.files.head = head_checksum(buffer)
             self._home.on_new_segment()
         if self._tail is None:
             self._tail = SegmentTail(self._home.shared.tail_cache)
@@ -411,7 +404,7 @@ class FileSegment:
         return indexes
 
     def _load(self) -> SegmentIndexes:
-        self.check_head()
+        self.files.check_head()
         if not self._size:
             indexes = SegmentIndexes.empty(self.base_offset)
         else:
@@ -423,17 +416,6 @@ class FileSegment:
         self._indexes = indexes
         self._home.shared.indexes.add(self, indexes.cost)
         return indexes
-
-    def check_head(self) -> None:
-        """See that the file begins with the batch that it had, as far as that is known.
-
-        :raises DamagedSegment: When it begins with another one.
-        """
-        if self._is_head_checked or not self._size:
-            return
-        if self.head != head_checksum(self._log.read(0, min(self._size, HEADER_SIZE))):
-            raise DamagedSegment(0, f"{self.files.name} begins with another batch than it did")
-        self._is_head_checked = True
 
     def _rebuild(self) -> SegmentIndexes:
         """Make the indexes from the batches, and write them."""

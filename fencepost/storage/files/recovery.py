@@ -235,7 +235,7 @@ class LogRecovery:
             self.gap = self._end
         self._end = max(self._end, segment.base_offset)
         log = segment.files.log
-        segment.check_head()
+        segment.files.check_head()
         whole = scan_batches(log.read, 0, log.size)
         segment.reset()
         for position, batch, header in whole:

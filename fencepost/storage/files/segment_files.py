@@ -18,8 +18,10 @@ from weakref import finalize
 from zlib import crc32
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.storage.files.file_system import File, FileSystem, lacks_descriptors
+from fencepost.protocol.records import HEADER_SIZE
+from fencepost.storage.files.file_system import DamagedSegment, File, FileSystem, lacks_descriptors
 from fencepost.storage.files.index_lookup import SegmentIndexes
+from fencepost.storage.files.inventory import head_checksum
 from fencepost.storage.files.process_limits import BoundedCache, ProcessLimits
 from fencepost.storage.formats.checkpoints import CorruptSnapshot, decode_snapshot, encode_snapshot
 from fencepost.storage.formats.file_names import (
@@ -241,14 +243,17 @@ class SegmentFiles:
 
     :ivar log: The ``.log``; its owner reads and writes it.
     :ivar state: Which suffix they have.
+    :ivar head: The checksum of the first batch's header; None where that is not known.
     :param size: Bytes of the ``.log``.
     """
 
-    __slots__ = ("_base_offset", "_home", "log", "state")
+    __slots__ = ("_base_offset", "_home", "_is_head_checked", "head", "log", "state")
 
     def __init__(
-        self, home: LogDirectory, base_offset: int, state: FileState, *, size: int
+        self, home: LogDirectory, base_offset: int, state: FileState, *, size: int, head: int | None
     ) -> None:
+        self.head = head
+        self._is_head_checked = head is None
         self._home = home
         self._base_offset = base_offset
         self.state = state
@@ -270,6 +275,19 @@ class SegmentFiles:
     def index_names(self) -> list[str]:
         """Names of the indexes' files."""
         return [self._path(kind).name for kind in _INDEX_KINDS]
+
+    def check_head(self) -> None:
+        """See that the ``.log`` begins with the batch that it had before the log was opened.
+
+        It is read once, when the segment is first used.
+
+        :raises DamagedSegment: When it begins with another one: it is not this segment's.
+        """
+        if self._is_head_checked or not self.log.size:
+            return
+        if self.head != head_checksum(self.log.read(0, min(self.log.size, HEADER_SIZE))):
+            raise DamagedSegment(0, f"{self.name} begins with another batch than it did")
+        self._is_head_checked = True
 
     def read_indexes(self) -> SegmentIndexes:
         """The indexes as they are written.

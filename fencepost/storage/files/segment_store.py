@@ -56,7 +56,7 @@ class FileSegmentStore:
     ) -> FileSegment:
         """The segment whose files are there.
 
-        :param head: See `FileSegment.head`.
+        :param head: See `SegmentFiles.head`.
         """
         path = self.home.path(base_offset, FileKind.LOG)
         segment = FileSegment(
@@ -198,7 +198,7 @@ class FileSegmentStore:
     def entries(self) -> tuple[SegmentEntry, ...]:
         """The segments for the log's inventory, oldest first."""
         return tuple(
-            SegmentEntry(base, segment.size, segment.head if segment.size else None)
+            SegmentEntry(base, segment.size, segment.files.head if segment.size else None)
             for base, segment in sorted(self._live.items())
         )
 
