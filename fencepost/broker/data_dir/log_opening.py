@@ -118,20 +118,14 @@ class LogOpening:
             raise LogDamage(describe_missing(found.missing), found.missing)
         tidied = remove_segments(self.fs, self.path, found.surplus) if found.surplus else []
         offsets = self._offsets()
+        if found.grown:
+            offsets = offsets._replace(recovery_point=0)
         safe_until = 0 if self.inventory is None else self.inventory.safe_until
         try:
-            opened = open_log(
-                self.fs,
-                self.path,
-                self.name,
-                self.config,
-                now_ms=self.now_ms,
-                shared=self.shared,
+            opened = self._open_log(
+                offsets,
+                self._without_checksums() if found else self.inventory,
                 clean=self.is_clean and not found,
-                recovery_point=0 if found.grown else offsets.recovery_point,
-                log_start_offset=offsets.log_start_offset,
-                cleaned_until=offsets.cleaned_until,
-                inventory=self._without_checksums() if found else self.inventory,
                 safe_until=safe_until,
             )
         except StorageFailure as failure:
@@ -165,18 +159,9 @@ class LogOpening:
             removed = set_aside(self.fs, self.path, (*found.foreign, *unknown))
         elif found.surplus:
             removed = remove_segments(self.fs, self.path, found.surplus)
-        opened = open_log(
-            self.fs,
-            self.path,
-            self.name,
-            self.config,
-            now_ms=self.now_ms,
-            shared=self.shared,
-            clean=False,
-            recovery_point=0,
-            log_start_offset=log_start,
-            cleaned_until=offsets.cleaned_until,
-            inventory=LogInventory(epochs=self._epochs),
+        opened = self._open_log(
+            offsets._replace(recovery_point=0, log_start_offset=log_start),
+            LogInventory(epochs=self._epochs),
             end_at_least=max(end_at_least, self._end if repair is Repair.ACCEPT else 0),
         )
         opened.recovery.cut += [
@@ -184,6 +169,31 @@ class LogOpening:
             for name in removed
         ]
         return opened
+
+    def _open_log(
+        self,
+        offsets: CheckpointedOffsets,
+        inventory: LogInventory | None,
+        *,
+        clean: bool = False,
+        safe_until: int = 0,
+        end_at_least: int = 0,
+    ) -> OpenedLog:
+        return open_log(
+            self.fs,
+            self.path,
+            self.name,
+            self.config,
+            now_ms=self.now_ms,
+            shared=self.shared,
+            clean=clean,
+            recovery_point=offsets.recovery_point,
+            log_start_offset=offsets.log_start_offset,
+            cleaned_until=offsets.cleaned_until,
+            inventory=inventory,
+            safe_until=safe_until,
+            end_at_least=end_at_least,
+        )
 
     def _without_checksums(self) -> LogInventory | None:
         return None if self.inventory is None else replace(self.inventory, checksums={})

@@ -226,29 +226,10 @@ class DataDirPersistence:
         :raises DataDirUnusable: When it can't be kept.
         """
         is_outdated = self._is_outdated(controller)
-        topics = controller.image.topics
-
-        def restart(topic: str, index: int, before: PartitionImage) -> PartitionImage:
-            config = controller.topic_settings(topic).log
-            states = {
-                broker_id: self.log_dirs[broker_id].examine(topics[topic], index, config)
-                for broker_id in before.replicas
-                if broker_id in self.log_dirs
-            }
-            restarted = restart_partition(
-                before,
-                controller.election_rules(topic),
-                states,
-                is_outdated=is_outdated,
-                accept_loss=self.data_dir.position.accepts_loss,
-            )
-            for broker_id, repair in restarted.repairs.items():
-                self.log_dirs[broker_id].decide((topic, index), repair, restarted.end_at_least)
-            self._report_damage(topic, index, restarted, states)
-            return restarted.image
-
         next_producer_id = self._restored_state.next_producer_id
-        controller.restart_partitions(restart, next_producer_id)
+        controller.restart_partitions(
+            partial(self._restart_partition, controller, is_outdated), next_producer_id
+        )
         position = self.data_dir.position
         position.version = controller.image.version
         known = ControllerState.from_image(controller.image, position.starts, next_producer_id)
@@ -269,6 +250,33 @@ class DataDirPersistence:
             for problem in log_dir.problems:
                 self._report_problem(problem, broker_id)
             log_dir.report_problems_to(partial(self._report_problem, broker_id=broker_id))
+
+    def _restart_partition(
+        self,
+        controller: Controller,
+        is_outdated: bool,
+        topic: str,
+        index: int,
+        before: PartitionImage,
+    ) -> PartitionImage:
+        """Open the logs of a partition that are whole, elect a leader, and tell of the others."""
+        image, config = controller.image.topics[topic], controller.topic_settings(topic).log
+        states = {
+            broker_id: self.log_dirs[broker_id].examine(image, index, config)
+            for broker_id in before.replicas
+            if broker_id in self.log_dirs
+        }
+        restarted = restart_partition(
+            before,
+            controller.election_rules(topic),
+            states,
+            is_outdated=is_outdated,
+            accept_loss=self.data_dir.position.accepts_loss,
+        )
+        for broker_id, repair in restarted.repairs.items():
+            self.log_dirs[broker_id].decide((topic, index), repair, restarted.end_at_least)
+        self._report_damage(topic, index, restarted, states)
+        return restarted.image
 
     def append_changes(
         self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]

@@ -154,8 +154,21 @@ class _Opening:
             producers = self._producers.snapshot()
             begun = self.store.create(end_at_least, now_ms=self._now_ms, producers=producers)
             self._segments.append(begun)
+        log = self._make_log(
+            self._log_start(log_start_offset),
+            recovery_point=self._end if clean else min(recovery_point, self._end),
+            cleaned_until=cleaned_until,
+            is_durable=clean,
+        )
+        if self._epochs.entries() != known:
+            log.write_epochs()
+        return OpenedLog(log, self._report)
+
+    def _make_log(
+        self, log_start_offset: int, *, recovery_point: int, cleaned_until: int, is_durable: bool
+    ) -> FileLog:
+        """The log of the segments that there are now, and nothing beside them that is not of it."""
         self._producers.expire(self._now_ms, self._config.producer_id_expiration_ms)
-        log_start_offset = self._log_start(log_start_offset)
         self._epochs.truncate_from_end(self._end)
         self._epochs.truncate_from_start(log_start_offset)
         self.store.keys.load(self._end if self._gap is None else self._gap, self._epochs)
@@ -168,18 +181,15 @@ class _Opening:
             log_end_offset=self._end,
             cleaned_until=min(cleaned_until, self._segments[-1].base_offset),
         )
-        log = FileLog(
+        return FileLog(
             self._name,
             self._config,
             self.store,
             contents,
-            recovery_point=self._end if clean else min(recovery_point, self._end),
-            is_durable=clean,
+            recovery_point=recovery_point,
+            is_durable=is_durable,
             now_ms=self._now_ms,
         )
-        if self._epochs.entries() != known:
-            log.write_epochs()
-        return OpenedLog(log, self._report)
 
     @property
     def _end(self) -> int:
