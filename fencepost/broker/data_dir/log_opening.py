@@ -153,7 +153,7 @@ class LogOpening:
             # A follower without its first records has none from before them either.
             log_start = min(log_start, missing[0].start)
             if self.is_there:
-                removed = remove_from(self.fs, self.path, missing[0].start)
+                removed = remove_from(self.fs, self.path, missing[0].start, found.surplus)
         elif found.foreign and self.inventory is not None:
             unknown = unknown_segments(self.fs, self.path, self.inventory)
             removed = set_aside(self.fs, self.path, (*found.foreign, *unknown))

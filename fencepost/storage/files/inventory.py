@@ -8,8 +8,8 @@ checksums of the small files. `examine` compares it with the directory:
 - A segment that is not there, is shorter than it was, or begins with another batch: its records are
   missing. What follows it is there, and yet the log may not be used as if it were whole.
 - A segment that the inventory does not have: it may have been begun later. After an end in order it
-  can't have been, nor can one have before the last segment: then it is surplus, such as an old copy
-  of a segment that retention or compaction had removed.
+  can't have been, nor can one have before the log end: then it is surplus, such as an old copy of a
+  segment that retention or compaction had removed, or one of another log.
 
 The contents of segments are not read. The checksums of their batches are checked from the recovery
 point on after a kill, and by the readers otherwise.
@@ -156,7 +156,8 @@ def examine(
     missing = tuple(_missing(files, directory, inventory, sizes, every_head=every_head))
     last = inventory.segments[-1].base_offset if inventory.segments else -1
     known = {each.base_offset: each for each in inventory.segments}
-    surplus = tuple(b for b in sizes if b not in known and (exact or b < last))
+    end = inventory.log_end_offset  # a later segment can't begin before it
+    surplus = tuple(b for b in sizes if b not in known and (exact or b < end))
     grown = tuple(
         base
         for base, size in sizes.items()
@@ -244,13 +245,16 @@ def remove_segments(files: FileSystem, directory: PurePath, bases: Sequence[int]
     return removed
 
 
-def remove_from(files: FileSystem, directory: PurePath, offset: int) -> list[str]:
+def remove_from(
+    files: FileSystem, directory: PurePath, offset: int, surplus: Sequence[int]
+) -> list[str]:
     """Remove the segments that begin at or behind an offset, so that a follower fetches them.
 
+    :param surplus: Base offsets of segments that go as well: they may have later offsets.
     :returns: The names of the removed ``.log`` files.
     """
-    bases = [base for base, _ in _segment_sizes(files, directory) if base >= offset]
-    return remove_segments(files, directory, bases)
+    bases = {base for base, _ in _segment_sizes(files, directory) if base >= offset}
+    return remove_segments(files, directory, sorted(bases.union(surplus)))
 
 
 def set_aside(files: FileSystem, directory: PurePath, bases: Sequence[int]) -> list[str]:

@@ -173,6 +173,22 @@ def test_a_tail_that_no_file_has_heard_of_is_kept_by_the_replicas_that_have_it()
         assert values(driver, broker_id)[-2:] == [b"e", b"f"]
 
 
+@ENDS
+def test_a_follower_keeps_no_segment_of_another_log_that_begins_before_its_own(end: End) -> None:
+    lasting = written((1, 2, 3))
+    create(lasting.driver, "u", [(1,)])
+    produce(lasting.driver, "u", b"w", b"x", b"y", b"z")
+    lasting.driver.leader("t").delete_records(2)
+    lasting.driver.advance(6_000)
+    end(lasting)
+    foreign = lasting.files.read(lasting.path(1, "u") / FIRST)
+    lasting.files.write_atomic(lasting.path(1, "t") / FIRST, foreign, sync=True)
+    lasting.files.remove(lasting.path(1, "t") / SECOND)
+    driver = begin(lasting)
+    assert told(driver)[0] == ("records_missing", 1, [[2, 3]])
+    assert [values(driver, broker_id) for broker_id in (1, 2, 3)] == [[b"c", b"d"]] * 3
+
+
 def test_a_broker_that_starts_alone_and_is_counted_on_does_not_lead_with_less() -> None:
     lasting = written((1,))
     operator_actions.stop(lasting.driver.cluster, 1)
