@@ -54,6 +54,7 @@ EVERYTHING: Final = ServeOptions(
     max_memory=2 << 30,
     data_dir=Path("/data/kafka"),
     fsync=True,
+    accept_data_loss=True,
     remote="s3://bucket/kafka?region=eu",
     topics=(
         NewTopic(name="one", partitions=4, replication_factor=2, configs={}),
@@ -83,7 +84,7 @@ def test_every_option() -> None:
     arguments = (
         "--brokers 3 --host 0.0.0.0 --port 19092 --advertise kafka.test --control-port 19644"
         " --control-host 0.0.0.0 --control-token a-token.of~ours/= --control-token-file none.txt"
-        " --max-memory 2g --data-dir /data/kafka --fsync"
+        " --max-memory 2g --data-dir /data/kafka --fsync --accept-data-loss"
         " --remote s3://bucket/kafka?region=eu"
         " --topic one --topic two:5 --topic three:2:3"
         " --config num.partitions=4 --config default.replication.factor=2"
@@ -109,6 +110,7 @@ def test_every_option_from_the_environment() -> None:
         "FENCEPOST_MAX_MEMORY": "2GiB",
         "FENCEPOST_DATA_DIR": "/data/kafka",
         "FENCEPOST_FSYNC": "true",
+        "FENCEPOST_ACCEPT_DATA_LOSS": "true",
         "FENCEPOST_REMOTE": "s3://bucket/kafka?region=eu",
         "FENCEPOST_TOPIC": "one two:5\nthree:2:3",
         "FENCEPOST_CONFIG": "num.partitions=4 default.replication.factor=2"
@@ -247,6 +249,11 @@ def test_a_config_value_may_be_empty() -> None:
         ("3", "unrecognized arguments: 3"),
         ("--directory /tmp", "unrecognized arguments: --directory /tmp"),
         ("--fsync", "--fsync: there is no --data-dir to have files that it could force"),
+        (
+            "--accept-data-loss",
+            "--accept-data-loss: there is no --data-dir that could miss records",
+        ),
+        ("--data-dir=", "--data-dir: '' is not the path of a directory; . is the present one"),
         ("--config flush.ms=1", "flush.ms; the broker config is log.flush.interval.ms"),
         ("--config log.flush.interval.ms=1", "nothing is ever forced to disk without --data-dir"),
         ("--seed 1 --remote file:///tier", "draws the same topic ids again"),

@@ -95,6 +95,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         max_memory=_memory(_last_text(found, "max_memory")) if found["max_memory"] else None,
         data_dir=_directory(_last_text(found, "data_dir")) if found["data_dir"] else None,
         fsync=_switch(_last_text(found, "fsync")),
+        accept_data_loss=_switch(_last_text(found, "accept_data_loss")),
         remote=remote,
         topics=tuple(_topic(each, configs) for each in found["topic"]),
         configs=configs,
@@ -184,6 +185,8 @@ def _memory(given: _OptionText) -> int:
 
 
 def _directory(given: _OptionText) -> Path:
+    if not given.text:  # it would be the directory that the process happens to be in
+        given.refuse("is not the path of a directory; . is the present one")
     return Path(given.text).absolute()
 
 
@@ -335,6 +338,8 @@ def _check_trace(options: ServeOptions) -> None:
 def _check_fsync(options: ServeOptions) -> None:
     if options.fsync and options.data_dir is None:
         raise OptionError("--fsync: there is no --data-dir to have files that it could force")
+    if options.accept_data_loss and options.data_dir is None:
+        raise OptionError("--accept-data-loss: there is no --data-dir that could miss records")
 
 
 def _check_racks(options: ServeOptions) -> None:

@@ -104,6 +104,14 @@ SERVE_OPTIONS: Final = (
         help="Force every append to disk before it is answered, so that it outlives the machine.",
     ),
     Option(
+        name="accept-data-loss",
+        metavar="",
+        default="false",
+        switch=True,
+        help="Serve partitions of the data directory whose files miss records that they had;"
+        " without it they stay offline until the files are restored.",
+    ),
+    Option(
         name="remote",
         metavar="URL",
         unset="none",

@@ -69,6 +69,8 @@ class EventStream:
             )
         if not self._is_listening:
             self._is_listening = True
+            for event in self._events.at_start:
+                self._append(event)
             self._events.listeners.append(self._append)
         return self._stream(self._newest if since is None else min(since, self._newest))
 

@@ -152,6 +152,10 @@ class Controller:
             unclean=settings.unclean_leader_election_enable,
         )
 
+    def topic_settings(self, topic: str) -> TopicSettings:
+        """A topic's configs."""
+        return self._settings(topic)
+
     def is_online(self, broker_id: int) -> bool:
         """Whether a broker is registered and not fenced."""
         broker = self.image.brokers.get(broker_id)

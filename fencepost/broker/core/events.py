@@ -58,6 +58,13 @@ class Kind(StrEnum):
     MEMORY_FULL = "memory_full"
     """Logs in memory have reached ``--max-memory``: Produce is answered with POLICY_VIOLATION until
     some is freed. [used_bytes, limit_bytes]"""
+    RECORDS_MISSING = "records_missing"
+    """A start found that a replica's files miss records that they had. [offsets: the first and the
+    last of each range, inclusive; reason: which file is not what it was; outcome: how the broker
+    goes on]"""
+    LOG_RECOVERED = "log_recovered"
+    """A start cut what was no whole record batch from a replica's log. [offset: the log end now,
+    cut: the segments, with position, size and reason]"""
     LOG_TRUNCATED = "log_truncated"
     """[offset: the log end now, previous_offset]"""
     LOG_STARTED_FROM_TIER = "log_started_from_tier"
@@ -115,6 +122,13 @@ TRACE_FILE_ONLY: Final = frozenset((Kind.TRACE_STARTED, Kind.TOPIC_KNOWN, Kind.T
 """Events that no listener receives: they begin and end the files of a trace."""
 
 
+OF_THE_DISK: Final = frozenset(
+    (Kind.RECORDS_MISSING, Kind.LOG_RECOVERED, Kind.REPLICA_FAILED, Kind.STORAGE_FAILED)
+)
+"""Events that are kept while there is no listener: a start finds them before there can be one."""
+_MOST_AT_START: Final = 10_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One change of state."""
@@ -141,6 +155,8 @@ class Events:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self.listeners: list[Listener] = []
+        self.at_start: list[Event] = []
+        """What a start found on the disk, before there was a listener; the first ones only."""
 
     def emit(
         self,
@@ -152,18 +168,25 @@ class Events:
         **details: object,
     ) -> None:
         """Emit an event with the present time."""
-        if not self.listeners:
+        is_kept = not self.listeners and kind in OF_THE_DISK and len(self.at_start) < _MOST_AT_START
+        if not self.listeners and not is_kept:
             return
-        self._notify(
-            Event(
-                kind=kind,
-                time_ms=self._scheduler.wall_ms(),
-                topic=topic,
-                partition=partition,
-                broker=broker,
-                details=details,
-            )
+        event = Event(
+            kind=kind,
+            time_ms=self._scheduler.wall_ms(),
+            topic=topic,
+            partition=partition,
+            broker=broker,
+            details=details,
         )
+        if is_kept:
+            self.at_start.append(event)
+        self._notify(event)
+
+    def tell_start(self) -> None:
+        """Tell the listeners, which there are now, what the start found on the disk."""
+        for event in self.at_start:
+            self._notify(event)
 
     def emit_changes(
         self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]

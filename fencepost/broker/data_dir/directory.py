@@ -2,6 +2,8 @@
 
     DIR/.lock           held while a process uses it
     DIR/registry.log    the controller's metadata (`fencepost.broker.data_dir.metadata_log`)
+    DIR/broker-N.inventory
+                        what there is of its logs (`fencepost.broker.data_dir.log_inventory`)
     DIR/broker-N/       broker N's log directory (`fencepost.broker.data_dir.log_dir`)
 
 DIR may also be the log directory of a real Kafka. Then it is that of the broker which has the id
@@ -9,7 +11,8 @@ that ``meta.properties`` says; the topics are those whose directories are there,
 the one that it was of.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
@@ -19,8 +22,16 @@ from fencepost.broker.configs.topic_configs import validate_topic_configs
 from fencepost.broker.core.errors import DataDirUnusable
 from fencepost.broker.data_dir import metadata_log
 from fencepost.broker.data_dir.kafka_metadata import topic_configs
+from fencepost.broker.data_dir.log_checkpoints import LogInventories
 from fencepost.broker.data_dir.log_dir import LogDir
-from fencepost.broker.data_dir.metadata_log import ControllerState, CorruptMetadataLog, MetadataLog
+from fencepost.broker.data_dir.log_inventory import ClusterPosition, InventoryFile
+from fencepost.broker.data_dir.metadata_checks import MAX_BROKER_ID
+from fencepost.broker.data_dir.metadata_log import (
+    FIRST_WITH_INVENTORY,
+    ControllerState,
+    CorruptMetadataLog,
+    MetadataLog,
+)
 from fencepost.broker.metadata.image import PartitionImage, TopicImage
 from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.files.file_system import FileSystem, Lock
@@ -30,6 +41,8 @@ from fencepost.storage.formats.checkpoints import decode_properties, encode_prop
 
 METADATA_LOG_FILE: Final = "registry.log"
 _BROKER_DIR: Final = "broker-"
+_PROPERTIES_VERSIONS: Final = ("0", "1")
+"""Of ``meta.properties``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +69,21 @@ class DataDir:
     :ivar known: What the controller knew; None where the directory is new.
     """
 
-    def __init__(self, fs: FileSystem, path: PurePath, *, sync: bool, lock: Lock) -> None:
-        """:param lock: Of it, which is given back when it is closed."""
+    def __init__(
+        self,
+        fs: FileSystem,
+        path: PurePath,
+        *,
+        sync: bool,
+        lock: Lock,
+        accepts_loss: bool = False,
+    ) -> None:
+        """What it is given.
+
+        :param lock: Of it, which is given back when it is closed.
+        :param accepts_loss: Whether partitions are served that have lost records.
+        """
+        self.position = ClusterPosition(starts=1, accepts_loss=accepts_loss)
         self.path = path
         self.sync = sync
         self.controller_state: ControllerState | None = None
@@ -102,8 +128,24 @@ class DataDir:
             self._check_meta_properties(path, broker_id, unique)
         except OSError as error:
             raise DataDirUnusable(_reason(path, error)) from error
+        file = InventoryFile(
+            self._fs,
+            self.path / f"{_BROKER_DIR}{broker_id}.inventory",
+            broker_id=broker_id,
+            cluster_id=lambda: self.cluster_id,
+            position=self.position,
+            sync=self.sync,
+        )
         return LogDir(
-            self._fs, path, sync=self.sync, now_ms=now_ms, unique=unique, soon=soon, shared=shared
+            self._fs,
+            path,
+            sync=self.sync,
+            now_ms=now_ms,
+            unique=unique,
+            soon=soon,
+            shared=shared,
+            broker_id=broker_id,
+            inventory=LogInventories(file, self.position),
         )
 
     def kafka_topic_configs(self) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
@@ -162,9 +204,18 @@ class DataDir:
             self._fs.write_atomic(file, encode_properties(properties), sync=self.sync)
             return
         found = decode_properties(self._fs.read(file))
+        if not found:  # emptied; what it says is known from elsewhere
+            self._fs.remove(file)
+            self._check_meta_properties(path, broker_id, unique)
+            return
+        _check_version(file, found)
+        found.setdefault("node.id", found.get("broker.id", "nothing"))
+        found.setdefault("cluster.id", "nothing")
         for name, text in wanted.items():
-            if name in found and found[name] != text:
-                raise DataDirUnusable(f"{file} says {name}={found[name]}, and it is to be {text}")
+            if found[name] != text:
+                raise DataDirUnusable(
+                    f"{file} says {name}={ascii(found[name])[1:-1]}, and it is to be {text}"
+                )
 
     def set_cluster_id(self, cluster_id: str) -> None:
         """A new directory is of this cluster."""
@@ -182,28 +233,37 @@ class DataDir:
             raise DataDirUnusable(str(error)) from error
         except OSError as error:
             raise DataDirUnusable(_reason(self.path, error)) from error
-        had = (
-            max(self.controller_state.brokers, default=0)
-            if self.controller_state is not None
-            else 0
-        )
-        had = max(had, self.kafka_broker_id or 0)
+        had = max(self._broker_ids(), default=0)
         if had > brokers:
             raise DataDirUnusable(
                 f"{self.path} holds the logs of brokers up to {had}, and there are to be "
                 f"{brokers}: start with --brokers {had} or more"
             )
 
+    def _broker_ids(self) -> set[int]:
+        """The brokers that have logs in it, or are to have some."""
+        ids = {self.kafka_broker_id or 0}
+        if self.controller_state is not None:
+            ids |= set(self.controller_state.brokers)
+            for topic in self.controller_state.topics.values():
+                ids.update(*(partition.replicas for partition in topic.partitions))
+        return ids
+
     def _load(self) -> None:
         fs, path = self._fs, self.path
         properties_file = path / file_names.META_PROPERTIES
         if fs.exists(properties_file):
             properties = decode_properties(fs.read(properties_file))
+            _check_version(properties_file, properties)
             self.kafka_broker_id = _node_id(properties_file, properties)
             self._cluster_id = properties.get("cluster.id", "")
         loaded = metadata_log.load(fs, path / METADATA_LOG_FILE)
         if loaded is not None:
             self.controller_state, self.torn_bytes = loaded
+            starts = self.controller_state.starts
+            self.position.starts, self.position.restored_starts = starts + 1, starts
+            self.position.version = self.controller_state.version
+            self.position.has_inventories = self.controller_state.layout >= FIRST_WITH_INVENTORY
         elif self.kafka_broker_id is None:
             logs = [name for name in fs.names(path) if name.startswith(_BROKER_DIR)]
             if logs:
@@ -212,11 +272,14 @@ class DataDir:
                 )
 
 
-def open_data_dir(fs: FileSystem, path: PurePath, *, brokers: int, sync: bool) -> DataDir:
+def open_data_dir(
+    fs: FileSystem, path: PurePath, *, brokers: int, sync: bool, accepts_loss: bool = False
+) -> DataDir:
     """Take a data directory for this process, made if it is missing.
 
     :param brokers: How many brokers are to have their logs in it, from 1 on.
     :param sync: Whether what is written to it is to outlive the machine.
+    :param accepts_loss: Whether partitions are served that have lost records.
     :raises DataDirUnusable: When it is no directory, can't be written, is in use, or was made by a
         newer fencepost or for more brokers.
     """
@@ -229,7 +292,7 @@ def open_data_dir(fs: FileSystem, path: PurePath, *, brokers: int, sync: bool) -
         raise DataDirUnusable(f"{path} is in use by another process that runs") from error
     except OSError as error:
         raise DataDirUnusable(_reason(path, error)) from error
-    data_dir = DataDir(fs, path, sync=sync, lock=lock)
+    data_dir = DataDir(fs, path, sync=sync, lock=lock, accepts_loss=accepts_loss)
     try:
         data_dir.load(brokers)
     except DataDirUnusable:
@@ -247,10 +310,10 @@ def adopt_kafka_log_dir(
 
     :returns: That, and the names of the partitions that are missing.
     """
-    epochs = log_dir.newest_epochs()
+    epochs = log_dir.directories.newest_epochs()
     indexes: dict[str, set[int]] = {}
     ids: dict[str, UUID] = {}
-    for (topic, index), topic_id in log_dir.topic_ids().items():
+    for (topic, index), topic_id in log_dir.directories.topic_ids().items():
         indexes.setdefault(topic, set()).add(index)
         if topic_id is not None:
             ids.setdefault(topic, topic_id)
@@ -259,7 +322,7 @@ def adopt_kafka_log_dir(
     for topic, there in indexes.items():
         topic_id = ids.get(topic) or unique()
         for index in there:
-            log_dir.write_topic_id((topic, index), topic_id)
+            log_dir.directories.write_topic_id((topic, index), topic_id)
         count = max(there) + 1
         missing += [f"{topic}-{index}" for index in range(count) if index not in there]
         known.topics[topic] = TopicImage(
@@ -278,11 +341,21 @@ def _single_replica_partition(broker_id: int, leader_epoch: int) -> PartitionIma
     return PartitionImage(replicas=alone, isr=alone, leader=broker_id, leader_epoch=leader_epoch)
 
 
+def _check_version(file: PurePath, properties: dict[str, str]) -> None:
+    version = properties.get("version", "1")
+    if version not in _PROPERTIES_VERSIONS:
+        raise DataDirUnusable(
+            f"{file} says version={ascii(version)[1:-1]}, and it is to be "
+            f"{' or '.join(_PROPERTIES_VERSIONS)}"
+        )
+
+
 def _node_id(file: PurePath, properties: dict[str, str]) -> int:
     text = properties.get("node.id", properties.get("broker.id", ""))
-    if not text.isdecimal() or int(text) < 1:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MAX_BROKER_ID):
         raise DataDirUnusable(
-            f"{file} says node.id={text or 'nothing'}, and the ids of brokers are 1 and up here"
+            f"{file} says node.id={ascii(text)[1:-1] or 'nothing'}, "
+            "and the ids of brokers are 1 and up here"
         )
     return int(text)
 
@@ -293,6 +366,18 @@ def _make_directory(fs: FileSystem, path: PurePath, *, sync: bool) -> None:
         fs.make_dirs(path)
         if sync:
             fs.sync_dir(path.parent)
+
+
+@contextmanager
+def data_dir_errors(path: PurePath) -> Iterator[None]:
+    """Let an `OSError` be a `DataDirUnusable`.
+
+    :param path: What can't be used, where the error does not say.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise DataDirUnusable(_reason(path, error)) from error
 
 
 def _reason(path: PurePath, error: OSError) -> str:

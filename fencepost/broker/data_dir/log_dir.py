@@ -12,39 +12,39 @@ started within the process goes the same way through the files.
     log-start-offset-checkpoint        log starts that are not where a log's first segment begins
     cleaner-offset-checkpoint          up to where compaction has been
     .kafka_cleanshutdown               there only where the broker ended in order
+
+Beside it lies its inventory, which holds where it differs from the checkpoints
+(`fencepost.broker.data_dir.log_inventory`).
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 from uuid import UUID
 
-from fencepost.broker.data_dir.kafka_metadata import METADATA_LOG
+from fencepost.broker.data_dir.log_checkpoints import LogCheckpoints, LogInventories
+from fencepost.broker.data_dir.log_inventory import ClusterPosition, InventoryRow
+from fencepost.broker.data_dir.log_opening import LogDamage, LogOpening, Repair
 from fencepost.broker.data_dir.offset_checkpoints import Key, OffsetCheckpoints
+from fencepost.broker.data_dir.partition_directories import PartitionDirectories
+from fencepost.broker.data_dir.restart import ReplicaState, repair_alone
 from fencepost.broker.metadata.image import ClusterImage, TopicImage
 from fencepost.broker.replication.replica import Replica
-from fencepost.broker.replication.replica_storage import FreeLogs, free_in_steps, free_now
+from fencepost.broker.replication.replica_storage import FreeLogs, free_now
 from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.file_system import FileSystem, StorageFailure
-from fencepost.storage.files.flush import PendingSync
-from fencepost.storage.files.open_log import open_log
+from fencepost.storage.files.inventory import LogInventory
+from fencepost.storage.files.open_log import OpenedLog
 from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.files.recovery import LogRecoveryReport
 from fencepost.storage.formats import file_names
-from fencepost.storage.formats.checkpoints import (
-    CorruptCheckpoint,
-    decode_epochs,
-    decode_partition_metadata,
-    encode_clean_shutdown,
-    encode_partition_metadata,
-)
+from fencepost.storage.formats.checkpoints import decode_clean_shutdown, encode_clean_shutdown
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log
 
-RunSync = Callable[[Callable[[], None], Callable[[OSError | None], None]], None]
-"""Does what takes long (the first) beside all else, and then says how it went (the second) where
-the core runs."""
+OnRecovered = Callable[[Key, LogRecoveryReport, int], None]
+"""Told what opening a log took, and where it ends now (exclusive)."""
 _BROKER_EPOCH: Final = -1
 """In ``.kafka_cleanshutdown``: who registers here need not say when it last did."""
 
@@ -52,6 +52,7 @@ _BROKER_EPOCH: Final = -1
 class LogDir:
     """A `Disk` in files.
 
+    :ivar syncs: Whether what it writes is to outlive the machine.
     :ivar clean: Whether the broker had ended in order when it last began.
     :ivar recoveries: What opening logs took, by their names, of those that were not just opened.
     :ivar problems: What could not be read or written besides logs, a line each, until
@@ -68,9 +69,12 @@ class LogDir:
         unique: Callable[[], UUID],
         soon: Callable[[Callable[[], None]], None],
         shared: ProcessLimits,
+        broker_id: int,
+        inventory: LogInventories,
     ) -> None:
         """What it is given.
 
+        :param inventory: Of what was there of its logs.
         :param sync: Whether what it writes is to outlive the machine.
         :param unique: Makes the names under which logs that are lost wait for their removal.
         :param soon: Calls something at the end of this turn.
@@ -82,36 +86,31 @@ class LogDir:
         self.recoveries: list[tuple[str, LogRecoveryReport]] = []
         self.problems: list[str] = []
         self._fs = fs
-        self._sync = sync
+        self.syncs = sync
         self._now_ms = now_ms
-        self._unique = unique
-        self._soon = soon
         self._shared = shared
-        self._recovery_points_are_due = False
-        """Whether a recovery point has moved that is not written yet."""
-        self._is_syncing = False
-        """Whether closed segments are being made durable."""
-        self.run_sync: RunSync = run_sync_inline
-        """The edge sets what does it on a thread of its own."""
         self._ends_cleanly = True
         """Whether every log could be closed so far."""
         self._failed: set[Key] = set()
         """Logs that failed since: their files are as the failure left them."""
-        self._stored: dict[Key, PurePath] = {}
+        self.directories = PartitionDirectories(fs, directory, sync=sync, unique=unique)
+        self._stored = self.directories.paths
         """Every log of the directory, open or not."""
         self._open: dict[Key, FileLog] = {}
         """The logs that replicas have."""
+        self.on_recovered: OnRecovered = _ignore_recovery
+        self.broker_id = broker_id
         self._closed: dict[Key, FileLog] = {}
         """Logs of the broker's last life, to be looked at only."""
-        self._report_problem: Callable[[str], None] = self.problems.append
-        self._checkpoints = OffsetCheckpoints(
-            fs, directory, sync=sync, complain=self._report_problem
-        )
+        offsets = OffsetCheckpoints(fs, directory, sync=sync, complain=self.problems.append)
+        self.checkpoints = LogCheckpoints(offsets, inventory, self._open, soon=soon, shared=shared)
+        self.report_problems_to(self.problems.append)
+        self._ready: dict[Key, OpenedLog] = {}
+        """Logs that are open and have no replica yet."""
+        self._repairs: dict[Key, tuple[Repair, int]] = {}
+        """What was decided about logs that miss records, and where they have to end at least.
 
-    @property
-    def syncs(self) -> bool:
-        """Whether what it writes is to outlive the machine."""
-        return self._sync
+        It holds when a log is opened once more, because files could not be opened meanwhile."""
 
     @property
     def log_count(self) -> int:
@@ -120,32 +119,31 @@ class LogDir:
 
     def report_problems_to(self, complain: Callable[[str], None]) -> None:
         """Report what can't be read or written besides logs to a callback from now on."""
-        self._report_problem = self._checkpoints.report_problem = complain
+        self._report_problem = self.directories.report_problem = complain
+        self.checkpoints.report_problems_to(complain)
 
     # -- a process's beginning and end ----------------------------------------------------------
 
     def on_broker_start(self) -> None:
         """List the logs, and delete the mark of a clean shutdown."""
         fs, directory = self._fs, self.directory
-        self._open.clear()
-        self._closed.clear()
-        self._stored.clear()
-        self._failed.clear()
-        for name in fs.names(directory):
-            found = file_names.parse_directory_name(name)
-            path = directory / name
-            if found is None or found.topic == METADATA_LOG or not fs.is_dir(path):
-                continue
-            if found.state is file_names.DirectoryState.LIVE:
-                self._stored[found.topic, found.partition] = path
-            elif found.state is file_names.DirectoryState.DELETED:
-                self.free_logs(self._removal(path))
-        self._checkpoints.read()
+        for known in (self._open, self._closed, self._failed, self._ready, self._repairs):
+            known.clear()
+        for removal in self.directories.find():
+            self.free_logs(removal)
         mark = directory / file_names.CLEAN_SHUTDOWN
         self.clean, self._ends_cleanly = fs.exists(mark), True
+        # With an epoch of its own, a real Kafka has ended here.
+        is_ours = not self.clean or decode_clean_shutdown(fs.read(mark)) == _BROKER_EPOCH
+        problem = self.checkpoints.begin(
+            has_logs=bool(self._stored), is_clean=self.clean, is_ours=is_ours
+        )
+        if problem is not None:
+            self.clean = False
+            self._report_problem(f"{problem}: the logs are recovered by the checkpoints")
         if self.clean:
             fs.remove(mark)
-            if self._sync:
+            if self.syncs:
                 fs.sync_dir(directory)
 
     def on_broker_stop(self, *, crash: bool) -> None:
@@ -154,10 +152,11 @@ class LogDir:
         It was none either where a log has failed: then all are recovered, from their ends on.
         """
         if crash:
+            self.checkpoints.inventory.close()
             return
         try:
             self._fs.sync_all()  # one for all logs: thousands of single ones would take a minute
-            self._checkpoints.write_all()
+            self.checkpoints.write_all()
             if self._ends_cleanly:
                 mark = encode_clean_shutdown(_BROKER_EPOCH)
                 self._fs.write_atomic(self.directory / file_names.CLEAN_SHUTDOWN, mark, sync=True)
@@ -170,42 +169,108 @@ class LogDir:
         """A replica's log, opened or made, and its high watermark."""
         key = (topic.name, index)
         self._closed.pop(key, None)
+        opened = self._ready.pop(key, None)
+        if opened is None:
+            alone = repair_alone(topic.partitions[index], self.broker_id)
+            repair, end = self._repairs.get(key, (alone, 0))
+            try:
+                opened = self._open_or_make(topic, index, config, repair, end)
+            except LogDamage as damage:
+                raise StorageFailure(file_names.directory_name(*key), damage.why) from damage
+            if repair is Repair.FOLLOW:  # from now on its records may be counted on
+                self._repairs.pop(key, None)
+        return opened.log, self.checkpoints.offsets.high_watermarks.get(key, 0)
+
+    def examine(self, topic: TopicImage, index: int, config: LogConfig) -> ReplicaState:
+        """Open a replica's log before anything is decided about its partition, if it is whole."""
+        key = (topic.name, index)
+        row = self._row(key, topic)
+        if key not in self._stored and row is None:
+            return ReplicaState()
+        recorded = LogInventory() if row is None else row.inventory
+        known = ReplicaState(
+            epoch=max((entry.epoch for entry in recorded.epochs), default=-1),
+            recorded_end=recorded.log_end_offset,
+            high_watermark=recorded.high_watermark,
+        )
         try:
-            path = self._stored.get(key)
-            if path is not None:
-                topic_id = self._topic_id(path)
-                if topic_id is None:
-                    self._write_topic_id(path, topic.topic_id)
-                elif topic_id != topic.topic_id:
-                    self._delete_log(key)
-                    path = None
-            is_new = path is None
-            if path is None:
-                path = self._make_log_directory(topic, index)
-            opened = open_log(
-                self._fs,
-                path,
-                file_names.directory_name(*key),
-                config,
-                now_ms=self._now_ms(),
-                shared=self._shared,
-                clean=(self.clean and key not in self._failed) or is_new,
-                recovery_point=self._checkpoints.recovery_points.get(key, 0),
-                log_start_offset=self._checkpoints.log_starts.get(key, 0),
-                cleaned_until=self._checkpoints.cleaned.get(key, 0),
-            )
+            opened = self._open_or_make(topic, index, config, Repair.REFUSE, 0)
+        except LogDamage as damage:
+            return replace(known, damage=damage)
+        except StorageFailure as failure:
+            if failure.lacks_descriptors:  # nothing says that it is damaged
+                return replace(known, end=known.recorded_end)
+            return replace(known, failure=failure.why)
+        self._ready[key] = opened
+        latest = opened.log.latest_epoch
+        end = opened.log.log_end_offset
+        return replace(known, epoch=-1 if latest is None else latest, end=end)
+
+    def decide(self, key: Key, repair: Repair, end_at_least: int = 0) -> None:
+        """What to do about a log that `examine` has found damaged, when it is opened."""
+        self._repairs[key] = (repair, end_at_least)
+
+    def _open_or_make(
+        self, topic: TopicImage, index: int, config: LogConfig, repair: Repair, end: int
+    ) -> OpenedLog:
+        """The log in its directory, which is made if it is missing.
+
+        :raises LogDamage: See `LogOpening.open`.
+        :raises StorageFailure: When that fails.
+        """
+        key = (topic.name, index)
+        row = self._row(key, topic)
+        try:
+            self._check_topic_id(key, topic, row)
+            opening = self._opening(key, config, row)
+            if not opening.is_there and (row is None or repair is not Repair.REFUSE):
+                self.directories.make(key, topic.topic_id)
+            opened = opening.open(repair, end_at_least=end)
+            if key not in self._stored:
+                self.directories.make(key, topic.topic_id)
         except OSError as error:
             raise StorageFailure(file_names.directory_name(*key), error) from error
         log = opened.log
         self._failed.discard(key)
         if opened.recovery:
             self.recoveries.append((log.name, opened.recovery))
-        log.on_truncated = self._on_recovery_point_changed
+            self.on_recovered(key, opened.recovery, log.log_end_offset)
         self._open[key] = log
-        if log.recovery_point < self._checkpoints.recovery_points.get(key, 0):
-            # What is appended from now on is not durable, although the file says that it is.
-            self._on_recovery_point_changed()
-        return log, self._checkpoints.high_watermarks.get(key, 0)
+        self.checkpoints.on_opened(key, topic.topic_id, log, row)
+        return opened
+
+    def _opening(self, key: Key, config: LogConfig, row: InventoryRow | None) -> LogOpening:
+        is_there = key in self._stored
+        is_as_closed = self.clean and key not in self._failed and (row is None or row.is_closed)
+        return LogOpening(
+            fs=self._fs,
+            path=self.directories.path(key),
+            name=file_names.directory_name(*key),
+            config=config,
+            now_ms=self._now_ms(),
+            shared=self._shared,
+            is_there=is_there,
+            is_clean=not is_there or is_as_closed,
+            inventory=None if row is None else row.inventory,
+            checkpointed=self.checkpoints.offsets.of(key),
+            is_thorough=self.checkpoints.inventory.position.accepts_loss,
+        )
+
+    def _row(self, key: Key, topic: TopicImage) -> InventoryRow | None:
+        row = self.checkpoints.inventory.rows.get(key)
+        return row if row is not None and row.topic_id == topic.topic_id else None
+
+    def _check_topic_id(self, key: Key, topic: TopicImage, row: InventoryRow | None) -> None:
+        """Lose a log of an earlier topic of the name; where the inventory has it, it is no such."""
+        if key not in self._stored:
+            return
+        topic_id = self.directories.topic_id(key)
+        if topic_id == topic.topic_id:
+            return
+        if topic_id is None or row is not None:
+            self.directories.write_topic_id(key, topic.topic_id)
+        else:
+            self._delete_log(key)
 
     def close_log(self, key: Key, replica: Replica, *, crash: bool) -> None:
         """Close a replica's log; after a crash it is only let go of."""
@@ -214,14 +279,13 @@ class LogDir:
         if crash:
             log.abandon()
             return
-        self._checkpoints.high_watermarks[key] = replica.high_watermark
+        is_closed = True
         try:
             log.close(sync=False)
         except StorageFailure as failure:
-            self._ends_cleanly = False
+            self._ends_cleanly = is_closed = False
             self._report_problem(str(failure))
-        self._checkpoints.recovery_points[key] = log.recovery_point
-        self._checkpoints.record_log_start(key, log)
+        self.checkpoints.on_closed(key, replica, log, is_closed=is_closed)
 
     def abandon_log(self, replica: Replica) -> None:
         """Let go of a log that failed; its files stay as they are, and are looked at next time."""
@@ -230,7 +294,7 @@ class LogDir:
         if log is not None:
             self._ends_cleanly = False
             self._failed.add(key)
-            self._checkpoints.recovery_points[key] = log.recovery_point
+            self.checkpoints.offsets.recovery_points[key] = log.recovery_point
             log.abandon()
 
     def can_open_files(self) -> bool:
@@ -264,9 +328,9 @@ class LogDir:
 
     def delete_logs_not_in(self, image: ClusterImage) -> None:
         """Lose the logs of topics that were deleted while the broker was down."""
-        for (topic, index), path in list(self._stored.items()):
+        for topic, index in list(self._stored):
             try:
-                topic_id = self._topic_id(path)
+                topic_id = self._topic_id_of((topic, index))
             except OSError as error:  # a replica that opens it will fail
                 self._report_problem(str(error))
                 continue
@@ -289,7 +353,7 @@ class LogDir:
         strays = []
         for key, path in list(self._stored.items()):
             try:
-                topic_id = self._topic_id(path)
+                topic_id = self._topic_id_of(key)
             except OSError as error:
                 self._report_problem(str(error))
                 continue
@@ -299,165 +363,37 @@ class LogDir:
                 self._delete_log(key)
                 continue
             strays.append(path.name)
-            del self._stored[key]
-            aside = file_names.deleted_directory_name(*key, self._unique())
-            self._fs.rename(path, path.with_name(aside.removesuffix("delete") + "stray"))
+            row = self.checkpoints.inventory.rows.get(key)
+            offsets = "" if row is None else f", with offsets up to {row.inventory.log_end_offset},"
+            self._report_problem(f"{path}{offsets} belongs to no topic: it is kept as a stray")
+            self.checkpoints.inventory.remove(key)
+            self.directories.rename_stray(key)
         return strays
 
     def _delete_log(self, key: Key, log: FileLog | None = None) -> None:
-        path = self._stored.pop(key)
-        self._checkpoints.remove(key)
-        aside = file_names.deleted_directory_name(*key, self._unique())
+        self.checkpoints.remove(key)
         try:
-            if log is not None:
-                log.delete(aside)
-                self.free_logs(free_in_steps([log]))
-            else:
-                self._fs.rename(path, path.with_name(aside))
-                self.free_logs(self._removal(path.with_name(aside)))
+            self.free_logs(self.directories.delete(key, log))
         except (OSError, StorageFailure) as error:
             self._report_problem(str(error))
 
-    def _removal(self, path: PurePath) -> Iterator[None]:
-        try:
-            self._fs.remove_tree(path)
-        except OSError as error:
-            self._report_problem(str(error))
-        yield
+    # -- what the logs know ---------------------------------------------------------------------
 
-    # -- checkpoints ----------------------------------------------------------------------------
-
-    def write_high_watermarks(self, replicas: Mapping[Key, Replica]) -> None:
-        """Write ``replication-offset-checkpoint``, if it would say anything new."""
-        for key, replica in replicas.items():
-            self._checkpoints.high_watermarks[key] = replica.high_watermark
-        self._checkpoints.write_high_watermarks()
-
-    def write_recovery_points(self) -> None:
-        """Write ``recovery-point-offset-checkpoint``, if it would say anything new."""
-        for key, log in self._open.items():
-            self._checkpoints.recovery_points[key] = log.recovery_point
-        self._checkpoints.write_recovery_points()
-
-    def sync_closed_segments(self, failed: Callable[[Key, StorageFailure], None]) -> None:
-        """Begin to make the closed segments durable that are not, beside all else.
-
-        A few segments of one log are synced at a time, because their files are open meanwhile; the
-        others follow. The recovery point of a log moves on with them, and is written.
-
-        :param failed: Told which log failed by it.
-        """
-        for key, log in list(self._open.items()):
-            if self._is_syncing:
-                return
-            try:
-                pending = log.closed_segments_to_sync()
-            except StorageFailure as failure:
-                failed(key, failure)
-                continue
-            if pending is not None:
-                self._is_syncing = True
-                self._shared.open_files.lend(pending.open_files)
-                self.run_sync(pending.run, partial(self._synced, key, log, pending, failed))
-
-    def _synced(
-        self,
-        key: Key,
-        log: FileLog,
-        pending: PendingSync,
-        failed: Callable[[Key, StorageFailure], None],
-        error: OSError | None,
-    ) -> None:
-        self._is_syncing = False
-        self._shared.open_files.lend(-pending.open_files)
-        self._soon(partial(self.sync_closed_segments, failed))
-        if self._open.get(key) is not log:
-            return
-        try:
-            log.on_synced(pending, error)
-        except StorageFailure as failure:
-            failed(key, failure)
-        else:
-            self._on_recovery_point_changed()
-
-    def _on_recovery_point_changed(self) -> None:
-        """A recovery point has fallen with its log's end, or risen: soon it is written."""
-        if not self._recovery_points_are_due:
-            self._recovery_points_are_due = True
-            self._soon(self._write_due_recovery_points)
-
-    def _write_due_recovery_points(self) -> None:
-        self._recovery_points_are_due = False
-        self.write_recovery_points()
-        self.write_log_starts()  # and up to where compaction has been
-
-    def write_log_starts(self) -> None:
-        """Write ``log-start-offset-checkpoint``, if it would say anything new."""
-        for key, log in self._open.items():
-            self._checkpoints.record_log_start(key, log)
-        self._checkpoints.write_log_starts()
-
-    def flush_overdue(self, now_ms: int) -> Iterator[tuple[Key, StorageFailure]]:
-        """Flush the logs whose records have waited for flush.ms; tells those that failed."""
-        for key, log in list(self._open.items()):
-            try:
-                log.flush_due(now_ms)
-            except StorageFailure as failure:
-                yield key, failure
-
-    def newest_epochs(self) -> dict[Key, int]:
-        """The newest leader epoch that each log knows of; those that know of none are left out."""
-        newest = {}
-        for key, path in self._stored.items():
-            try:
-                entries = decode_epochs(self._fs.read(path / file_names.LEADER_EPOCHS))
-            except (OSError, CorruptCheckpoint):
-                continue
-            if entries:
-                newest[key] = entries[-1].epoch
-        return newest
+    @property
+    def metadata_seen(self) -> ClusterPosition:
+        """How far the metadata had come when the inventory was last written to."""
+        return self.checkpoints.inventory.found
 
     def next_producer_id(self) -> int:
         """The first producer id that is above all which the logs that replicas have know of."""
         ids = (p.producer_id for log in self._open.values() for p in log.producers())
         return max(ids, default=-1) + 1
 
-    def topic_ids(self) -> dict[Key, UUID | None]:
-        """Every log that is here, with the id of its topic, None where it does not say."""
-        return {key: self._topic_id(path) for key, path in self._stored.items()}
-
-    def write_topic_id(self, key: Key, topic_id: UUID) -> None:
-        """Say which topic's a log is that did not say so."""
-        self._write_topic_id(self._stored[key], topic_id)
-
-    # -- partitions' directories ----------------------------------------------------------------
-
-    def _make_log_directory(self, topic: TopicImage, index: int) -> PurePath:
-        path = self.directory / file_names.directory_name(topic.name, index)
-        self._fs.make_dirs(path)
-        self._write_topic_id(path, topic.topic_id)
-        if self._sync:
-            self._fs.sync_dir(self.directory)
-        self._stored[topic.name, index] = path
-        return path
-
-    def _topic_id(self, path: PurePath) -> UUID | None:
-        """The id of the topic that a log says it is of; None where it does not say."""
-        try:
-            return decode_partition_metadata(self._fs.read(path / file_names.PARTITION_METADATA))
-        except (FileNotFoundError, CorruptCheckpoint):
-            return None
-
-    def _write_topic_id(self, path: PurePath, topic_id: UUID) -> None:
-        data = encode_partition_metadata(topic_id)
-        self._fs.write_atomic(path / file_names.PARTITION_METADATA, data, sync=self._sync)
+    def _topic_id_of(self, key: Key) -> UUID | None:
+        """The id of a log's topic: what the inventory says, or else what the log says."""
+        row = self.checkpoints.inventory.rows.get(key)
+        return self.directories.topic_id(key) if row is None else row.topic_id
 
 
-def run_sync_inline(work: Callable[[], None], then: Callable[[OSError | None], None]) -> None:
-    """An `RunSync` that is here."""
-    try:
-        work()
-    except OSError as error:
-        then(error)
-    else:
-        then(None)
+def _ignore_recovery(_key: Key, _report: LogRecoveryReport, _end: int) -> None:
+    """The default: no listener."""

@@ -32,11 +32,14 @@ from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+from fencepost.broker.data_dir.metadata_checks import InvalidRecord, check_record
 from fencepost.broker.metadata.image import ClusterImage, PartitionImage, TopicImage
 from fencepost.storage.files.file_system import File, FileSystem
 
-LAYOUT: Final = 1
-"""Of the data directory; rises when an older fencepost could not read it."""
+LAYOUT: Final = 2
+"""Of the data directory; rises when an older fencepost could not read it, or would spoil it."""
+FIRST_WITH_INVENTORY: Final = 2
+"""From this layout on a broker's directory has an inventory of its logs."""
 Record: TypeAlias = list[Any]
 """As JSON has it; what is in it depends on its kind."""
 
@@ -88,7 +91,10 @@ class ControllerState:
         :raises UnknownRecord: When it can't be.
         """
         try:
+            check_record(record, self.topics)
             self._apply(record)
+        except InvalidRecord as error:
+            raise UnknownRecord(str(error)) from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise UnknownRecord(f"{record!r}"[:200]) from error
 
@@ -286,7 +292,7 @@ class MetadataLog:
 
     def _append(self, records: list[Record]) -> None:
         if records:
-            self._unwritten.append(_line(records))
+            self._unwritten.append(encode_line(records))
             self._write()
 
     def _write(self) -> None:
@@ -311,13 +317,16 @@ def load(fs: FileSystem, path: PurePath) -> tuple[ControllerState, int] | None:
     known = ControllerState(cluster_id="")
     kept = 0
     for number, line in enumerate(data.splitlines(keepends=True), start=1):
-        records = _records(line)
+        records = decode_line(line)
         if records is None:
             if any(
-                _records(later) is not None
+                decode_line(later) is not None
                 for later in data[kept + len(line) :].splitlines(keepends=True)
             ):
-                raise CorruptMetadataLog(f"{path}: line {number} is damaged, and others follow it")
+                raise CorruptMetadataLog(
+                    f"{path}: line {number} is damaged, and others follow it; a line is 8 "
+                    "hexadecimal digits, the CRC-32 of the JSON array behind them"
+                )
             break
         try:
             for record in records:
@@ -342,19 +351,25 @@ def rewrite(fs: FileSystem, path: PurePath, known: ControllerState, *, sync: boo
 
     :raises OSError: When that fails.
     """
-    fs.write_atomic(path, _line(known.records()), sync=sync)
+    fs.write_atomic(path, encode_line(known.records()), sync=sync)
     return MetadataLog(fs.open(path), sync=sync)
 
 
-def _line(records: Iterable[Record]) -> bytes:
+def encode_line(records: Iterable[Record]) -> bytes:
+    """A line of the file: a checksum, and records that hold together or not at all."""
     text = json.dumps(list(records), ensure_ascii=False, separators=(",", ":")).encode()
     return b"%08x %b\n" % (crc32(text), text)
 
 
-def _records(line: bytes) -> list[Record] | None:
-    """What a line says; None where it is not whole."""
+def decode_line(line: bytes) -> list[Record] | None:
+    """The records of a line, which ends with its end of line; None where it is not whole."""
     crc, text = line[:_CRC_DIGITS], line[_CRC_DIGITS + 1 : -1]
     if line[-1:] != b"\n" or crc != b"%08x" % crc32(text):
         return None
-    records: list[Record] = json.loads(text)
+    try:
+        records: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(records, list) or not all(isinstance(each, list) for each in records):
+        return None
     return records

@@ -7,6 +7,7 @@ began; until it is written again it is older than the values here.
 from collections.abc import Callable
 from pathlib import PurePath
 
+from fencepost.broker.data_dir.log_opening import CheckpointedOffsets
 from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.file_system import FileSystem
 from fencepost.storage.formats import file_names
@@ -57,6 +58,15 @@ class OffsetCheckpoints:
         self.recovery_points = self._read(file_names.RECOVERY_POINTS)
         self.log_starts = self._read(file_names.LOG_STARTS)
         self.cleaned = self._read(file_names.CLEANER_OFFSETS)
+
+    def of(self, key: Key) -> CheckpointedOffsets:
+        """What they say of a log."""
+        return CheckpointedOffsets(
+            recovery_point=self.recovery_points.get(key, 0),
+            log_start_offset=self.log_starts.get(key, 0),
+            high_watermark=self.high_watermarks.get(key, 0),
+            cleaned_until=self.cleaned.get(key, 0),
+        )
 
     def record_log_start(self, key: Key, log: FileLog) -> None:
         """Take note of where a log starts, and up to where it has been compacted."""

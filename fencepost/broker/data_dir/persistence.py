@@ -15,68 +15,27 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from fencepost.broker.controller.controller import Controller
-from fencepost.broker.controller.elections import (
-    ElectionRules,
-    ElectionType,
-    change_partition,
-    elect_leader,
-)
 from fencepost.broker.core.events import Events, Kind
 from fencepost.broker.core.scheduler import Scheduler
-from fencepost.broker.data_dir.directory import DataDir, RecoveryReport, adopt_kafka_log_dir
+from fencepost.broker.data_dir.directory import (
+    METADATA_LOG_FILE,
+    DataDir,
+    RecoveryReport,
+    adopt_kafka_log_dir,
+    data_dir_errors,
+)
 from fencepost.broker.data_dir.log_dir import LogDir
+from fencepost.broker.data_dir.log_opening import Repair
 from fencepost.broker.data_dir.metadata_log import ControllerState, MetadataLog
 from fencepost.broker.data_dir.offset_checkpoints import Key
+from fencepost.broker.data_dir.restart import ReplicaState, RestartedPartition, restart_partition
 from fencepost.broker.metadata.image import INTERNAL_TOPICS, ClusterImage, PartitionImage
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.files.process_limits import ProcessLimits
+from fencepost.storage.files.recovery import LogRecoveryReport
 
 if TYPE_CHECKING:
     from fencepost.broker.node.broker import Broker
-
-
-NewestEpochs = Mapping[int, int]
-"""The newest leader epoch that each broker's log of a partition knows, by broker id."""
-
-
-def restart_partition(
-    before: PartitionImage, rules: ElectionRules, newest: NewestEpochs
-) -> PartitionImage:
-    """A partition in the process that comes after.
-
-    :param rules: As all brokers are online.
-    :param newest: Where a log knows of a later epoch than ``before``, the controller's knowledge
-        did not outlive the machine: then the broker with that log leads, alone.
-    """
-    latest = max(newest.values(), default=-1)
-    if latest > before.leader_epoch:
-        has_it = [b for b in before.replicas if newest.get(b) == latest]
-        leader = before.leader if before.leader in has_it else has_it[0]
-        after = elect_leader(before, leader, rules)
-        if before.leader not in has_it:
-            after = replace(after, isr=(leader,), elr=())
-    else:
-        election = ElectionType.UNCLEAN if rules.unclean else ElectionType.ANY
-        after = change_partition(before, rules, election=election)
-    return replace(
-        after,
-        leader_epoch=max(before.leader_epoch, latest) + 1,
-        partition_epoch=before.partition_epoch + 1,
-    )
-
-
-def newest_epochs_by_partition(
-    newest: Iterable[tuple[int, Mapping[tuple[str, int], int]]],
-) -> Callable[[str, int], NewestEpochs]:
-    """The newest epochs of logs, sorted by partition.
-
-    :param newest: Broker ids, each with the newest epoch of its logs by topic and index.
-    """
-    found: dict[tuple[str, int], dict[int, int]] = {}
-    for broker_id, epochs in newest:
-        for key, epoch in epochs.items():
-            found.setdefault(key, {})[broker_id] = epoch
-    return lambda topic, index: found.get((topic, index), {})
 
 
 _NEVER_MS: Final = 1 << 62
@@ -88,7 +47,7 @@ class CheckpointTimers:
 
     def __init__(self, broker: "Broker", log_dir: LogDir, data_dir: DataDir) -> None:
         self._broker = broker
-        self._log_dir = log_dir
+        self._checkpoints = log_dir.checkpoints
         self._data_dir = data_dir
 
     def start(self) -> None:
@@ -103,7 +62,7 @@ class CheckpointTimers:
         )
         self._every(
             lambda: configs.log_flush_start_offset_checkpoint_interval_ms,
-            self._log_dir.write_log_starts,
+            self._checkpoints.write_log_starts,
         )
         self._every(lambda: configs.log_flush_scheduler_interval_ms, self._flush)
 
@@ -120,17 +79,17 @@ class CheckpointTimers:
             scheduler.at(scheduler.now_ms() + max(wait_ms, 1), tick)
 
     def _high_watermarks(self) -> None:
-        self._log_dir.write_high_watermarks(self._broker.replicas)
+        self._checkpoints.write_high_watermarks(self._broker.replicas)
         if self._data_dir.metadata_log is not None:
             self._data_dir.metadata_log.write_pending()
 
     def _recovery_points(self) -> None:
         """Where nothing else is flushed, closed segments are, and need not be recovered."""
-        self._log_dir.write_recovery_points()
-        self._log_dir.sync_closed_segments(self._fail)
+        self._checkpoints.write_recovery_points()
+        self._checkpoints.sync_closed_segments(self._fail)
 
     def _flush(self) -> None:
-        for key, failure in self._log_dir.flush_overdue(self._broker.scheduler.wall_ms()):
+        for key, failure in self._checkpoints.flush_overdue(self._broker.scheduler.wall_ms()):
             self._fail(key, failure)
 
     def _fail(self, key: Key, failure: StorageFailure) -> None:
@@ -139,6 +98,12 @@ class CheckpointTimers:
             self._broker.mark_offline(replica, failure)
 
 
+_OUTCOMES: Final = {
+    Repair.REFUSE: "offline: restore the files, or start with --accept-data-loss",
+    Repair.FOLLOW: "fetched again from the leader",
+    Repair.ACCEPT: "lost: --accept-data-loss",
+}
+"""What becomes of a replica that misses records."""
 _INTERNAL: Final = {"cleanup.policy": "compact"}
 """What Kafka's own topics always have: without it commits would expire with their records."""
 
@@ -204,6 +169,7 @@ class DataDirPersistence:
             soon=self._scheduler.soon,
             shared=self._shared,
         )
+        made.on_recovered = partial(self._on_recovered, broker_id)
         return made
 
     def start_checkpoints(self, broker: "Broker") -> None:
@@ -214,10 +180,12 @@ class DataDirPersistence:
         """The image to start with: the brokers of ``fresh``, the topics and configs on disk.
 
         :param fresh: The image of a new cluster.
+        :raises DataDirUnusable: When a directory can't be read.
         """
         clean = True
         for log_dir in self.log_dirs.values():
-            log_dir.on_broker_start()
+            with data_dir_errors(log_dir.directory):
+                log_dir.on_broker_start()
             clean = clean and (log_dir.clean or not log_dir.log_count)
         is_adopted = self.data_dir.is_adopted
         known, missing = self._load_state(fresh.cluster_id)
@@ -225,7 +193,8 @@ class DataDirPersistence:
         strays: list[str] = []
         if not is_adopted:
             for log_dir in self.log_dirs.values():
-                strays += log_dir.rename_strays(ids, known.deleted)
+                with data_dir_errors(log_dir.directory):
+                    strays += log_dir.rename_strays(ids, known.deleted)
         self.recovery_report = RecoveryReport(
             adopted=is_adopted,
             clean=clean,
@@ -256,35 +225,117 @@ class DataDirPersistence:
         :param controller: It has the remembered image, which no broker has heard of.
         :raises DataDirUnusable: When it can't be kept.
         """
-        newest = newest_epochs_by_partition(
-            (broker_id, log_dir.newest_epochs()) for broker_id, log_dir in self.log_dirs.items()
-        )
+        is_outdated = self._is_outdated(controller)
+        next_producer_id = self._restored_state.next_producer_id
         controller.restart_partitions(
-            lambda topic, index, before: restart_partition(
-                before, controller.election_rules(topic), newest(topic, index)
-            ),
-            self._restored_state.next_producer_id,
+            partial(self._restart_partition, controller, is_outdated), next_producer_id
         )
-        known = ControllerState.from_image(
-            controller.image, self._restored_state.starts + 1, self._restored_state.next_producer_id
-        )
+        position = self.data_dir.position
+        position.version = controller.image.version
+        known = ControllerState.from_image(controller.image, position.starts, next_producer_id)
         registry = self.data_dir.create_metadata_log(known)
         registry.report_problem = self._report_problem
         controller.record_producer_ids = registry.append_producer_ids
         controller.publish_image()
         self._metadata_log = registry
-        if self.data_dir.is_adopted:
+        if self.data_dir.is_adopted or is_outdated:
             dirs = self.log_dirs.values()
             controller.skip_producer_ids(max(each.next_producer_id() for each in dirs))
+        if self.data_dir.torn_bytes:
+            self._report_problem(
+                f"{self.data_dir.path / METADATA_LOG_FILE}: {self.data_dir.torn_bytes} bytes at "
+                "its end were no whole line, and are cut"
+            )
         for broker_id, log_dir in self.log_dirs.items():
+            for problem in log_dir.problems:
+                self._report_problem(problem, broker_id)
             log_dir.report_problems_to(partial(self._report_problem, broker_id=broker_id))
+
+    def _restart_partition(
+        self,
+        controller: Controller,
+        is_outdated: bool,
+        topic: str,
+        index: int,
+        before: PartitionImage,
+    ) -> PartitionImage:
+        """Open the logs of a partition that are whole, elect a leader, and tell of the others."""
+        image, config = controller.image.topics[topic], controller.topic_settings(topic).log
+        states = {
+            broker_id: self.log_dirs[broker_id].examine(image, index, config)
+            for broker_id in before.replicas
+            if broker_id in self.log_dirs
+        }
+        restarted = restart_partition(
+            before,
+            controller.election_rules(topic),
+            states,
+            is_outdated=is_outdated,
+            accept_loss=self.data_dir.position.accepts_loss,
+        )
+        for broker_id, repair in restarted.repairs.items():
+            self.log_dirs[broker_id].decide((topic, index), repair, restarted.end_at_least)
+        self._report_damage(topic, index, restarted, states)
+        return restarted.image
 
     def append_changes(
         self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]
     ) -> None:
         """Append what is different in a new image, before any broker applies it."""
         if self._metadata_log is not None:
+            self.data_dir.position.version = after.version
             self._metadata_log.append_changes(before, after, changed)
+
+    def _is_outdated(self, controller: Controller) -> bool:
+        """Whether the controller's metadata are older than what the brokers have last seen."""
+        position, path = self.data_dir.position, self.data_dir.path / METADATA_LOG_FILE
+        seen = [log_dir.metadata_seen for log_dir in self.log_dirs.values()]
+        version = max((each.version for each in seen), default=0)
+        if self.data_dir.controller_state is None or version <= self._restored_state.version:
+            return False
+        position.starts = max(position.starts, *(each.starts + 1 for each in seen))
+        self._report_problem(
+            f"{path} is older than the logs: it ends with version "
+            f"{self._restored_state.version} of the metadata, and the brokers have seen version "
+            f"{version}; topics, configs and ISRs are as they were then"
+        )
+        # The ids that were drawn since must not be drawn again.
+        self._rng.seed(f"{self._rng.random()} after {position.starts} and {version}")
+        controller.load_image(replace(controller.image, version=version))
+        return True
+
+    def _on_recovered(self, broker_id: int, key: Key, report: LogRecoveryReport, end: int) -> None:
+        if report.cut:
+            self._events.emit(
+                Kind.LOG_RECOVERED,
+                topic=key[0],
+                partition=key[1],
+                broker=broker_id,
+                offset=end,
+                cut=[cut._asdict() for cut in report.cut],
+            )
+
+    def _report_damage(
+        self,
+        topic: str,
+        index: int,
+        restarted: RestartedPartition,
+        states: Mapping[int, ReplicaState],
+    ) -> None:
+        """Tell which offsets a replica misses, before a client can read there."""
+        for broker_id, repair in restarted.repairs.items():
+            damage = states[broker_id].damage
+            if damage is None:
+                continue
+            self._events.emit(
+                Kind.RECORDS_MISSING,
+                topic=topic,
+                partition=index,
+                broker=broker_id,
+                offsets=[[each.start, each.end - 1] for each in damage.missing],
+                reason=damage.why,
+                outcome=_OUTCOMES[repair],
+            )
 
     def close(self, brokers: Iterable["Broker"]) -> None:
         """Stop the brokers, write every checkpoint, and release the directory."""

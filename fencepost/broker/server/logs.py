@@ -327,7 +327,7 @@ def _notice_line(event: str, detail: str, lines: int) -> str:
 
 # -- events of storage -------------------------------------------------------------------------
 
-_FAILURES: Final = frozenset({Kind.REPLICA_FAILED, Kind.STORAGE_FAILED})
+_FAILURES: Final = frozenset({Kind.RECORDS_MISSING, Kind.REPLICA_FAILED, Kind.STORAGE_FAILED})
 
 
 def log_storage_failure(event: Event) -> None:

@@ -18,11 +18,15 @@ _THREADS = 1
 
 
 @contextmanager
-def sync_on_thread(cluster: Cluster) -> Iterator[None]:
+def serve_files(cluster: Cluster) -> Iterator[None]:
     """Let the log directories of a persistent cluster sync on a thread; within its running loop.
 
-    The end waits for the sync that is running; callbacks are not called after it.
+    What the start found missing is told first, before a client can read there. The end waits for
+    the sync that is running; callbacks are not called after it.
     """
+    cluster.events.tell_start()
+    if cluster.events.at_start:
+        _log_recovery(cluster)
     persistence = cluster.persistence
     assert isinstance(persistence, DataDirPersistence)
     loop, soon = asyncio.get_running_loop(), cluster.scheduler.soon
@@ -40,7 +44,7 @@ def sync_on_thread(cluster: Cluster) -> Iterator[None]:
 
     with ThreadPoolExecutor(_THREADS, "sync") as executor:
         for log_dir in persistence.log_dirs.values():
-            log_dir.run_sync = submit
+            log_dir.checkpoints.run_sync = submit
         try:
             yield
         finally:
@@ -48,7 +52,16 @@ def sync_on_thread(cluster: Cluster) -> Iterator[None]:
 
 
 def log_recovery(cluster: Cluster) -> None:
-    """Log what recovery cut and rebuilt, one line per log, and a summary of the data directory."""
+    """Log what recovery rebuilt and a summary of the data directory, if `serve_files` has not.
+
+    It is called when the ports accept: a start in order need not wait for it.
+    """
+    if not cluster.events.at_start:
+        _log_recovery(cluster)
+
+
+def _log_recovery(cluster: Cluster) -> None:
+    """One line per log that recovery has changed, and the summary."""
     persistence = cluster.persistence
     assert isinstance(persistence, DataDirPersistence)
     report = persistence.recovery_report

@@ -133,6 +133,8 @@ class ServeOptions:
     """The data directory, absolute; None keeps the cluster in memory."""
     fsync: bool = False
     """Whether every append is synced to disk before its response."""
+    accept_data_loss: bool = False
+    """Whether partitions are served whose files miss records that they had."""
     remote: str | None = None
     """The URL of the remote tier, valid by `remote_problem`; None leaves it to the configs."""
     topics: tuple[NewTopic, ...] = ()
@@ -259,7 +261,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    with _syncing(cluster):
+    with _serving_files(cluster):
         await server.start()
         tune_garbage_collection()
         ready = partial(on_ready, _ready(options, server, control_socket))
@@ -289,12 +291,12 @@ def _descriptors(options: ServeOptions) -> DescriptorBudget:
     )
 
 
-def _syncing(cluster: Cluster) -> AbstractContextManager[None]:
+def _serving_files(cluster: Cluster) -> AbstractContextManager[None]:
     if cluster.persistence is None:
         return nullcontext()
-    from fencepost.broker.server.persistence import sync_on_thread
+    from fencepost.broker.server.persistence import serve_files
 
-    return sync_on_thread(cluster)
+    return serve_files(cluster)
 
 
 async def _reset(server: Server, ready: Callable[[], None]) -> None:
@@ -363,7 +365,11 @@ def _open_data_dir(
     from fencepost.storage.files.process_limits import ProcessLimits
 
     data_dir = open_data_dir(
-        RealFileSystem(), options.data_dir, brokers=options.brokers, sync=options.fsync
+        RealFileSystem(),
+        options.data_dir,
+        brokers=options.brokers,
+        sync=options.fsync,
+        accepts_loss=options.accept_data_loss,
     )
     shared = ProcessLimits(open_files=descriptors.files)
     descriptors.resize_files = shared.open_files.resize

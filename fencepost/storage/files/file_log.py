@@ -17,6 +17,8 @@ from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.record_reader import ReadBudget
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.files.flush import LogFlusher, PendingSync
+from fencepost.storage.files.inventory import LogInventory
+from fencepost.storage.files.segment_files import BeforeLoss
 from fencepost.storage.files.segment_store import FileSegmentStore
 from fencepost.storage.log.append_result import AppendOrigin, AppendRejected, AppendResult
 from fencepost.storage.log.config import LogConfig
@@ -48,7 +50,7 @@ def _guarded(
                 return method(self, *args, **kwargs)
             finally:
                 if self._flusher.epochs_changed:
-                    self._flusher.write_epochs()
+                    self.write_epochs()
         except OSError as error:
             # It is kept for as long as the log: the frames of its traceback are not.
             self._failure = error.with_traceback(None)
@@ -85,7 +87,7 @@ class FileLog:
         start reads must follow at once.
     """
 
-    __slots__ = ("_failure", "_flusher", "_log", "_store", "on_truncated")
+    __slots__ = ("_failure", "_flusher", "_log", "_on_epochs_changed", "_store", "on_truncated")
 
     def __init__(
         self,
@@ -108,7 +110,7 @@ class FileLog:
             now_ms=now_ms,
         )
         self._failure: OSError | None = None
-        self.on_truncated: Callable[[], None] = _ignore_truncation
+        self.on_truncated = self._on_epochs_changed = _ignore_change
         self._log.on_truncated = self._after_truncation
         contents.epochs.on_change = self._flusher.on_epochs_changed
 
@@ -116,7 +118,7 @@ class FileLog:
         if self._flusher.on_truncated():
             self.on_truncated()
         if self._flusher.epochs_changed:
-            self._flusher.write_epochs()
+            self.write_epochs()
 
     # In memory: available after a failure.
 
@@ -333,6 +335,16 @@ class FileLog:
     def write_epochs(self) -> None:
         """Write the epoch checkpoint, which differs from the epochs of the log."""
         self._flusher.write_epochs()
+        self._on_epochs_changed()
+
+    def inventory(self, high_watermark: int) -> LogInventory:
+        """The state of its files, of which none is read, with its replica's high watermark."""
+        return self._flusher.inventory(high_watermark)
+
+    def watch_files(self, before_loss: BeforeLoss, on_change: Callable[[], None]) -> None:
+        """Be told before segments are removed, replaced or cut, and of new segments and epochs."""
+        self._store.home.before_loss = before_loss
+        self._store.home.on_new_segment = self._on_epochs_changed = on_change
 
     # Closing and deleting.
 
@@ -372,24 +384,17 @@ class FileLog:
         :raises StorageFailure: When the directory stays where it is.
         """
         self.abandon()
-        home = self._store.home
-        target = home.directory.with_name(aside)
         try:
-            home.files.rename(home.directory, target)
+            self._store.home.rename(aside)
         except OSError as error:
             raise StorageFailure(self.name, error) from error
-        home.directory = target
 
     def dismantle(self) -> Iterator[None]:
         """Remove its directory, a file before each step; the log must not be used any more."""
         self.abandon()
-        home = self._store.home
         with suppress(OSError):  # a file that can't be removed stays: the broker goes on without it
-            for name in home.files.names(home.directory):
-                home.files.remove(home.directory / name)
-                yield
-            home.files.remove_tree(home.directory)
+            yield from self._store.home.dismantle()
 
 
-def _ignore_truncation() -> None:
-    """The default: no checkpoint of recovery points is kept."""
+def _ignore_change() -> None:
+    """The default: nothing is kept of it."""

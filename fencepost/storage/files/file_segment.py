@@ -21,6 +21,7 @@ from fencepost.storage.files.index_lookup import (
     scan_headers,
     scan_to,
 )
+from fencepost.storage.files.inventory import head_checksum
 from fencepost.storage.files.process_limits import SegmentTail
 from fencepost.storage.files.segment_files import LogDirectory, SegmentBytes, SegmentFiles
 from fencepost.storage.formats.file_names import FileState
@@ -74,6 +75,7 @@ class FileSegment:
         producers: tuple[ProducerStateEntry, ...] | None = None,
         size: int | None = None,
         state: FileState = FileState.LIVE,
+        head: int | None = None,
     ) -> None:
         self._home = home
         self.base_offset = base_offset
@@ -82,7 +84,7 @@ class FileSegment:
         self._producers = producers
         self._interval = home.config.index_interval_bytes
         self._max_index_bytes = home.config.segment_index_bytes
-        self.files = SegmentFiles(home, base_offset, state, size=size or 0)
+        self.files = SegmentFiles(home, base_offset, state, size=size or 0, head=head)
         self._log = self.files.log
         self._size = size or 0  # including headers whose bytes are not appended yet
         self._tail: SegmentTail | None = None
@@ -198,12 +200,17 @@ class FileSegment:
     def append_bytes(self, buffer: Buffer) -> None:
         """Append one or more whole batches, whose headers `add_header` has added."""
         if self._pending is not None:
+            if self.files.head is None:
+                self.files.head = head_checksum(buffer)
             self._pending.append(buffer)
             if self._size - self._log.size > _PENDING_BYTES:
                 self._write_pending()
             return
         position = self._log.size
         self._log.append((buffer,))
+        if not position:
+            self.files.head = head_checksum(buffer)
+            self._home.on_new_segment()
         if self._tail is None:
             self._tail = SegmentTail(self._home.shared.tail_cache)
         self._tail.append(position, buffer)
@@ -318,6 +325,7 @@ class FileSegment:
         position = self._position_of(offset)
         if position == self._size:
             return
+        self._home.before_loss((self.base_offset,))
         if self._records is not None:
             self._records -= count_records(self._log.read, position, self._size)
         indexes = self._load_indexes()
@@ -396,6 +404,7 @@ class FileSegment:
         return indexes
 
     def _load(self) -> SegmentIndexes:
+        self.files.check_head()
         if not self._size:
             indexes = SegmentIndexes.empty(self.base_offset)
         else:

@@ -9,6 +9,9 @@ renamed and removed in it) after `FileSystem.sync_dir` of that directory. Neithe
 other. All other data may exist after a crash of the machine, or not, or in part.
 """
 
+# A start names tens of thousands of files: to make a `Path` of each takes longer than the calls.
+# ruff: noqa: PTH105, PTH108, PTH116, PTH208
+
 import errno
 import fcntl
 import os
@@ -48,6 +51,7 @@ class DamagedSegment(OSError):
 
     An `OSError`, because to a log it is the same as a disk that can't read them.
 
+    :ivar offset: The log is sound up to this offset (exclusive), where that is known.
     :ivar position: Where the first bytes are that are none.
     :ivar reason: What is wrong with them.
     """
@@ -56,6 +60,7 @@ class DamagedSegment(OSError):
         super().__init__(errno.EIO, f"no record batch at position {position}: {reason}")
         self.position = position
         self.reason = reason
+        self.offset: int | None = None
 
 
 TEMPORARY_SUFFIX: Final = ".tmp"
@@ -74,14 +79,15 @@ class File(Protocol):
 
     It stays valid, and means the same bytes, when the file is renamed or removed. One that is
     closed may not be used; closing it again does nothing.
-
-    :ivar size: Bytes in it. After an `OSError` it is still true of what can be read through this
-        `File`, though the disk may hold torn bytes behind it.
     """
 
     @property
     def size(self) -> int:
-        """Bytes in it."""
+        """Bytes in it.
+
+        After an `OSError` it is still true of what can be read through this `File`, though the disk
+        may hold torn bytes behind it.
+        """
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Write the buffers one after the other at the end: all or none of their bytes.
@@ -122,16 +128,16 @@ class Lock(Protocol):
 
 
 class FileSystem(Protocol):
-    """What the log needs of a file system. Paths are absolute."""
+    """What the log needs of a file system. Paths are absolute.
+
+    A method that works on a file or directory raises FileNotFoundError when it is not there.
+    """
 
     def open(self, path: PurePath) -> File:
         """A file for reading and appending, made if it is missing; its directory must be there."""
 
     def names(self, directory: PurePath) -> tuple[str, ...]:
-        """Names of the files and directories in a directory, in order.
-
-        :raises FileNotFoundError: When it is not there.
-        """
+        """Names of the files and directories in a directory, in order."""
 
     def exists(self, path: PurePath) -> bool:
         """Whether there is a file or a directory of that name."""
@@ -140,25 +146,16 @@ class FileSystem(Protocol):
         """Whether there is a directory of that name."""
 
     def size(self, path: PurePath) -> int:
-        """Bytes in a file.
-
-        :raises FileNotFoundError: When it is not there.
-        """
+        """Bytes in a file."""
 
     def modified_ms(self, path: PurePath) -> int:
-        """When a file was last written to, in ms since 1970.
-
-        :raises FileNotFoundError: When it is not there.
-        """
+        """When a file was last written to, in ms since 1970."""
 
     def set_modified_ms(self, path: PurePath, modified_ms: int) -> None:
         """Say when a file was last written to: a cleaned segment is as old as its sources."""
 
     def read(self, path: PurePath) -> bytes:
-        """All bytes of a file.
-
-        :raises FileNotFoundError: When it is not there.
-        """
+        """All bytes of a file."""
 
     def write_atomic(self, path: PurePath, data: Buffer, *, sync: bool) -> None:
         """Write a whole file so that a crash leaves the old one or the new one, never a mixture.
@@ -174,15 +171,10 @@ class FileSystem(Protocol):
         """Rename a file or directory, at once; a file that had the new name is gone.
 
         Open files stay valid. Durable after `sync_dir`.
-
-        :raises FileNotFoundError: When `old` is not there.
         """
 
     def remove(self, path: PurePath) -> None:
-        """Remove a file; durable after `sync_dir`.
-
-        :raises FileNotFoundError: When it is not there.
-        """
+        """Remove a file; durable after `sync_dir`."""
 
     def make_dirs(self, directory: PurePath) -> None:
         """Make a directory, and those above it that are missing; one that is there is left alone.
@@ -339,7 +331,7 @@ class RealFileSystem:
 
     def names(self, directory: PurePath) -> tuple[str, ...]:
         """Names of the files and directories in a directory, in order."""
-        return tuple(sorted(path.name for path in Path(directory).iterdir()))
+        return tuple(sorted(os.listdir(directory)))
 
     def exists(self, path: PurePath) -> bool:
         """Whether there is a file or a directory of that name."""
@@ -351,11 +343,11 @@ class RealFileSystem:
 
     def size(self, path: PurePath) -> int:
         """Bytes in a file."""
-        return Path(path).stat().st_size
+        return os.stat(path).st_size
 
     def modified_ms(self, path: PurePath) -> int:
         """When a file was last written to, in ms since 1970."""
-        return Path(path).stat().st_mtime_ns // _NS_PER_MS
+        return os.stat(path).st_mtime_ns // _NS_PER_MS
 
     def set_modified_ms(self, path: PurePath, modified_ms: int) -> None:
         """Say when a file was last written to."""
@@ -371,11 +363,11 @@ class RealFileSystem:
 
     def rename(self, old: PurePath, new: PurePath) -> None:
         """Rename a file or directory, at once; a file that had the new name is gone."""
-        Path(old).replace(new)
+        os.replace(old, new)
 
     def remove(self, path: PurePath) -> None:
         """Remove a file."""
-        Path(path).unlink()
+        os.unlink(path)
 
     def make_dirs(self, directory: PurePath) -> None:
         """Make a directory, and those above it that are missing."""
@@ -383,8 +375,7 @@ class RealFileSystem:
 
     def remove_tree(self, directory: PurePath) -> None:
         """Remove a directory and all in it; nothing where it is not there."""
-        # A late import: every start imports this module, and shutil brings archive formats along.
-        from shutil import rmtree
+        from shutil import rmtree  # late, as it brings archive formats along
 
         if Path(directory).exists():
             rmtree(directory)

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Final
 
 from fencepost.storage.files.file_system import File, FileSystem
+from fencepost.storage.files.inventory import LogInventory
 from fencepost.storage.files.segment_store import FileSegmentStore
 from fencepost.storage.formats.checkpoints import encode_epochs
 from fencepost.storage.formats.file_names import LEADER_EPOCHS
@@ -117,6 +118,20 @@ class LogFlusher:
     def end(self) -> int:
         """The log end, less offsets behind the last batch: files can't tell them from lost ones."""
         return min(self._log.log_end_offset, self._log.batches_end_offset)
+
+    def inventory(self, high_watermark: int) -> LogInventory:
+        """The present state of the log's files: see `FileLog.inventory`."""
+        log, end = self._log, self.end
+        return LogInventory(
+            segments=self._store.entries(),
+            log_start_offset=log.log_start_offset,
+            log_end_offset=end,
+            high_watermark=min(high_watermark, end),
+            recovery_point=min(self.recovery_point, end),
+            cleaned_until=log.cleaned_until,
+            epochs=log.epoch_entries(),
+            checksums=dict(self._store.home.checksums),
+        )
 
     def flush(self) -> None:
         """Make everything durable that is not."""

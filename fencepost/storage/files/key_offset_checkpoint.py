@@ -16,12 +16,15 @@ is trusted, so it must not outlive the records that it covers. These rules ensur
 - A crash may set the log start back. Then the file does not know of records that are there again,
   and it is not used: it says which log start it was made with.
 
-A checksum shows whether the file is whole.
+A checksum shows whether the file is whole, and another one, which the broker's inventory keeps,
+that it is not that of another log.
 """
 
 from pathlib import PurePath
+from zlib import crc32
 
 from fencepost.storage.files.file_system import FileSystem
+from fencepost.storage.files.segment_files import is_as_written
 from fencepost.storage.formats.checkpoints import (
     HEAD_SIZE,
     CorruptKeyOffsets,
@@ -39,11 +42,15 @@ class KeyOffsetCheckpoint:
     """The file in a log's directory; there is none unless the log compares keys.
 
     :param directory: It is there.
+    :param checksums: See `fencepost.storage.files.segment_files.LogDirectory`.
     """
 
-    __slots__ = ("_directory", "_files", "_until")
+    __slots__ = ("_checksums", "_directory", "_files", "_until")
 
-    def __init__(self, files: FileSystem, directory: PurePath) -> None:
+    def __init__(
+        self, files: FileSystem, directory: PurePath, checksums: dict[str, int] | None = None
+    ) -> None:
+        self._checksums = {} if checksums is None else checksums
         self._files = files
         self._directory = directory
         self._until: int | None = None  # end (exclusive) of a file that belongs to this log
@@ -83,10 +90,13 @@ class KeyOffsetCheckpoint:
         if self._until is None:
             return None
         try:
-            scope, offsets = decode_key_offsets(self._files.read(self._path))
+            data = self._files.read(self._path)
+            scope, offsets = decode_key_offsets(data)
+            is_good = scope.until == self._until
+            is_good = is_good and is_as_written(self._checksums, self._path, data)
         except (FileNotFoundError, CorruptKeyOffsets):
-            scope = None
-        if scope is None or scope.until != self._until:
+            is_good = False
+        if not is_good:
             self._remove()
             return None
         if scope.log_start > log_start_offset:
@@ -112,6 +122,7 @@ class KeyOffsetCheckpoint:
             return
         data = encode_key_offsets(KeyOffsetScope(keys.until, epoch, log_start_offset), keys.offsets)
         self._files.write_atomic(self._path, data, sync=sync)
+        self._checksums[KEY_OFFSETS] = crc32(data)
         self._until = keys.until
 
     def write_if_grown(
@@ -131,6 +142,7 @@ class KeyOffsetCheckpoint:
 
     def _remove(self) -> None:
         self._until = None
+        self._checksums.pop(KEY_OFFSETS, None)
         if self._files.exists(self._path):
             self._files.remove(self._path)
         self._files.sync_dir(self._directory)

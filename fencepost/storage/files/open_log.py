@@ -14,6 +14,7 @@ from typing import NamedTuple
 from fencepost.storage.files.file_log import FileLog
 from fencepost.storage.files.file_segment import FileSegment
 from fencepost.storage.files.file_system import FileSystem, StorageFailure
+from fencepost.storage.files.inventory import LogInventory
 from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.files.recovery import (
     LogRecovery,
@@ -56,6 +57,9 @@ def open_log(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     cleaned_until: int = 0,
+    inventory: LogInventory | None = None,
+    safe_until: int = 0,
+    end_at_least: int = 0,
 ) -> OpenedLog:
     """The log in a directory, which is made if it is missing.
 
@@ -67,16 +71,25 @@ def open_log(
     :param log_start_offset: As the checkpoint says. Of a log that is not tiered the first
         segment's base offset counts where that is higher.
     :param cleaned_until: Where compaction ended (exclusive), as the checkpoint says.
+    :param inventory: What was there when that was last written down; None where it was not. Files
+        beside the segments that are not as it says are rebuilt.
+    :param safe_until: Before this offset (exclusive) no damage may be cut away.
+    :param end_at_least: The log ends there or behind it, so that no offset is given out twice: what
+        is missing before it is left out.
     :raises StorageFailure: When the files can't be read, or are damaged before the recovery
-        point.
+        point or ``safe_until``.
     """
-    opening = _Opening(files, directory, name, config, shared=shared, now_ms=now_ms)
+    opening = _Opening(
+        files, directory, name, config, shared=shared, now_ms=now_ms, inventory=inventory
+    )
     try:
         return opening.run(
             clean=clean,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             cleaned_until=cleaned_until,
+            safe_until=safe_until,
+            end_at_least=end_at_least,
         )
     except OSError as error:
         opening.store.release()
@@ -95,13 +108,16 @@ class _Opening:
         *,
         shared: ProcessLimits,
         now_ms: int,
+        inventory: LogInventory | None,
     ) -> None:
+        self._inventory = inventory or LogInventory()
         self._files = files
         self._directory = directory
         self._name = name
         self._config = config
         self._now_ms = now_ms
         self.store = FileSegmentStore(files, directory, config, shared)
+        self.store.home.checksums.update(self._inventory.checksums)
         self._report = LogRecoveryReport(rebuilt=self.store.home.rebuilt)
         self._segments: list[FileSegment] = []
         self._epochs = LeaderEpochCache()
@@ -109,7 +125,14 @@ class _Opening:
         self._gap: int | None = None
 
     def run(
-        self, *, clean: bool, recovery_point: int, log_start_offset: int, cleaned_until: int
+        self,
+        *,
+        clean: bool,
+        recovery_point: int,
+        log_start_offset: int,
+        cleaned_until: int,
+        safe_until: int,
+        end_at_least: int,
     ) -> OpenedLog:
         """The log."""
         self._files.make_dirs(self._directory)
@@ -121,13 +144,31 @@ class _Opening:
             if clean:
                 self._read_producers()
             else:
-                self._recover(first, recovery_point)
+                self._recover(first, recovery_point, safe_until)
             if self._end < log_start_offset:
                 self._start_over(log_start_offset)
         if not self._segments:
-            self._segments = [self.store.create(log_start_offset, now_ms=self._now_ms)]
+            start = max(log_start_offset, end_at_least)
+            self._segments = [self.store.create(start, now_ms=self._now_ms)]
+        elif self._end < end_at_least:
+            producers = self._producers.snapshot()
+            begun = self.store.create(end_at_least, now_ms=self._now_ms, producers=producers)
+            self._segments.append(begun)
+        log = self._make_log(
+            self._log_start(log_start_offset),
+            recovery_point=self._end if clean else min(recovery_point, self._end),
+            cleaned_until=cleaned_until,
+            is_durable=clean,
+        )
+        if self._epochs.entries() != known:
+            log.write_epochs()
+        return OpenedLog(log, self._report)
+
+    def _make_log(
+        self, log_start_offset: int, *, recovery_point: int, cleaned_until: int, is_durable: bool
+    ) -> FileLog:
+        """The log of the segments that there are now, and nothing beside them that is not of it."""
         self._producers.expire(self._now_ms, self._config.producer_id_expiration_ms)
-        log_start_offset = self._log_start(log_start_offset)
         self._epochs.truncate_from_end(self._end)
         self._epochs.truncate_from_start(log_start_offset)
         self.store.keys.load(self._end if self._gap is None else self._gap, self._epochs)
@@ -140,18 +181,15 @@ class _Opening:
             log_end_offset=self._end,
             cleaned_until=min(cleaned_until, self._segments[-1].base_offset),
         )
-        log = FileLog(
+        return FileLog(
             self._name,
             self._config,
             self.store,
             contents,
-            recovery_point=self._end if clean else min(recovery_point, self._end),
-            is_durable=clean,
+            recovery_point=recovery_point,
+            is_durable=is_durable,
             now_ms=self._now_ms,
         )
-        if self._epochs.entries() != known:
-            log.write_epochs()
-        return OpenedLog(log, self._report)
 
     @property
     def _end(self) -> int:
@@ -171,8 +209,9 @@ class _Opening:
             for file in files
             if file.kind is FileKind.LOG and file.state is FileState.LIVE
         )
+        heads = {entry.base_offset: entry.head for entry in self._inventory.segments}
         for base in bases:
-            segment = self.store.open_existing(base, now_ms=self._now_ms)
+            segment = self.store.open_existing(base, now_ms=self._now_ms, head=heads.get(base))
             self._segments.append(segment)
 
     def _first_unsafe(self, recovery_point: int) -> int:
@@ -192,6 +231,12 @@ class _Opening:
             known = decode_epochs(self._files.read(self._directory / LEADER_EPOCHS))
         except (FileNotFoundError, CorruptCheckpoint):
             known = ()
+        had = self._inventory.epochs
+        if had and known[: len(had)] != had:
+            # Not the file that was written: an old copy, or another log's, or a damaged one.
+            self._report.rebuilt.append(LEADER_EPOCHS)
+            self._epochs = LeaderEpochCache(had)
+            return ()
         if known:
             self._epochs = LeaderEpochCache(known)
             return known
@@ -214,11 +259,12 @@ class _Opening:
             replay_producer_state([active], self._producers)
             self._report.rebuilt.append(self.store.snapshots.path(end).name)
 
-    def _recover(self, first: int, recovery_point: int) -> None:
+    def _recover(self, first: int, recovery_point: int, safe_until: int) -> None:
         """Validate what may not be durable."""
         self._producers.restore(self._segments[first].producer_snapshot)
         recovering = LogRecovery(
             recovery_point=recovery_point,
+            safe_until=safe_until,
             epochs=self._epochs,
             producers=self._producers,
             snapshots=self.store.snapshots,

@@ -162,6 +162,7 @@ class LogRecovery:
     """One pass over the segments that may not be durable.
 
     :param recovery_point: Checksums are computed from this offset on.
+    :param safe_until: Before this offset, or the recovery point, nothing may be cut.
     :param epochs: As the checkpoint says; made right here.
     :param producers: As they were before the first of the segments.
     :ivar gap: Where the first offsets begin that may have been lost, from the end of a segment
@@ -177,8 +178,10 @@ class LogRecovery:
         producers: ProducerStateManager,
         snapshots: ProducerSnapshots,
         report: LogRecoveryReport,
+        safe_until: int = 0,
     ) -> None:
         self._recovery_point = recovery_point
+        self._safe_until = max(recovery_point, safe_until)
         self._epochs = epochs
         self._known: dict[int, int] = {}
         self._producers = producers
@@ -191,7 +194,7 @@ class LogRecovery:
         """Go over the segments, and cut the first that is damaged.
 
         :returns: How many of them are left.
-        :raises DamagedSegment: When it is damaged before the recovery point.
+        :raises DamagedSegment: When it is damaged before the recovery point or what is safe.
         """
         self._end = segments[0].base_offset
         self._known = dict(self._epochs.entries())
@@ -212,7 +215,8 @@ class LogRecovery:
         try:
             self._walk(segment)
         except DamagedSegment as damage:
-            if self._end < self._recovery_point:
+            if self._end < self._safe_until:
+                damage.offset = self._end
                 raise
             log.truncate(segment.size)
             name, lost = segment.files.name, size - log.size
@@ -231,6 +235,7 @@ class LogRecovery:
             self.gap = self._end
         self._end = max(self._end, segment.base_offset)
         log = segment.files.log
+        segment.files.check_head()
         whole = scan_batches(log.read, 0, log.size)
         segment.reset()
         for position, batch, header in whole:

@@ -10,15 +10,18 @@ a log that was closed only the one at its end is read. The others restore the pr
 truncation, and a missing one is rebuilt from the batches before it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Final
 from weakref import finalize
+from zlib import crc32
 
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.storage.files.file_system import File, FileSystem, lacks_descriptors
+from fencepost.protocol.records import HEADER_SIZE
+from fencepost.storage.files.file_system import DamagedSegment, File, FileSystem, lacks_descriptors
 from fencepost.storage.files.index_lookup import SegmentIndexes
+from fencepost.storage.files.inventory import head_checksum
 from fencepost.storage.files.process_limits import BoundedCache, ProcessLimits
 from fencepost.storage.formats.checkpoints import CorruptSnapshot, decode_snapshot, encode_snapshot
 from fencepost.storage.formats.file_names import (
@@ -27,7 +30,7 @@ from fencepost.storage.formats.file_names import (
     parse_segment_file_name,
     segment_file_name,
 )
-from fencepost.storage.formats.indexes import OffsetIndex, TimeIndex
+from fencepost.storage.formats.indexes import CorruptIndex, OffsetIndex, TimeIndex
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.producer_state import ProducerStateEntry
 
@@ -35,11 +38,15 @@ from fencepost.storage.log.producer_state import ProducerStateEntry
 class ProducerSnapshots:
     """The ``.snapshot`` files in a log's directory."""
 
-    __slots__ = ("_directory", "_files")
+    __slots__ = ("_checksums", "_directory", "_files")
 
-    def __init__(self, files: FileSystem, directory: PurePath) -> None:
+    def __init__(
+        self, files: FileSystem, directory: PurePath, checksums: dict[str, int] | None = None
+    ) -> None:
+        """:param checksums: See `LogDirectory`."""
         self._files = files
         self._directory = directory
+        self._checksums = {} if checksums is None else checksums
 
     def path(self, offset: int) -> PurePath:
         """Where the producers before `offset` are."""
@@ -52,18 +59,23 @@ class ProducerSnapshots:
 
         What a crash of the machine leaves of it need not be whole; it is found again.
         """
-        self._files.write_atomic(self.path(offset), encode_snapshot(producers), sync=sync)
+        path, data = self.path(offset), encode_snapshot(producers)
+        self._files.write_atomic(path, data, sync=sync)
+        self._checksums[path.name] = crc32(data)
 
     def read(self, offset: int) -> tuple[ProducerStateEntry, ...] | None:
         """The producers before `offset`; None where no file says them."""
+        path = self.path(offset)
         try:
-            return decode_snapshot(self._files.read(self.path(offset)))
+            data = self._files.read(path)
+            return decode_snapshot(data) if is_as_written(self._checksums, path, data) else None
         except (FileNotFoundError, CorruptSnapshot):
             return None
 
     def remove(self, offset: int) -> None:
         """Lose a snapshot; it may not be there."""
         path = self.path(offset)
+        self._checksums.pop(path.name, None)
         if self._files.exists(path):
             self._files.remove(path)
 
@@ -78,7 +90,29 @@ class ProducerSnapshots:
                 and file.state is FileState.LIVE
                 and file.offset not in wanted
             ):
+                self._checksums.pop(name, None)
                 self._files.remove(self._directory / name)
+
+
+def is_as_written(checksums: Mapping[str, int], path: PurePath, data: Buffer) -> bool:
+    """Whether a file's bytes are those that were written last, as far as that is known.
+
+    :param checksums: See `LogDirectory`.
+    """
+    known = checksums.get(path.name)
+    return known is None or known == crc32(data)
+
+
+BeforeLoss = Callable[[Sequence[int]], None]
+"""Called with the base offsets of segments that are about to be removed, replaced or cut."""
+
+
+def _ignore_loss(_bases: Sequence[int]) -> None:
+    """The default: there is no inventory."""
+
+
+def _ignore_new_segment() -> None:
+    """The default: there is no inventory."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,6 +122,10 @@ class LogDirectory:
     :ivar config: As of the last change; a segment takes from it when it is made.
     :ivar rebuilt: Names of files that were rebuilt because they were missing or broken.
     :ivar producers_at: Finds the producers before the segment of a base offset in their file.
+    :ivar checksums: CRC-32 of indexes, producer snapshots and key offsets as they were written
+        last, by name. A file that is not so is rebuilt: it may be an old copy, or of another log.
+    :ivar before_loss: Called before segments are lost.
+    :ivar on_new_segment: Called when a segment was begun, and when it has its first batch.
     """
 
     files: FileSystem
@@ -96,6 +134,22 @@ class LogDirectory:
     config: LogConfig
     rebuilt: list[str]
     producers_at: Callable[[int], tuple[ProducerStateEntry, ...]]
+    checksums: dict[str, int] = field(default_factory=dict)
+    before_loss: BeforeLoss = _ignore_loss
+    on_new_segment: Callable[[], None] = _ignore_new_segment
+
+    def rename(self, name: str) -> None:
+        """Give the directory another name."""
+        target = self.directory.with_name(name)
+        self.files.rename(self.directory, target)
+        self.directory = target
+
+    def dismantle(self) -> Iterator[None]:
+        """Remove the directory, a file before each step."""
+        for name in self.files.names(self.directory):
+            self.files.remove(self.directory / name)
+            yield
+        self.files.remove_tree(self.directory)
 
     def path(self, offset: int, kind: FileKind, state: FileState = FileState.LIVE) -> PurePath:
         """Path of a segment's file."""
@@ -189,14 +243,17 @@ class SegmentFiles:
 
     :ivar log: The ``.log``; its owner reads and writes it.
     :ivar state: Which suffix they have.
+    :ivar head: The checksum of the first batch's header; None where that is not known.
     :param size: Bytes of the ``.log``.
     """
 
-    __slots__ = ("_base_offset", "_home", "log", "state")
+    __slots__ = ("_base_offset", "_home", "_is_head_checked", "head", "log", "state")
 
     def __init__(
-        self, home: LogDirectory, base_offset: int, state: FileState, *, size: int
+        self, home: LogDirectory, base_offset: int, state: FileState, *, size: int, head: int | None
     ) -> None:
+        self.head = head
+        self._is_head_checked = head is None
         self._home = home
         self._base_offset = base_offset
         self.state = state
@@ -219,17 +276,37 @@ class SegmentFiles:
         """Names of the indexes' files."""
         return [self._path(kind).name for kind in _INDEX_KINDS]
 
+    def check_head(self) -> None:
+        """See that the ``.log`` begins with the batch that it had before the log was opened.
+
+        It is read once, when the segment is first used.
+
+        :raises DamagedSegment: When it begins with another one: it is not this segment's.
+        """
+        if self._is_head_checked or not self.log.size:
+            return
+        if self.head != head_checksum(self.log.read(0, min(self.log.size, HEADER_SIZE))):
+            raise DamagedSegment(0, f"{self.name} begins with another batch than it did")
+        self._is_head_checked = True
+
     def read_indexes(self) -> SegmentIndexes:
         """The indexes as they are written.
 
         :raises FileNotFoundError: Where one is not there.
         :raises CorruptIndex: When one is broken.
         """
-        files, base = self._home.files, self._base_offset
+        base = self._base_offset
         return SegmentIndexes(
-            OffsetIndex.decode(files.read(self._path(FileKind.OFFSET_INDEX)), base),
-            TimeIndex.decode(files.read(self._path(FileKind.TIME_INDEX)), base),
+            OffsetIndex.decode(self._read(FileKind.OFFSET_INDEX), base),
+            TimeIndex.decode(self._read(FileKind.TIME_INDEX), base),
         )
+
+    def _read(self, kind: FileKind) -> bytes:
+        path = self._path(kind)
+        data = self._home.files.read(path)
+        if not is_as_written(self._home.checksums, path, data):
+            raise CorruptIndex(f"{path.name} is not as it was written")
+        return data
 
     def write_indexes(self, indexes: SegmentIndexes, *, modified_ms: int) -> None:
         """Write the indexes, not durably.
@@ -237,9 +314,14 @@ class SegmentFiles:
         :param modified_ms: When the ``.log`` is to have been modified.
         """
         files = self._home.files
-        files.write_atomic(self._path(FileKind.OFFSET_INDEX), indexes.offsets.encode(), sync=False)
-        files.write_atomic(self._path(FileKind.TIME_INDEX), indexes.times.encode(), sync=False)
+        self._write(FileKind.OFFSET_INDEX, indexes.offsets.encode())
+        self._write(FileKind.TIME_INDEX, indexes.times.encode())
         files.set_modified_ms(self.log.path, modified_ms)
+
+    def _write(self, kind: FileKind, data: bytes) -> None:
+        path = self._path(kind)
+        self._home.files.write_atomic(path, data, sync=False)
+        self._home.checksums[path.name] = crc32(data)
 
     def sync(self, *, log_only: bool) -> None:
         """Make what is written durable, but not the files' names."""
@@ -260,9 +342,12 @@ class SegmentFiles:
         """Take another suffix, the ``.log`` last: it is what counts when a crash leaves some."""
         files = self._home.files
         for kind in _INDEX_KINDS:
-            old = self._path(kind)
+            old, new = self._path(kind), self._home.path(self._base_offset, kind, state)
             if files.exists(old):
-                files.rename(old, self._home.path(self._base_offset, kind, state))
+                files.rename(old, new)
+            known = self._home.checksums.pop(old.name, None)
+            if known is not None:
+                self._home.checksums[new.name] = known
         self.log.rename(self._home.path(self._base_offset, FileKind.LOG, state))
         self.state = state
 
@@ -281,6 +366,7 @@ class SegmentFiles:
     def _remove(self, paths: Iterable[PurePath]) -> None:
         files = self._home.files
         for path in paths:
+            self._home.checksums.pop(path.name, None)
             if files.exists(path):
                 files.remove(path)
 

@@ -13,6 +13,7 @@ from pathlib import PurePath
 
 from fencepost.storage.files.file_segment import FileSegment
 from fencepost.storage.files.file_system import File, FileSystem
+from fencepost.storage.files.inventory import SegmentEntry
 from fencepost.storage.files.key_offset_checkpoint import KeyOffsetCheckpoint
 from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.files.recovery import replay_producer_state
@@ -44,14 +45,19 @@ class FileSegmentStore:
             rebuilt=[],
             producers_at=self.producers_at,
         )
-        self.snapshots = ProducerSnapshots(files, directory)
-        self.keys = KeyOffsetCheckpoint(files, directory)
+        self.snapshots = ProducerSnapshots(files, directory, self.home.checksums)
+        self.keys = KeyOffsetCheckpoint(files, directory, self.home.checksums)
         self._live: dict[int, FileSegment] = {}
         self._cleaning: dict[int, FileSegment] = {}
         self._names_changed = False
 
-    def open_existing(self, base_offset: int, *, now_ms: int) -> FileSegment:
-        """The segment whose files are there."""
+    def open_existing(
+        self, base_offset: int, *, now_ms: int, head: int | None = None
+    ) -> FileSegment:
+        """The segment whose files are there.
+
+        :param head: See `SegmentFiles.head`.
+        """
         path = self.home.path(base_offset, FileKind.LOG)
         segment = FileSegment(
             self.home,
@@ -59,6 +65,7 @@ class FileSegmentStore:
             created_ms=now_ms,
             last_modified_ms=self.home.files.modified_ms(path),
             size=self.home.files.size(path),
+            head=head,
         )
         self._live[base_offset] = segment
         return segment
@@ -84,6 +91,7 @@ class FileSegmentStore:
         )
         self._live[base_offset] = segment
         self._names_changed = True
+        self.home.on_new_segment()
         return segment
 
     def refusal(self, size: int, *, is_client: bool) -> str | None:  # noqa: ARG002  # as in memory
@@ -108,6 +116,7 @@ class FileSegmentStore:
             segment.finish()
             segment.sync()
         self._drop_cleaned_but(fresh)
+        self.home.before_loss([segment.base_offset for segment in replaced])
         for segment in reversed(fresh):
             segment.rename(FileState.SWAP)
         self._sync_names()
@@ -134,6 +143,7 @@ class FileSegmentStore:
         gone = self._held(segments)
         if not gone:
             return
+        self.home.before_loss([segment.base_offset for segment in gone])
         if gone[-1] is self._live[max(self._live)]:
             self._remove(reversed(gone))
             self._sync_names()  # what is cut must not be there again, behind what comes now
@@ -184,6 +194,13 @@ class FileSegmentStore:
         """Let go of open files and of what is in memory."""
         for segment in self._live.values():
             segment.free_some()
+
+    def entries(self) -> tuple[SegmentEntry, ...]:
+        """The segments for the log's inventory, oldest first."""
+        return tuple(
+            SegmentEntry(base, segment.size, segment.files.head if segment.size else None)
+            for base, segment in sorted(self._live.items())
+        )
 
     def producers_at(self, base_offset: int) -> tuple[ProducerStateEntry, ...]:
         """The producers before a segment's first record, from its snapshot or from the batches."""

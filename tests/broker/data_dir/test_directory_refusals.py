@@ -43,7 +43,7 @@ def test_a_newer_layout_is_refused() -> None:
     lasting = DurableDriver(1)
     lasting.stop()
     metadata_log.rewrite(
-        lasting.files, DIR / "registry.log", ControllerState(cluster_id="c", layout=2), sync=False
+        lasting.files, DIR / "registry.log", ControllerState(cluster_id="c", layout=3), sync=False
     )
     assert "made by a newer fencepost" in refusal(lasting.files)
     assert "made by a newer fencepost" in refusal(lasting.files), "and the lock is given back"

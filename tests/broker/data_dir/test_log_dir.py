@@ -163,7 +163,7 @@ def test_what_is_synced_elsewhere_counts_when_it_is_done() -> None:
     log = driver.replica(1, "t").log
     assert isinstance(log, FileLog)
     waiting: list[tuple[Callable[[], None], Callable[[OSError | None], None]]] = []
-    lasting.log_dir(1).run_sync = lambda work, then: waiting.append((work, then))
+    lasting.log_dir(1).checkpoints.run_sync = lambda work, then: waiting.append((work, then))
     produce(driver, "t", b"a")
     operator_actions.roll(driver.cluster, "t", 0)
     driver.advance(3000)
@@ -202,6 +202,8 @@ def test_a_recovery_point_behind_what_is_left_of_the_log_is_written_at_the_start
     path = DIR / "broker-1" / "recovery-point-offset-checkpoint"
     assert lasting.files.read(path).decode() == "0\n1\nt 0 2\n"
     lasting.kill()
+    # With its inventory the log would be known to miss records, and stay offline.
+    lasting.files.remove(DIR / "broker-1.inventory")
     log = lasting.files.open(lasting.path(1, "t") / f"{0:020d}.log")
     log.truncate(0)
     log.close()

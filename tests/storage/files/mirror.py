@@ -7,6 +7,7 @@ from pathlib import PurePath
 from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import Record
 from fencepost.storage.files.file_log import FileLog
+from fencepost.storage.files.inventory import LogInventory
 from fencepost.storage.files.open_log import OpenedLog, open_log
 from fencepost.storage.files.process_limits import ProcessLimits
 from fencepost.storage.log.config import LogConfig
@@ -32,6 +33,7 @@ def reopen(
     log_start_offset: int = 0,
     cleaned_until: int = 0,
     shared: ProcessLimits | None = None,
+    inventory: LogInventory | None = None,
 ) -> OpenedLog:
     return open_log(
         files,
@@ -44,6 +46,7 @@ def reopen(
         recovery_point=recovery_point,
         log_start_offset=log_start_offset,
         cleaned_until=cleaned_until,
+        inventory=inventory,
     )
 
 

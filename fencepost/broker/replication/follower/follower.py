@@ -346,11 +346,10 @@ class Follower:
         except CorruptBatch:
             self.back_off()
             return ErrorCode.CORRUPT_MESSAGE
-        log, start_moved = replica.log, False
-        if partition.log_start_offset > log.log_start_offset:
-            start = min(partition.log_start_offset, log.log_end_offset)
-            start_moved = log.advance_log_start(start)
         replica.update_high_watermark(partition.high_watermark)
+        # As in Kafka: only what is committed is deleted, whatever the leader says its log start is.
+        start = min(partition.log_start_offset, replica.high_watermark)
+        start_moved = replica.log.advance_log_start(start)
         # The next fetch tells the leader so, or in which registration it has all (KIP-903).
         if records or start_moved or registration != self.broker.epoch:
             self.continue_in(FollowerState.FETCHING)

@@ -372,3 +372,16 @@ def test_of_two_requests_only_the_answer_of_the_last_counts() -> None:
     assert driver.replica(2, "t").log.log_end_offset == 2
     release(driver.cluster, "t", 0, 2)
     assert driver.replica(2, "t").log.log_end_offset == 2
+
+
+def test_a_follower_deletes_nothing_that_is_not_committed_whatever_its_leader_says() -> None:
+    driver = Driver()
+    create(driver, "t", [(1, 2, 3)])
+    produce(driver, "t", b"a", b"b", b"c")
+    driver.hold(2)
+    produce(driver, "t", b"d", acks=1)
+    driver.leader("t").log.advance_log_start(4)
+    produce(driver, "t", b"e", acks=1)
+    follower = driver.replica(3, "t")
+    assert (follower.high_watermark, follower.log.log_end_offset) == (3, 5)
+    assert follower.log.log_start_offset == 3
