@@ -14,7 +14,8 @@ from fencepost.broker.core.events import OF_THE_DISK, Event, Kind
 from fencepost.broker.data_dir.directory import open_data_dir
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.produce import PartitionProduceResponse
-from fencepost.protocol.records import CorruptBatch, crc_ok, iter_headers, iter_records
+from fencepost.protocol.record_reader import iter_records
+from fencepost.protocol.records import CorruptBatch, crc_ok, iter_headers
 from fencepost.storage.files.file_system import StorageFailure
 from tests.durability.corruption import Damage
 from tests.durability.scenes import Acknowledged, Place, Scene, file_system

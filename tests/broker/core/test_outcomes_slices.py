@@ -70,7 +70,7 @@ def test_what_follows_a_response_waits_for_it_and_may_take_long_itself() -> None
         asked.append(found)
         return second
 
-    answer = respond_after(first, respond)
+    answer: str | Wait[str] = respond_after(first, respond)
     assert isinstance(answer, Wait)
     first.complete("a")
     assert (asked, answer.done) == (["a"], False)
