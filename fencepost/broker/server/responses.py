@@ -151,7 +151,7 @@ class Responses:
                 self._held -= 1
                 self._memory.used -= answered.bytes_in
             if answered.chunks:
-                self.output += answered.chunks
+                self.output.extend(answered.chunks)
 
     def abandon(self) -> None:
         """Cancel what waits, and send nothing more."""
