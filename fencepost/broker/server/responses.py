@@ -75,7 +75,7 @@ class Responses:
     ) -> None:
         self.queue: Final[deque[Exchange]] = deque()
         self.output: Final[list[Buffer]] = []
-        self.writing: Final[deque[Generator[None, None, None]]] = deque()
+        self.writing: Final[list[Generator[None, None, None]]] = []
         self._clock = clock
         self._journal = journal
         self._memory = memory
@@ -118,7 +118,7 @@ class Responses:
         try:
             next(self.writing[0])
         except StopIteration:
-            self.writing.popleft()
+            self.writing.pop(0)
         if self.writing:
             self._owner.output_ready()
 

@@ -66,7 +66,7 @@ def test_what_follows_a_response_waits_for_it_and_may_take_long_itself() -> None
     second: Wait[str] = Wait()
     asked: list[str] = []
 
-    def respond(found: str) -> Wait[str]:
+    def respond(found: str) -> str | Wait[str]:
         asked.append(found)
         return second
 
