@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.scenario.document import RangeTooLong, collapse_ranges, expand_ranges
+from fencepost.scenario.document import MAX_RANGE, RangeTooLong, collapse_ranges, expand_ranges
 
 
 def test_a_range_stands_for_all_its_texts() -> None:
@@ -21,6 +21,8 @@ def test_what_is_too_long_for_a_range_is_text() -> None:
     texts = ["a0..a" + "9" * 5000, "9" * 5000, "1.." * 10_000]
     assert list(expand_ranges(texts)) == texts
     assert collapse_ranges(texts) == texts
+    for stem, count in (("x" * (MAX_RANGE // 2 - 2), 3), ("x" * (MAX_RANGE // 2 - 1), 1)):
+        assert len(list(expand_ranges([f"{stem}1..{stem}3"]))) == count
 
 
 def test_all_ranges_of_a_list_are_bounded_together() -> None:
