@@ -37,6 +37,14 @@ GROUPS: Final = (
 )
 """How the path of a file begins, and the group that it runs with; the first that fits."""
 
+LONG: Final = (
+    *("oracle", "tests/cli/test_hostile_names.py", "tests/scenario/test_shipped.py"),
+    "tests/strangers/test_strangers.py",
+)
+"""What takes long in all although each of its tests is short: a minute or two."""
+_LONG_S: Final = 400.0
+"""The time limit that a test of theirs would set if it took as long."""
+
 
 def unit(nodeid: str) -> str:
     """What a test runs with in one worker: its group, or its file."""
@@ -45,8 +53,8 @@ def unit(nodeid: str) -> str:
 
 
 def long_ones_first(items: list[pytest.Item]) -> None:
-    """Let what has long tests, those that set a time limit, begin first: else it may end alone."""
-    limits: dict[str, float] = {}
+    """Let what takes long, or has tests that set a time limit, begin first: else it ends alone."""
+    limits = dict.fromkeys(LONG, _LONG_S)
     for item in items:
         limit = item.get_closest_marker("timeout")
         if limit is not None and limit.args:

@@ -7,7 +7,7 @@ from typing import Final, cast
 import pytest
 
 from docs.generate import ROOT
-from tests.harness.distribution import GROUPS, SHARED, Scheduling, long_ones_first, unit
+from tests.harness.distribution import GROUPS, LONG, SHARED, Scheduling, long_ones_first, unit
 
 SPARK: Final = "tests/pipeline/load/test_load.py::test_it"
 
@@ -44,6 +44,16 @@ def test_the_group_of_the_longest_begins() -> None:
     items = cast("list[pytest.Item]", [short, long, first, longest])
     long_ones_first(items)
     assert items == cast("list[pytest.Item]", [first, longest, long, short])
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_takes_long_in_all_begins_before_the_others(name: str) -> None:
+    paths = [start for start, group in GROUPS if group == name] or [name]
+    assert all(list(ROOT.glob(f"{path}*")) for path in paths)
+    short, long = Item("tests/a.py::test_it", 300), Item(f"{paths[0]}::test_it")
+    items = cast("list[pytest.Item]", [short, long])
+    long_ones_first(items)
+    assert items == cast("list[pytest.Item]", [long, short])
 
 
 def test_a_group_is_one_unit_and_so_is_a_file() -> None:

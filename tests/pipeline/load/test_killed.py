@@ -180,9 +180,9 @@ class Killer:
                 running.kill()
                 self.jobs += 1
                 return
-            workers = await asyncio.to_thread(running.workers)
             # Those before the first row are the ones that Spark plans with.
-            if workers and 0 < there < ROWS and killed < WORKERS_KILLED:
+            under_way = 0 < there < ROWS and killed < WORKERS_KILLED
+            if under_way and (workers := await asyncio.to_thread(running.workers)):
                 with suppress(ProcessLookupError):
                     os.kill(self._drawn.choice(sorted(workers)), signal.SIGKILL)
                 killed += 1
