@@ -8,8 +8,11 @@ by `fencepost.protocol.shown_text`: names of clients are whatever they say they 
 """
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -81,7 +84,8 @@ def show(blocks: Iterable[Block]) -> None:
     if is_rich_terminal():
         from fencepost.cli.rich_output import draw
 
-        draw(blocks)
+        with interrupt_deferred():
+            draw(blocks)
         return
     for block in blocks:
         for text in plain_lines(block):
@@ -96,12 +100,41 @@ def show_text(text: object) -> None:
 
 def show_json(text: str) -> None:
     """Print JSON as it is; on a terminal without characters that would act on it."""
-    print(escaped_json(text) if sys.stdout.isatty() else text, flush=True)
+    if not sys.stdout.isatty():
+        print(text, flush=True)
+        return
+    with interrupt_deferred():
+        print(escaped_json(text), flush=True)
 
 
 def complain(text: str) -> None:
     """Print an error, in one line on standard error. The users of URLs are left out."""
     print(escaped(without_user_infos(text)), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def interrupt_deferred() -> Iterator[None]:
+    """Let Ctrl-C act at the end of this, so that a terminal gets no half of an escape sequence.
+
+    The signal is blocked as well: it would cut a write short, and with PYTHONUNBUFFERED Python
+    does not write the rest. A terminal that Ctrl-S has stopped goes on at Ctrl-C.
+
+    :raises KeyboardInterrupt: In the end.
+    """
+    if threading.current_thread() is not threading.main_thread():  # which alone handles signals
+        yield
+        return
+    deferred = threading.Event()
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # Another thread may receive it, and the main thread handles it then.
+    handler = signal.signal(signal.SIGINT, lambda *_: deferred.set())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
+    if deferred.is_set():
+        raise KeyboardInterrupt
 
 
 def plain_lines(block: Block) -> Iterator[str]:

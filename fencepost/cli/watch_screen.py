@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 from rich.text import Text as Rich
 
 from fencepost.cli import tables
-from fencepost.cli.output import BAD, ODD, QUIET, STRONG, Cell, Text
+from fencepost.cli.output import BAD, ODD, QUIET, STRONG, Cell, Text, interrupt_deferred
 from fencepost.cli.partition_tables import replica_parts
 from fencepost.cli.rich_output import rich, rich_line
 from fencepost.verbs.answers.topics import PartitionState
@@ -32,9 +32,19 @@ Lines = list[list[Segment]]
 @contextmanager
 def screen(url: str) -> Iterator[Callable[["WatchState"], None]]:
     """A screen of its own, which is gone in the end; what draws on it."""
-    console = Console(highlight=False)
-    with Live(console=console, screen=True, auto_refresh=False) as live:
-        yield lambda watched: live.update(Screen(watched, url), refresh=True)
+    live = Live(console=Console(highlight=False), screen=True, auto_refresh=False)
+
+    def draw(watched: "WatchState") -> None:
+        with interrupt_deferred():
+            live.update(Screen(watched, url), refresh=True)
+
+    try:
+        with interrupt_deferred():
+            live.start()
+        yield draw
+    finally:
+        with interrupt_deferred():
+            live.stop()
 
 
 class Screen:

@@ -158,6 +158,21 @@ def test_json_on_a_terminal_says_the_same(stub: FakeControlApi) -> None:
     assert json.loads(written) == [state]
 
 
+@pytest.mark.parametrize("options", ["--json", ""])
+def test_an_interrupt_cuts_nothing_that_is_written_to_a_terminal(
+    options: str, stub: FakeControlApi
+) -> None:
+    """A terminal keeps less than this, so that the command still writes when Ctrl-C comes."""
+    state = answer(ExchangeState).model_dump(mode="json")
+    stub.will(ok([state] * 1000), ok([state] * 1000))
+    whole = shown(f"trace {options}", columns=400)
+    with terminal(f"trace {options}", columns=400, rows=40, PYTHONUNBUFFERED="1") as made:
+        made.read()
+        made.interrupt()
+        assert made.finish() != 0
+        assert made.written.replace("\r\n", "\n").startswith(whole)
+
+
 # -- everything that prints ---------------------------------------------------------------------
 
 PRINTING: Final = {"output.py", "serve.py"}
