@@ -19,13 +19,17 @@ def cache_dir() -> Path:
     return Path(chosen) if chosen else Path(base) / "fencepost-tests"
 
 
-def made_once(name: str, inputs: list[Path], make: Callable[[Path], None]) -> Path:
+def made_once(
+    name: str, inputs: list[Path], make: Callable[[Path], None], *, within: Path | None = None
+) -> Path:
     """The folder that ``make`` filled; made again when a file of ``inputs`` changes.
 
     Appears whole or not at all, so that an interrupted run, or two at a time, do no harm.
+
+    :param within: Where it is made instead of `cache_dir`.
     """
     digest = hashlib.sha256(b"\0".join(each.read_bytes() for each in inputs)).hexdigest()[:16]
-    target = cache_dir() / f"{name}-{digest}"
+    target = (within or cache_dir()) / f"{name}-{digest}"
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)

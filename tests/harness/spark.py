@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -17,21 +19,55 @@ from fencepost.pipeline.requirements import CannotRunError, require_java, requir
 from fencepost.pipeline.session import open_session
 from tests.harness.cache import made_once
 from tests.harness.require import tool, unavailable
+from tests.harness.run import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+HERE: Final = Path(__file__).parent
 MASTER: Final = "local[2,4]"
 """Two tasks at a time; a task may fail three times (``local[2]`` does not let one fail)."""
-QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# A short life: little time to compile for, little memory to collect.
+_QUICK: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _SMALL: Final = {
     "spark.driver.memory": "512m",
     "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": QUICK_JVM,
     # Clients that are kept for the next batch outlive their clusters, and go on asking for them.
     "spark.kafka.producer.cache.timeout": "30s",
     "spark.kafka.consumer.cache.timeout": "30s",
 }
+
+
+@cache
+def quick_jvm() -> str:
+    """Options of a JVM that runs Spark for a short time."""
+    # Spark's launcher, which has other jars, prints what to run to standard output.
+    silent = ("-Xlog:disable", "-Xlog:all=error:stderr")
+    return " ".join((*_QUICK, f"-XX:SharedArchiveFile={class_archive()}", "-Xshare:auto", *silent))
+
+
+@cache
+def class_archive() -> Path:
+    """Spark's classes, loaded and checked, as the JVM maps them: a job starts in half the time.
+
+    Made once (about 20 s) in the environment that has Spark, as it is of these very jars. A JVM
+    that is not the one that made it goes without, and so does one with other jars.
+    """
+    import pyspark
+
+    program = Path(tool("java")).resolve()
+    installed = (Path(pyspark.__file__).parent / "jars").stat()
+    digest = hashlib.sha256(f"{program} {installed.st_mtime_ns}".encode()).hexdigest()[:8]
+    job = HERE / "archived_spark_classes.py"
+
+    def archive(folder: Path) -> None:
+        options = " ".join((*_QUICK, f"-XX:ArchiveClassesAtExit={folder / 'classes.jsa'}"))
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
+        run([sys.executable, str(job), options, str(folder)], env=inherited, timeout_s=250)
+        shutil.rmtree(folder / "written")
+
+    made = made_once(f"spark-{digest}", [job], archive, within=Path(sys.prefix) / "fencepost-tests")
+    return made / "classes.jsa"
 
 
 @cache
@@ -72,6 +108,7 @@ def spark_session(folder: Path) -> Iterator[SparkSession]:
     with_kafka = shutil.which("mvn") is not None
     configs = {
         **_SMALL,
+        "spark.driver.extraJavaOptions": quick_jvm(),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tests.harness.process import start
-from tests.harness.spark import QUICK_JVM, need_spark
+from tests.harness.spark import need_spark, quick_jvm
 from tests.harness.wait import wait_until
 
 if TYPE_CHECKING:
@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 MASTER: Final = "org.apache.spark.deploy.master.Master"
 WORKER: Final = "org.apache.spark.deploy.worker.Worker"
 _HERE: Final = {"SPARK_LOCAL_IP": "127.0.0.1"}
-_SMALL: Final = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM}
+_SMALL: Final = {"SPARK_DAEMON_MEMORY": "256m"}
 _APPLICATION: Final = {
     "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": QUICK_JVM,
     "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": QUICK_JVM,
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
 }
@@ -72,7 +70,9 @@ def standalone(folder: Path, *, workers: int = 2) -> Iterator[Standalone]:
         )
         settings = folder / "conf" / "spark-defaults.conf"
         settings.parent.mkdir()
-        settings.write_text("".join(f"{key} {value}\n" for key, value in _APPLICATION.items()))
+        quick = {f"spark.{each}.extraJavaOptions": quick_jvm() for each in ("driver", "executor")}
+        configs = {**_APPLICATION, **quick}
+        settings.write_text("".join(f"{key} {value}\n" for key, value in configs.items()))
         environment = {
             **_HERE,
             "SPARK_CONF_DIR": str(settings.parent),
@@ -87,7 +87,8 @@ def _daemon(running: ExitStack, folder: Path, name: str, *arguments: str) -> Pro
 
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-class"), name, "--host", "127.0.0.1", *arguments]
-    environment = {**_HERE, **_SMALL, "SPARK_HOME": str(home)}
+    options = {"SPARK_DAEMON_JAVA_OPTS": quick_jvm()}
+    environment = {**_HERE, **_SMALL, **options, "SPARK_HOME": str(home)}
     process = start(f"spark-{folder.name}", command, folder / "log", env=environment)
     running.callback(process.stop, expect=None)
     return process

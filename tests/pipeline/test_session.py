@@ -14,7 +14,7 @@ import pytest
 from fencepost.pipeline.requirements import JARS_VARIABLE, SPARK_VERSION, CannotRunError
 from fencepost.pipeline.session import open_session, session
 from tests.harness.run import run
-from tests.harness.spark import QUICK_JVM, jars, need_spark
+from tests.harness.spark import jars, need_spark, quick_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,7 +68,7 @@ def test_a_session_knows_the_kafka_connector(spark_with_kafka: SparkSession) -> 
 def test_a_session_has_the_connector_after_one_that_did_not_need_it(cluster: Cluster) -> None:
     need_spark()
     topic = cluster.create_topic("later")
-    quick = {"JDK_JAVA_OPTIONS": QUICK_JVM}
+    quick = {"JDK_JAVA_OPTIONS": quick_jvm()}
     env = {**os.environ, **quick, JARS_VARIABLE: str(jars()), "PYTHONPATH": ""}
     # A process of its own: the JVM of this one has the connector already.
     command = [sys.executable, "-c", TWO_SESSIONS, cluster.bootstrap, topic]
@@ -180,7 +180,7 @@ def test_a_spark_that_does_not_start_says_so_in_one_line() -> None:
         "with session('none', configs={'spark.local.dir': '/dev/null/nowhere'}):\n"
         "    pass\n"
     )
-    env = {**os.environ, "JDK_JAVA_OPTIONS": QUICK_JVM, "PYTHONPATH": ""}
+    env = {**os.environ, "JDK_JAVA_OPTIONS": quick_jvm(), "PYTHONPATH": ""}
     told = run([sys.executable, "-c", code], code=1, timeout_s=120, env=env).err.splitlines()
     assert told[-1].startswith(
         "fencepost.pipeline.requirements.CannotRunError: Spark does not start: "

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
-from tests.harness.spark import QUICK_JVM
+from tests.harness.spark import quick_jvm
 
 ROOT: Final = Path(__file__).parents[3]
 _DAEMON: Final = b"pyspark.daemon"
@@ -26,7 +26,7 @@ class Job:
         self._err = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the job is
         # Its JVM may not start where a session of this process has left its own address.
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
-        environment = {**inherited, "JDK_JAVA_OPTIONS": QUICK_JVM}
+        environment = {**inherited, "JDK_JAVA_OPTIONS": quick_jvm()}
         self.child = subprocess.Popen(
             [sys.executable, "-m", "fencepost", "load", *arguments],
             stdout=self._out,

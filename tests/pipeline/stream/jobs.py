@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fencepost.pipeline import requirements
 from tests.harness.process import Process, start
-from tests.harness.spark import QUICK_JVM, jars, need_spark
+from tests.harness.spark import jars, need_spark, quick_jvm
 
 PATIENCE_S: Final = 120.0
 
@@ -46,7 +46,7 @@ def job(log: Path, *arguments: str) -> Iterator[Job]:
     """Start ``fencepost stream``. What still runs of it in the end is killed."""
     need_spark()
     command = [sys.executable, "-m", "fencepost", "stream", *arguments, "--json"]
-    environment = {requirements.JARS_VARIABLE: str(jars()), "JDK_JAVA_OPTIONS": QUICK_JVM}
+    environment = {requirements.JARS_VARIABLE: str(jars()), "JDK_JAVA_OPTIONS": quick_jvm()}
     process = start("stream", [*command, "--master", "local[2]"], log, env=environment)
     try:
         yield Job(process)
