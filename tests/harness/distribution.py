@@ -38,10 +38,14 @@ GROUPS: Final = (
 """How the path of a file begins, and the group that it runs with; the first that fits."""
 
 LONG: Final = (
-    *("oracle", "tests/cli/test_hostile_names.py", "tests/scenario/test_shipped.py"),
+    "tests/cli/test_hostile_names.py",
+    "tests/scenario/test_shipped.py",
     "tests/strangers/test_strangers.py",
 )
-"""What takes long in all although each of its tests is short: a minute or two."""
+"""What takes long in all although each of its tests is short: a minute or so.
+
+Not the oracle: beside the JVMs of the beginning a live Kafka once answered late, and so otherwise.
+"""
 _LONG_S: Final = 400.0
 """The time limit that a test of theirs would set if it took as long."""
 
