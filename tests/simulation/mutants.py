@@ -71,7 +71,7 @@ def epochs_unchecked(patch: pytest.MonkeyPatch) -> None:
 def nothing_truncated(patch: pytest.MonkeyPatch) -> None:
     """Followers keep what their leader has not, and leaders do not mind."""
     patch.setattr(replica.Replica, "truncate_to", lambda _self, _offset: False)
-    patch.setattr(fetch, "_divergence", lambda _replica, _asked: None)
+    patch.setattr(fetch, "diverging_epoch", lambda _replica, _asked: None)
 
 
 def truncated_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def truncated_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
         self.truncate(self.replica.high_watermark)
 
     patch.setattr(follower.Follower, "_enter_epoch", enter_epoch)
-    patch.setattr(fetch, "_divergence", lambda _replica, _asked: None)
+    patch.setattr(fetch, "diverging_epoch", lambda _replica, _asked: None)
 
 
 def epochs_noted_at_the_first_append(patch: pytest.MonkeyPatch) -> None:

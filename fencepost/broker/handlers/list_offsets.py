@@ -95,16 +95,9 @@ class _Lookup:
 
     def answer(self, timestamp: int, offset: int, epoch: int) -> ListOffsetsPartitionResponse:
         """What was found; all are -1 where nothing was."""
-        index = self.replica.index
         if self.gate is ListOffsetsGate.KAFKA and offset < 0 and _is_by_time(self.target):
-            return _error(index, gate_error(self.ctx.version))
-        has_epochs = self.replica.log.config.keeps_leader_epochs
-        return ListOffsetsPartitionResponse(
-            partition_index=index,
-            timestamp=timestamp,
-            offset=offset,
-            leader_epoch=epoch if has_epochs else NO_EPOCH,
-        )
+            return _error(self.replica.index, gate_error(self.ctx.version))
+        return _answer(self.replica, timestamp, offset, epoch)
 
     def find_in_tier(self, then: Callable[[ListOffsetsPartitionResponse], None]) -> None:
         """Look in the tier as well; `then` is told now or later."""
@@ -229,18 +222,25 @@ def _look_up(
         return _error(index, gate_error(ctx.version))
     bound = _bound(replica, request)
     if target == LATEST:  # what most ask for: nothing is looked up
-        has_epochs = replica.log.config.keeps_leader_epochs
-        return ListOffsetsPartitionResponse(
-            partition_index=index,
-            offset=bound,
-            leader_epoch=replica.leader_epoch if has_epochs else NO_EPOCH,
-        )
+        return _answer(replica, -1, bound, replica.leader_epoch)
     lookup = _Lookup(ctx=ctx, replica=replica, target=target, bound=bound, gate=gate)
     return lookup if lookup.reaches_into_tier else lookup.answer(*_find(lookup))
 
 
 def _is_by_time(target: int) -> bool:
     return target >= 0 or target == MAX_TIMESTAMP
+
+
+def _answer(
+    replica: Replica, timestamp: int, offset: int, epoch: int
+) -> ListOffsetsPartitionResponse:
+    has_epochs = replica.log.config.keeps_leader_epochs
+    return ListOffsetsPartitionResponse(
+        partition_index=replica.index,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=epoch if has_epochs else NO_EPOCH,
+    )
 
 
 def _error(index: int, code: int) -> ListOffsetsPartitionResponse:
