@@ -244,7 +244,7 @@ LIMITS: Final[Mapping[str, tuple[Limit, ...]]] = {
             error="400, and the connection is closed",
         ),
         Limit(
-            name="seconds that the head of a request takes to arrive",
+            name="seconds that a connection takes to send a head, or the rest of a refused body",
             default=int(limits.HEAD_S),
             error=_CLOSED,
         ),

@@ -140,8 +140,8 @@ PROOFS: Final = {
     "bytes of a head whose rest is waited for": (
         "control/test_limits.py::test_a_head_has_a_limited_size"
     ),
-    "seconds that the head of a request takes to arrive": (
-        "control/test_guard.py::test_a_head_that_does_not_come_is_not_waited_for"
+    "seconds that a connection takes to send a head, or the rest of a refused body": (
+        "control/test_guard.py::test_what_a_client_owes_is_not_waited_for"
     ),
     "bytes of a body": "control/test_limits.py::test_a_body_of_the_limit_is_read",
     "seconds that a body takes to arrive": (

@@ -5,12 +5,13 @@ name is bound to 127.0.0.1 afterwards (DNS rebinding) reads the answers as well.
 where a request comes from, in headers that no script can change: ``Origin``, ``Sec-Fetch-Site``
 (Fetch Metadata) and ``Host``. Programs such as curl send neither of the first two.
 
-Where the control API can be reached from other machines, it has a token: every request but
-``/healthz`` carries it, as ``Authorization: Bearer TOKEN`` (RFC 6750) or, from the page, as a
-cookie that is derived from it.
+Where the control API can be reached from other machines, it has a token: every request but one for
+``/healthz`` without a body carries it, as ``Authorization: Bearer TOKEN`` (RFC 6750) or, from the
+page, as a cookie that is derived from it.
 """
 
 import hmac
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -18,13 +19,15 @@ from ipaddress import ip_address
 from typing import Final
 
 HEALTH: Final = "/healthz"
-"""The one path that needs no token: an orchestrator asks it."""
+"""The one path that needs no token: an orchestrator asks it. See `RequestHead.asks_health`."""
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 """``Sec-Fetch-Site`` of the page's own requests, and of an address that a person typed.
 
 ``same-site`` is foreign: another port of this host is the same site.
 """
 _BEARER: Final = "bearer "
+_HOST: Final = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^:\[\]]*))(?::[0-9]*)?")
+"""``Host`` (RFC 9110, section 7.2): a name, or an IPv6 address in brackets; perhaps a port."""
 _SESSION: Final = b"the session of the control API's page"
 
 
@@ -61,7 +64,8 @@ NO_JSON: Final = Refusal(
 class RequestHead:
     """What of a request is decided about.
 
-    :param headers: By their names in lower case; of a name that is repeated the last.
+    :param headers: By their names in lower case. A name that is repeated has all of its values in
+        one text, so that a value that is refused alone is refused beside others.
     """
 
     method: str
@@ -73,6 +77,14 @@ class RequestHead:
         """Whether a body follows, be it a byte."""
         length = self.headers.get("content-length", "0").strip()
         return length.strip("0") != "" or "transfer-encoding" in self.headers
+
+    @property
+    def asks_health(self) -> bool:
+        """Whether it needs neither a token nor a place among others.
+
+        With a body it does: the body would be kept while it arrives.
+        """
+        return self.path == HEALTH and not self.has_body
 
     @property
     def media_type(self) -> str:
@@ -90,7 +102,7 @@ class Access:
     """Who may use a control API.
 
     :param hosts: The names of its host, besides ``localhost`` and all IP addresses.
-    :param token: What every request but ``/healthz`` has to carry; None where none has to.
+    :param token: What a request has to carry; None where none has to.
     """
 
     def __init__(self, hosts: Iterable[str] = (), token: str | None = None) -> None:
@@ -134,11 +146,11 @@ class Access:
         )
 
     def _is_own_host(self, given: str) -> bool:
-        name = _canonical(_without_port(given))
+        name = _canonical(_host_name(given))
         return name in self._hosts or _is_address(name)
 
     def _credentials_problem(self, head: RequestHead) -> Refusal | None:
-        if not self.needs_token or head.path == HEALTH:
+        if not self.needs_token or head.asks_health:
             return None
         bearer = head.bearer
         if bearer is not None:
@@ -167,12 +179,10 @@ def _is_own_origin(origin: str, host: str | None) -> bool:
     return scheme in ("http", "https") and host is not None and place == host.strip().lower()
 
 
-def _without_port(host: str) -> str:
-    """A ``Host`` without its port, and an IPv6 address without its brackets."""
-    host = host.strip()
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+def _host_name(given: str) -> str:
+    """A ``Host`` without its port, an IPv6 address without its brackets; empty for any other text."""
+    found = _HOST.fullmatch(given.strip())
+    return "" if found is None else found["bracketed"] or found["plain"] or ""
 
 
 def _canonical(host: str) -> str:

@@ -6,7 +6,6 @@ answered with a cookie. What is refused is answered here, and its body is not re
 """
 
 import asyncio
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -15,7 +14,8 @@ from urllib.parse import parse_qs
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fencepost.control import limits
-from fencepost.control.access import HEALTH, Access, Refusal, RequestHead
+from fencepost.control.access import Access, Refusal, RequestHead
+from fencepost.control.limits import answer, refuse
 from fencepost.protocol.errors import ErrorCode
 
 MAX_REQUESTS: Final = 512
@@ -48,6 +48,13 @@ _FORM: Final = b"""<!doctype html>
 _FORM_POLICY: Final = (
     "default-src 'none'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+_CHALLENGE: Final = {"www-authenticate": "Bearer"}
+_FORM_HEADERS: Final = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": _FORM_POLICY,
+    "cache-control": "no-store",
+    **_CHALLENGE,
+}
 
 
 class Guard:
@@ -63,17 +70,14 @@ class Guard:
         self._answering = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or let the application answer it."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+        """Answer a request, or let the application answer it; uvicorn hands over HTTP alone."""
         head = request_head(scope)
         refusal = self._access.refusal(head)
         if self._is_for_the_form(head, refusal):
             await self._answer_form(head, receive, send)
         elif refusal is not None:
             await _refuse(refusal, send)
-        elif head.path == HEALTH:
+        elif head.asks_health:
             await self.app(scope, receive, send)
         elif self._answering >= MAX_REQUESTS:
             await _refuse(_TOO_MANY, send)
@@ -100,18 +104,21 @@ class Guard:
 
     async def _answer_form(self, head: RequestHead, receive: Receive, send: Send) -> None:
         if head.method != "POST":
-            await _answer(send, 401, _FORM, _form_headers())
+            await answer(send, 401, _FORM, _FORM_HEADERS)
             return
         given = parse_qs((await _read_form(receive)).decode(errors="replace")).get(_FIELD, [""])
         if self._access.is_token(given[0].strip()):
-            await _answer(send, 303, b"", {"location": "/", "set-cookie": self._access.cookie()})
+            await answer(send, 303, b"", {"location": "/", "set-cookie": self._access.cookie()})
         else:
-            await _answer(send, 401, _FORM, _form_headers())
+            await answer(send, 401, _FORM, _FORM_HEADERS)
 
 
 def request_head(scope: Mapping[str, Any]) -> RequestHead:
-    """The head of a request as ASGI hands it over."""
-    headers = {name.decode("latin-1"): text.decode("latin-1") for name, text in scope["headers"]}
+    """The head of a request as ASGI hands it over, its names in lower case."""
+    headers: dict[str, str] = {}
+    for name, value in ((n.decode("latin-1"), v.decode("latin-1")) for n, v in scope["headers"]):
+        between = "; " if name == "cookie" else ", "  # RFC 9110, section 5.3; RFC 9113, 8.2.3
+        headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
     return RequestHead(method=scope["method"], path=scope["path"], headers=headers)
 
 
@@ -128,25 +135,5 @@ async def _read_form(receive: Receive) -> bytes:
     return b""
 
 
-def _form_headers() -> dict[str, str]:
-    return {
-        "content-type": "text/html; charset=utf-8",
-        "content-security-policy": _FORM_POLICY,
-        "cache-control": "no-store",
-        "www-authenticate": "Bearer",
-    }
-
-
 async def _refuse(refusal: Refusal, send: Send) -> None:
-    content = json.dumps({"error": refusal.code, "message": refusal.message}).encode()
-    headers = {"content-type": "application/json"}
-    if refusal.status == 401:
-        headers["www-authenticate"] = "Bearer"
-    await _answer(send, refusal.status, content, headers)
-
-
-async def _answer(send: Send, status: int, content: bytes, headers: Mapping[str, str]) -> None:
-    fields = {"content-length": str(len(content)), **headers}
-    encoded = [(name.encode(), text.encode("latin-1")) for name, text in fields.items()]
-    await send({"type": "http.response.start", "status": status, "headers": encoded})
-    await send({"type": "http.response.body", "body": content})
+    await refuse(send, refusal, _CHALLENGE if refusal.status == 401 else {})

@@ -1,5 +1,7 @@
 """Limits of the control API: size and time of a body, time of a head, number of connections.
 
+Refusals that need no application are written here (`refuse`).
+
 A body is read to its end before the request is handled, so that one that is too large costs no more
 than the limit. It is refused with 413, and read on without being kept: a client that sends all of
 it before it reads would otherwise see a reset connection and not the answer. One that does not
@@ -8,14 +10,15 @@ arrive in time is refused with 408.
 
 import asyncio
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-import h11
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fencepost.broker.server.resources import DescriptorBudget
+from fencepost.control.access import Refusal
 from fencepost.protocol.errors import ErrorCode
 
 MAX_BODY_BYTES: Final = 1 << 20
@@ -23,9 +26,12 @@ MAX_BODY_BYTES: Final = 1 << 20
 BODY_S: Final = 30.0
 """How long a body may take to arrive, be it kept or not."""
 HEAD_S: Final = 30.0
-"""How long the head of a request may take to arrive."""
+"""How long a connection may take to send a head, or the rest of a body that was refused unread."""
 MAX_HEAD_BYTES: Final = 16 << 10
 """The most bytes of a head that has not arrived whole."""
+
+
+_CLOSE: Final = {"connection": "close"}
 
 
 class _TooLarge(Exception):
@@ -48,11 +54,9 @@ class BodyLimit:
             async with asyncio.timeout_at(deadline):
                 body = await _read(scope, receive)
         except TimeoutError:
-            late = f"the body did not arrive within {BODY_S:g} s, which is the limit"
-            await _refuse(send, 408, ErrorCode.REQUEST_TIMED_OUT, late)
+            await refuse(send, _too_late(), _CLOSE)
         except _TooLarge:
-            much = f"the body has more than {MAX_BODY_BYTES} bytes, which is the limit"
-            await _refuse(send, 413, ErrorCode.INVALID_REQUEST, much, more=True)
+            await refuse(send, _too_large(), _CLOSE, more=True)
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
                     await _read_on(receive)
@@ -108,37 +112,64 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-async def _refuse(
-    send: Send, status: int, code: ErrorCode, text: str, *, more: bool = False
+def _too_late() -> Refusal:
+    return Refusal(
+        status=408,
+        code=ErrorCode.REQUEST_TIMED_OUT.name,
+        message=f"the body did not arrive within {BODY_S:g} s, which is the limit",
+    )
+
+
+def _too_large() -> Refusal:
+    return Refusal(
+        status=413,
+        code=ErrorCode.INVALID_REQUEST.name,
+        message=f"the body has more than {MAX_BODY_BYTES} bytes, which is the limit",
+    )
+
+
+async def refuse(
+    send: Send, refusal: Refusal, headers: Mapping[str, str], *, more: bool = False
 ) -> None:
-    """Answer with an error; with ``more`` the end of the answer is still to be sent."""
-    answer = json.dumps({"error": code.name, "message": text}).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(answer)).encode()),
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer, "more_body": more})
+    """Answer with an error.
+
+    :param headers: Besides those that describe the content.
+    :param more: Whether the end of the answer is still to be sent.
+    """
+    content = json.dumps({"error": refusal.code, "message": refusal.message}).encode()
+    typed = {"content-type": "application/json", **headers}
+    await answer(send, refusal.status, content, typed, more=more)
+
+
+async def answer(
+    send: Send, status: int, content: bytes, headers: Mapping[str, str], *, more: bool = False
+) -> None:
+    """Answer with this content, whose length is told; see `refuse` for the others."""
+    fields = {"content-length": str(len(content)), **headers}
+    encoded = [(name.encode(), text.encode("latin-1")) for name, text in fields.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    await send({"type": "http.response.body", "body": content, "more_body": more})
 
 
 class LimitedProtocol(H11Protocol):
     """A connection of uvicorn, closed when no descriptor is left for it or its client is too slow.
 
-    uvicorn itself waits for ever for the rest of a head, once a byte of it is there.
+    uvicorn itself waits for ever where no answer has been sent yet, and for the rest of a head or
+    of a body that was refused unread, once a byte of it is there.
     """
 
     def __init__(self, config: Any, *arguments: Any, **named: Any) -> None:  # noqa: ANN401  # its own
         super().__init__(config, *arguments, **named)
         self._descriptors: DescriptorBudget = config.app.app.state.server.descriptors
         self._is_admitted = False
-        self._head_timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client connected."""
         self._is_admitted = self._descriptors.admit_control()
         if self._is_admitted:
             super().connection_made(transport)
+            self._watch()
         else:
             transport.abort()
 
@@ -152,15 +183,18 @@ class LimitedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes arrived; they may be a part of a head."""
-        if not self._is_admitted:
-            return
-        super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
-            self._stop_timer()
-        elif self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_S, self.transport.close)
+        if self._is_admitted:
+            super().data_received(data)
+            self._watch()
+
+    def _watch(self) -> None:
+        """Limit the time of a client that owes the rest of what it sends, and of no other."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_timer()  # the application reads the body, within `BODY_S`
+        elif self._timer is None:
+            self._timer = self.loop.call_later(HEAD_S, self.transport.close)
 
     def _stop_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -49,6 +49,15 @@ def cookie(access: Access) -> str:
         ("127.1", 403),
         ("", 403),
         ("[evil.test]:9644", 403),
+        ("[::1]evil.test", 403),
+        ("127.0.0.1:9644:evil.test", 403),
+        ("127.0.0.1:evil", 403),
+        ("127.0.0.1@evil.test", 403),
+        ("127.0.0.1, evil.test", 403),
+        ("evil.test, 127.0.0.1", 403),
+        ("::1", 403),
+        ("[", 403),
+        (".", 403),
     ],
 )
 def test_a_host_is_an_address_or_a_name_of_the_cluster(host: str, wanted: int) -> None:
@@ -165,6 +174,15 @@ def test_without_the_token_there_is_nothing_but_healthz() -> None:
 def test_healthz_is_answered_under_any_name_where_there_is_a_token(name: str) -> None:
     assert status(LOCKED, head("/healthz", "GET", host=name)) == 200
     assert status(OPEN, head("/healthz", "GET", host=name)) == 403
+
+
+def test_healthz_with_a_body_needs_the_token_as_all_else_does() -> None:
+    body = {"content_length": "2", "content_type": "application/json"}
+    for method in ("GET", "POST"):
+        assert status(LOCKED, head("/healthz", method, **body)) == 401
+        authorized = head("/healthz", method, authorization=f"Bearer {TOKEN}", **body)
+        assert status(LOCKED, authorized) == 200
+        assert not authorized.asks_health
 
 
 def test_a_token_is_no_use_where_none_is_needed() -> None:

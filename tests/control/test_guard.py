@@ -127,6 +127,44 @@ async def test_what_is_foreign_is_refused_before_it_changes_anything(
     assert [each["name"] for each in await ok(control, "GET", "/v1/topics")] == ["kept"]
 
 
+@pytest.mark.parametrize(
+    ("name", "foreign", "own", "status"),
+    [
+        ("Origin", "http://evil.test", "http://{host}", 403),
+        ("Sec-Fetch-Site", "cross-site", "same-origin", 403),
+        ("Content-Type", "text/plain", "application/json", 415),
+        ("Authorization", "Bearer wrong", f"Bearer {TOKEN}", 401),
+    ],
+)
+async def test_a_header_that_is_repeated_is_judged_by_all_of_its_values(
+    locked: httpx.AsyncClient, name: str, foreign: str, own: str, status: int
+) -> None:
+    host = locked.base_url.netloc.decode()
+    proper = [("Authorization", BEARER["Authorization"]), ("Content-Type", "application/json")]
+    given = [foreign, own.format(host=host)]
+    for values in (given, given[::-1]):
+        headers = [each for each in proper if each[0] != name] + [(name, each) for each in values]
+        answer = await locked.post("/v1/topics", content=b'{"name": "t"}', headers=headers)
+        assert answer.status_code == status, values
+
+
+async def test_cookies_in_several_headers_are_all_looked_at(locked: httpx.AsyncClient) -> None:
+    taken = await locked.post("/", content=f"token={TOKEN}", headers=FORM)
+    session = taken.headers["set-cookie"].partition(";")[0]
+    locked.cookies.clear()
+    for values in (("a=b", session), (session, "a=b")):
+        answer = await locked.get("/v1/topics", headers=[("Cookie", each) for each in values])
+        assert answer.status_code == 200
+
+
+async def test_a_body_for_healthz_is_not_read_without_the_token(locked: httpx.AsyncClient) -> None:
+    for method in ("GET", "POST"):
+        body = b" " * limits.MAX_BODY_BYTES
+        headers = {"Content-Type": "application/json"}
+        answer = await locked.request(method, "/healthz", content=body, headers=headers)
+        assert answer.status_code == 401
+
+
 async def test_a_post_without_a_body_is_answered_as_ever(control: httpx.AsyncClient) -> None:
     port = control.base_url.port
     reader, writer = await asyncio.open_connection(HOST, port)
@@ -162,42 +200,49 @@ async def connection(
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(
-    control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    control: httpx.AsyncClient, locked: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "BODY_S", 0.05)
-    async with connection(control) as (reader, writer):
-        writer.write(
-            b"POST /v1/topics HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            b"Content-Length: 100\r\n\r\n{"
-        )
-        answer = await reader.read()  # up to the end of the connection
-    assert answer.startswith(b"HTTP/1.1 408 ")
-    assert b"REQUEST_TIMED_OUT" in answer
+    monkeypatch.setattr(limits, "BODY_S", 0)
+    for asked, path, kind, begun, status in (
+        (control, "/v1/topics", "application/json", "{", 408),
+        (locked, "/", FORM["Content-Type"], "token=", 401),
+    ):
+        async with connection(asked) as (reader, writer):
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
+            writer.write(f"{head}Content-Length: 100\r\n\r\n{begun}".encode())
+            answer = await reader.readuntil(b"\r\n\r\n")
+        assert answer.startswith(f"HTTP/1.1 {status} ".encode())
 
 
-async def test_a_form_that_does_not_come_is_not_waited_for(
-    locked: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "BODY_S", 0.05)
-    async with connection(locked) as (reader, writer):
-        writer.write(
-            b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
-            b"Content-Type: application/x-www-form-urlencoded\r\n\r\ntoken="
-        )
-        assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
+HEALTHZ: Final = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+REFUSED: Final = b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
 
 
-@pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"])
-async def test_a_head_that_does_not_come_is_not_waited_for(
-    control: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, before: bytes
+@pytest.mark.parametrize(
+    ("answered", "end", "begun"),
+    [
+        (b"", b"", b""),
+        (HEALTHZ, b'{"status":"ok"}', b"GET /healthz HT"),
+        (REFUSED, b"}", b"a part of the body"),
+    ],
+    ids=["first head", "second head", "refused body"],
+)
+async def test_what_a_client_owes_is_not_waited_for(
+    control: httpx.AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    answered: bytes,
+    end: bytes,
+    begun: bytes,
 ) -> None:
     await ok(control, "GET", "/healthz")
-    monkeypatch.setattr(limits, "HEAD_S", 0.05)
+    if not answered:
+        monkeypatch.setattr(limits, "HEAD_S", 0)
     async with connection(control) as (reader, writer):
-        if before:
-            writer.write(before)
-            await reader.readuntil(b'{"status":"ok"}')
-        writer.write(b"GET /healthz HT")
+        if answered:
+            writer.write(answered)
+            await reader.readuntil(end)
+            monkeypatch.setattr(limits, "HEAD_S", 0)
+        writer.write(begun)
         assert await reader.read() == b""
     await ok(control, "GET", "/healthz")
 
