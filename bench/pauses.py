@@ -29,10 +29,17 @@ class Witness:
         self._server = server
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run)
+        self._failure: Exception | None = None
         self.longest_ms = 0.0
         """The longest round trip since this was set to 0."""
 
     def _run(self) -> None:
+        try:
+            self._ask_until_the_end()
+        except Exception as error:  # noqa: BLE001  # of a thread; `watching` raises it
+            self._failure = error
+
+    def _ask_until_the_end(self) -> None:
         request = wire.api_versions_request()
         with self._server.connect() as connection:
             while not self._ended.is_set():
@@ -42,12 +49,18 @@ class Witness:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
+        """Ask while the context is open.
+
+        :raises Exception: What ended it early: the pauses from then on were not seen.
+        """
         self._thread.start()
         try:
             yield
         finally:
             self._ended.set()
             self._thread.join()
+        if self._failure is not None:
+            raise self._failure
 
 
 def measure(kind: servers.Kind, size: int) -> dict[str, float]:

@@ -180,7 +180,7 @@ def _is_own_origin(origin: str, host: str | None) -> bool:
 
 
 def _host_name(given: str) -> str:
-    """A ``Host`` without its port, an IPv6 address without its brackets; empty for any other text."""
+    """A ``Host`` without its port and an IPv6 address's brackets; empty for any other text."""
     found = _HOST.fullmatch(given.strip())
     return "" if found is None else found["bracketed"] or found["plain"] or ""
 

@@ -26,8 +26,6 @@ IMPORT_AFTER_S: Final = 0.5
 """How long the imports leave the first Kafka clients alone, unless a control request comes."""
 _SWITCH_INTERVAL_S: Final = 0.0005
 """While a thread imports, the loop would wait for Python's 5 ms whenever it has something to do."""
-
-
 _RETRY_AFTER_S: Final = 1.0
 """How long the imports wait where files can't be opened."""
 _ServeHttp: TypeAlias = Callable[[socket.socket, asyncio.Event], Awaitable[None]]

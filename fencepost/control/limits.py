@@ -164,7 +164,7 @@ class LimitedProtocol(H11Protocol):
         self._is_admitted = False
         self._timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # its own
         """A client connected."""
         self._is_admitted = self._descriptors.admit_control()
         if self._is_admitted:

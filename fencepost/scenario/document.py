@@ -245,8 +245,9 @@ MAX_TEXTS: Final = 100_000
 MAX_RANGE: Final = 1000
 """Characters of a range; the pattern takes their square in time."""
 _MAX_RANGE_DIGITS: Final = 18
+_END: Final = f"[0-9]{{1,{_MAX_RANGE_DIGITS}}}"
 _RANGE: Final = re.compile(
-    r"(?P<stem>.*?)(?P<first>[0-9]{1,18})\.\.(?P<again>.*?)(?P<last>[0-9]{1,18})",
+    rf"(?P<stem>.*?)(?P<first>{_END})\.\.(?P<again>.*?)(?P<last>{_END})",
 )
 
 

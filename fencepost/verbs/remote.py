@@ -19,6 +19,7 @@ from fencepost.protocol.shown_text import without_user_info
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import Method, Shape, Verb
+from fencepost.verbs.control_token import checked
 from fencepost.verbs.models import problems
 
 TIMEOUT_S: Final = 30.0
@@ -85,6 +86,8 @@ class Remote:
     :param url: Such as ``http://127.0.0.1:9644``.
     :param timeout_s: Without a byte of an answer.
     :param token: Sent with each request, where the control API needs one.
+    :raises Unreachable: When the URL is none of a control API.
+    :raises InvalidToken: When no header could carry the token, such as one with a line break.
     """
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S, token: str | None = None) -> None:
@@ -162,7 +165,7 @@ class ControlConnection:
         if not host or parts.scheme not in ("http", "https"):
             raise Unreachable(f"{without_user_info(url)!r} is not the URL of a control API")
         self.url = without_user_info(url).rstrip("/")
-        self.token = token
+        self.token = None if token is None else checked(token)
         self._base = parts.path.rstrip("/")
         make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._connection = make(host, port, timeout=timeout_s)

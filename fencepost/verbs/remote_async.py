@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class AsyncRemote:
-    """A control API. Its methods raise what those of `Remote` do.
+    """A control API. It and its methods raise what `Remote` and its methods do.
 
     A call that is cancelled leaves no waiting thread behind.
 

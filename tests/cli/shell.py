@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pytest
 
@@ -12,6 +12,15 @@ from tests.harness.batches import build, produce_body
 from tests.harness.wire import Connection
 
 Json: TypeAlias = Any
+REQUIRED: Final = {
+    "elect": "--leader 1",
+    "topic create": "t",
+    "broker isolate": "--from controller",
+    "fault add": "Fetch --drop",
+    "tier add-fault": "list --error x",
+    "clock advance": "1",
+}
+"""What a command needs besides the places in its path, by its words."""
 
 
 class Shell:

@@ -16,7 +16,7 @@ from fencepost.broker.server import run
 from fencepost.broker.server.run import Ready
 from fencepost.cli.serve import OptionError, announce, parse_options
 from fencepost.cli.verb_commands import BY_WORDS
-from tests.cli.shell import Shell
+from tests.cli.shell import REQUIRED, Shell
 from tests.cli.terminal import terminal
 from tests.harness.fake_control_api import FakeControlApi, refusal
 from tests.harness.served_cluster import serving
@@ -75,16 +75,6 @@ def test_every_command_sends_it(
     path = " ".join("1" for _ in verb.path_parameters)
     shell.text(f"{words} {path} {REQUIRED.get(words, '')} --control-token {TOKEN}".rstrip(), 1)
     assert {each.authorization for each in stub.asked} == {HEARD}
-
-
-REQUIRED: Final = {
-    "elect": "--leader 1",
-    "topic create": "t",
-    "broker isolate": "--from controller",
-    "fault add": "Fetch --drop",
-    "tier add-fault": "list --error x",
-    "clock advance": "1",
-}
 
 
 @pytest.mark.parametrize("command", ["topics", "watch", "broker list"])

@@ -27,7 +27,7 @@ from fencepost.testing.servers import format_exchanges
 from fencepost.verbs.answers import Answer
 from fencepost.verbs.answers.cluster import ExchangeState
 from fencepost.verbs.catalogue import CATALOGUE, Shape, Verb
-from tests.cli.shell import Shell
+from tests.cli.shell import REQUIRED, Json, Shell
 from tests.cli.terminal import shown, terminal
 from tests.harness.fake_control_api import FakeControlApi, Reply, ok, refusal, stream
 from tests.harness.wire import ZERO_UUID, Connection
@@ -48,7 +48,7 @@ def acting(text: str) -> set[str]:
 # -- answers whose every text is hostile --------------------------------------------------------
 
 
-def hostile(schema: Mapping[str, Any], root: Mapping[str, Any], text: str) -> Any:  # noqa: ANN401
+def hostile(schema: Mapping[str, Any], root: Mapping[str, Any], text: str) -> Json:
     """A value of a JSON schema, whose texts are what is given."""
     if "$ref" in schema:
         return hostile(root["$defs"][schema["$ref"].rpartition("/")[2]], root, text)
@@ -65,7 +65,7 @@ def hostile(schema: Mapping[str, Any], root: Mapping[str, Any], text: str) -> An
     return numbers.get(schema.get("type", ""), text)
 
 
-def hostile_object(schema: Mapping[str, Any], root: Mapping[str, Any], text: str) -> Any:  # noqa: ANN401
+def hostile_object(schema: Mapping[str, Any], root: Mapping[str, Any], text: str) -> Json:
     fields = schema.get("properties", {})
     if fields:
         return {name: hostile(each, root, text) for name, each in fields.items()}
@@ -130,14 +130,8 @@ def test_what_rich_draws_acts_by_its_own_codes_alone(kind: type[Answer], width: 
     "words", [each for each in BY_WORDS if BY_WORDS[each].path_parameters == ()]
 )
 def test_an_error_is_one_line(words: str, stub: FakeControlApi, shell: Shell) -> None:
-    required = {
-        "topic create": "t",
-        "fault add": "Fetch --drop",
-        "tier add-fault": "list --error x",
-        "clock advance": "1",
-    }
     stub.will(refusal(400, HOSTILE, HOSTILE))
-    printed = shell.refusal(f"{words} {required.get(words, '')}".rstrip(), 1)
+    printed = shell.refusal(f"{words} {REQUIRED.get(words, '')}".rstrip(), 1)
     assert SHOWN in printed
     assert acting(printed) == set()
 

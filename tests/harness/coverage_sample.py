@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import pytest
-from xdist import is_xdist_worker  # type: ignore[import-untyped]
+from xdist import is_xdist_worker  # type: ignore[import-untyped]  # it has no types
 
 import fencepost
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # it has no types
 
 SHARED: Final = ("kafka_wrote", "spark", "fencepost_answers")
 """Fixtures that one worker makes, but for files that would end after all else with the others."""
@@ -67,7 +67,7 @@ def long_ones_first(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: -limits.get(unit(item.nodeid), 0))
 
 
-class Scheduling(LoadFileScheduling):  # type: ignore[misc]
+class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # likewise
     """``--dist loadfile``, but for the files of `GROUPS`."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -20,7 +20,7 @@ async def iter_log(client: Client, topic: str, index: int = 0) -> AsyncIterator[
     leader = await client.leader(topic, index)
     async with asyncio.timeout(WAIT_S):
         # A new leader refuses until a follower has caught up (KIP-207).
-        while (end := await list_offsets(leader, partition, OffsetSpec.LATEST)).error:  # noqa: ASYNC110
+        while (end := await list_offsets(leader, partition, OffsetSpec.LATEST)).error:  # noqa: ASYNC110  # a broker has no event
             await asyncio.sleep(_PAUSE_S)
     at = 0
     while at < end.offset:

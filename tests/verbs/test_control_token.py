@@ -84,6 +84,14 @@ async def test_each_request_carries_it(stub: FakeControlApi, token: str | None) 
     assert [each.authorization for each in stub.asked] == [carried] * 4
 
 
+@pytest.mark.parametrize("make", [Remote, AsyncRemote])
+def test_a_token_that_no_header_can_carry_is_refused_and_not_repeated(
+    make: type[Remote | AsyncRemote],
+) -> None:
+    with pytest.raises(InvalidToken, match=r"^the token is not 8 to 512 letters"):
+        make("http://127.0.0.1:1", token=f"{SECRET}\n")
+
+
 def test_a_user_in_the_url_stands_in_no_message() -> None:
     for url in (
         "http://me:secret@127.0.0.1:1",
