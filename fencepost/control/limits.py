@@ -189,7 +189,8 @@ class LimitedProtocol(H11Protocol):
 
     def _watch(self) -> None:
         """Limit the time of a client that owes the rest of what it sends, and of no other."""
-        if self.cycle is not None and not self.cycle.response_complete:
+        # Before the first request it is None, which uvicorn does not say in its type.
+        if not getattr(self.cycle, "response_complete", True):
             self._stop_timer()  # the application reads the body, within `BODY_S`
         elif self._timer is None:
             self._timer = self.loop.call_later(HEAD_S, self.transport.close)
