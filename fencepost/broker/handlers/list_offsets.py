@@ -28,12 +28,12 @@ OFFSET_NOT_AVAILABLE; v7 -3; v8 -4; v9 -5; v10 timeout; v11 -6 (KIP-1023). A tar
 version is UNSUPPORTED_VERSION, before any other check.
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs, ListOffsetsGate
-from fencepost.broker.core.outcomes import SLICE, Answer, take_turns
+from fencepost.broker.core.outcomes import Answer, Steps, take_turns
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import NO_EPOCH, find_leader, find_replica
@@ -128,19 +128,15 @@ def handle(ctx: Context, request: ListOffsetsRequest) -> Answer[ListOffsetsRespo
 
 def _read(
     ctx: Context, request: ListOffsetsRequest
-) -> Generator[None, None, ListOffsetsResponse | Wait[ListOffsetsResponse]]:
+) -> Steps[ListOffsetsResponse | Wait[ListOffsetsResponse]]:
     topics: _Answers = {}
     lookups: list[_Lookup] = []
-    count = 0
     for topic in request.topics:
         answers = topics.setdefault(topic.name, {})
-        count += 1
-        if not count % SLICE:
+        if not topic.partitions:  # costs as much as a partition
             yield
         for asked in topic.partitions:
-            count += 1
-            if not count % SLICE:
-                yield
+            yield
             index = asked.partition_index
             if index in answers:
                 answers[index] = _error(index, ErrorCode.INVALID_REQUEST)

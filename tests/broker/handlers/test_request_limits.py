@@ -21,6 +21,7 @@ from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from fencepost.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -31,7 +32,7 @@ from tests.harness.driver import NEWEST, Driver
 from tests.harness.driver_requests import create
 from tests.harness.records import batch
 from tests.harness.typed_requests import produce_request
-from tests.robustness.costliest import shapes
+from tests.robustness.costliest import GROUP, shapes
 from tests.robustness.work import counting
 
 TOPIC = 2
@@ -153,6 +154,7 @@ def test_what_only_reads_much_takes_several_turns(name: str) -> None:
     api = BY_NAME[name]
     driver = Driver(1, {"auto.create.topics.enable": "false"})
     create(driver, "t")
+    driver.ask(1, "find_coordinator", 1, FindCoordinatorRequest(key=GROUP))  # groups are read
     ids = {"t": driver.broker(1).view.topics["t"].topic_id}
     for shape in shapes(api, api.max_version):
         if shape.kind not in ("elements", "outer") or shape.names != "unknown":
