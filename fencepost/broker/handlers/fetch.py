@@ -88,7 +88,10 @@ def handle(ctx: Context, request: FetchRequest) -> Answer[FetchResponse]:
 
 def _read_in_turns(reading: "_Reading") -> Steps[FetchResponse | Wait[FetchResponse]]:
     yield from reading.steps()
-    return _answer(reading)
+    answer = _answer(reading)
+    if isinstance(answer, Wait):
+        answer.retry()  # what was appended between two turns has notified nobody
+    return answer
 
 
 def _answer(reading: "_Reading") -> FetchResponse | Wait[FetchResponse]:
