@@ -109,8 +109,8 @@ class Wait(Generic[T]):
 def all_settled(pending: Sequence[T], is_settled: Callable[[T], bool]) -> Callable[[], bool]:
     """Asks whether all of these are settled.
 
-    Whoever waits for many asks each time that one of them changes: only the last one that was not
-    settled is asked then, and all of them once more at the end, as one may be unsettled again.
+    It is asked each time that one of many changes: then only the last one that was not settled is
+    looked at, and all of them once more at the end, as one may be unsettled again.
     """
     left = [*pending]
 

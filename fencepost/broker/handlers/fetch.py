@@ -90,7 +90,7 @@ def _read_in_turns(reading: "_Reading") -> Steps[FetchResponse | Wait[FetchRespo
     yield from reading.steps()
     answer = _answer(reading)
     if isinstance(answer, Wait):
-        answer.retry()  # what was appended between two turns has notified nobody
+        answer.retry()  # an append between two turns notified no wait
     return answer
 
 

@@ -122,7 +122,7 @@ def test_below_v4_epochs_are_neither_asked_nor_told() -> None:
 def test_a_log_that_cannot_be_read_is_an_error_of_its_partition(
     monkeypatch: pytest.MonkeyPatch, turn: int
 ) -> None:
-    """In the first turn and in a later one, of which nobody else would be told."""
+    """In the first turn, and in a later one, when the handler has returned."""
     lasting = DurableDriver(1)
     create(lasting.driver, "t", [(1,), (1,), (1,)])
     for index in range(3):
