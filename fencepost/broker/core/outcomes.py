@@ -149,8 +149,8 @@ SLICE: Final = 2_000
 """Elements that are read in one turn."""
 _TURN: Final = range(SLICE)
 Steps: TypeAlias = Generator[None, None, A]
-"""Reads an element, yields, and so on; returns what it makes of all. It must not change anything, nor
-fail: in a later turn the request would never be answered."""
+"""Reads an element, yields, and so on; returns what it makes of all. It must not change anything,
+nor fail: in a later turn the request would never be answered."""
 
 
 def read_each(elements: Iterable[T], read: Callable[[T], R]) -> Steps[list[R]]:
