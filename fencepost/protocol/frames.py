@@ -83,6 +83,7 @@ class FrameAssembler:
     """
 
     __slots__ = (
+        "_counted",
         "_filled",
         "_frame",
         "_head",
@@ -102,6 +103,8 @@ class FrameAssembler:
         self._scratch = scratch
         self._limit = limit
         self._memory = memory or RequestMemory()
+        self._counted = 0
+        """Bytes that `memory` counts of the incomplete frame."""
         self._head = b""
         self._frame: bytearray | None = None
         """The incomplete frame; while bytes go to `scratch`, exactly what arrived of it."""
@@ -149,9 +152,9 @@ class FrameAssembler:
         missing = self._size - len(frame)
         if len(data) >= missing:
             frame += data[:missing]
-            self._complete(taken=len(frame) - missing)
+            self._complete()
             return [frame, *self._cut(data[missing:])]
-        self._memory.take(len(data))
+        self._take(len(data))
         frame += data
         if len(frame) >= _DIRECT:
             self._grow(frame)
@@ -180,14 +183,14 @@ class FrameAssembler:
     def _begin(self, size: int, first: memoryview) -> None:
         self._size = size
         if len(first) < _DIRECT:
-            self._memory.take(len(first))
+            self._take(len(first))
             self._frame = bytearray(first)
         else:
             self._receive_into(first, min(size, _GROWTH * len(first)))
 
     def _receive_into(self, first: Buffer, capacity: int) -> None:
         """Receive the next bytes into the frame, behind those that arrived."""
-        self._memory.take(capacity)
+        self._take(capacity)
         self._frame = frame = bytearray(capacity)
         frame[: len(first)] = first
         self._filled = len(first)
@@ -195,14 +198,18 @@ class FrameAssembler:
 
     def _grow(self, frame: bytearray) -> None:
         """Make room for more bytes, in proportion to those that arrived."""
-        self._memory.used -= len(frame)
-        self._frame = None
+        self._complete()
         self._receive_into(frame, min(self._size, _GROWTH * len(frame)))
 
-    def _complete(self, taken: int | None = None) -> None:
+    def _take(self, count: int) -> None:
+        """Count bytes before they are allocated, which may fail: `discard` gives them back."""
+        self._memory.take(count)
+        self._counted += count
+
+    def _complete(self) -> None:
         """Take no more bytes for the frame, and count it no more."""
-        if self._frame is not None:
-            self._memory.used -= len(self._frame) if taken is None else taken
+        self._memory.used -= self._counted
+        self._counted = 0
         self._frame = None
         self._is_direct = False
 

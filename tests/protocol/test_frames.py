@@ -147,6 +147,24 @@ def test_a_frame_that_may_not_grow_is_refused(arrived: int) -> None:
     assert feed(cut, framed(b"x")) == [b"x"]
 
 
+@pytest.mark.parametrize("arrived", [0, 1_000, 70_000])
+def test_memory_that_is_not_given_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, arrived: int
+) -> None:
+    def exhausted(*_: object) -> bytearray:
+        raise MemoryError
+
+    memory = RequestMemory()
+    cut = FrameAssembler(memoryview(bytearray(SCRATCH)), memory=memory)
+    data = framed(bytes(1_000_000))
+    feed(cut, data[:arrived])
+    monkeypatch.setattr(frames, "bytearray", exhausted, raising=False)
+    with pytest.raises(MemoryError):
+        feed(cut, data[arrived:-1])
+    cut.discard()
+    assert memory.used == 0
+
+
 @settings(database=None)
 @given(
     st.lists(st.integers(1, 300_000), min_size=1, max_size=4),

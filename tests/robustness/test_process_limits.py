@@ -14,6 +14,7 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -108,6 +109,10 @@ def produce(connection: Connection, topic: str, value: bytes, partition: int = 0
     return entry
 
 
+def is_produced(connection: Connection, topic: str, partition: int) -> bool:
+    return bool(produce(connection, topic, b"w", partition)["ErrorCode"] == 0)
+
+
 def resident(cluster: Cluster) -> int:
     assert cluster.process is not None
     return cluster.process.resident_bytes()
@@ -194,10 +199,7 @@ def test_partitions_that_lacked_descriptors_come_back(tmp_path: Path) -> None:
         finally:
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
         for index in range(3):
-            wait_until(
-                f"partition {index} is back",
-                lambda index=index: produce(client, "new", b"w", index)["ErrorCode"] == 0,  # type: ignore[misc]
-            )
+            wait_until(f"partition {index} is back", partial(is_produced, client, "new", index))
 
 
 def test_too_few_descriptors_are_refused_in_one_line(tmp_path: Path) -> None:

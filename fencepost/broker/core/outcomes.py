@@ -6,11 +6,12 @@ delays it on purpose, and no later response of its connection may overtake it.
 
 `map_response` and `gather_responses` make responses from others that may be due later.
 `take_turns` makes one that takes several turns: a request can name a hundred thousand topics, and
-what it is answered is read in slices, between which others are served. So the state may change in
-between, as it may between two requests. What changes the state is never done so.
+what it is answered is read in `Steps`, `SLICE` of them in a turn, between which others are served.
+So the state may change in between, as it may between two requests. What changes the state is never
+done so.
 """
 
-from collections.abc import Callable, Generator, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
@@ -146,6 +147,19 @@ def _receiver(arrived: Callable[[int, T], None], index: int) -> Callable[[T | No
 
 SLICE: Final = 2_000
 """Elements that are read in one turn."""
+_TURN: Final = range(SLICE)
+Steps: TypeAlias = Generator[None, None, A]
+"""Reads an element, yields, and so on; returns what it makes of all. It must not change anything,
+nor fail: in a later turn the request would never be answered."""
+
+
+def read_each(elements: Iterable[T], read: Callable[[T], R]) -> Steps[list[R]]:
+    """What is read of each element, one in a step."""
+    found: list[R] = []
+    for element in elements:
+        found.append(read(element))
+        yield
+    return found
 
 
 def answer_in_slices(
@@ -161,23 +175,17 @@ def answer_in_slices(
     if len(elements) <= SLICE:
         return respond([read(element) for element in elements])
 
-    def slices() -> Generator[None, None, A]:
-        found = [read(element) for element in elements[:SLICE]]
-        while len(found) < len(elements):
-            yield
-            found.extend([read(element) for element in elements[len(found) : len(found) + SLICE]])
-        return respond(found)
+    def steps() -> Steps[A]:
+        return respond((yield from read_each(elements, read)))
 
-    return take_turns(scheduler, slices())
+    return take_turns(scheduler, steps())
 
 
-def take_turns(scheduler: Scheduler, slices: Generator[None, None, A | Wait[A]]) -> A | Wait[A]:
-    """The answer that a generator returns, which goes on in another turn after each ``yield``.
-
-    :param slices: Yields after `SLICE` elements or so. It must not fail, nor change anything.
-    """
+def take_turns(scheduler: Scheduler, steps: Steps[A | Wait[A]]) -> A | Wait[A]:
+    """The answer that the steps return: at once where one turn is enough for them."""
     try:
-        next(slices)
+        for _ in _TURN:
+            next(steps)
     except StopIteration as end:
         answer: A | Wait[A] = end.value
         return answer
@@ -187,7 +195,8 @@ def take_turns(scheduler: Scheduler, slices: Generator[None, None, A | Wait[A]])
         if whole.done:  # the connection is gone
             return
         try:
-            next(slices)
+            for _ in _TURN:
+                next(steps)
         except StopIteration as end:
             _complete_from(whole, end.value)
         else:

@@ -4,7 +4,7 @@ A handler returns a ``Wait`` instead of a response. It is completed by a call, b
 succeeds after a watched list was notified, or by its deadline. It is independent of event loops.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from fencepost.broker.core.scheduler import Scheduler, Timer
@@ -104,6 +104,25 @@ class Wait(Generic[T]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def all_settled(pending: Sequence[T], is_settled: Callable[[T], bool]) -> Callable[[], bool]:
+    """Asks whether all of these are settled.
+
+    It is asked each time that one of many changes: then only the last one that was not settled is
+    looked at, and all of them once more at the end, as one may be unsettled again.
+    """
+    left = [*pending]
+
+    def ask() -> bool:
+        while left:
+            if not is_settled(left[-1]):
+                return False
+            left.pop()
+        left.extend(each for each in pending if not is_settled(each))
+        return not left
+
+    return ask
 
 
 class Watcher(Protocol):

@@ -113,14 +113,19 @@ def _first_corrupted(buffers: Sequence[Buffer]) -> tuple[Buffer, ...]:
 _NO_EPOCH: Final = -1
 
 
-def with_stale_epoch(hit: Interception, epoch: int) -> MetadataResponse:
-    """The response with the selected partitions as they were in ``epoch``.
+def with_stale_epoch(hit: Interception, epoch: int) -> object:
+    """Answer a Metadata with the selected partitions as they were in ``epoch``.
 
     A partition that never had that epoch, or whose history does not go back so far, stays as it is.
     The leaders of that epoch are among the brokers, also those that are gone.
     """
+    return hit.convert(
+        hit.carry_out(), lambda response: _stale(hit, epoch, cast(MetadataResponse, response))
+    )
+
+
+def _stale(hit: Interception, epoch: int, response: MetadataResponse) -> MetadataResponse:
     ctx, selectors = hit.ctx, hit.selectors
-    response = cast(MetadataResponse, hit.carry_out())
     leaders: set[int] = set()
 
     def partition(

@@ -11,10 +11,11 @@ Versions: v1 is throttled after the answer; v2 compact types.
 """
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from fencepost.broker.core.outcomes import Answer
-from fencepost.broker.core.waits import Wait
+from fencepost.broker.core.waits import Wait, all_settled
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import find_leader
 from fencepost.broker.replication.replica import Replica
@@ -121,17 +122,10 @@ def _wait(
     ctx: Context, timeout_ms: int, outcomes: _Outcomes, pending: list[_Deleted]
 ) -> Wait[DeleteRecordsResponse]:
     wait: Wait[DeleteRecordsResponse] = Wait()
-
-    left = [*pending]
+    settled = all_settled(pending, attrgetter("settled"))
 
     def attempt() -> DeleteRecordsResponse | None:
-        # Each partition calls this when its watermark moves: only the last unsettled one is asked.
-        while left:
-            if not left[-1].settled:
-                return None
-            left.pop()
-        left.extend(each for each in pending if not each.settled)  # one may lead again
-        return None if left else _respond(outcomes)
+        return _respond(outcomes) if settled() else None
 
     wait.watch((deleted.replica.watermark_watch for deleted in pending), attempt)
     wait.expire_at(ctx.broker.scheduler, ctx.now_ms + timeout_ms, lambda: _respond(outcomes))

@@ -10,10 +10,10 @@ memory is no volume whose size could be told; v5 cordoned directories (KIP-1066)
 never is.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Final
 
-from fencepost.broker.core.outcomes import SLICE, take_turns
+from fencepost.broker.core.outcomes import Steps, take_turns
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.protocol.messages.describe_log_dirs import (
@@ -34,13 +34,10 @@ def handle(
     return take_turns(ctx.broker.scheduler, _read(ctx, request))
 
 
-def _read(
-    ctx: Context, request: DescribeLogDirsRequest
-) -> Generator[None, None, DescribeLogDirsResponse]:
+def _read(ctx: Context, request: DescribeLogDirsRequest) -> Steps[DescribeLogDirsResponse]:
     topics: dict[str, dict[int, DescribeLogDirsPartition]] = {}
-    for count, (name, index) in enumerate(_asked(ctx, request), 1):
-        if not count % SLICE:
-            yield
+    for name, index in _asked(ctx, request):
+        yield
         replica = ctx.broker.replicas.get((name, index))
         if replica is not None:
             topics.setdefault(name, {})[index] = DescribeLogDirsPartition(

@@ -6,11 +6,11 @@ partition that this broker does not lead is NOT_LEADER_OR_FOLLOWER.
 Missing: transactions, so no coordinator epoch (-1) and no start of a transaction (-1).
 """
 
-from collections.abc import Generator
+from functools import partial
 from typing import Final
 
 from fencepost.broker.controller.topic_changes import topic_name_problem
-from fencepost.broker.core.outcomes import SLICE, take_turns
+from fencepost.broker.core.outcomes import Steps, read_each, take_turns
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import find_leader
@@ -35,22 +35,12 @@ def handle(
     return take_turns(ctx.broker.scheduler, _read(ctx, request))
 
 
-def _read(
-    ctx: Context, request: DescribeProducersRequest
-) -> Generator[None, None, DescribeProducersResponse]:
+def _read(ctx: Context, request: DescribeProducersRequest) -> Steps[DescribeProducersResponse]:
     topics: list[TopicResponse] = []
-    count = 0
     for topic in request.topics:
-        found: list[PartitionResponse] = []
-        for index in topic.partition_indexes:
-            found.append(_partition(ctx, topic.name, index))
-            count += 1
-            if not count % SLICE:
-                yield
+        found = yield from read_each(topic.partition_indexes, partial(_partition, ctx, topic.name))
         topics.append(TopicResponse(name=topic.name, partitions=tuple(found)))
-        count += 1
-        if not count % SLICE:
-            yield
+        yield
     return DescribeProducersResponse(topics=tuple(topics))
 
 

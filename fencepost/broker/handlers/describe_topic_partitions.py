@@ -10,11 +10,10 @@ as it is at a real broker. A partition without a leader is no error here: its le
 leader replicas are an empty list where there are none: clients cannot do with null.
 """
 
-from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from fencepost.broker.controller.topic_changes import topic_name_problem
-from fencepost.broker.core.outcomes import SLICE, take_turns
+from fencepost.broker.core.outcomes import Steps, take_turns
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import BrokerNode, Context
 from fencepost.broker.metadata.image import TopicImage, offline_replicas, online_brokers
@@ -38,7 +37,7 @@ def handle(
 
 def _read(
     ctx: Context, request: DescribeTopicPartitionsRequest
-) -> Generator[None, None, DescribeTopicPartitionsResponse]:
+) -> Steps[DescribeTopicPartitionsResponse]:
     names = sorted({topic.name for topic in request.topics})
     if "" in names:
         return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -51,13 +50,12 @@ def _read(
         return refuse(request, ErrorCode.INVALID_REQUEST)
     most = ctx.broker.configs.max_request_partition_size_limit
     page = _Page(ctx.broker, left=max(min(request.response_partition_limit, most), 1))
-    for count, name in enumerate(wanted, 1):
+    for name in wanted:
         first = cursor.partition_index if cursor is not None and name == start else 0
         page.add(name, view.topics.get(name), first)
         if page.next_cursor is not None:
             break
-        if not count % SLICE:
-            yield
+        yield
     return DescribeTopicPartitionsResponse(topics=tuple(page.topics), next_cursor=page.next_cursor)
 
 

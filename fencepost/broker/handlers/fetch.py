@@ -25,14 +25,13 @@ v18 the follower's high watermark.
 Missing: aborted transactions (no transactions yet).
 """
 
-from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 from uuid import UUID
 
 from fencepost.broker.core.context import PartitionRefusal
-from fencepost.broker.core.outcomes import SLICE, Answer, take_turns
+from fencepost.broker.core.outcomes import SLICE, Answer, Steps, take_turns
 from fencepost.broker.core.waits import Wait, WatchList
 from fencepost.broker.fetch.fetch_sessions import CachedPartition, FetchPlan, Key, move_to_end
 from fencepost.broker.fetch.fetch_source import (
@@ -82,16 +81,17 @@ def handle(ctx: Context, request: FetchRequest) -> Answer[FetchResponse]:
         return FetchResponse(error_code=plan.error)
     reading = _Reading(ctx, request, plan, fetch_source_of(request, ctx.version))
     if len(plan.partitions) > SLICE and not reading.fetcher.is_follower:
-        return take_turns(ctx.broker.scheduler, _read_in_slices(reading))
+        return take_turns(ctx.broker.scheduler, _read_in_turns(reading))
     reading.read()
     return _answer(reading)
 
 
-def _read_in_slices(
-    reading: "_Reading",
-) -> Generator[None, None, FetchResponse | Wait[FetchResponse]]:
-    yield from reading.slices()
-    return _answer(reading)
+def _read_in_turns(reading: "_Reading") -> Steps[FetchResponse | Wait[FetchResponse]]:
+    yield from reading.steps()
+    answer = _answer(reading)
+    if isinstance(answer, Wait):
+        answer.retry()  # an append between two turns notified no wait
+    return answer
 
 
 def _answer(reading: "_Reading") -> FetchResponse | Wait[FetchResponse]:
@@ -189,11 +189,11 @@ class _Reading:
 
     def read(self) -> None:
         """Read every partition, within the byte limits of the request."""
-        for _ in self.slices():
+        for _ in self.steps():
             pass
 
-    def slices(self) -> Generator[None, None, None]:
-        """Read as `read` does, yielding after each `SLICE` partitions."""
+    def steps(self) -> Steps[None]:
+        """Read as `read` does, a partition in each step."""
         self.size, self.promised, self.final = 0, 0, False
         self.answers.clear()
         self.tiered.clear()
@@ -201,8 +201,8 @@ class _Reading:
         limit = self.request.max_bytes
         if not self.fetcher.is_follower:
             limit = min(limit, self.ctx.broker.configs.fetch_max_bytes)
-        # A copy: between slices another request may change the session.
-        for count, (key, cached) in enumerate(tuple(self.plan.partitions.items()), 1):
+        # A copy: between two steps another request may change the session.
+        for key, cached in tuple(self.plan.partitions.items()):
             left = max(0, limit - self.size - self.promised)
             if self.ctx.refusal is None:
                 answer = self._read_partition(key, cached.request, left)
@@ -221,8 +221,7 @@ class _Reading:
                 self.promised += self.tiered[key].max_bytes
             elif answer.records:
                 self.size += sum(map(len, answer.records))
-            if not count % SLICE:
-                yield
+            yield
 
     def take(self, key: Key, outcome: tuple[Buffer, ...] | ErrorCode) -> None:
         """Put into the answer what the tier gave."""

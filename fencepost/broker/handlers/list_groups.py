@@ -4,9 +4,9 @@ Versions: 4 states, and a filter by them (KIP-518); 5 types, and a filter by the
 filters ignore case. All groups here have the type ``classic``.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 
-from fencepost.broker.core.outcomes import SLICE, take_turns
+from fencepost.broker.core.outcomes import Steps, read_each, take_turns
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups import requests
 from fencepost.broker.handlers.context import Context
@@ -20,7 +20,7 @@ def handle(
     return take_turns(ctx.broker.scheduler, _read(ctx, request))
 
 
-def _read(ctx: Context, request: ListGroupsRequest) -> Generator[None, None, ListGroupsResponse]:
+def _read(ctx: Context, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
     states = yield from _names(request.states_filter)
     types = yield from _names(request.types_filter)
     runtime = ctx.broker.coordinator.runtime
@@ -41,10 +41,5 @@ def refuse(_request: ListGroupsRequest, error_code: int) -> ListGroupsResponse:
     return ListGroupsResponse(error_code=error_code)
 
 
-def _names(names: Iterable[str]) -> Generator[None, None, set[str]]:
-    found: set[str] = set()
-    for count, name in enumerate(names, 1):
-        found.add(name.strip().lower())
-        if not count % SLICE:
-            yield
-    return found
+def _names(names: Iterable[str]) -> Steps[set[str]]:
+    return set((yield from read_each(names, lambda name: name.strip().lower())))

@@ -28,12 +28,12 @@ OFFSET_NOT_AVAILABLE; v7 -3; v8 -4; v9 -5; v10 timeout; v11 -6 (KIP-1023). A tar
 version is UNSUPPORTED_VERSION, before any other check.
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs, ListOffsetsGate
-from fencepost.broker.core.outcomes import SLICE, Answer, take_turns
+from fencepost.broker.core.outcomes import Answer, Steps, take_turns
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import NO_EPOCH, find_leader, find_replica
@@ -47,6 +47,7 @@ from fencepost.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.timestamp_lookup import TimestampAndOffset
 
 LATEST: Final = -1
@@ -99,10 +100,21 @@ class _Lookup:
             return _error(self.replica.index, gate_error(self.ctx.version))
         return _answer(self.replica, timestamp, offset, epoch)
 
+    def find(self) -> ListOffsetsPartitionResponse:
+        """Look at what this broker has."""
+        try:
+            return self.answer(*_find(self))
+        except StorageFailure as failure:
+            return self._fail(failure)
+
     def find_in_tier(self, then: Callable[[ListOffsetsPartitionResponse], None]) -> None:
         """Look in the tier as well; `then` is told now or later."""
         reader = self.ctx.broker.remote_log_manager.reader
-        here = _by_time(self.replica, self.target)
+        try:
+            here = _by_time(self.replica, self.target)
+        except StorageFailure as failure:
+            then(self._fail(failure))
+            return
 
         def take(found: TimestampAndOffset | ErrorCode | None) -> None:
             if isinstance(found, ErrorCode):
@@ -114,6 +126,11 @@ class _Lookup:
             reader.latest(self.replica, here.timestamp if here else 0, take)
         else:
             reader.lookup(self.replica, self.target, take)
+
+    def _fail(self, failure: StorageFailure) -> ListOffsetsPartitionResponse:
+        """The log can't be read: only this partition is refused."""
+        self.ctx.broker.mark_offline(self.replica, failure)
+        return _error(self.replica.index, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 _Answers = dict[str, dict[int, ListOffsetsPartitionResponse]]
@@ -128,19 +145,15 @@ def handle(ctx: Context, request: ListOffsetsRequest) -> Answer[ListOffsetsRespo
 
 def _read(
     ctx: Context, request: ListOffsetsRequest
-) -> Generator[None, None, ListOffsetsResponse | Wait[ListOffsetsResponse]]:
+) -> Steps[ListOffsetsResponse | Wait[ListOffsetsResponse]]:
     topics: _Answers = {}
     lookups: list[_Lookup] = []
-    count = 0
     for topic in request.topics:
         answers = topics.setdefault(topic.name, {})
-        count += 1
-        if not count % SLICE:
+        if not topic.partitions:  # costs as much as a partition
             yield
         for asked in topic.partitions:
-            count += 1
-            if not count % SLICE:
-                yield
+            yield
             index = asked.partition_index
             if index in answers:
                 answers[index] = _error(index, ErrorCode.INVALID_REQUEST)
@@ -224,7 +237,7 @@ def _look_up(
     if target == LATEST:  # what most ask for: nothing is looked up
         return _answer(replica, -1, bound, replica.leader_epoch)
     lookup = _Lookup(ctx=ctx, replica=replica, target=target, bound=bound, gate=gate)
-    return lookup if lookup.reaches_into_tier else lookup.answer(*_find(lookup))
+    return lookup if lookup.reaches_into_tier else lookup.find()
 
 
 def _is_by_time(target: int) -> bool:

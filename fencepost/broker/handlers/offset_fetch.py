@@ -10,11 +10,11 @@ id and epoch, which are ignored for classic groups (KIP-848); 10 topic ids.
 Missing: UNSTABLE_OFFSET_COMMIT, which needs transactions.
 """
 
-from collections.abc import Generator, Iterable
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, TypeAlias
 
 from fencepost.broker.core.outcomes import (
-    SLICE,
+    Steps,
     gather_responses,
     map_response,
     respond_after,
@@ -44,6 +44,7 @@ _FIRST_WITH_GROUP_ERROR: Final = 2
 _FIRST_WITH_MANY_GROUPS: Final = 8
 _FIRST_WITH_TOPIC_IDS: Final = 10
 _NO_OFFSET: Final = -1
+_Fetched: TypeAlias = OffsetFetchResponseGroup | Wait[OffsetFetchResponseGroup]
 
 
 def handle(
@@ -51,22 +52,19 @@ def handle(
 ) -> OffsetFetchResponse | Wait[OffsetFetchResponse]:
     if ctx.version >= _FIRST_WITH_MANY_GROUPS:
         return take_turns(ctx.broker.scheduler, _fetch_all(ctx, request))
-    group = _fetch(ctx, _one_group(request), stable=request.require_stable)
+    steps = _fetch(ctx, _one_group(request), stable=request.require_stable)
+    group = take_turns(ctx.broker.scheduler, steps)
     return map_response(group, lambda fetched: _single(ctx.version, request, fetched))
 
 
 def _fetch_all(
     ctx: Context, request: OffsetFetchRequest
-) -> Generator[None, None, OffsetFetchResponse | Wait[OffsetFetchResponse]]:
+) -> Steps[OffsetFetchResponse | Wait[OffsetFetchResponse]]:
     """What is stable is waited for in all groups at once."""
-    fetched: list[OffsetFetchResponseGroup | Wait[OffsetFetchResponseGroup]] = []
-    count = 0
+    fetched: list[_Fetched] = []
     for group in request.groups:
-        fetched.append(_fetch(ctx, group, stable=request.require_stable))
-        count += 1 + sum(1 + len(topic.partition_indexes) for topic in group.topics or ())
-        if count >= SLICE:
-            count = 0
-            yield
+        fetched.append((yield from _fetch(ctx, group, stable=request.require_stable)))
+        yield
     return gather_responses(fetched, lambda groups: OffsetFetchResponse(groups=tuple(groups)))
 
 
@@ -136,38 +134,35 @@ def _refused_topics(
     )
 
 
-def _fetch(
-    ctx: Context, group: OffsetFetchRequestGroup, *, stable: bool
-) -> OffsetFetchResponseGroup | Wait[OffsetFetchResponseGroup]:
+def _fetch(ctx: Context, group: OffsetFetchRequestGroup, *, stable: bool) -> Steps[_Fetched]:
     shard = ctx.broker.coordinator.shard_for(group.group_id)
     if isinstance(shard, ErrorCode):
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=shard)
-    by_id = ctx.version >= _FIRST_WITH_TOPIC_IDS
+    offsets = requests.read_offsets(shard, stable=stable)
+    if not isinstance(offsets, Wait):
+        return (yield from _read(ctx, group, offsets))
 
-    def respond(
-        read: requests.OffsetsView,
-    ) -> OffsetFetchResponseGroup | Wait[OffsetFetchResponseGroup]:
-        if read.error is not ErrorCode.NONE:
-            # Consumers before 3.9 do not handle any other error here.
-            return OffsetFetchResponseGroup(
-                group_id=group.group_id, error_code=ErrorCode.NOT_COORDINATOR
-            )
-        view, state = ctx.broker.view, read.state
-        if group.topics is None:
-            topics = _all_topics(view, state, group.group_id, by_id=by_id)
-            return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
-        return take_turns(ctx.broker.scheduler, _topics(view, state, group, by_id=by_id))
+    def read(known: requests.OffsetsView) -> _Fetched:
+        return take_turns(ctx.broker.scheduler, _read(ctx, group, known))
 
-    return respond_after(requests.read_offsets(shard, stable=stable), respond)
+    return respond_after(offsets, read)
 
 
-def _topics(
-    view: ClusterImage, state: ReplayedState, group: OffsetFetchRequestGroup, *, by_id: bool
-) -> Generator[None, None, OffsetFetchResponseGroup]:
+def _read(
+    ctx: Context, group: OffsetFetchRequestGroup, offsets: requests.OffsetsView
+) -> Steps[OffsetFetchResponseGroup]:
     """What the group has committed of the partitions that are asked for."""
+    if offsets.error is not ErrorCode.NONE:
+        # Consumers before 3.9 do not handle any other error here.
+        return OffsetFetchResponseGroup(
+            group_id=group.group_id, error_code=ErrorCode.NOT_COORDINATOR
+        )
+    view, by_id = ctx.broker.view, ctx.version >= _FIRST_WITH_TOPIC_IDS
+    if group.topics is None:
+        found = _all_topics(view, offsets.state, group.group_id, by_id=by_id)
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=found)
     topics: list[OffsetFetchResponseTopics] = []
-    count = 0
-    for topic in group.topics or ():
+    for topic in group.topics:
         name = resolve_name(view, topic.name, topic.topic_id, by_id=by_id)
         image = None if isinstance(name, ErrorCode) else view.topics.get(name)
         topic_id = None if image is None else image.topic_id
@@ -176,19 +171,15 @@ def _topics(
             if isinstance(name, ErrorCode):
                 partitions.append(_partition(index, None, name))
             else:
-                committed = find_offset(state, group.group_id, name, topic_id, index)
+                committed = find_offset(offsets.state, group.group_id, name, topic_id, index)
                 partitions.append(_partition(index, committed))
-            count += 1
-            if not count % SLICE:
-                yield
+            yield
         topics.append(
             OffsetFetchResponseTopics(
                 name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions)
             )
         )
-        count += 1
-        if not count % SLICE:
-            yield
+        yield
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(topics))
 
 

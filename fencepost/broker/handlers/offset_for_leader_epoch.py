@@ -7,9 +7,9 @@ error, and so is every epoch of a topic in the old message format.
 Versions: v2 current leader epoch and throttle time; v3 replica id; v4 compact types.
 """
 
-from collections.abc import Generator
+from functools import partial
 
-from fencepost.broker.core.outcomes import SLICE, take_turns
+from fencepost.broker.core.outcomes import Steps, read_each, take_turns
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.replication.partition_checks import find_leader
@@ -32,20 +32,12 @@ def handle(
 
 def _read(
     ctx: Context, request: OffsetForLeaderEpochRequest
-) -> Generator[None, None, OffsetForLeaderEpochResponse]:
+) -> Steps[OffsetForLeaderEpochResponse]:
     topics: list[OffsetForLeaderTopicResult] = []
-    count = 0
     for topic in request.topics:
-        found: list[EpochEndOffset] = []
-        for asked in topic.partitions:
-            found.append(_look_up(ctx, topic.topic, asked))
-            count += 1
-            if not count % SLICE:
-                yield
+        found = yield from read_each(topic.partitions, partial(_look_up, ctx, topic.topic))
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(found)))
-        count += 1
-        if not count % SLICE:
-            yield
+        yield
     return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
 

@@ -16,12 +16,13 @@ it is at a real broker when no transactional id comes with it.
 
 import struct
 from dataclasses import replace
+from operator import attrgetter
 from typing import Final
 from uuid import UUID
 
 from fencepost.broker.core.context import PartitionRefusal
 from fencepost.broker.core.outcomes import HANG_UP, Answer, HangUp
-from fencepost.broker.core.waits import Wait
+from fencepost.broker.core.waits import Wait, all_settled
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.produce.append import (
     ALL,
@@ -157,16 +158,10 @@ def _wait(
     ctx: Context, timeout_ms: int, outcomes: list[PartitionOutcome], pending: list[PendingAppend]
 ) -> Wait[ProduceResponse]:
     wait: Wait[ProduceResponse] = Wait()
-    left = [*pending]
+    settled = all_settled(pending, attrgetter("is_complete"))  # until one leads again
 
     def attempt() -> ProduceResponse | None:
-        # Each partition calls this when its watermark moves: only the last incomplete one is asked.
-        while left:
-            if not left[-1].is_complete:
-                return None
-            left.pop()
-        left.extend(each for each in pending if not each.is_complete)  # one may lead again
-        return None if left else _respond(ctx, outcomes)
+        return _respond(ctx, outcomes) if settled() else None
 
     wait.watch((a.replica.watermark_watch for a in pending), attempt)
     deadline_ms = ctx.now_ms + max(timeout_ms, 0)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
-from fencepost.protocol.codec.reader import MAX_ELEMENTS, SLICE, Read, SlicedRead, compile_reader
+from fencepost.protocol.codec.code_builder import SLICE
+from fencepost.protocol.codec.reader import MAX_ELEMENTS, Read, SlicedRead, compile_reader
 from fencepost.protocol.codec.schema import Side, message_schema
 from fencepost.protocol.codec.writer import SlicedWriter, Writer, compile_writer
 

@@ -17,20 +17,38 @@ FIXED_WIDTH_CODES: Final = {
 """``struct`` codes of the wire types with a fixed width."""
 
 
-class CodeBuilder:
-    """Lines of Python, and the constants that they refer to."""
+SLICE: Final = 5_000
+"""Elements of arrays that a generator reads or writes from one ``yield`` to the next."""
 
-    def __init__(self) -> None:
+
+class CodeBuilder:
+    """Lines of Python, and the constants that they refer to.
+
+    :param slices: Whether the function is a generator that yields after each `SLICE` elements.
+    """
+
+    def __init__(self, *, slices: bool = False) -> None:
         self.lines: list[str] = []
         self.depth = 0
-        self.constants: dict[str, Any] = {}
-        self.slices = False
-        """Whether the function is a generator that yields between elements."""
+        self.constants: dict[str, Any] = {"slice": SLICE}
+        self._slices = slices
         self._names = 0
 
     def line(self, text: str) -> None:
         """Add a line at the present depth."""
         self.lines.append("    " * self.depth + text)
+
+    def begin_slices(self) -> None:
+        """Add what comes before the first element."""
+        if self._slices:
+            self.line("left = slice")
+            self.line("if not left: yield  # makes it a generator where nothing else does")
+
+    def end_element(self) -> None:
+        """Add what follows an element: a yield, where enough were taken."""
+        if self._slices:
+            self.line("left -= 1")
+            self.line("if not left: left = slice; yield")
 
     def new_variable(self, stem: str) -> str:
         """A variable that nothing else uses."""

@@ -18,8 +18,6 @@ from fencepost.protocol.codec.schema import RECORD_KINDS, FieldSchema, StructSch
 
 Read = Callable[[memoryview, int], tuple[Any, int]]
 SlicedRead = Callable[[memoryview, int], Generator[None, None, tuple[Any, int]]]
-SLICE: Final = 5_000
-"""Elements that are read at once."""
 MAX_ELEMENTS: Final = 1_000_000
 """Of the arrays of one request, with its tagged fields."""
 MAX_TAGGED_FIELDS: Final = 100_000
@@ -35,10 +33,8 @@ def compile_reader(schema: StructSchema, *, slices: bool = False) -> Any:
     The reader raises ``ValueError``, ``IndexError`` or ``struct.error`` when the bytes are not such
     a body.
     """
-    src = CodeBuilder()
-    src.slices = slices
+    src = CodeBuilder(slices=slices)
     src.constants.update(
-        slice=SLICE,
         short=_short,
         beyond=_beyond,
         too_many=_too_many_tags,
@@ -51,14 +47,11 @@ def compile_reader(schema: StructSchema, *, slices: bool = False) -> Any:
     src.line("def read(view, at):")
     src.depth += 1
     src.line("size = len(view)")
-    if slices:
-        src.line("left = slice")
+    src.begin_slices()
     if any(each.flexible for each in nested_structs(schema)):
         src.line("tags = 0")
     message = _struct(src, schema)
     src.line(f"return {message}, at")
-    if slices:
-        src.line("yield  # makes it a generator where nothing else does")
     return src.function("read", f"reader of {schema.cls.__name__}")
 
 
@@ -204,18 +197,11 @@ def _array(src: CodeBuilder, f: FieldSchema, flexible: bool) -> str:
     else:
         item = _sized(src, f, flexible)
     src.line(f"{items}.append({item})")
-    _end_slice(src)
+    src.end_element()
     src.depth -= 1
     src.line(f"{value} = tuple({items})")
     src.depth -= 1
     return value
-
-
-def _end_slice(src: CodeBuilder) -> None:
-    """Emit what follows an element: a yield, where enough were read."""
-    if src.slices:
-        src.line("left -= 1")
-        src.line("if not left: left = slice; yield")
 
 
 def _least_element(f: FieldSchema, flexible: bool) -> int:
@@ -283,7 +269,7 @@ def _tags(src: CodeBuilder, tagged: list[FieldSchema]) -> dict[str, str]:
         src.line(f"if at > {stop}: beyond({f.tag}, at, {stop})")
         src.depth -= 1
     src.line(f"at = {stop}")
-    _end_slice(src)
+    src.end_element()
     src.depth -= 2
     return values
 

@@ -14,14 +14,11 @@ from fencepost.protocol.codec.code_builder import FIXED_WIDTH_CODES, CodeBuilder
 from fencepost.protocol.codec.schema import RECORD_KINDS, FieldSchema, StructSchema
 
 Writer = Callable[[bytearray, Any], list[Buffer]]
+"""Appends a body to the bytes so far; returns all buffers in order, the first being those bytes."""
+SlicedWriter = Callable[[bytearray, Any], Generator[None, None, list[Buffer]]]
+"""The same, in slices."""
 MAX_STRING_BYTES: Final = 32_767
 """Of a string on the wire, in every version."""
-"""Appends a body to the bytes so far; returns all buffers in order, the first being those bytes."""
-
-SlicedWriter = Callable[[bytearray, Any], Generator[None, None, list[Buffer]]]
-
-SLICE: Final = 5_000
-"""Elements that are written at once."""
 ZERO_UUID = bytes(16)
 
 
@@ -44,18 +41,14 @@ def compile_writer(schema: StructSchema, *, slices: bool = False) -> Any:
     A value that does not fit its field raises ``struct.error``, ``AttributeError`` or ``TypeError``
     in the writer: a bug of the caller, not of a peer.
     """
-    src = CodeBuilder()
-    src.slices = slices
-    src.constants.update(uvarint=uvarint, ZERO=ZERO_UUID, slice=SLICE)
+    src = CodeBuilder(slices=slices)
+    src.constants.update(uvarint=uvarint, ZERO=ZERO_UUID)
     src.line("def write(out, m):")
     src.depth += 1
     src.line("chunks = [out]")
-    if slices:
-        src.line("left = slice")
+    src.begin_slices()
     _struct(src, schema, "m", "out")
     src.line("return chunks")
-    if slices:
-        src.line("yield  # makes it a generator where nothing else does")
     return src.function("write", f"writer of {schema.cls.__name__}")
 
 
@@ -130,9 +123,7 @@ def _array(src: CodeBuilder, f: FieldSchema, value: str, flexible: bool, out: st
         )
     else:
         _text(src, f, item, flexible, out)
-    if src.slices:
-        src.line("left -= 1")
-        src.line("if not left: left = slice; yield")
+    src.end_element()
     if len(src.lines) == mark:
         src.line("pass")
     src.depth -= 2

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
-from fencepost.broker.core.outcomes import SLICE, answer_in_slices, respond_after, take_turns
+from fencepost.broker.core.outcomes import (
+    SLICE,
+    Steps,
+    answer_in_slices,
+    read_each,
+    respond_after,
+    take_turns,
+)
 from fencepost.broker.core.scheduler import ManualClock, Scheduler
 from fencepost.broker.core.waits import Wait
 
@@ -48,11 +53,11 @@ def test_turns_may_end_with_an_answer_that_is_due_later() -> None:
     scheduler = Scheduler(ManualClock())
     later: Wait[str] = Wait()
 
-    def slices() -> Generator[None, None, str | Wait[str]]:
-        yield
+    def steps() -> Steps[str | Wait[str]]:
+        yield from read_each(range(SLICE), str)
         return later
 
-    answer = take_turns(scheduler, slices())
+    answer = take_turns(scheduler, steps())
     assert isinstance(answer, Wait)
     scheduler.run_due()
     assert not answer.done

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from fencepost.broker.core.scheduler import ManualClock, Scheduler, advance
-from fencepost.broker.core.waits import Wait, WatchList
+from fencepost.broker.core.waits import Wait, WatchList, all_settled
 
 
 def waiting() -> tuple[Wait[str], list[str | None]]:
@@ -132,3 +132,28 @@ def test_an_attempt_that_takes_long_is_made_once_for_many_notices_and_not_soon_a
         scheduler.run_due()
     assert tries == [5, 25, 45]
     assert answers == ["there"]
+
+
+def test_of_many_that_are_to_settle_only_one_is_asked_each_time() -> None:
+    settled: set[int] = set()
+    asked: list[int] = []
+
+    def is_settled(one: int) -> bool:
+        asked.append(one)
+        return one in settled
+
+    ask = all_settled(range(100), is_settled)
+    for one in range(99):
+        settled.add(one)
+        assert not ask()
+    assert asked == [99] * 99
+    settled.add(99)
+    settled.remove(7)  # settled, and not any more
+    assert not ask()
+    settled.add(7)
+    assert ask()
+    assert len(asked) < 500
+
+
+def test_nothing_to_settle_is_settled() -> None:
+    assert all_settled((), bool)()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fencepost.broker.core import outcomes
 from fencepost.broker.faults.kinds import StaleMetadata
 from fencepost.broker.metadata.image import MAX_EPOCHS
 from fencepost.broker.node import operator_actions
@@ -57,6 +58,14 @@ def test_only_what_is_selected_is_stale(driver: Driver) -> None:
     assert leaders(metadata(driver)) == {("t", 0): (1, 0), ("t", 1): (1, 0), ("u", 0): (2, 1)}
     set_fault(driver, "metadata", StaleMetadata(0))
     assert set(leaders(metadata(driver)).values()) == {(1, 0)}
+
+
+def test_the_answer_may_take_several_turns(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcomes, "SLICE", 1)
+    monkeypatch.setattr(outcomes, "_TURN", range(1))
+    set_fault(driver, "metadata", StaleMetadata(0), topic="t", partition=0)
+    found = leaders(metadata(driver, "t", "u"))
+    assert found == {("t", 0): (1, 0), ("t", 1): (1, 0), ("u", 0): (1, 0)}
 
 
 def test_the_isr_is_that_of_the_end_of_the_epoch_and_its_leader_is_among_the_brokers(

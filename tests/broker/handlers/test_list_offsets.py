@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from fencepost.broker.core import outcomes
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from tests.harness.crash_model import Operation
 from tests.harness.driver import Driver
 from tests.harness.driver_requests import create, list_offset, produce
+from tests.harness.durable_driver import DurableDriver
 from tests.harness.records import TIMESTAMP, batch
 from tests.harness.typed_requests import produce_request
 
@@ -108,3 +116,29 @@ def test_below_v4_epochs_are_neither_asked_nor_told() -> None:
     driver.elect("t", 0, 2)
     found = list_offset(driver, "t", LATEST, version=3, current_leader_epoch=0)
     assert (found.error_code, found.leader_epoch) == (ErrorCode.NONE, -1)
+
+
+@pytest.mark.parametrize("turn", [1, outcomes.SLICE])
+def test_a_log_that_cannot_be_read_is_an_error_of_its_partition(
+    monkeypatch: pytest.MonkeyPatch, turn: int
+) -> None:
+    """In the first turn, and in a later one, when the handler has returned."""
+    lasting = DurableDriver(1)
+    create(lasting.driver, "t", [(1,), (1,), (1,)])
+    for index in range(3):
+        produce(lasting.driver, "t", b"v", index=index)
+    lasting.stop()
+    driver = lasting.begin()
+    lasting.files.fail(Operation.READ, times=None, under=lasting.path(1, "t", 1))
+    asked = tuple(ListOffsetsPartition(partition_index=at, timestamp=0) for at in range(3))
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=asked),)
+    )
+    monkeypatch.setattr(outcomes, "_TURN", range(turn))
+    (topic,) = driver.ask(1, "list_offsets", 5, request).topics
+    assert [(p.error_code, p.offset) for p in topic.partitions] == [
+        (ErrorCode.NONE, 0),
+        (ErrorCode.KAFKA_STORAGE_ERROR, -1),
+        (ErrorCode.NONE, 0),
+    ]
+    assert driver.partition("t", 1).failed == (1,)

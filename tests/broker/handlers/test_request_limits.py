@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from fencepost.broker.core import outcomes
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.outcomes import SLICE
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.handlers import CONTROLLER_APIS, READING_APIS, describe_configs
+from fencepost.broker.handlers import CONTROLLER_APIS, READING_APIS, describe_configs, fetch
 from fencepost.protocol import codec
-from fencepost.protocol.apis import BY_NAME
+from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.frames import read_header, skip_tags
 from fencepost.protocol.messages.create_partitions import (
@@ -21,6 +22,7 @@ from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from fencepost.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from fencepost.protocol.messages.find_coordinator import FindCoordinatorRequest
 from fencepost.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -28,14 +30,22 @@ from fencepost.protocol.messages.incremental_alter_configs import (
 )
 from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.harness.driver import NEWEST, Driver
-from tests.harness.driver_requests import create
+from tests.harness.driver_requests import create, produce
 from tests.harness.records import batch
 from tests.harness.typed_requests import produce_request
-from tests.robustness.costliest import shapes
+from tests.robustness.costliest import GROUP, shapes
 from tests.robustness.work import counting
 
 TOPIC = 2
 TOO_MANY = "Excessively large number of partitions per request."
+
+
+def first_turn(driver: Driver, api: Api, version: int, request: object) -> object:
+    """What a broker answers in the turn of the request."""
+    peer = Peer(connection_id="c", host="192.0.2.1", listener_host="203.0.113.7")
+    now_ms = driver.clock.now_ms()
+    ctx = Context(driver.broker(1), version, "c", peer, now_ms, now_ms)
+    return driver.broker(1).handle(api, ctx, request)
 
 
 def missing(count: int) -> MetadataRequest:
@@ -153,6 +163,7 @@ def test_what_only_reads_much_takes_several_turns(name: str) -> None:
     api = BY_NAME[name]
     driver = Driver(1, {"auto.create.topics.enable": "false"})
     create(driver, "t")
+    driver.ask(1, "find_coordinator", 1, FindCoordinatorRequest(key=GROUP))  # groups are read
     ids = {"t": driver.broker(1).view.topics["t"].topic_id}
     for shape in shapes(api, api.max_version):
         if shape.kind not in ("elements", "outer") or shape.names != "unknown":
@@ -162,31 +173,48 @@ def test_what_only_reads_much_takes_several_turns(name: str) -> None:
         frame = bytearray(shape.frame(60 * SLICE, ids)[4:])
         offset = skip_tags(frame, read_header(frame), api)
         request = codec.decode_request(api, api.max_version, frame, offset)
-        peer = Peer(connection_id="c", host="192.0.2.1", listener_host="203.0.113.7")
-        now_ms = driver.clock.now_ms()
-        ctx = Context(driver.broker(1), api.max_version, "c", peer, now_ms, now_ms)
-        answer = driver.broker(1).handle(api, ctx, request)
+        answer = first_turn(driver, api, api.max_version, request)
         assert isinstance(answer, Wait), shape.name
         driver.cluster.scheduler.run_due()
         assert answer.done, shape.name
+
+
+def fetch_all(count: int, *, min_bytes: int) -> FetchRequest:
+    """Waits half a second for so many bytes of the first partitions of topic t."""
+    partitions = tuple(
+        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
+        for index in range(count)
+    )
+    return FetchRequest(
+        max_wait_ms=500,
+        min_bytes=min_bytes,
+        max_bytes=1 << 30,
+        topics=(FetchTopic(topic="t", partitions=partitions),),
+    )
+
+
+def test_an_append_between_two_turns_of_a_fetch_ends_its_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    count = 250
+    driver = Driver(1)
+    create(driver, "t", [(1,)] * count)
+    monkeypatch.setattr(fetch, "SLICE", 100)
+    monkeypatch.setattr(outcomes, "_TURN", range(100))
+    answer = first_turn(driver, BY_NAME["fetch"], 12, fetch_all(count, min_bytes=1))
+    assert isinstance(answer, Wait)
+    produce(driver, "t", b"v")  # to a partition that was read
+    assert answer.done
+    assert answer.result is not None
+    (topic,) = answer.result.responses
+    assert [part.partition_index for part in topic.partitions if part.records] == [0]
 
 
 def test_a_waiting_fetch_of_many_partitions_is_not_read_at_each_append() -> None:
     count = 250
     driver = Driver(1)
     create(driver, "t", [(1,)] * count)
-    ids = driver.broker(1).view.topics["t"].topic_id
-    partitions = tuple(
-        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
-        for index in range(count)
-    )
-    request = FetchRequest(
-        max_wait_ms=500,
-        min_bytes=1 << 20,
-        max_bytes=1 << 30,
-        topics=(FetchTopic(topic="t", topic_id=ids, partitions=partitions),),
-    )
-    sent = driver.send(1, "fetch", 12, request)
+    sent = driver.send(1, "fetch", 12, fetch_all(count, min_bytes=1 << 20))
     with counting() as work:
         produced = produce_request(*(("t", index, bytes(batch(b"v"))) for index in range(count)))
         driver.ask(1, "produce", 9, produced)
