@@ -15,7 +15,8 @@ file of lines as ``registry.log`` is (`metadata_log.encode_line`). A line holds 
                                               a log; unless it is whole, segments and checksums come
                                               to those that the line before it has
     ["losing", topic, index, [base offset, ...]]
-                                              these segments are about to be removed or changed
+                                              these segments are about to be removed or changed, or
+                                              were when the file was rewritten
     ["gone", topic, index]                    the log is about to be deleted
 
 What removes or cuts something is written before it is done, and what adds something afterwards. So
@@ -293,6 +294,10 @@ class InventoryFile:
         ]
         if self.rows:
             yield [_log_record(key, None, row) for key, row in self.rows.items()]
+        unsettled = {key: row.inventory.unsettled for key, row in self.rows.items()}
+        losing: list[Record] = [["losing", *key, bases] for key, bases in unsettled.items() if bases]
+        if losing:
+            yield losing
 
     def _close(self) -> None:
         file, self._file = self._file, None
