@@ -107,8 +107,9 @@ class LogDir:
         self.report_problems_to(self.problems.append)
         self._ready: dict[Key, OpenedLog] = {}
         """Logs that are open and have no replica yet."""
-        self._repairs: dict[Key, tuple[Repair, int]] = {}
-        """What was decided about logs that miss records, and where they have to end at least.
+        self._repairs: dict[Key, tuple[UUID, Repair, int]] = {}
+        """What was decided about logs that miss records: the topic's id, the repair, and where the
+        log has to end at least.
 
         It holds when a log is opened once more, because files could not be opened meanwhile."""
 
@@ -172,7 +173,9 @@ class LogDir:
         opened = self._ready.pop(key, None)
         if opened is None:
             alone = repair_alone(topic.partitions[index], self.broker_id)
-            repair, end = self._repairs.get(key, (alone, 0))
+            topic_id, repair, end = self._repairs.get(key, (topic.topic_id, alone, 0))
+            if topic_id != topic.topic_id:  # it was of an earlier topic of the name
+                repair, end = alone, 0
             try:
                 opened = self._open_or_make(topic, index, config, repair, end)
             except LogDamage as damage:
@@ -206,9 +209,14 @@ class LogDir:
         end = opened.log.log_end_offset
         return replace(known, epoch=-1 if latest is None else latest, end=end)
 
-    def decide(self, key: Key, repair: Repair, end_at_least: int = 0) -> None:
-        """What to do about a log that `examine` has found damaged, when it is opened."""
-        self._repairs[key] = (repair, end_at_least)
+    def decide(self, topic: TopicImage, index: int, repair: Repair, end_at_least: int = 0) -> None:
+        """What to do about a log when it is opened, after `examine` has looked at it."""
+        key = (topic.name, index)
+        opened = self._ready.pop(key, None)
+        if opened is not None:
+            del self._open[key]
+            opened.log.abandon()
+        self._repairs[key] = (topic.topic_id, repair, end_at_least)
 
     def _open_or_make(
         self, topic: TopicImage, index: int, config: LogConfig, repair: Repair, end: int

@@ -295,7 +295,9 @@ class InventoryFile:
         if self.rows:
             yield [_log_record(key, None, row) for key, row in self.rows.items()]
         unsettled = {key: row.inventory.unsettled for key, row in self.rows.items()}
-        losing: list[Record] = [["losing", *key, bases] for key, bases in unsettled.items() if bases]
+        losing: list[Record] = [
+            ["losing", *key, bases] for key, bases in unsettled.items() if bases
+        ]
         if losing:
             yield losing
 
