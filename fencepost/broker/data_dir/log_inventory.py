@@ -50,7 +50,8 @@ class ClusterPosition:
     :ivar starts: How many processes have begun with the directory, with this one.
     :ivar version: Of the newest image.
     :ivar restored_starts: How many had before this one, as ``registry.log`` says.
-    :ivar has_inventories: Whether the brokers had inventories then.
+    :ivar has_inventories: Whether ``registry.log`` is of a layout that no fencepost without
+        inventories opens.
     :ivar accepts_loss: Whether partitions are served that have lost records.
     """
 

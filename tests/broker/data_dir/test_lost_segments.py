@@ -295,6 +295,18 @@ def test_an_inventory_that_is_gone_or_old_is_told_and_the_checkpoints_are_used()
     assert values(driver, 1) == [b"a", b"b", b"c", b"d"]
 
 
+def test_an_inventory_that_is_cut_behind_its_first_line_is_told() -> None:
+    lasting = written((1,))
+    lasting.stop()
+    path = DIR / "broker-1.inventory"
+    (first, *_) = lasting.files.read(path).splitlines(keepends=True)
+    lasting.files.write_atomic(path, first, sync=True)
+    driver = begin(lasting)
+    (event,) = driver.cluster.events.at_start
+    assert "broker-1.inventory has no log" in str(event.details["error"])
+    assert values(driver, 1) == [b"a", b"b", b"c", b"d"]
+
+
 @pytest.mark.parametrize("size", [0, 10, 100])
 def test_an_inventory_that_is_damaged_is_told(size: int) -> None:
     lasting = written((1,))
