@@ -107,9 +107,8 @@ class LogDir:
         self.report_problems_to(self.problems.append)
         self._ready: dict[Key, OpenedLog] = {}
         """Logs that are open and have no replica yet."""
-        self._repairs: dict[Key, tuple[UUID, Repair, int]] = {}
-        """What was decided about logs that miss records: the topic's id, the repair, and where the
-        log has to end at least.
+        self._repairs: dict[tuple[UUID, int], tuple[Repair, int]] = {}
+        """What was decided about logs that miss records, and where they have to end at least.
 
         It holds when a log is opened once more, because files could not be opened meanwhile."""
 
@@ -173,15 +172,13 @@ class LogDir:
         opened = self._ready.pop(key, None)
         if opened is None:
             alone = repair_alone(topic.partitions[index], self.broker_id)
-            topic_id, repair, end = self._repairs.get(key, (topic.topic_id, alone, 0))
-            if topic_id != topic.topic_id:  # it was of an earlier topic of the name
-                repair, end = alone, 0
+            repair, end = self._repairs.get((topic.topic_id, index), (alone, 0))
             try:
                 opened = self._open_or_make(topic, index, config, repair, end)
             except LogDamage as damage:
                 raise StorageFailure(file_names.directory_name(*key), damage.why) from damage
             if repair is Repair.FOLLOW:  # from now on its records may be counted on
-                self._repairs.pop(key, None)
+                self._repairs.pop((topic.topic_id, index), None)
         return opened.log, self.checkpoints.offsets.high_watermarks.get(key, 0)
 
     def examine(self, topic: TopicImage, index: int, config: LogConfig) -> ReplicaState:
@@ -211,12 +208,11 @@ class LogDir:
 
     def decide(self, topic: TopicImage, index: int, repair: Repair, end_at_least: int = 0) -> None:
         """What to do about a log when it is opened, after `examine` has looked at it."""
-        key = (topic.name, index)
-        opened = self._ready.pop(key, None)
+        opened = self._ready.pop((topic.name, index), None)
         if opened is not None:
-            del self._open[key]
+            del self._open[topic.name, index]
             opened.log.abandon()
-        self._repairs[key] = (topic.topic_id, repair, end_at_least)
+        self._repairs[topic.topic_id, index] = (repair, end_at_least)
 
     def _open_or_make(
         self, topic: TopicImage, index: int, config: LogConfig, repair: Repair, end: int
