@@ -108,9 +108,8 @@ class LogDir:
         self._ready: dict[Key, OpenedLog] = {}
         """Logs that are open and have no replica yet."""
         self._repairs: dict[tuple[UUID, int], tuple[Repair, int]] = {}
-        """What was decided about logs that miss records, and where they have to end at least.
-
-        It holds when a log is opened once more, because files could not be opened meanwhile."""
+        """What was decided about logs that miss records, and where they have to end at least. It
+        holds when a log is opened once more, because files could not be opened meanwhile."""
 
     @property
     def log_count(self) -> int:
@@ -171,8 +170,8 @@ class LogDir:
         self._closed.pop(key, None)
         opened = self._ready.pop(key, None)
         if opened is None:
-            alone = repair_alone(topic.partitions[index], self.broker_id)
-            repair, end = self._repairs.get((topic.topic_id, index), (alone, 0))
+            alone = (repair_alone(topic.partitions[index], self.broker_id), 0)
+            repair, end = self._repairs.get((topic.topic_id, index), alone)
             try:
                 opened = self._open_or_make(topic, index, config, repair, end)
             except LogDamage as damage:
@@ -206,13 +205,11 @@ class LogDir:
         end = opened.log.log_end_offset
         return replace(known, epoch=-1 if latest is None else latest, end=end)
 
-    def decide(self, topic: TopicImage, index: int, repair: Repair, end_at_least: int = 0) -> None:
+    def decide(self, topic: TopicImage, index: int, repair: Repair, end: int) -> None:
         """What to do about a log when it is opened, after `examine` has looked at it."""
-        opened = self._ready.pop((topic.name, index), None)
-        if opened is not None:
-            del self._open[topic.name, index]
-            opened.log.abandon()
-        self._repairs[topic.topic_id, index] = (repair, end_at_least)
+        if self._ready.pop((topic.name, index), None) is not None:
+            self._open.pop((topic.name, index)).abandon()
+        self._repairs[topic.topic_id, index] = (repair, end)
 
     def _open_or_make(
         self, topic: TopicImage, index: int, config: LogConfig, repair: Repair, end: int
