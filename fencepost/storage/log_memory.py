@@ -79,16 +79,14 @@ class LogMemory:
 
         :param is_client: Whether a client appends, and not a coordinator.
         """
-        limit = self.limit
-        if limit is None:
+        if self.limit is None:
             return None
-        if not is_client:
-            limit += limit >> _RESERVE_SHIFT
+        limit = self.limit if is_client else self.limit + (self.limit >> _RESERVE_SHIFT)
         if self.used + size > limit:
             self.reclaim(lambda: self.used + size <= limit)
             if self.used + size > limit:
-                return self._refuse(self.limit or 0)
-        elif self._is_full and self.used <= limit - (limit >> _ROOM_SHIFT):
+                return self._refuse(self.limit)
+        elif self._is_full and self.used <= self.limit - (self.limit >> _ROOM_SHIFT):
             self._is_full = False
         return None
 

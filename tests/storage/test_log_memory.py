@@ -160,6 +160,17 @@ def test_it_is_told_again_only_after_there_was_room() -> None:
     assert len(told) == 2
 
 
+def test_a_coordinator_that_goes_on_is_no_room_for_clients() -> None:
+    told: list[int] = []
+    memory = LogMemory(80_000)
+    memory.on_full = told.append
+    memory.add(80_000)
+    for _ in range(3):
+        assert memory.refusal(1_000) is not None
+        assert memory.refusal(1_000, is_client=False) is None
+    assert told == [80_000]
+
+
 def test_a_batch_that_the_log_has_already_is_no_reason_to_refuse() -> None:
     memory = LogMemory(10_000)
     (log,) = logs(memory)

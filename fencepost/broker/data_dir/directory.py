@@ -177,6 +177,7 @@ class DataDir:
             self.metadata_log = metadata_log.rewrite(self._fs, path, known, sync=self.sync)
         except OSError as error:
             raise DataDirUnusable(_reason(self.path, error)) from error
+        self.position.has_inventories = True
         return self.metadata_log
 
     def close(self) -> None:

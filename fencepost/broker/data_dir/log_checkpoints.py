@@ -96,11 +96,16 @@ class LogInventories:
             file.read()
         except (CorruptInventory, OSError) as error:
             return str(error)
+        if not position.has_inventories:
+            # An upgrade did not end, and since then an older fencepost may have used the logs.
+            file.rows = {}
+            return None
         if not file.exists:
-            is_expected = position.has_inventories and has_logs
-            return f"{file.path} is not there" if is_expected else None
+            return f"{file.path} is not there" if has_logs else None
         if is_clean and file.is_torn:
             return f"{file.path} does not end with a whole line, and the broker had ended in order"
+        if is_clean and has_logs and not file.rows:
+            return f"{file.path} has no log, and the broker had ended in order with some"
         if file.rows and file.found.starts < position.restored_starts:
             return (
                 f"{file.path} is of an earlier start of the cluster ({file.found.starts}, and "

@@ -107,10 +107,9 @@ class LogDir:
         self.report_problems_to(self.problems.append)
         self._ready: dict[Key, OpenedLog] = {}
         """Logs that are open and have no replica yet."""
-        self._repairs: dict[Key, tuple[Repair, int]] = {}
-        """What was decided about logs that miss records, and where they have to end at least.
-
-        It holds when a log is opened once more, because files could not be opened meanwhile."""
+        self._repairs: dict[tuple[UUID, int], tuple[Repair, int]] = {}
+        """What was decided about logs that miss records, and where they have to end at least. It
+        holds when a log is opened once more, because files could not be opened meanwhile."""
 
     @property
     def log_count(self) -> int:
@@ -171,14 +170,14 @@ class LogDir:
         self._closed.pop(key, None)
         opened = self._ready.pop(key, None)
         if opened is None:
-            alone = repair_alone(topic.partitions[index], self.broker_id)
-            repair, end = self._repairs.get(key, (alone, 0))
+            alone = (repair_alone(topic.partitions[index], self.broker_id), 0)
+            repair, end = self._repairs.get((topic.topic_id, index), alone)
             try:
                 opened = self._open_or_make(topic, index, config, repair, end)
             except LogDamage as damage:
                 raise StorageFailure(file_names.directory_name(*key), damage.why) from damage
             if repair is Repair.FOLLOW:  # from now on its records may be counted on
-                self._repairs.pop(key, None)
+                self._repairs.pop((topic.topic_id, index), None)
         return opened.log, self.checkpoints.offsets.high_watermarks.get(key, 0)
 
     def examine(self, topic: TopicImage, index: int, config: LogConfig) -> ReplicaState:
@@ -206,9 +205,11 @@ class LogDir:
         end = opened.log.log_end_offset
         return replace(known, epoch=-1 if latest is None else latest, end=end)
 
-    def decide(self, key: Key, repair: Repair, end_at_least: int = 0) -> None:
-        """What to do about a log that `examine` has found damaged, when it is opened."""
-        self._repairs[key] = (repair, end_at_least)
+    def decide(self, topic: TopicImage, index: int, repair: Repair, end: int) -> None:
+        """What to do about a log when it is opened, after `examine` has looked at it."""
+        if self._ready.pop((topic.name, index), None) is not None:
+            self._open.pop((topic.name, index)).abandon()
+        self._repairs[topic.topic_id, index] = (repair, end)
 
     def _open_or_make(
         self, topic: TopicImage, index: int, config: LogConfig, repair: Repair, end: int

@@ -15,7 +15,8 @@ file of lines as ``registry.log`` is (`metadata_log.encode_line`). A line holds 
                                               a log; unless it is whole, segments and checksums come
                                               to those that the line before it has
     ["losing", topic, index, [base offset, ...]]
-                                              these segments are about to be removed or changed
+                                              these segments are about to be removed or changed, or
+                                              were when the file was rewritten
     ["gone", topic, index]                    the log is about to be deleted
 
 What removes or cuts something is written before it is done, and what adds something afterwards. So
@@ -49,7 +50,8 @@ class ClusterPosition:
     :ivar starts: How many processes have begun with the directory, with this one.
     :ivar version: Of the newest image.
     :ivar restored_starts: How many had before this one, as ``registry.log`` says.
-    :ivar has_inventories: Whether the brokers had inventories then.
+    :ivar has_inventories: Whether ``registry.log`` is of a layout that no fencepost without
+        inventories opens.
     :ivar accepts_loss: Whether partitions are served that have lost records.
     """
 
@@ -293,6 +295,12 @@ class InventoryFile:
         ]
         if self.rows:
             yield [_log_record(key, None, row) for key, row in self.rows.items()]
+        unsettled = {key: row.inventory.unsettled for key, row in self.rows.items()}
+        losing: list[Record] = [
+            ["losing", *key, bases] for key, bases in unsettled.items() if bases
+        ]
+        if losing:
+            yield losing
 
     def _close(self) -> None:
         file, self._file = self._file, None

@@ -4,7 +4,8 @@
     FOLLOW   records are missing, and another replica leads: all from the first missing offset on is
              removed, and fetched from the leader
     ACCEPT   records are missing everywhere, and that is accepted: what is left is kept, with a gap
-             where they were, and the log goes on behind the last offset that was given out
+             where they were, and the log goes on behind the last offset that was given out, be it
+             by another replica
 
 Without a decision a log that misses records is not opened, and no file is touched.
 """
@@ -91,13 +92,17 @@ class LogOpening:
         :raises StorageFailure: When the files can't be read or written.
         """
         try:
-            found = self._examine(every_head=self.is_thorough)
+            missing: tuple[MissingRecords, ...] = ()
             try:
-                return self._open_whole(found)
+                opened = self._open_whole(self._examine(every_head=self.is_thorough))
+                if repair is not Repair.ACCEPT or opened.log.log_end_offset >= end_at_least:
+                    return opened
+                opened.log.abandon()
             except LogDamage as damage:
                 if repair is Repair.REFUSE:
                     raise
-                return self._open_rest(damage.missing, repair, end_at_least)
+                missing = damage.missing
+            return self._open_rest(missing, repair, end_at_least)
         except OSError as error:
             raise StorageFailure(self.name, error) from error
 
@@ -162,7 +167,7 @@ class LogOpening:
         opened = self._open_log(
             offsets._replace(recovery_point=0, log_start_offset=log_start),
             LogInventory(epochs=self._epochs),
-            end_at_least=max(end_at_least, self._end if repair is Repair.ACCEPT else 0),
+            end_at_least=max(end_at_least, self._end) if repair is Repair.ACCEPT else 0,
         )
         opened.recovery.cut += [
             TruncatedSegment(name, 0, 0, missing[0].start if missing else 0, "it is not as it was")

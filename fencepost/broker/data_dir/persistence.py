@@ -25,7 +25,7 @@ from fencepost.broker.data_dir.directory import (
     data_dir_errors,
 )
 from fencepost.broker.data_dir.log_dir import LogDir
-from fencepost.broker.data_dir.log_opening import Repair
+from fencepost.broker.data_dir.log_opening import LogDamage, Repair
 from fencepost.broker.data_dir.metadata_log import ControllerState, MetadataLog
 from fencepost.broker.data_dir.offset_checkpoints import Key
 from fencepost.broker.data_dir.restart import ReplicaState, RestartedPartition, restart_partition
@@ -103,7 +103,18 @@ _OUTCOMES: Final = {
     Repair.FOLLOW: "fetched again from the leader",
     Repair.ACCEPT: "lost: --accept-data-loss",
 }
-"""What becomes of a replica that misses records."""
+
+
+def _outcome(repair: Repair, damage: LogDamage, leader: ReplicaState | None) -> str:
+    """What becomes of a replica that misses records, for a person."""
+    text, missing = _OUTCOMES[repair], damage.missing
+    if repair is not Repair.FOLLOW or leader is None or not leader.is_usable:
+        return text
+    if not missing or missing[-1].end <= leader.end:
+        return text
+    return f"{text}, which ends at offset {leader.end}: the later ones are lost"
+
+
 _INTERNAL: Final = {"cleanup.policy": "compact"}
 """What Kafka's own topics always have: without it commits would expire with their records."""
 
@@ -274,7 +285,7 @@ class DataDirPersistence:
             accept_loss=self.data_dir.position.accepts_loss,
         )
         for broker_id, repair in restarted.repairs.items():
-            self.log_dirs[broker_id].decide((topic, index), repair, restarted.end_at_least)
+            self.log_dirs[broker_id].decide(image, index, repair, restarted.end_at_least)
         self._report_damage(topic, index, restarted, states)
         return restarted.image
 
@@ -334,7 +345,7 @@ class DataDirPersistence:
                 broker=broker_id,
                 offsets=[[each.start, each.end - 1] for each in damage.missing],
                 reason=damage.why,
-                outcome=_OUTCOMES[repair],
+                outcome=_outcome(repair, damage, states.get(restarted.image.leader)),
             )
 
     def close(self, brokers: Iterable["Broker"]) -> None:

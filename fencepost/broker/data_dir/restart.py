@@ -73,7 +73,8 @@ def repair_alone(partition: PartitionImage, broker_id: int) -> Repair:
 class RestartedPartition(NamedTuple):
     """A partition in the new process, and what its damaged logs are to do.
 
-    :ivar repairs: By broker id, of the replicas that are not usable but damaged.
+    :ivar repairs: By broker id, of the replicas that are damaged, and of a leader that is to accept
+        the loss of records that it never had.
     :ivar end_at_least: With ACCEPT: no offset below it may be given out again.
     """
 
@@ -105,7 +106,8 @@ def restart_partition(
     leader, end = _complete_leader(before, found, latest, is_outdated=is_outdated), 0
     if leader is None and rules.unclean and usable:
         leader = max(usable, key=lambda b: found[b].completeness)
-    if leader is None and accept_loss and (usable or damaged):
+    is_loss = leader is None and accept_loss and bool(usable or damaged)
+    if is_loss:
         leader = max([*usable, *damaged], key=lambda b: found[b].completeness)
         end = max(each.recorded_end for each in found.values())
     if leader is None:
@@ -114,7 +116,7 @@ def restart_partition(
         after = _with_leader(before, found, rules, leader, is_outdated=is_outdated)
         repair = Repair.FOLLOW
     repairs = dict.fromkeys(damaged, repair)
-    if end and leader in repairs:
+    if is_loss and leader is not None and (leader in repairs or found[leader].end < end):
         repairs[leader] = Repair.ACCEPT
     image = replace(
         after,

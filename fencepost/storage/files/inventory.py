@@ -61,6 +61,9 @@ class LogInventory:
     """The leader-epoch cache."""
     checksums: Mapping[str, int] = field(default_factory=dict)
     """CRC-32 of indexes, producer snapshots and the key offsets, by name."""
+    unsettled: tuple[int, ...] = ()
+    """Base offsets, in order, of segments that were about to be removed, replaced or cut. Each may
+    be there as it was, be another one, or be gone."""
 
     @property
     def safe_until(self) -> int:
@@ -71,19 +74,25 @@ class LogInventory:
         """What is sure to be there while segments of these base offsets are removed or cut."""
         gone = frozenset(bases)
         kept = tuple(each for each in self.segments if each.base_offset not in gone)
+        unsettled = tuple(sorted(gone.union(self.unsettled)))
         if self.segments and self.segments[-1].base_offset not in gone:
-            return _replaced(self, kept, self.log_end_offset)
+            return _replaced(self, kept, unsettled, self.log_end_offset)
         if not kept:
-            return LogInventory(checksums=self.checksums)
+            return LogInventory(checksums=self.checksums, unsettled=unsettled)
         cut = (each.base_offset for each in self.segments if each.base_offset in gone)
-        return _replaced(self, kept, min(b for b in cut if b > kept[-1].base_offset))
+        end = min(base for base in cut if base > kept[-1].base_offset)
+        return _replaced(self, kept, unsettled, end)
 
 
 def _replaced(
-    inventory: LogInventory, segments: tuple[SegmentEntry, ...], end: int
+    inventory: LogInventory,
+    segments: tuple[SegmentEntry, ...],
+    unsettled: tuple[int, ...],
+    end: int,
 ) -> LogInventory:
     return LogInventory(
         segments=segments,
+        unsettled=unsettled,
         log_start_offset=min(inventory.log_start_offset, end),
         log_end_offset=end,
         high_watermark=min(inventory.high_watermark, end),
@@ -157,7 +166,10 @@ def examine(
     last = inventory.segments[-1].base_offset if inventory.segments else -1
     known = {each.base_offset: each for each in inventory.segments}
     end = inventory.log_end_offset  # a later segment can't begin before it
-    surplus = tuple(b for b in sizes if b not in known and (exact or b < end))
+    # Compaction removes segments only when those that replace them are complete: after a kill
+    # before that moment the old ones are all that there is.
+    is_known = known.keys() | set(inventory.unsettled)
+    surplus = tuple(b for b in sizes if b not in is_known and (exact or b < end))
     grown = tuple(
         base
         for base, size in sizes.items()

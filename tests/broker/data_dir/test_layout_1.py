@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -11,6 +12,7 @@ import pytest
 
 from fencepost.broker.data_dir.directory import open_data_dir
 from fencepost.broker.data_dir.metadata_log import LAYOUT, decode_line
+from tests.harness.crash_model import PowerOff
 from tests.harness.driver import Driver
 from tests.harness.driver import content as records
 from tests.harness.driver_requests import produce
@@ -32,6 +34,10 @@ def directory(end: str) -> FaultyFileSystem:
 
 def start(files: FaultyFileSystem) -> Driver:
     files.end_process()
+    return begin(files)
+
+
+def begin(files: FaultyFileSystem) -> Driver:
     return Driver(3, data_dir=open_data_dir(files, DIR, brokers=3, sync=False))
 
 
@@ -66,6 +72,38 @@ def test_a_directory_of_the_first_layout_is_opened_and_upgraded(end: str) -> Non
     driver = start(files)
     assert driver.cluster.events.at_start == []
     assert content(driver, "t") == [b"b", b"c", b"d", b"g"]
+
+
+@pytest.mark.parametrize("end", ["stopped", "killed"])
+def test_the_inventory_of_an_upgrade_that_did_not_end_is_not_believed(end: str) -> None:
+    """The registry is of layout 1 still, so that an older fencepost may have gone on with it."""
+    upgraded, files = directory(end), directory(end)
+    driver = start(upgraded)
+    produce(driver, "u", b"g")
+    driver.advance(6_000)
+    path = DIR / "broker-2.inventory"
+    files.write_atomic(path, upgraded.read(path), sync=True)
+    driver = start(files)
+    assert driver.cluster.events.at_start == []
+    assert content(driver, "u") == [b"e", b"f"]
+
+
+@pytest.mark.parametrize("end", ["stopped", "killed"])
+def test_an_upgrade_may_end_at_any_moment(end: str) -> None:
+    operations = 0
+    is_upgraded = False
+    while not is_upgraded:
+        files = directory(end)
+        files.power_off_after(operations)
+        with suppress(PowerOff):
+            begin(files)
+            is_upgraded = True
+        driver = start(files)
+        assert driver.cluster.events.at_start == [], operations
+        assert content(driver, "t") == [b"b", b"c", b"d"], operations
+        assert content(driver, "u") == [b"e", b"f"], operations
+        operations += 1
+    assert operations > 20
 
 
 def test_from_the_upgrade_on_a_lost_segment_is_noticed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID
 
@@ -18,10 +19,12 @@ from fencepost.broker.data_dir.metadata_log import encode_line
 from fencepost.broker.node import operator_actions
 from fencepost.storage.files.inventory import LogInventory, SegmentEntry
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
-from tests.harness.crash_model import Operation
+from tests.harness.crash_model import Operation, PowerOff
+from tests.harness.driver import content
 from tests.harness.driver_requests import create, produce
 from tests.harness.durable_driver import DIR, DurableDriver
 from tests.harness.faulty_file_system import FaultyFileSystem
+from tests.harness.logs import T
 
 PATH = DIR / "broker-1.inventory"
 ROW = InventoryRow(
@@ -101,6 +104,22 @@ def test_what_goes_is_written_before_it_does(files: FaultyFileSystem) -> None:
     again = reread(files)
     assert again.rows.keys() == {("t", 0)}
     assert again.rows["t", 0].inventory.segments == (SegmentEntry(10, 50, None),)
+
+
+def test_a_rewritten_file_still_says_which_segments_were_about_to_go(
+    files: FaultyFileSystem,
+) -> None:
+    file = inventory(files)
+    file.begin()
+    file.put(("t", 0), ROW)
+    file.before_loss(("t", 0), [0])
+    lost = reread(files).rows
+    file.rewrite()
+    assert reread(files).rows == lost
+    assert lost["t", 0].inventory.unsettled == (0,)
+    file.put(("t", 0), ROW)
+    file.flush()
+    assert reread(files).rows == {("t", 0): ROW}, "it is settled"
 
 
 def test_a_log_is_closed_until_the_broker_starts(files: FaultyFileSystem) -> None:
@@ -208,3 +227,25 @@ def test_retention_is_no_loss_at_whatever_moment_the_process_ends() -> None:
         kinds = [event.kind for event in driver.cluster.events.at_start]
         assert "records_missing" not in kinds
         assert driver.partition("t").leader == 1
+
+
+def test_compaction_is_no_loss_at_whatever_moment_the_process_ends() -> None:
+    operations, dropped = 0, 0
+    while not dropped:
+        lasting = DurableDriver(1)
+        create(lasting.driver, "t", [(1,)], cleanup_policy="compact")
+        for value in (b"a", b"b", b"c"):  # of one key
+            produce(lasting.driver, "t", value)
+            operator_actions.roll(lasting.driver.cluster, "t", 0)
+        lasting.driver.advance(5_000)
+        lasting.files.power_off_after(operations)
+        with suppress(PowerOff):
+            dropped = lasting.driver.leader("t").log.compact(T, 3, at_once=True)
+        lasting.kill()
+        driver = lasting.begin()
+        kinds = [event.kind for event in driver.cluster.events.at_start]
+        assert "records_missing" not in kinds, operations
+        left = [value for _, _, value in content(driver.replica(1, "t"))]
+        assert left in ([b"a", b"b", b"c"], [b"c"]), operations
+        operations += 1
+    assert operations > 10

@@ -117,6 +117,43 @@ def test_an_accepted_loss_keeps_what_is_left_and_gives_no_offset_out_twice(
     assert values(driver, 1) == [*left, b"e"]
 
 
+@ENDS
+def test_an_accepted_loss_gives_no_offset_out_twice_under_another_leader(end: End) -> None:
+    """The only replica in sync lost all: one that was behind, and is whole, has most."""
+    lasting = written((1, 2))
+    operator_actions.hold(lasting.driver.cluster, "t", 0, 2, leave_isr=True)
+    assert lasting.driver.partition("t").isr == (1,)
+    produce(lasting.driver, "t", b"e", acks=1)
+    lasting.driver.advance(6_000)
+    end(lasting)
+    for name in (FIRST, SECOND):
+        lasting.files.remove(lasting.path(1, "t") / name)
+    driver = begin(lasting, accepts_loss=True)
+    assert driver.partition("t").leader == 2
+    (missing, *_) = driver.cluster.events.at_start
+    assert missing.details["offsets"] == [[0, 1], [2, 4]]
+    assert str(missing.details["outcome"]).endswith("ends at offset 4: the later ones are lost")
+    assert produce(driver, "t", b"f").base_offset == 5
+    assert [values(driver, each) for each in (1, 2)] == [[b"a", b"b", b"c", b"d", b"f"]] * 2
+    end(lasting)
+    driver = begin(lasting)
+    assert driver.cluster.events.at_start == []
+    assert values(driver, 2) == [b"a", b"b", b"c", b"d", b"f"]
+
+
+@ENDS
+def test_after_an_accepted_loss_a_follower_fetches_what_its_leader_has_left(end: End) -> None:
+    lasting = written((1, 2))
+    end(lasting)
+    lasting.files.remove(lasting.path(1, "t") / FIRST)
+    for broker_id in (1, 2):
+        lasting.files.remove(lasting.path(broker_id, "t") / SECOND)
+    driver = begin(lasting, accepts_loss=True)
+    assert driver.partition("t").leader == 2
+    assert produce(driver, "t", b"e").base_offset == 4
+    assert [values(driver, each) for each in (1, 2)] == [[b"a", b"b", b"e"]] * 2
+
+
 def test_an_accepted_loss_still_is_when_the_log_is_opened_again_after_descriptors_lacked() -> None:
     opened, decided, is_offline = 0, 0, True
     while is_offline:
@@ -255,6 +292,18 @@ def test_an_inventory_that_is_gone_or_old_is_told_and_the_checkpoints_are_used()
     driver = begin(lasting)
     (event,) = driver.cluster.events.at_start
     assert "is of an earlier start of the cluster" in str(event.details["error"])
+    assert values(driver, 1) == [b"a", b"b", b"c", b"d"]
+
+
+def test_an_inventory_that_is_cut_behind_its_first_line_is_told() -> None:
+    lasting = written((1,))
+    lasting.stop()
+    path = DIR / "broker-1.inventory"
+    (first, *_) = lasting.files.read(path).splitlines(keepends=True)
+    lasting.files.write_atomic(path, first, sync=True)
+    driver = begin(lasting)
+    (event,) = driver.cluster.events.at_start
+    assert "broker-1.inventory has no log" in str(event.details["error"])
     assert values(driver, 1) == [b"a", b"b", b"c", b"d"]
 
 

@@ -130,3 +130,12 @@ def test_a_log_that_cannot_be_read_is_no_candidate() -> None:
     after, repairs, _ = restart(b1=broken, b2=WHOLE, b3=WHOLE)
     assert (after.leader, after.isr, after.failed) == (2, (2, 3), (1,))
     assert not repairs
+
+
+def test_an_accepted_loss_gives_no_offset_twice_under_a_leader_whose_files_are_whole() -> None:
+    before = replace(BEFORE, isr=(1,))
+    behind = replace(WHOLE, end=12, recorded_end=12, high_watermark=12)
+    after, repairs, end = restart(before, b1=lost(10), b2=behind, b3=behind, accept_loss=True)
+    assert (after.leader, after.isr) == (2, (2,))
+    assert repairs == {1: Repair.FOLLOW, 2: Repair.ACCEPT}
+    assert end == 20
