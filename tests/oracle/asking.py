@@ -31,6 +31,8 @@ SPECIAL_TIMESTAMPS: Final = {
     -100: "undefined",
 }
 
+_LOOKUPS: Final = 3
+
 
 def error_text(code: int) -> str:
     return f"{code} {ErrorCode(code).name}"
@@ -65,6 +67,18 @@ def list_offsets(
     }
     answer: Body = connection.call("ListOffsets", version, body)["Topics"][0]["Partitions"][0]
     return answer
+
+
+def tiered_offset(connection: Connection, topic: str, timestamp: int) -> Body:
+    """A lookup that reads the tier, asked again after REQUEST_TIMED_OUT, as every client does.
+
+    A real Kafka on a busy machine may not have read the segment's index by then.
+    """
+    for _ in range(_LOOKUPS - 1):
+        answer = list_offsets(connection, topic, timestamp)
+        if answer["ErrorCode"] != ErrorCode.REQUEST_TIMED_OUT:
+            return answer
+    return list_offsets(connection, topic, timestamp)
 
 
 def offset_text(answer: Body) -> str:

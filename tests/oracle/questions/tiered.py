@@ -24,6 +24,7 @@ from tests.oracle.asking import (
     fetch_text,
     list_offsets,
     offset_text,
+    tiered_offset,
 )
 from tests.oracle.steering import Steering
 
@@ -61,7 +62,7 @@ def ask(cluster: Cluster, steering: Steering) -> list[Row]:
 def _dump(asker: Asker, topic: str, label: str, times: tuple[int, ...] = ()) -> None:
     for timestamp in (*SPECIAL, *times):
         shown = f"T+{timestamp - T}" if timestamp > 9 else timestamp
-        answer = list_offsets(asker.connection, topic, timestamp)
+        answer = tiered_offset(asker.connection, topic, timestamp)
         asker.row(SECTION, f"{label}: ts={shown}", offset_text(answer))
 
 

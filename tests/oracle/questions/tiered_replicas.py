@@ -22,6 +22,7 @@ from tests.oracle.asking import (
     fetch_text,
     list_offsets,
     offset_text,
+    tiered_offset,
 )
 from tests.oracle.steering import Steering
 
@@ -225,7 +226,7 @@ def _lookups(asker: Asker, topic: Topic, label: str) -> None:
             request = f"ListOffsets {target} ReplicaId={replica}, {label}"
             asker.row(SECTION, request, offset_text(answer))
     for time in (0, 5, 6, 9, 10, 13, 14, 15):
-        answer = list_offsets(asker.connection, topic.name, T + time)
+        answer = tiered_offset(asker.connection, topic.name, T + time)
         asker.row(SECTION, f"ListOffsets T+{time}, {label}", offset_text(answer))
 
 
