@@ -49,7 +49,7 @@ from fencepost.broker.fetch.partition_answers import (
 )
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import resolve_name
-from fencepost.broker.replication.partition_checks import find_replica
+from fencepost.broker.replication.partition_checks import NO_EPOCH, find_replica
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.errors import ErrorCode
@@ -278,9 +278,10 @@ class _Reading:
         name = resolve_name(ctx.broker.view, topic, topic_id, by_id=ctx.version >= 13)
         if isinstance(name, ErrorCode):
             return error_answer(index, name, aborted=())
-        replica = find_replica(ctx.broker, name, index, asked.current_leader_epoch)
+        epoch = max(asked.current_leader_epoch, NO_EPOCH)  # any negative one is none
+        replica = find_replica(ctx.broker, name, index, epoch)
         if isinstance(replica, Replica):
-            replica = self.fetcher.error_for(replica, asked.current_leader_epoch) or replica
+            replica = self.fetcher.error_for(replica, epoch) or replica
         if isinstance(replica, ErrorCode):
             return self._refused(name, index, replica)
         self.watched.append(

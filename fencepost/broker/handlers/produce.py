@@ -2,9 +2,12 @@
 
 acks=0 gets no bytes back, but an error closes the connection, the only sign there is. acks=1
 answers after the leader's append, acks=-1 when the high watermark has passed it: every in-sync
-replica has it. Batches are stamped where they lie in the frame and kept; no record is looked at
-unless a config asks. Where a topic has ``check.expected.offsets``, a request that names it is
-appended whole or not at all (KIP-27, `produce.expected_offsets`).
+replica has it. Any other acks is INVALID_REQUIRED_ACKS, unless Kafka's checks before an append find
+something else: an unknown partition, or not one batch that this version may carry.
+
+Batches are stamped where they lie in the frame and kept; no record is looked at unless a config
+asks. Where a topic has ``check.expected.offsets``, a request that names it is appended whole or
+not at all (KIP-27, `produce.expected_offsets`).
 
 Versions: v5 log start offset; v7 zstd; v8 record errors and a message; v10 the leader and its
 address on NOT_LEADER_OR_FOLLOWER (KIP-951); v13 topic ids (KIP-516). ApiVersions says 0-13
@@ -15,6 +18,7 @@ it is at a real broker when no transactional id comes with it.
 """
 
 import struct
+from collections.abc import Iterator
 from dataclasses import replace
 from operator import attrgetter
 from typing import Final
@@ -31,6 +35,7 @@ from fencepost.broker.produce.append import (
     append_partition,
     error_response,
     find_targets,
+    refuse_acks,
 )
 from fencepost.broker.produce.expected_offsets import append_all_or_none
 from fencepost.protocol.byte_utils import Buffer
@@ -52,12 +57,15 @@ _ATTRIBUTES_LOW_BYTE: Final = 22
 
 def handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | HangUp:
     """Append every batch, then answer as ``acks`` says."""
-    if request.acks not in (ALL, 0, 1):
-        return refuse(request, ErrorCode.INVALID_REQUIRED_ACKS)
     may_check = ctx.broker.configs.may_check_expected_offsets
     if _is_transactional(request, every_batch=may_check):
         return refuse(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if may_check:
+    if request.acks not in (ALL, 0, 1):
+        outcomes = [
+            refuse_acks(ctx, name, topic_id, partition)
+            for name, topic_id, partition in _distinct_partitions(request)
+        ]
+    elif may_check:
         outcomes = append_all_or_none(ctx, find_targets(ctx, request), request.acks)
     else:
         outcomes = _append_each(ctx, request)
@@ -112,17 +120,25 @@ def _append_each(ctx: Context, request: ProduceRequest) -> list[PartitionOutcome
         return [
             append_partition(ctx, topic.name, topic.topic_id, topic.partition_data[0], acks, None)
         ]
-    by_topic: dict[tuple[str, UUID | None], dict[int, PartitionProduceData]] = {}
-    for topic in topics:
-        partitions = by_topic.setdefault((topic.name, topic.topic_id), {})
-        for partition in topic.partition_data:
-            partitions[partition.index] = partition
     budget = ReadBudget()
     return [
         append_partition(ctx, name, topic_id, partition, acks, budget)
-        for (name, topic_id), partitions in by_topic.items()
-        for partition in partitions.values()
+        for name, topic_id, partition in _distinct_partitions(request)
     ]
+
+
+def _distinct_partitions(
+    request: ProduceRequest,
+) -> Iterator[tuple[str, UUID | None, PartitionProduceData]]:
+    """Each partition once, with what the request holds last for it."""
+    by_topic: dict[tuple[str, UUID | None], dict[int, PartitionProduceData]] = {}
+    for topic in request.topic_data:
+        partitions = by_topic.setdefault((topic.name, topic.topic_id), {})
+        for partition in topic.partition_data:
+            partitions[partition.index] = partition
+    for (name, topic_id), partitions in by_topic.items():
+        for partition in partitions.values():
+            yield name, topic_id, partition
 
 
 def _is_transactional(request: ProduceRequest, *, every_batch: bool) -> bool:

@@ -29,6 +29,7 @@ from fencepost.protocol.messages.produce import (
 )
 from fencepost.protocol.record_reader import ReadBudget
 from fencepost.storage.log.append_result import AppendRejected, AppendResult
+from fencepost.storage.log.validation import open_batch, open_batches
 
 ALL: Final = -1
 _FIRST_WITH_ZSTD: Final = 7
@@ -136,6 +137,26 @@ def append_partition(
         budget=budget,
     )
     return _outcome(topic, topic_id, data.index, replica, result, acks)
+
+
+def refuse_acks(
+    ctx: Context, topic: str, topic_id: UUID | None, data: PartitionProduceData
+) -> PartitionOutcome:
+    """The answer to acks that Kafka does not know: what it checks before an append comes first."""
+    name = resolve_name(ctx.broker.view, topic, topic_id, by_id=ctx.version >= _FIRST_WITH_IDS)
+    if isinstance(name, ErrorCode):
+        return PartitionOutcome(topic, topic_id, error_response(data.index, name))
+    if ctx.broker.view.partition(name, data.index) is None:
+        unknown = error_response(data.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return PartitionOutcome(topic, topic_id, unknown)
+    open_any = (
+        open_batches if ctx.broker.configs.log_config(name).check_expected_offsets else open_batch
+    )
+    opened = open_any(data.records or b"", allow_zstd=allows_zstd(ctx.version))
+    if isinstance(opened, AppendRejected):
+        return PartitionOutcome(topic, topic_id, _rejected(data.index, opened))
+    refused = error_response(data.index, ErrorCode.INVALID_REQUIRED_ACKS)
+    return PartitionOutcome(topic, topic_id, refused)
 
 
 def find_targets(ctx: Context, request: ProduceRequest) -> list[TargetOrOutcome]:

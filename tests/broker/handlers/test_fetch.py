@@ -227,6 +227,7 @@ def test_what_has_been_cancelled_is_not_tried_again() -> None:
 @pytest.mark.parametrize(
     ("epoch", "code"),
     [
+        (-2, ErrorCode.NONE),
         (-1, ErrorCode.NONE),
         (0, ErrorCode.FENCED_LEADER_EPOCH),
         (1, ErrorCode.NONE),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
@@ -78,6 +79,32 @@ def test_any_other_acks_are_refused(acks: int) -> None:
     answer = produce(driver, "t", b"a", acks=acks)
     assert answer.error_code == ErrorCode.INVALID_REQUIRED_ACKS
     assert driver.leader("t").log.log_end_offset == 0
+
+
+_V1: Final = b"\0" * 11 + b"\x16" + b"\0" * 4 + b"\x01" + b"\0" * 17
+"""A message of the format before v2."""
+
+
+@pytest.mark.parametrize(
+    ("topic", "records", "code"),
+    [
+        ("t", batch(b"a"), ErrorCode.INVALID_REQUIRED_ACKS),
+        ("nope", batch(b"a"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", b"", ErrorCode.INVALID_RECORD),
+        ("t", _V1, ErrorCode.INVALID_RECORD),
+        ("t", batch(b"a") + batch(b"b"), ErrorCode.INVALID_RECORD),
+        ("checked", batch(b"a") + batch(b"b"), ErrorCode.INVALID_REQUIRED_ACKS),
+    ],
+    ids=["good", "unknown", "none", "old", "several", "several-checked"],
+)
+def test_what_is_checked_before_an_append_is_reported_before_the_acks(
+    topic: str, records: bytes, code: ErrorCode
+) -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    create(driver, "checked", check_expected_offsets="true")
+    request = produce_request((topic, 0, records), acks=2)
+    assert produced(driver.ask(1, "produce", 12, request)).error_code == code
 
 
 def test_waits_complete_in_the_order_in_which_their_records_stand() -> None:
