@@ -45,6 +45,8 @@ def test_nothing_given_is_the_defaults() -> None:
 
 EVERYTHING: Final = ServeOptions(
     brokers=3,
+    broker_ids=(0, 1, 2),
+    controller_ids=(3000, 3001),
     host="0.0.0.0",
     port=19092,
     advertise="kafka.test",
@@ -82,7 +84,8 @@ EVERYTHING: Final = ServeOptions(
 
 def test_every_option() -> None:
     arguments = (
-        "--brokers 3 --host 0.0.0.0 --port 19092 --advertise kafka.test --control-port 19644"
+        "--brokers 3 --broker-ids 0,2,1 --controller-ids 3000,3001 --host 0.0.0.0 --port 19092"
+        " --advertise kafka.test --control-port 19644"
         " --control-host 0.0.0.0 --control-token a-token.of~ours/= --control-token-file none.txt"
         " --max-memory 2g --data-dir /data/kafka --fsync --accept-data-loss"
         " --remote s3://bucket/kafka?region=eu"
@@ -100,6 +103,8 @@ def test_every_option() -> None:
 def test_every_option_from_the_environment() -> None:
     environment = {
         "FENCEPOST_BROKERS": "3",
+        "FENCEPOST_BROKER_IDS": "0,1,2",
+        "FENCEPOST_CONTROLLER_IDS": "3000,3001",
         "FENCEPOST_HOST": "0.0.0.0",
         "FENCEPOST_PORT": "19092",
         "FENCEPOST_ADVERTISE": "kafka.test",
@@ -170,6 +175,15 @@ def test_a_size_of_memory(size: str, count: int) -> None:
     assert parse_options(["--max-memory", size], {}).max_memory == count
 
 
+def test_broker_ids_are_in_ascending_order_and_as_many_as_there_are_brokers() -> None:
+    for arguments in ("--broker-ids 2,0,1", "--brokers 3 --broker-ids 0,1,2"):
+        options = parse_options(arguments.split(), {})
+        assert (options.brokers, options.ids) == (3, (0, 1, 2))
+    assert list(parse_options(["--brokers", "3"], {}).ids) == [1, 2, 3]
+    assert list(parse_options([], {}).ids) == [1]
+    assert parse_options([], {"FENCEPOST_BROKER_IDS": "0,7"}).ids == (0, 7)
+
+
 def test_a_switch_needs_no_value() -> None:
     assert parse_options("--stop-with-stdin --port 1".split(), {}).stop_with_stdin
     assert not parse_options(["--stop-with-stdin=false"], {}).stop_with_stdin
@@ -187,6 +201,14 @@ def test_a_config_value_may_be_empty() -> None:
         ("--brokers 0", "--brokers: '0' is not a number from 1 to 1000"),
         ("--brokers 1001", "--brokers: '1001' is not a number from 1 to 1000"),
         ("--brokers three", "--brokers: 'three' is not a number from 1 to 1000"),
+        ("--brokers 2 --broker-ids 0", "--brokers: '2' is not the number of the --broker-ids, 1"),
+        ("--broker-ids 0,-1", "--broker-ids: '-1' is not a number from 0 to 2147483647"),
+        ("--broker-ids 2147483648", "'2147483648' is not a number from 0 to 2147483647"),
+        ("--broker-ids 1,0,1", "--broker-ids: '1' is given a second time"),
+        ("--broker-ids 0,", "--broker-ids: '' is not a number from 0 to 2147483647"),
+        ("--controller-ids=", "--controller-ids: '' is not a number from 0 to 2147483647"),
+        ("--broker-ids 0,5 --control-port 9093", "control port 9093 is also broker 5's port"),
+        ("--broker-ids 0,5 --topic t:1:3", "is larger than the number of brokers, 2"),
         ("--port 65536", "--port: '65536' is not a number from 0 to 65535"),
         ("--port -1", "--port: '-1' is not a number from 0 to 65535"),
         ("--control-port x", "--control-port: 'x' is not a number from 0 to 65535"),

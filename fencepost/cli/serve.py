@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
-from fencepost.broker.controller import MAX_BROKERS
+from fencepost.broker.controller import MAX_BROKER_ID, MAX_BROKERS
 from fencepost.broker.controller.topic_changes import NewTopic, topic_name_problem
 from fencepost.broker.core.errors import ControllerError, DataDirUnusable
 from fencepost.broker.node.cluster import Conformance
@@ -83,8 +83,11 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     remote = _remote(_last_text(found, "remote"), configs) if found["remote"] else None
     control_host = _host(_last_text(found, "control_host"))
     token, is_token_drawn = _control_token(found, control_host)
+    broker_ids = _node_ids(found["broker_ids"])
     options = ServeOptions(
-        brokers=_last_text(found, "brokers").number(1, MAX_BROKERS),
+        brokers=_brokers(found["brokers"], broker_ids),
+        broker_ids=tuple(sorted(broker_ids)),
+        controller_ids=_node_ids(found["controller_ids"]),
         host=_host(_last_text(found, "host")),
         port=_last_text(found, "port").number(0, MAX_PORT),
         advertise=_host(_last_text(found, "advertise")) if found["advertise"] else None,
@@ -153,6 +156,31 @@ def _is_host(text: str) -> bool:
         return bool(interface) or not percent
     named = all(character.isalnum() or character in "-_." for character in text)
     return named and 0 < len(text) <= MAX_HOST
+
+
+def _brokers(given: Sequence[_OptionText], broker_ids: Sequence[int]) -> int:
+    """How many there are."""
+    if not given:
+        return len(broker_ids) or 1
+    brokers = given[-1].number(1, MAX_BROKERS)
+    if broker_ids and brokers != len(broker_ids):
+        given[-1].refuse(f"is not the number of the --broker-ids, {len(broker_ids)}")
+    return brokers
+
+
+def _node_ids(given: Sequence[_OptionText]) -> tuple[int, ...]:
+    """Ids as ``node.id`` allows, each once; none where the option is not given."""
+    if not given:
+        return ()
+    ids: list[int] = []
+    for text in given[-1].text.split(","):
+        each = given[-1]._replace(text=text.strip())
+        ids.append(each.number(0, MAX_BROKER_ID))
+        if ids[-1] in ids[:-1]:
+            each.refuse("is given a second time")
+    if len(ids) > MAX_BROKERS:
+        raise OptionError(f"{given[-1].source}: {len(ids)} ids are more than {MAX_BROKERS}")
+    return tuple(ids)
 
 
 def _control_token(found: Mapping[str, list[_OptionText]], host: str) -> tuple[str | None, bool]:
@@ -326,7 +354,7 @@ def _check_ports(options: ServeOptions) -> None:
             f" the last port is {MAX_PORT}"
         )
     if options.port <= options.control_port <= last:
-        broker_id = options.control_port - options.port + 1
+        broker_id = options.ids[options.control_port - options.port]
         raise OptionError(f"control port {options.control_port} is also broker {broker_id}'s port")
 
 

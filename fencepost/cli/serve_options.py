@@ -42,14 +42,30 @@ class Option:
 
 SERVE_OPTIONS: Final = (
     Option(
-        name="brokers", metavar="N", default="1", help="The number of brokers; their ids are 1..N."
+        name="brokers",
+        metavar="N",
+        unset="1, or one for each of --broker-ids",
+        help="The number of brokers; their ids are 1..N unless they are chosen.",
+    ),
+    Option(
+        name="broker-ids",
+        metavar="ID,ID,...",
+        unset="1..N",
+        help="The ids of the brokers, such as 0,1,2.",
+    ),
+    Option(
+        name="controller-ids",
+        metavar="ID,ID,...",
+        unset="a broker is the only one",
+        help="The node ids of the quorum's controllers as clients are shown them, such as 3000, the"
+        " active one first. One that is a broker's as well is that broker, which has both roles.",
     ),
     Option(name="host", metavar="HOST", default="127.0.0.1", help="The address to listen on."),
     Option(
         name="port",
         metavar="PORT",
         default="9092",
-        help="Broker i listens on PORT + i - 1; 0 picks free ports.",
+        help="The i-th broker in the order of ids listens on PORT + i - 1; 0 picks free ports.",
     ),
     Option(
         name="advertise",
@@ -134,7 +150,8 @@ SERVE_OPTIONS: Final = (
         name="racks",
         metavar="R1,R2,...",
         unset="broker.rack's",
-        help="The rack of each broker by its id, repeated from the first where there are fewer.",
+        help="The rack of each broker in the order of ids, repeated from the first where there are"
+        " fewer.",
     ),
     Option(
         name="api-max",

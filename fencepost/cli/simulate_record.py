@@ -78,7 +78,7 @@ def record(directory: Path, seed: int, minutes: float, *, heals: bool = True) ->
 
 def _record(directory: Path, seed: int, minutes: float, *, heals: bool) -> Outcome:
     data = directory / "data"
-    data_dir = open_data_dir(_Files(), data, brokers=1, sync=False)  # it is new: any number do
+    data_dir = open_data_dir(_Files(), data, broker_ids=(), sync=False)  # it is new: any ids do
     trace = _Trace(directory / "trace", seed)
     try:
         stage = RunEnvironment(

@@ -45,8 +45,14 @@ async def check_requirements(
 def _state_problems(wanted: ClusterBody, state: ClusterState) -> Iterator[str]:
     if len(state.brokers) != wanted.brokers:
         yield f"it has {len(state.brokers)} brokers, and {wanted.brokers} are wanted"
+    elif (ids := tuple(sorted(each.id for each in state.brokers))) != wanted.ids:
+        yield f"its brokers are {_listed(ids)}, and {_listed(wanted.ids)} are wanted"
     if state.clock.mode != wanted.clock:
         yield f"its clock is {state.clock.mode}, and a {wanted.clock} one is wanted"
+
+
+def _listed(ids: tuple[int, ...]) -> str:
+    return ", ".join(map(str, ids))
 
 
 async def _broker_problems(wanted: ClusterBody, state: ClusterState) -> list[str]:

@@ -15,9 +15,9 @@ from selectors import EVENT_READ, DefaultSelector
 from types import TracebackType
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
-from fencepost.broker.controller import MAX_BROKERS
+from fencepost.broker.controller import MAX_BROKER_ID, MAX_BROKERS
 from fencepost.verbs.bodies import Body, Listed
 
 READY_S: Final = 30.0
@@ -28,6 +28,8 @@ _VARIABLE_PREFIX: Final = "FENCEPOST_"
 _COMMAND: Final = ("-P", "-m", "fencepost", "serve")
 _ALWAYS: Final = ("--port=0", "--control-port=0", "--stop-with-stdin")
 
+NodeId = Annotated[int, Field(ge=0, le=MAX_BROKER_ID)]
+
 
 class CannotServe(Exception):
     """A cluster did not come up. The text begins with one line that says why."""
@@ -37,11 +39,16 @@ class ClusterBody(Body):
     """The options of a cluster: those of ``fencepost serve``, by their names."""
 
     brokers: Annotated[int, Field(ge=1, le=MAX_BROKERS)] = 1
-    """How many; their ids are 1..N."""
+    """How many; their ids are 1..N, or ``broker_ids``, whose number it is where it is left out."""
+    broker_ids: Annotated[Listed[NodeId], Field(max_length=MAX_BROKERS)] = ()
+    """Their ids, such as ``[0, 1, 2]``, where they are not 1..N."""
+    controller_ids: Annotated[Listed[NodeId], Field(max_length=MAX_BROKERS)] = ()
+    """The node ids of the quorum's controllers as clients are shown them, the active one first;
+    empty: a broker is the only one."""
     configs: dict[str, str] = Field(default_factory=dict)
     """Broker configs by Kafka's names, as text."""
     racks: Listed[str] = ()
-    """Of each broker by its id, from the first again where there are fewer."""
+    """Of each broker in the order of ids, from the first again where there are fewer."""
     api_max: dict[str, int] = Field(default_factory=dict)
     """The highest version of an API, by its name or key, that is served."""
     like_kafka: str | None = None
@@ -57,10 +64,37 @@ class ClusterBody(Body):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Single requests are logged at debug."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _count_ids(cls, given: object) -> object:
+        if isinstance(given, dict) and "brokers" not in given:
+            ids = given.get("broker_ids")
+            if isinstance(ids, list | tuple) and ids:
+                return {**given, "brokers": len(ids)}
+        return given
+
+    @model_validator(mode="after")
+    def _check_ids(self) -> Self:
+        for name, ids in (("broker_ids", self.broker_ids), ("controller_ids", self.controller_ids)):
+            if len(set(ids)) != len(ids):
+                raise ValueError(f"{name} has an id twice")
+        if self.broker_ids and len(self.broker_ids) != self.brokers:
+            raise ValueError(
+                f"brokers is {self.brokers}, and there are {len(self.broker_ids)} broker_ids"
+            )
+        return self
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids of the brokers, in ascending order."""
+        return tuple(sorted(self.broker_ids or range(1, self.brokers + 1)))
+
     def arguments(self) -> list[str]:
         """The options on the command line."""
         given = [
             ("brokers", self.brokers),
+            ("broker-ids", ",".join(map(str, self.broker_ids)) or None),
+            ("controller-ids", ",".join(map(str, self.controller_ids)) or None),
             ("racks", ",".join(self.racks) or None),
             ("like-kafka", self.like_kafka),
             ("clock", self.clock),

@@ -157,7 +157,9 @@ def _is_offline(driver: Driver, place: Place) -> bool:
 
 
 def _start(files: FaultyFileSystem, scene: Scene, *, accepts_loss: bool = False) -> Driver:
-    data_dir = open_data_dir(files, DIR, brokers=3, sync=False, accepts_loss=accepts_loss)
+    data_dir = open_data_dir(
+        files, DIR, broker_ids=range(1, 4), sync=False, accepts_loss=accepts_loss
+    )
     configs = {"min.insync.replicas": "2" if scene.factor > 1 else "1"}
     return Driver(3, configs, data_dir=data_dir)
 

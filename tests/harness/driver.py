@@ -92,6 +92,8 @@ class Driver:
         configs: Mapping[str, str] | None = None,
         conformance: Conformance = Conformance.KIP,
         *,
+        broker_ids: Sequence[int] = (),
+        controller_ids: Sequence[int] = (),
         racks: Sequence[str] = (),
         api_max: Mapping[str, int] | None = None,
         carry: Transport = deliver_now,
@@ -104,11 +106,13 @@ class Driver:
     ) -> None:
         self.clock = clock or ManualClock()
         addresses = (
-            Address(host="127.0.0.1", port=9091 + n, advertised_host=f"broker-{n}")
-            for n in range(1, brokers + 1)
+            Address(host="127.0.0.1", port=9091 + n, advertised_host=f"broker-{broker_id}")
+            for n, broker_id in enumerate(broker_ids or range(1, brokers + 1), start=1)
         )
         options = ClusterOptions(
             addresses=tuple(addresses),
+            broker_ids=tuple(broker_ids),
+            controller_ids=tuple(controller_ids),
             configs=configs or {},
             racks=tuple(racks),
             conformance=conformance,

@@ -32,13 +32,22 @@ class DurableDriver:
         self.configs: Mapping[str, str] = {k.replace("_", "."): v for k, v in configs.items()}
         self.driver: Driver = self.begin()
 
-    def begin(self, brokers: int | None = None, topics: Sequence[NewTopic] = ()) -> Driver:
-        """Start from the files."""
-        brokers = self.brokers if brokers is None else brokers
-        data_dir = open_data_dir(self.files, DIR, brokers=brokers, sync=self.sync)
+    def begin(
+        self,
+        brokers: int | None = None,
+        topics: Sequence[NewTopic] = (),
+        *,
+        broker_ids: Sequence[int] = (),
+    ) -> Driver:
+        """Start from the files.
+
+        :param broker_ids: None is from 1 on.
+        """
+        broker_ids = broker_ids or range(1, (self.brokers if brokers is None else brokers) + 1)
+        data_dir = open_data_dir(self.files, DIR, broker_ids=broker_ids, sync=self.sync)
         self.driver = Driver(
-            brokers,
-            self.configs,
+            configs=self.configs,
+            broker_ids=broker_ids,
             data_dir=data_dir,
             topics=topics,
             make_objects=self.make_objects,

@@ -91,7 +91,9 @@ def test_a_cluster_goes_on_from_the_data(left: Recorded, tmp_path: Path) -> None
     setup = left.outcome.schedule.setup
     # A copy: opening a data directory changes it, and other tests read this one.
     data = shutil.copytree(left.data, tmp_path / "data")
-    data_dir = open_data_dir(RealFileSystem(), data, brokers=setup.brokers, sync=False)
+    data_dir = open_data_dir(
+        RealFileSystem(), data, broker_ids=range(1, setup.brokers + 1), sync=False
+    )
     addresses = tuple(
         Address(host="127.0.0.1", port=9091 + n, advertised_host=f"broker-{n}")
         for n in range(1, setup.brokers + 1)

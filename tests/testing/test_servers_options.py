@@ -49,6 +49,33 @@ def test_every_option() -> None:
     }
 
 
+def test_broker_ids_say_how_many_brokers_there_are() -> None:
+    wanted = read_options({"broker_ids": [2, 0, 1], "controller_ids": [3000]}, None)
+    assert set(wanted.server_key) >= {
+        "--brokers=3",
+        "--broker-ids=2,0,1",
+        "--controller-ids=3000",
+    }
+    assert wanted.ids == (0, 1, 2)
+    assert read_options({"brokers": 2, "broker_ids": [0, 5]}, None).ids == (0, 5)
+    assert read_options({"brokers": 2}, None).ids == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"brokers": 3, "broker_ids": [0]}, "brokers is 3, and there are 1 broker_ids"),
+        ({"broker_ids": [0, 0]}, "broker_ids has an id twice"),
+        ({"broker_ids": [-1]}, "broker_ids[0]: "),
+        ({"broker_ids": [1 << 31]}, "broker_ids[0]: "),
+        ({"broker_ids": 0}, "broker_ids: "),
+    ],
+)
+def test_broker_ids_that_cannot_be(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidOptions, match=re.escape(message)):
+        read_options(options, None)
+
+
 def test_topics_need_no_process_of_their_own() -> None:
     assert (
         read_options({"topics": ["orders"]}, None).server_key == read_options({}, None).server_key
@@ -70,7 +97,7 @@ def test_topics_as_serve_takes_them(text: str, topic: NewTopicBody) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"broker": 3}, "there is no field 'broker'; there are brokers, configs, "),
+        ({"broker": 3}, "there is no field 'broker'; there are brokers, broker_ids, "),
         ({"brokers": "3"}, "brokers: input should be a valid integer"),
         ({"brokers": 0}, "brokers: input should be greater than or equal to 1"),
         ({"clock": "slow"}, "clock: input should be 'real' or 'manual'"),

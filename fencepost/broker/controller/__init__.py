@@ -5,6 +5,8 @@ from typing import Final
 
 MAX_BROKERS: Final = 1000
 """Of a cluster."""
+MAX_BROKER_ID: Final = (1 << 31) - 1
+"""As ``node.id`` allows."""
 
 
 class Fence(StrEnum):

@@ -44,11 +44,13 @@ class Controller:
         rng: random.Random,
         settings: Callable[[str], TopicSettings],
         publish: Publish,
+        controller_ids: tuple[int, ...] = (),
         downgrades_unsafely: bool = True,
     ) -> None:
         """What it is given.
 
         :param settings: A topic's configs, as of the newest image that was published.
+        :param controller_ids: The quorum's voters; empty where a broker is the only one.
         :param downgrades_unsafely: Whether a feature may lose metadata when it is asked for.
         """
         registered = {broker.broker_id: broker for broker in brokers}
@@ -66,6 +68,7 @@ class Controller:
             cluster_id=cluster_id,
             controller_id=min(registered),
             brokers=registered,
+            controller_ids=controller_ids,
         )
 
     # -- topics ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ that ``meta.properties`` says; the topics are those whose directories are there,
 the one that it was of.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -19,13 +19,13 @@ from typing import Final
 from uuid import UUID
 
 from fencepost.broker.configs.topic_configs import validate_topic_configs
+from fencepost.broker.controller import MAX_BROKER_ID, MAX_BROKERS
 from fencepost.broker.core.errors import DataDirUnusable
 from fencepost.broker.data_dir import metadata_log
 from fencepost.broker.data_dir.kafka_metadata import topic_configs
 from fencepost.broker.data_dir.log_checkpoints import LogInventories
 from fencepost.broker.data_dir.log_dir import LogDir
 from fencepost.broker.data_dir.log_inventory import ClusterPosition, InventoryFile
-from fencepost.broker.data_dir.metadata_checks import MAX_BROKER_ID
 from fencepost.broker.data_dir.metadata_log import (
     FIRST_WITH_INVENTORY,
     ControllerState,
@@ -222,10 +222,10 @@ class DataDir:
         """A new directory is of this cluster."""
         self._cluster_id = cluster_id
 
-    def load(self, brokers: int) -> None:
+    def load(self, broker_ids: Collection[int]) -> None:
         """Read the directory.
 
-        :param brokers: How many brokers are to have their logs in it, from 1 on.
+        :param broker_ids: The brokers that are to have their logs in it.
         :raises DataDirUnusable: When they can't.
         """
         try:
@@ -234,16 +234,16 @@ class DataDir:
             raise DataDirUnusable(str(error)) from error
         except OSError as error:
             raise DataDirUnusable(_reason(self.path, error)) from error
-        had = max(self._broker_ids(), default=0)
-        if had > brokers:
+        had = sorted(self._broker_ids())
+        if not set(had) <= set(broker_ids):
             raise DataDirUnusable(
-                f"{self.path} holds the logs of brokers up to {had}, and there are to be "
-                f"{brokers}: start with --brokers {had} or more"
+                f"{self.path} holds the logs of broker{'s'[: len(had) > 1]} {_listed(had)}, and "
+                f"the brokers are to be {_listed(broker_ids)}: start with {_option_for(had)}"
             )
 
     def _broker_ids(self) -> set[int]:
         """The brokers that have logs in it, or are to have some."""
-        ids = {self.kafka_broker_id or 0}
+        ids = set() if self.kafka_broker_id is None else {self.kafka_broker_id}
         if self.controller_state is not None:
             ids |= set(self.controller_state.brokers)
             for topic in self.controller_state.topics.values():
@@ -274,15 +274,20 @@ class DataDir:
 
 
 def open_data_dir(
-    fs: FileSystem, path: PurePath, *, brokers: int, sync: bool, accepts_loss: bool = False
+    fs: FileSystem,
+    path: PurePath,
+    *,
+    broker_ids: Collection[int],
+    sync: bool,
+    accepts_loss: bool = False,
 ) -> DataDir:
     """Take a data directory for this process, made if it is missing.
 
-    :param brokers: How many brokers are to have their logs in it, from 1 on.
+    :param broker_ids: The brokers that are to have their logs in it.
     :param sync: Whether what is written to it is to outlive the machine.
     :param accepts_loss: Whether partitions are served that have lost records.
     :raises DataDirUnusable: When it is no directory, can't be written, is in use, or was made by a
-        newer fencepost or for more brokers.
+        newer fencepost or for other brokers.
     """
     if fs.exists(path) and not fs.is_dir(path):
         raise DataDirUnusable(f"{path} is not a directory")
@@ -295,7 +300,7 @@ def open_data_dir(
         raise DataDirUnusable(_reason(path, error)) from error
     data_dir = DataDir(fs, path, sync=sync, lock=lock, accepts_loss=accepts_loss)
     try:
-        data_dir.load(brokers)
+        data_dir.load(broker_ids)
     except DataDirUnusable:
         lock.release()
         raise
@@ -353,12 +358,27 @@ def _check_version(file: PurePath, properties: dict[str, str]) -> None:
 
 def _node_id(file: PurePath, properties: dict[str, str]) -> int:
     text = properties.get("node.id", properties.get("broker.id", ""))
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MAX_BROKER_ID):
+    if not (text.isascii() and text.isdecimal() and int(text) <= MAX_BROKER_ID):
         raise DataDirUnusable(
             f"{file} says node.id={ascii(text)[1:-1] or 'nothing'}, "
-            "and the ids of brokers are 1 and up here"
+            f"and the ids of brokers are 0 to {MAX_BROKER_ID}"
         )
     return int(text)
+
+
+def _listed(broker_ids: Collection[int]) -> str:
+    """Such as ``1 to 3``, or ``0, 2``."""
+    ids = sorted(broker_ids)
+    if len(ids) > 2 and ids == list(range(ids[0], ids[-1] + 1)):
+        return f"{ids[0]} to {ids[-1]}"
+    return ", ".join(map(str, ids))
+
+
+def _option_for(broker_ids: Sequence[int]) -> str:
+    """The options of ``serve`` with which there are these brokers."""
+    if broker_ids[0] > 0 and broker_ids[-1] <= MAX_BROKERS:
+        return f"--brokers {broker_ids[-1]} or more"
+    return f"--broker-ids {','.join(map(str, broker_ids))}"
 
 
 def _make_directory(fs: FileSystem, path: PurePath, *, sync: bool) -> None:

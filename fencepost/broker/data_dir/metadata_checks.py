@@ -11,11 +11,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from fencepost.broker.configs.config_def import ConfigDef, InvalidConfig, parse
+from fencepost.broker.controller import MAX_BROKER_ID
 from fencepost.broker.controller.topic_changes import topic_name_problem
 from fencepost.broker.metadata.features import SUPPORTED
 from fencepost.broker.metadata.image import NO_LEADER, TopicImage
 
-MAX_BROKER_ID: Final = 1000
 _INT32: Final = 1 << 30
 _INT64: Final = 1 << 62
 """Half of what the protocol's numbers hold: they rise with each start."""
@@ -150,7 +150,7 @@ def _check_partition_fields(name: str, fields: object) -> None:
     if not isinstance(fields, list) or len(fields) not in _PARTITION_FIELDS:
         raise InvalidRecord(f"partition {name} is {_show(fields)}, and is to have 5 to 9 fields")
     replicas, isr, leader, leader_epoch, partition_epoch, *lists = fields
-    _brokers(f"the replicas of {name}", replicas, range(1, MAX_BROKER_ID + 1))
+    _brokers(f"the replicas of {name}", replicas, range(MAX_BROKER_ID + 1))
     if not replicas:
         raise InvalidRecord(f"partition {name} has no replicas, and is to have one at least")
     _brokers(f"the ISR of {name}", isr, replicas)
@@ -169,7 +169,7 @@ def _brokers(what: str, brokers: object, among: Collection[int]) -> None:
         raise InvalidRecord(f"{what} are {_show(brokers)}, and are to be a list of broker ids")
     for broker_id in brokers:
         if not isinstance(broker_id, int) or isinstance(broker_id, bool) or broker_id not in among:
-            right = "1 to 1000" if isinstance(among, range) else f"among {_show(among)}"
+            right = f"0 to {MAX_BROKER_ID}" if isinstance(among, range) else f"among {_show(among)}"
             raise InvalidRecord(f"{what}: {_show(broker_id)} is no id of a broker {right}")
     if len(set(brokers)) != len(brokers):
         raise InvalidRecord(f"{what} are {_show(brokers)}, and each is to be there once")
@@ -226,7 +226,7 @@ def _topic_id(text: object) -> UUID:
 
 
 def _broker_id(broker_id: object) -> None:
-    _number("a broker's id", broker_id, 1, MAX_BROKER_ID)
+    _number("a broker's id", broker_id, 0, MAX_BROKER_ID)
 
 
 def _number(what: str, number: object, low: int, high: int) -> None:

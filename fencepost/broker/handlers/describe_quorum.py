@@ -1,9 +1,10 @@
 """DescribeQuorum (55), versions 0-2: the controllers' quorum (KIP-595, KIP-836).
 
 The cluster has one controller and no metadata log. It is described as Kafka would describe the
-same: the controller is leader and only voter of ``__cluster_metadata-0``, the other brokers
-observe, and an offset of that log is the number of an image of the cluster. Any request but one for
-exactly this partition is UNKNOWN_TOPIC_OR_PARTITION for all that it names.
+same: the controller is leader of ``__cluster_metadata-0`` and a voter, the only one unless
+``--controller-ids`` names more, the other brokers observe, and an offset of that log is the number
+of an image of the cluster. Any request but one for exactly this partition is
+UNKNOWN_TOPIC_OR_PARTITION for all that it names.
 
 Versions: v1 when a replica last fetched and last was caught up; v2 error messages, directory ids
 and nodes (KIP-853). Directory ids are zero, as of replicas without one, and the controller has no
@@ -36,25 +37,25 @@ def handle(ctx: ControllerContext, request: DescribeQuorumRequest) -> DescribeQu
         return _every_partition(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN)
     image = ctx.controller.image
     states = {
-        broker_id: ReplicaState(
-            replica_id=broker_id,
+        node_id: ReplicaState(
+            replica_id=node_id,
             log_end_offset=image.version,
             last_fetch_timestamp=ctx.wall_ms,
             last_caught_up_timestamp=ctx.wall_ms,
         )
-        for broker_id in image.brokers
+        for node_id in (*image.voters, *image.brokers)
     }
-    leader = states.pop(image.controller_id)
+    voters = tuple(states.pop(node_id) for node_id in image.voters)
     partition = ResponsePartitionData(
-        leader_id=leader.replica_id,
+        leader_id=voters[0].replica_id,
         leader_epoch=CONTROLLER_EPOCH,
         high_watermark=image.version,
-        current_voters=(leader,),
+        current_voters=voters,
         observers=tuple(states.values()),
     )
     return DescribeQuorumResponse(
         topics=(ResponseTopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),),
-        nodes=(Node(node_id=leader.replica_id),),
+        nodes=tuple(Node(node_id=voter.replica_id) for voter in voters),
     )
 
 

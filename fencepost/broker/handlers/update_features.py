@@ -33,7 +33,7 @@ def handle(ctx: ControllerContext, request: UpdateFeaturesRequest) -> UpdateFeat
         problem = update_error(
             update,
             image.features,
-            controller_id=image.controller_id,
+            controller_id=image.voters[0],
             downgrades_unsafely=controller.downgrades_unsafely,
         )
         if problem is not None:

@@ -83,6 +83,7 @@ class ClusterImage:
     version: int
     cluster_id: str
     controller_id: int
+    """The broker that clients are told to be the controller."""
     brokers: Mapping[int, BrokerImage]
     features: Levels = field(default_factory=lambda: NEWEST)
     """Finalized levels of all features (KIP-584)."""
@@ -93,6 +94,13 @@ class ClusterImage:
     """Dynamic topic configs, by topic."""
     broker_configs: Mapping[int | None, Mapping[str, str]] = field(default_factory=dict)
     """Dynamic broker configs, by broker id; None holds the cluster-wide defaults."""
+    controller_ids: tuple[int, ...] = ()
+    """The quorum's voters where they are nodes of their own, the active one first."""
+
+    @property
+    def voters(self) -> tuple[int, ...]:
+        """The controllers' node ids, the active one first: a broker's where there are no others."""
+        return self.controller_ids or (self.controller_id,)
 
     def topic_by_id(self, topic_id: UUID | None) -> TopicImage | None:
         """The topic with this id, None where there is none (or the id is zero)."""

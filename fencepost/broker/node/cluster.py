@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
+from itertools import cycle
 from typing import Final, TypeAlias
 from uuid import UUID
 
@@ -66,21 +67,32 @@ class ClusterOptions:
     """How a cluster starts, and what ``reset`` takes it back to."""
 
     addresses: tuple[Address, ...]
-    """One for each broker, by broker id from 1."""
+    """One for each broker, in the order of their ids."""
+    broker_ids: tuple[int, ...] = ()
+    """In ascending order; empty: from 1 on."""
+    controller_ids: tuple[int, ...] = ()
+    """The quorum's voters as clients are shown them, the active one first; empty: a broker is the
+    only one."""
     topics: tuple[NewTopic, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
     """Static broker configs, checked; the same for all brokers."""
     racks: tuple[str, ...] = ()
-    """The rack of each broker by its id; going round where there are fewer."""
+    """The rack of each broker in the order of their ids; going round where there are fewer."""
     api_max: Mapping[str, int] = field(default_factory=dict)
     """The highest versions that brokers serve, by API name, where not the highest there are; below
     the lowest there is where an API is not served."""
     conformance: Conformance = Conformance.KIP
     seed: int = 0
 
+    def by_id(self) -> Iterator[tuple[BrokerId, Address, str | None]]:
+        """Id, address and rack of each broker."""
+        ids = self.broker_ids or range(1, len(self.addresses) + 1)
+        racks = cycle(self.racks or (self.configs.get("broker.rack"),))
+        return zip(map(BrokerId, ids), self.addresses, racks, strict=False)
+
 
 class Cluster:
-    """Brokers 1 to N. It is driven by calls: its driver runs the scheduler."""
+    """Its brokers and their controller. It is driven by calls: its driver runs the scheduler."""
 
     def __init__(
         self,
@@ -101,6 +113,9 @@ class Cluster:
         :raises DataDirUnusable: When the data directory can't be used.
         """
         self.options = options
+        self.addresses: dict[int, Address] = {
+            broker_id: address for broker_id, address, _ in options.by_id()
+        }
         self.scheduler = Scheduler(clock)
         self.events = Events(self.scheduler)
         self.rng = random.Random(options.seed)
@@ -125,6 +140,7 @@ class Cluster:
         """The remote tier itself, before which no faults stand; None where there is none."""
         self.controller = Controller(
             brokers=_broker_images(options),
+            controller_ids=options.controller_ids,
             cluster_id=self._cluster_id(),
             rng=self.rng,
             settings=self._configs.topic,
@@ -141,9 +157,9 @@ class Cluster:
         self._undelivered: dict[int, frozenset[str]] = {}
         """Topics that changed in views that did not reach a broker, by broker."""
         self._log_maintenance: list[LogMaintenance] = []
-        self.brokers = {
-            broker_id: self._make_broker(BrokerId(broker_id), address)
-            for broker_id, address in enumerate(options.addresses, start=1)
+        self.brokers: dict[int, Broker] = {
+            broker_id: self._make_broker(broker_id, address, rack)
+            for broker_id, address, rack in options.by_id()
         }
         if self.persistence is not None:
             image = self.persistence.restored_image(self.controller.image)
@@ -246,7 +262,7 @@ class Cluster:
         gate = {"list.offsets.gate": "kafka"} if apache else {}
         return BrokerConfigs(node, {**gate, **static}, log_template=template, apache=apache)
 
-    def _make_broker(self, broker_id: BrokerId, address: Address) -> Broker:
+    def _make_broker(self, broker_id: BrokerId, address: Address, rack: str | None) -> Broker:
         options, persistence = self.options, self.persistence
         apache = options.conformance is Conformance.APACHE
         log_dir = None if persistence is None else persistence.log_dir(broker_id)
@@ -256,7 +272,7 @@ class Cluster:
             host=address.host,
             port=address.port,
             advertised_host=address.advertised_host,
-            rack=_rack(options, broker_id),
+            rack=rack,
             log_dir=None if log_dir is None else str(log_dir.directory),
             sync=log_dir is not None and log_dir.syncs,
         )
@@ -323,16 +339,10 @@ class Cluster:
 def _broker_images(options: ClusterOptions) -> list[BrokerImage]:
     return [
         BrokerImage(
-            broker_id=i,
+            broker_id=broker_id,
             host=address.advertised_host,
             port=address.port,
-            rack=_rack(options, i),
+            rack=rack,
         )
-        for i, address in enumerate(options.addresses, start=1)
+        for broker_id, address, rack in options.by_id()
     ]
-
-
-def _rack(options: ClusterOptions, broker_id: int) -> str | None:
-    if options.racks:
-        return options.racks[(broker_id - 1) % len(options.racks)]
-    return options.configs.get("broker.rack")

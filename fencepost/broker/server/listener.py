@@ -203,5 +203,5 @@ class Listener:
 
     def _address(self) -> tuple[str, int]:
         """The host and port to listen on."""
-        address = self.server.cluster.options.addresses[self.broker.broker_id - 1]
+        address = self.server.cluster.addresses[self.broker.broker_id]
         return address.host, address.port

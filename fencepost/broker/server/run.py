@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -115,9 +115,13 @@ class ServeOptions:
     """The validated options of ``fencepost serve``."""
 
     brokers: int = 1
+    broker_ids: tuple[int, ...] = ()
+    """One for each broker, in ascending order; empty: from 1 on."""
+    controller_ids: tuple[int, ...] = ()
+    """The quorum's voters, the active one first; empty: a broker is the only one."""
     host: str = "127.0.0.1"
     port: int = 9092
-    """Broker i listens on port + i - 1; 0 picks free ones."""
+    """The i-th broker, from 1, listens on port + i - 1; 0 picks free ones."""
     advertise: str | None = None
     """The advertised host; None is ``host``, or with a wildcard the address a client reached."""
     control_port: int = 9644
@@ -155,6 +159,11 @@ class ServeOptions:
     """One of ``logs.LEVELS``."""
     stop_with_stdin: bool = False
     """Whether the end of standard input stops the server, and a line ``reset`` resets it."""
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The brokers' ids, in ascending order."""
+        return self.broker_ids or range(1, self.brokers + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +347,8 @@ def _make_cluster(
             Address(host=options.host, port=sock.getsockname()[1], advertised_host=advertised)
             for sock in sockets
         ),
+        broker_ids=tuple(options.ids),
+        controller_ids=options.controller_ids,
         topics=options.topics,
         configs=options.configs,
         racks=options.racks,
@@ -368,7 +379,7 @@ def _open_data_dir(
     data_dir = open_data_dir(
         RealFileSystem(),
         options.data_dir,
-        brokers=options.brokers,
+        broker_ids=options.ids,
         sync=options.fsync,
         accepts_loss=options.accept_data_loss,
     )

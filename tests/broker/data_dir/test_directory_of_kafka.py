@@ -93,10 +93,29 @@ def test_a_real_kafkas_directory_is_that_brokers() -> None:
     produce(lasting.driver, "t", b"a")
     lasting.stop()
     lasting.files = as_kafkas(lasting, 2)
-    with pytest.raises(DataDirUnusable, match=r"brokers up to 2.*--brokers 2 or more"):
+    with pytest.raises(
+        DataDirUnusable, match=r"brokers are to be 1: start with --brokers 2 or more"
+    ):
         lasting.begin(1)
     driver = lasting.begin(2)
     assert driver.partition("t").replicas == (2,)
     assert content(driver) == [b"a"]
     assert lasting.files.exists(DIR / "broker-1" / "meta.properties")
     assert not lasting.files.exists(DIR / "broker-2")
+
+
+def test_the_directory_of_a_broker_0_is_that_brokers() -> None:
+    lasting = DurableDriver(1)
+    lasting.stop()
+    lasting.files = FaultyFileSystem()
+    driver = lasting.begin(broker_ids=[0])
+    create(driver, "t", [(0,)])
+    produce(driver, "t", b"a")
+    lasting.stop()
+    lasting.files = as_kafkas(lasting, 0)
+    with pytest.raises(DataDirUnusable, match=r"brokers are to be 1: start with --broker-ids 0"):
+        lasting.begin(1)
+    driver = lasting.begin(broker_ids=[0, 1])
+    assert driver.partition("t").replicas == (0,)
+    assert content(driver) == [b"a"]
+    assert lasting.files.exists(DIR / "broker-1" / "meta.properties")

@@ -17,7 +17,8 @@ from tests.harness.faulty_file_system import FaultyFileSystem
 
 def refusal(files: FaultyFileSystem, path: PurePath = DIR, brokers: int = 1) -> str:
     def start() -> None:
-        Driver(brokers, data_dir=open_data_dir(files, path, brokers=brokers, sync=False))
+        ids = range(1, brokers + 1)
+        Driver(brokers, data_dir=open_data_dir(files, path, broker_ids=ids, sync=False))
 
     with pytest.raises(DataDirUnusable) as caught:
         start()
@@ -33,10 +34,10 @@ def test_a_file_is_no_data_directory() -> None:
 
 def test_a_directory_has_one_process() -> None:
     files = FaultyFileSystem()
-    first = open_data_dir(files, DIR, brokers=1, sync=False)
+    first = open_data_dir(files, DIR, broker_ids=[1], sync=False)
     assert refusal(files) == "/data is in use by another process that runs"
     first.close()
-    open_data_dir(files, DIR, brokers=1, sync=False)
+    open_data_dir(files, DIR, broker_ids=[1], sync=False)
 
 
 def test_a_newer_layout_is_refused() -> None:
@@ -67,3 +68,40 @@ def test_another_clusters_log_directory_is_refused() -> None:
     assert refusal(lasting.files) == (
         "/data/broker-1/meta.properties says node.id=2, and it is to be 1"
     )
+
+
+@pytest.mark.parametrize(
+    ("ids", "others", "refusal"),
+    [
+        (
+            [0, 1, 2],
+            [1, 2, 3],
+            "brokers 0 to 2, and the brokers are to be 1 to 3: start with --bro",
+        ),
+        ([0, 1, 2], [0, 1], "and the brokers are to be 0, 1: start with --broker-ids 0,1,2"),
+        (
+            [1, 2, 3],
+            [0, 1, 2],
+            "brokers 1 to 3, and the brokers are to be 0 to 2: start with --bro",
+        ),
+        (
+            [7, 5000],
+            [7],
+            "brokers 7, 5000, and the brokers are to be 7: start with --broker-ids 7,5000",
+        ),
+        ([0], [1], "the logs of broker 0, and the brokers are to be 1: start with --broker-ids 0"),
+    ],
+)
+def test_brokers_with_other_ids_do_not_start_on_the_logs(
+    ids: list[int], others: list[int], refusal: str
+) -> None:
+    lasting = DurableDriver(1)
+    lasting.stop()
+    lasting.files = FaultyFileSystem()
+    lasting.begin(broker_ids=ids)
+    lasting.stop()
+    with pytest.raises(DataDirUnusable) as caught:
+        lasting.begin(broker_ids=others)
+    assert refusal in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert list(lasting.begin(broker_ids=[*ids, 9000]).cluster.brokers) == [*ids, 9000]

@@ -38,7 +38,7 @@ def start(files: FaultyFileSystem) -> Driver:
 
 
 def begin(files: FaultyFileSystem) -> Driver:
-    return Driver(3, data_dir=open_data_dir(files, DIR, brokers=3, sync=False))
+    return Driver(3, data_dir=open_data_dir(files, DIR, broker_ids=range(1, 4), sync=False))
 
 
 def content(driver: Driver, topic: str) -> list[bytes | None]:

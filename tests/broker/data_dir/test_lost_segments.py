@@ -32,7 +32,9 @@ def written(replicas: tuple[int, ...]) -> DurableDriver:
 
 
 def begin(lasting: DurableDriver, *, accepts_loss: bool = False) -> Driver:
-    data_dir = open_data_dir(lasting.files, DIR, brokers=3, sync=False, accepts_loss=accepts_loss)
+    data_dir = open_data_dir(
+        lasting.files, DIR, broker_ids=range(1, 4), sync=False, accepts_loss=accepts_loss
+    )
     lasting.driver = Driver(3, data_dir=data_dir)
     return lasting.driver
 

@@ -56,8 +56,8 @@ FORGED: list[tuple[list[Any], str]] = [
     (["topic", "t", ID, {}], "has 3 fields, and is to have 4"),
     (of([1], [1], 1, 0), "is to have 5 to 9 fields"),
     (of([], [], -1, 0, 0), "has no replicas"),
-    (of([0], [0], 0, 0, 0), "no id of a broker 1 to 1000"),
-    (of([10**9], [10**9], 10**9, 0, 0), "no id of a broker 1 to 1000"),
+    (of([-1], [-1], -1, 0, 0), "no id of a broker 0 to 2147483647"),
+    (of([1 << 31], [1 << 31], 1 << 31, 0, 0), "no id of a broker 0 to 2147483647"),
     (of([1, 1], [1], 1, 0, 0), "each is to be there once"),
     (of([1.5], [1], 1, 0, 0), "no id of a broker"),
     (of("1", [1], 1, 0, 0), "are to be a list of broker ids"),
@@ -76,7 +76,7 @@ FORGED: list[tuple[list[Any], str]] = [
     (["cluster", 1, "c\n", 1], "the cluster's id"),
     (["cluster", 1, "c", -1], "the number of starts is -1"),
     (["brokers", {"x": 1}], "a broker's id is 'x'"),
-    (["brokers", {"0": 1}], "a broker's id is 0"),
+    (["brokers", {"2147483648": 1}], "a broker's id is 2147483648"),
     (["brokers", {"1": "a"}], "the epoch of broker 1"),
     (["brokers", [1]], "are to be a JSON object"),
     (["version", True], "the version of the image is True"),
@@ -102,7 +102,7 @@ FORGED: list[tuple[list[Any], str]] = [
 def refusal(files: FaultyFileSystem) -> str:
     before = files.names(PurePath("/"))
     with pytest.raises(DataDirUnusable) as caught:
-        Driver(1, data_dir=open_data_dir(files, DIR, brokers=1, sync=False))
+        Driver(1, data_dir=open_data_dir(files, DIR, broker_ids=[1], sync=False))
     text = str(caught.value)
     assert text.isprintable()
     assert files.names(PurePath("/")) == before
@@ -122,7 +122,7 @@ def test_a_forged_record_is_refused_in_a_line_that_says_what_is_wrong(
 ) -> None:
     files = registry(encode_line([*HEAD, TOPIC]) + encode_line([record]))
     with pytest.raises(DataDirUnusable, match=problem):
-        open_data_dir(files, DIR, brokers=1, sync=False)
+        open_data_dir(files, DIR, broker_ids=[1], sync=False)
     assert "/data" in refusal(files)
 
 

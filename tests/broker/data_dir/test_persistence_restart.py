@@ -177,5 +177,7 @@ def test_more_brokers_than_before_have_nothing_yet() -> None:
     produce(driver, "u", b"b")
     assert content(driver, "u") == [b"b"]
     lasting.stop()
-    with pytest.raises(DataDirUnusable, match=r"brokers up to 3.*there are to be 2.*--brokers 3"):
+    with pytest.raises(
+        DataDirUnusable, match=r"brokers 1 to 3, and .* are to be 1, 2: .*--brokers 3"
+    ):
         lasting.begin(2)

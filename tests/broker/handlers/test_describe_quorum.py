@@ -47,6 +47,23 @@ def test_the_controller_leads_and_the_other_brokers_observe(version: int) -> Non
     assert [node.node_id for node in answer.nodes] == ([1] if version >= 2 else [])
 
 
+def test_controllers_with_ids_of_their_own_vote_and_every_broker_observes() -> None:
+    driver = Driver(broker_ids=[0, 1, 2], controller_ids=[3001, 3000])
+    answer = describe(driver, ("__cluster_metadata", (0,)))
+    ((partition,),) = (topic.partitions for topic in answer.topics)
+    assert partition.leader_id == 3001
+    assert [voter.replica_id for voter in partition.current_voters] == [3001, 3000]
+    assert [observer.replica_id for observer in partition.observers] == [0, 1, 2]
+    assert [node.node_id for node in answer.nodes] == [3001, 3000]
+
+
+def test_a_controller_with_a_brokers_id_is_that_broker() -> None:
+    driver = Driver(broker_ids=[0, 1, 2], controller_ids=[0, 1])
+    ((partition,),) = (t.partitions for t in describe(driver, ("__cluster_metadata", (0,))).topics)
+    assert [voter.replica_id for voter in partition.current_voters] == [0, 1]
+    assert [observer.replica_id for observer in partition.observers] == [2]
+
+
 def test_the_log_of_the_controller_grows_with_every_change() -> None:
     driver = Driver(2)
 
