@@ -17,7 +17,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve check test test-oldest lint types imports pytest bench format docs lock sbom \
+.PHONY: help serve check test test-kafka test-oldest lint types imports pytest bench format docs lock sbom \
 	audit-dependencies image up clean
 
 help: ## What there is to make
@@ -54,6 +54,9 @@ imports: $(DEV)
 # Four workers, on two processors as well: tests wait for other processes as much as they compute.
 pytest: $(DEV) ## The tests alone; ARGS="-k name" picks some
 	$(PYTEST) -n 4 --cov --cov-report=term $(ARGS)
+
+test-kafka: $(DEV) ## Kafka's own cluster tests, all of them (half an hour); ARGS="CLASS CLASS#METHOD" picks some
+	$(BIN)/python -m tests.kafka $(ARGS)
 
 # Old packages use what newer ones, among those that they need, have deprecated.
 test-oldest: $(OLDEST)/.installed ## The tests in one process with the oldest versions that pyproject.toml allows

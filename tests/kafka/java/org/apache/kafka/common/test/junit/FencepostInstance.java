@@ -1,0 +1,245 @@
+package org.apache.kafka.common.test.junit;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.StreamSupport;
+import kafka.server.ControllerServer;
+import kafka.server.KafkaBroker;
+import org.apache.kafka.clients.consumer.GroupProtocol;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.test.ClusterInstance;
+import org.apache.kafka.common.test.api.ClusterConfig;
+import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.server.fault.FaultHandlerException;
+import org.apache.kafka.test.TestUtils;
+
+/** The cluster of one test: a fencepost with what the test's annotations ask for. */
+final class FencepostInstance implements ClusterInstance {
+    private static final int FIRST_CONTROLLER = 3000;
+
+    private final ClusterConfig config;
+    private final boolean combined;
+    private FencepostProcess process;
+    private boolean stopped;
+
+    FencepostInstance(ClusterConfig config, boolean combined) {
+        this.config = config;
+        this.combined = combined;
+    }
+
+    // -- life ----------------------------------------------------------------------------------
+
+    @Override
+    public void start() {
+        if (process == null) {
+            process = FencepostProcess.start(options());
+        }
+    }
+
+    private List<String> options() {
+        for (SecurityProtocol protocol :
+                List.of(config.brokerSecurityProtocol(), config.controllerSecurityProtocol())) {
+            if (protocol != SecurityProtocol.PLAINTEXT) {
+                throw new UnsupportedOperationException("fencepost does not serve " + protocol);
+            }
+        }
+        List<String> options = new ArrayList<>(List.of("--advertise", "localhost"));
+        options.addAll(List.of("--conformance", "apache", "--log-level", "warning"));
+        options.addAll(List.of("--brokers", String.valueOf(config.numBrokers())));
+        config.serverProperties().forEach((key, value) ->
+                options.addAll(List.of("--config", key + "=" + value)));
+        String racks = IntStream.range(0, config.numBrokers())
+                .mapToObj(id -> config.perServerOverrideProperties().getOrDefault(id, Map.of()))
+                .map(each -> each.getOrDefault("broker.rack", ""))
+                .collect(Collectors.joining(","));
+        if (!racks.replace(",", "").isEmpty()) {
+            options.addAll(List.of("--racks", racks));
+        }
+        return options;
+    }
+
+    @Override
+    public boolean started() {
+        return process != null;
+    }
+
+    @Override
+    public void stop() {
+        if (process != null && !stopped) {
+            process.stop();
+        }
+        stopped = true;
+    }
+
+    @Override
+    public boolean stopped() {
+        return stopped;
+    }
+
+    @Override
+    public void shutdownBroker(int id) {
+        process.ask("POST", "/v1/brokers/" + id + "/stop");
+    }
+
+    @Override
+    public void startBroker(int id) {
+        process.ask("POST", "/v1/brokers/" + id + "/start");
+    }
+
+    // -- what it is ----------------------------------------------------------------------------
+
+    @Override
+    public Type type() {
+        return combined ? Type.CO_KRAFT : Type.KRAFT;
+    }
+
+    @Override
+    public ClusterConfig config() {
+        return config;
+    }
+
+    @Override
+    public String clusterId() {
+        return process.ask("GET", "/v1/cluster").get("cluster_id").asText();
+    }
+
+    @Override
+    public Set<Integer> brokerIds() {
+        return brokerIds(broker -> true);
+    }
+
+    private Set<Integer> brokerIds(Predicate<JsonNode> wanted) {
+        JsonNode brokers = process.ask("GET", "/v1/cluster").get("brokers");
+        return StreamSupport.stream(brokers.spliterator(), false)
+                .filter(wanted)
+                .map(broker -> broker.get("id").asInt())
+                .collect(Collectors.toCollection(TreeSet::new));
+    }
+
+    private static boolean runs(JsonNode broker) {
+        return broker.get("state").asText().equals("running");
+    }
+
+    @Override
+    public Set<Integer> controllerIds() {
+        int first = combined ? 0 : FIRST_CONTROLLER;
+        return IntStream.range(first, first + config.numControllers())
+                .boxed()
+                .collect(Collectors.toCollection(TreeSet::new));
+    }
+
+    @Override
+    public ListenerName clientListener() {
+        return config.brokerListenerName();
+    }
+
+    @Override
+    public ListenerName controllerListenerName() {
+        return config.controllerListenerName();
+    }
+
+    @Override
+    public String bootstrapServers() {
+        return process.bootstrap();
+    }
+
+    @Override
+    public String bootstrapControllers() {
+        String address = process.controllers();
+        if (address == null) {
+            throw new UnsupportedOperationException("fencepost has no controller listener");
+        }
+        return address;
+    }
+
+    @Override
+    public List<Integer> brokerBoundPorts() {
+        return ports(bootstrapServers());
+    }
+
+    @Override
+    public List<Integer> controllerBoundPorts() {
+        return ports(bootstrapControllers());
+    }
+
+    private static List<Integer> ports(String addresses) {
+        return Arrays.stream(addresses.split(","))
+                .map(each -> Integer.valueOf(each.substring(each.lastIndexOf(':') + 1)))
+                .toList();
+    }
+
+    @Override
+    public Set<GroupProtocol> supportedGroupProtocols() {
+        return Set.of(GroupProtocol.CLASSIC);
+    }
+
+    // -- what is in Kafka's JVM only -----------------------------------------------------------
+
+    @Override
+    public Map<Integer, KafkaBroker> brokers() {
+        return OutOfReach.servers("ClusterInstance.brokers()", brokerIds());
+    }
+
+    @Override
+    public Map<Integer, KafkaBroker> aliveBrokers() {
+        Set<Integer> ids = brokerIds(FencepostInstance::runs);
+        return OutOfReach.servers("ClusterInstance.aliveBrokers()", ids);
+    }
+
+    @Override
+    public Map<Integer, ControllerServer> controllers() {
+        return OutOfReach.servers("ClusterInstance.controllers()", controllerIds());
+    }
+
+    @Override
+    public Optional<FaultHandlerException> firstFatalException() {
+        return Optional.empty();
+    }
+
+    @Override
+    public Optional<FaultHandlerException> firstNonFatalException() {
+        return Optional.empty();
+    }
+
+    // -- waiting -------------------------------------------------------------------------------
+
+    @Override
+    public void waitForReadyBrokers() {
+        // start() and startBroker() return when they are.
+    }
+
+    @Override
+    public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
+        TestUtils.waitForCondition(
+                () -> partitions(topic) == partitions, topic + " has no " + partitions + " partitions");
+    }
+
+    @Override
+    public void waitTopicDeletion(String topic) throws InterruptedException {
+        TestUtils.waitForCondition(() -> partitions(topic) == 0, topic + " is still there");
+    }
+
+    private int partitions(String topic) {
+        for (JsonNode each : process.ask("GET", "/v1/topics")) {
+            if (each.get("name").asText().equals(topic)) {
+                return each.get("partitions").asInt();
+            }
+        }
+        return 0;
+    }
+
+    @Override
+    public void ensureConsistentMetadata() {
+        // A change is answered when every broker has applied it.
+    }
+}

@@ -1,0 +1,71 @@
+"""The JVMs that run Kafka's test classes: their jars, our Java classes, what a JVM says."""
+
+from __future__ import annotations
+
+import os
+import sys
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from tests.harness import java
+from tests.harness.cache import made_once
+from tests.harness.require import tool
+from tests.harness.run import run
+
+HOME: Final = Path(__file__).parent
+POM: Final = HOME / "pom.xml"
+ARTIFACTS: Final = ("kafka-clients-integration-tests", "kafka-tools")
+"""The jars of Kafka's that have cluster tests."""
+TIMEOUT_S: Final = 60
+"""What a test may take; then its thread is interrupted."""
+
+_EXTENSION: Final = "org.apache.kafka.common.test.junit.ClusterTestExtensions"
+_OPTIONS: Final = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xmx512m",
+    "-Xshare:auto",
+    # A connection that is kept for the next request has a thread, which looks like a leak.
+    "-Dhttp.keepAlive=false",
+    "-Djunit.jupiter.extensions.autodetection.enabled=true",
+    f"-Djunit.jupiter.execution.timeout.testable.method.default={TIMEOUT_S}s",
+)
+
+
+@cache
+def test_classes(artifact: str) -> tuple[str, ...]:
+    """The names of an artifact's test classes, those with most code first."""
+    (jar,) = java.jars(POM).glob(f"{artifact}-[0-9]*-test.jar")
+    with zipfile.ZipFile(jar) as archive:
+        files = sorted(archive.infolist(), key=lambda each: -each.file_size)
+    names = [each.filename for each in files]
+    return tuple(
+        name.removesuffix(".class").replace("/", ".")
+        for name in names
+        if name.endswith("Test.class") and "$" not in name
+    )
+
+
+def command() -> list[str]:
+    """A JVM that runs the classes whose names it reads (``SuiteRunner.java``)."""
+    path = os.pathsep.join([str(_compiled()), f"{java.jars(POM)}/*"])
+    python = f"-Dfencepost.python={sys.executable}"
+    return [tool("java"), *_OPTIONS, python, "-cp", path, "fencepost.SuiteRunner"]
+
+
+@cache
+def _compiled() -> Path:
+    """Our Java classes, and the file by which JUnit finds Kafka's extension."""
+    compiler, libraries = tool("javac"), java.jars(POM)
+    sources = sorted((HOME / "java").rglob("*.java"))
+
+    def compile_sources(folder: Path) -> None:
+        options = ["-Xlint:all,-classfile,-path", "-Werror", "-cp", f"{libraries}/*"]
+        run([compiler, *options, "-d", str(folder), *map(str, sources)])
+        services = folder / "META-INF" / "services"
+        services.mkdir(parents=True)
+        (services / "org.junit.jupiter.api.extension.Extension").write_text(f"{_EXTENSION}\n")
+
+    return made_once("kafka-tests", [POM, *sources], compile_sources)
