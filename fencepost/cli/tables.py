@@ -242,7 +242,7 @@ def _broker_row(state: BrokerState) -> tuple[Cell, ...]:
         str(state.id),
         f"{state.host}:{state.port}",
         Text(state.state, state_style(state.state)),
-        Text("yes", BAD) if state.fenced else "no",
+        Text("yes" if state.registered else "unregistered", BAD) if state.fenced else "no",
         str(state.epoch),
         Text(", ".join(map(str, state.isolated_from)) or "-", ODD if state.isolated_from else ""),
     )
@@ -252,7 +252,7 @@ def broker_parts(state: BrokerState) -> Iterator[Cell]:
     """What a broker is doing: ``running, fenced, isolated from controller``."""
     yield Text(state.state, state_style(state.state))
     if state.fenced:
-        yield Text(", fenced", BAD)
+        yield Text(", fenced" if state.registered else ", unregistered", BAD)
     if state.isolated_from:
         yield Text(f", isolated from {join_numbers(state.isolated_from)}", ODD)
 

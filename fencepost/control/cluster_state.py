@@ -64,7 +64,7 @@ def cluster_state(cluster: Cluster, *, reached_host: str) -> ClusterState:
         cluster_id=image.cluster_id,
         brokers=tuple(
             broker_state(cluster, broker_id, reached_host=reached_host)
-            for broker_id in image.brokers
+            for broker_id in cluster.brokers
         ),
         controller=image.controller_id,
         features=dict(image.features),
@@ -74,7 +74,8 @@ def cluster_state(cluster: Cluster, *, reached_host: str) -> ClusterState:
 
 def broker_state(cluster: Cluster, broker_id: int, *, reached_host: str) -> BrokerState:
     """One broker, which there is."""
-    registered = cluster.controller.image.brokers[broker_id]
+    image = cluster.controller.image
+    registered = image.registrations[broker_id]
     broker = cluster.brokers[broker_id]
     down: Literal["stopped", "killed"] = "killed" if broker.crashed else "stopped"
     return BrokerState(
@@ -83,6 +84,7 @@ def broker_state(cluster: Cluster, broker_id: int, *, reached_host: str) -> Brok
         port=registered.port,
         state="running" if broker.running else down,
         fenced=registered.fenced,
+        registered=broker_id in image.brokers,
         epoch=registered.epoch,
         isolated_from=tuple(
             "controller" if isinstance(node, ControllerNode) else node

@@ -159,7 +159,7 @@ _OF_REQUESTS: Final[Sequence[tuple[str, str, Callable[[ApiMetrics], float]]]] = 
 def _brokers(server: Server) -> Iterator[Metric]:
     brokers = server.cluster.brokers.values()
     connections = server.connections
-    registered = server.cluster.controller.image.brokers
+    registered = server.cluster.controller.image.registrations
     values: Sequence[tuple[str, str, Callable[[Broker], float]]] = (
         (
             "connections",

@@ -149,6 +149,7 @@ APIS: Final[tuple[Api, ...]] = (
     _api(57, "update_features", 0, 2, 0, "2.7:0 3.3:1 4.0:2"),
     _api(60, "describe_cluster", 0, 2, 0, "2.8:0 3.7:1 4.0:2"),
     _api(61, "describe_producers", 0, 0, 0, "2.8:0"),
+    _api(64, "unregister_broker", 0, 0, 0, "3.3:0"),
     _api(71, "get_telemetry_subscriptions", 0, 0, 0, "3.7:0"),
     _api(72, "push_telemetry", 0, 0, 0, "3.7:0"),
     _api(75, "describe_topic_partitions", 0, 0, 0, "3.8:0"),

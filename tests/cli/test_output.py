@@ -21,6 +21,7 @@ BROKER = {
     "port": 9092,
     "state": "running",
     "fenced": False,
+    "registered": True,
     "epoch": 1,
     "isolated_from": [],
 }

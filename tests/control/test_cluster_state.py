@@ -32,6 +32,7 @@ async def test_the_cluster(server: Server, control: httpx.AsyncClient) -> None:
             "port": address.port,
             "state": "running",
             "fenced": False,
+            "registered": True,
             "epoch": 1,
             "isolated_from": [],
         }

@@ -26,6 +26,7 @@ NULL_CLIENT: Final = struct.pack(">h", -1)
 _PRIMITIVES: Final[Mapping[str, str]] = {
     "int8": "b",
     "int16": "h",
+    "uint16": "H",
     "int32": "i",
     "int64": "q",
     "bool": "?",

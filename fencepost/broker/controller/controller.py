@@ -164,6 +164,11 @@ class Controller:
         broker = self.image.brokers.get(broker_id)
         return broker is not None and not broker.fenced
 
+    def is_fenced(self, broker_id: int) -> bool:
+        """Whether a broker is registered and fenced."""
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and broker.fenced
+
     def elect(self, topic: str, index: int, leader: int, *, unclean: bool = False) -> None:
         """Make a broker the leader: one from the ISR, or uncleanly any that is online.
 
@@ -254,14 +259,32 @@ class Controller:
 
     def fence(self, broker_id: int) -> None:
         """Mark a broker offline: it leaves every ISR, and others lead where it led."""
-        broker = self.image.brokers[broker_id]
-        if not broker.fenced:
+        broker = self.image.brokers.get(broker_id)
+        if broker is not None and not broker.fenced:
             self._set_broker(replace(broker, fenced=True), leaves=True)
 
     def unfence(self, broker_id: int) -> None:
-        """Register a broker again that was fenced: it is online, in the next broker epoch."""
-        broker = self.image.brokers[broker_id]
+        """Register a broker again that was fenced or unregistered: it is online, in the next broker
+        epoch.
+        """
+        broker = self.image.registrations[broker_id]
         self._set_broker(replace(broker, fenced=False, epoch=broker.epoch + 1), leaves=False)
+
+    def unregister(self, broker_id: int) -> None:
+        """End a broker's registration (KIP-631): it leaves every ISR, as if it were fenced.
+
+        A broker that runs goes on with what it knows and hears, and registers when it starts the
+        next time: until then it is neither fenced nor unfenced.
+
+        :raises ControllerError: BROKER_ID_NOT_REGISTERED where it is not registered.
+        """
+        broker = self.image.brokers.get(broker_id)
+        if broker is None:
+            raise ControllerError(
+                ErrorCode.BROKER_ID_NOT_REGISTERED,
+                f"Broker ID {broker_id} is not currently registered",
+            )
+        self._set_broker(replace(broker, fenced=True), leaves=True, is_registered=False)
 
     def fail_replicas(self, broker_id: int, replicas: Iterable[tuple[str, UUID, int]]) -> None:
         """A broker can't use these replicas' logs: it leaves their ISRs, and others lead.
@@ -319,7 +342,7 @@ class Controller:
         :raises ControllerError: UNKNOWN_TOPIC_OR_PARTITION where there is no such partition.
         """
         before = without_failed(self.partition(topic, index), broker_id)
-        broker = self.image.brokers[broker_id]
+        broker = self.image.brokers.get(broker_id)
         isr = [b for b in before.isr if b != broker_id]
         after = change_partition(before, self.election_rules(topic), isr=isr, lost=[broker_id])
         if after.leader == before.leader == broker_id:
@@ -328,18 +351,25 @@ class Controller:
                 leader_epoch=before.leader_epoch + 1,
                 partition_epoch=before.partition_epoch + 1,
             )
-        brokers = {**self.image.brokers, broker_id: replace(broker, epoch=broker.epoch + 1)}
-        self.image = replace(self.image, brokers=brokers)
+        if broker is not None:
+            renewed = replace(broker, epoch=broker.epoch + 1)
+            self.image = replace(self.image, brokers={**self.image.brokers, broker_id: renewed})
         self.update_partitions({(topic, index): after})
 
-    def _set_broker(self, broker: BrokerImage, *, leaves: bool) -> None:
+    def _set_broker(self, broker: BrokerImage, *, leaves: bool, is_registered: bool = True) -> None:
         """A broker comes or goes: every partition of which it has a replica is evaluated again."""
-        brokers = {**self.image.brokers, broker.broker_id: broker}
+        brokers = dict(sorted({**self.image.brokers, broker.broker_id: broker}.items()))
+        unregistered = dict(self.image.unregistered)
+        unregistered.pop(broker.broker_id, None)
+        if not is_registered:
+            unregistered[broker.broker_id] = brokers.pop(broker.broker_id)
         online = [b.broker_id for b in brokers.values() if not b.fenced]
         controller = self.image.controller_id
         if online and controller not in online:
             controller = min(online)
-        self.image = replace(self.image, brokers=brokers, controller_id=controller)
+        self.image = replace(
+            self.image, brokers=brokers, unregistered=unregistered, controller_id=controller
+        )
         touched = {}
         for name, index, partition in self._partitions(self.image.topics):
             if broker.broker_id in partition.replicas:

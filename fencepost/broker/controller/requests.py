@@ -50,14 +50,21 @@ def proposal_error(
     if any(broker_id not in partition.replicas for broker_id, _ in proposal.isr):
         return ErrorCode.INVALID_REQUEST
     for broker_id, broker_epoch in proposal.isr:
-        if broker_id in partition.failed or not is_eligible(image.brokers[broker_id], broker_epoch):
+        if broker_id in partition.failed or not is_eligible(
+            image.brokers.get(broker_id), broker_epoch
+        ):
             return ErrorCode.INELIGIBLE_REPLICA
     return None
 
 
-def is_eligible(broker: BrokerImage, broker_epoch: int) -> bool:
-    """Whether a broker may be in an ISR that it fetched for in this registration (KIP-903)."""
-    return not broker.fenced and broker_epoch in (_ANY_BROKER_EPOCH, broker.epoch)
+def is_eligible(broker: BrokerImage | None, broker_epoch: int) -> bool:
+    """Whether a broker may be in an ISR that it fetched for in this registration (KIP-903).
+
+    :param broker: None where it is not registered.
+    """
+    if broker is None or broker.fenced:
+        return False
+    return broker_epoch in (_ANY_BROKER_EPOCH, broker.epoch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

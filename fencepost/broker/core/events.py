@@ -42,8 +42,8 @@ class Kind(StrEnum):
     REPLICAS_CHANGED = "replicas_changed"
     """A reassignment begins, goes on or ends. [replicas, adding, removing]"""
     BROKER_CHANGED = "broker_changed"
-    """[state: running, stopped, killed, fenced, unfenced, isolated, rejoined; and what it takes to
-    understand it]"""
+    """[state: running, stopped, killed, fenced, unfenced, unregistered, isolated, rejoined; and
+    what it takes to understand it]"""
     REPLICA_HELD = "replica_held"
     """[at]"""
     REPLICA_RELEASED = "replica_released"
@@ -243,6 +243,8 @@ def _brokers(before: ClusterImage, after: ClusterImage, time_ms: int) -> Iterato
             old = before.brokers.get(broker_id)
             if old is None or (old.fenced, old.epoch) != (new.fenced, new.epoch):
                 yield _registered(new, time_ms)
+        for broker_id in before.brokers.keys() - after.brokers.keys():
+            yield _broker_changed(before.brokers[broker_id], "unregistered", time_ms)
     if after.broker_configs is not before.broker_configs:
         for broker in {**before.broker_configs, **after.broker_configs}:
             old_configs = before.broker_configs.get(broker, {})
@@ -258,7 +260,10 @@ def _brokers(before: ClusterImage, after: ClusterImage, time_ms: int) -> Iterato
 
 def _registered(broker: BrokerImage, time_ms: int) -> Event:
     """A broker that registered, or whose registration is fenced now, or is not any more."""
-    state = "fenced" if broker.fenced else "unfenced"
+    return _broker_changed(broker, "fenced" if broker.fenced else "unfenced", time_ms)
+
+
+def _broker_changed(broker: BrokerImage, state: str, time_ms: int) -> Event:
     return Event(
         kind=Kind.BROKER_CHANGED,
         time_ms=time_ms,

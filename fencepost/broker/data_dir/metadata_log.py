@@ -77,7 +77,7 @@ class ControllerState:
             cluster_id=image.cluster_id,
             starts=starts,
             version=image.version,
-            brokers={broker_id: broker.epoch for broker_id, broker in image.brokers.items()},
+            brokers={b: broker.epoch for b, broker in image.registrations.items()},
             features=dict(image.features),
             next_producer_id=next_producer_id,
             broker_configs={b: dict(configs) for b, configs in image.broker_configs.items()},
@@ -159,8 +159,8 @@ def changed_records(
     """
     yield ["version", after.version]
     if after.brokers is not before.brokers:
-        epochs = {str(b): broker.epoch for b, broker in after.brokers.items()}
-        if epochs != {str(b): broker.epoch for b, broker in before.brokers.items()}:
+        epochs = {str(b): broker.epoch for b, broker in after.registrations.items()}
+        if epochs != {str(b): broker.epoch for b, broker in before.registrations.items()}:
             yield ["brokers", epochs]
     if after.features != before.features:
         yield ["features", dict(after.features)]

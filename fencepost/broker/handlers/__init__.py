@@ -28,6 +28,7 @@ CONTROLLER_APIS: Final = frozenset(
         "elect_leaders",
         "incremental_alter_configs",
         "list_partition_reassignments",
+        "unregister_broker",
         "update_features",
     }
 )

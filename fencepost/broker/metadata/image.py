@@ -85,6 +85,9 @@ class ClusterImage:
     controller_id: int
     """The broker that clients are told to be the controller."""
     brokers: Mapping[int, BrokerImage]
+    unregistered: Mapping[int, BrokerImage] = field(default_factory=dict)
+    """Brokers that an administrator has unregistered (KIP-631), as they were registered; each until
+    it starts the next time."""
     features: Levels = field(default_factory=lambda: NEWEST)
     """Finalized levels of all features (KIP-584)."""
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
@@ -101,6 +104,11 @@ class ClusterImage:
     def voters(self) -> tuple[int, ...]:
         """The controllers' node ids, the active one first: a broker's where there are no others."""
         return self.controller_ids or (self.controller_id,)
+
+    @property
+    def registrations(self) -> Mapping[int, BrokerImage]:
+        """The last registration of every broker, of those that are unregistered as well."""
+        return {**self.brokers, **self.unregistered} if self.unregistered else self.brokers
 
     def topic_by_id(self, topic_id: UUID | None) -> TopicImage | None:
         """The topic with this id, None where there is none (or the id is zero)."""

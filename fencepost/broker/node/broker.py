@@ -112,12 +112,12 @@ class Broker:
     @property
     def host(self) -> str:
         """The host of its registration; empty where none is advertised."""
-        return self.view.brokers[self.broker_id].host
+        return self.view.registrations[self.broker_id].host
 
     @property
     def epoch(self) -> int:
         """The epoch of its registration."""
-        return self.view.brokers[self.broker_id].epoch
+        return self.view.registrations[self.broker_id].epoch
 
     def ask_controller(
         self,

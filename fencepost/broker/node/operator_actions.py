@@ -119,15 +119,17 @@ def restore(cluster: Cluster) -> None:
     for broker_id, broker in cluster.brokers.items():
         if not broker.running:
             start(cluster, broker_id)
+    for broker_id in cluster.controller.image.unregistered:
+        cluster.controller.unfence(broker_id)
 
 
 def _reconnect(cluster: Cluster, broker: Broker, others: Collection[NodeId]) -> None:
     broker_id = broker.broker_id
     if CONTROLLER in others:
-        if cluster.controller.is_online(broker_id):
-            cluster.send_image(broker_id)
-        else:
+        if cluster.controller.is_fenced(broker_id):
             cluster.controller.unfence(broker_id)
+        else:
+            cluster.send_image(broker_id)
         broker.replica_manager.report_failures()
         for replica in broker.replicas.values():
             broker.isr_manager.resend_lost_proposal(replica)
@@ -142,12 +144,12 @@ def _fence(cluster: Cluster, broker_id: int, fence: Fence) -> None:
         cluster.controller.fence(broker_id)
     elif fence is Fence.TIMEOUT:
         broker = cluster.brokers[broker_id]
-        epoch = cluster.controller.image.brokers[broker_id].epoch
+        epoch = cluster.controller.image.registrations[broker_id].epoch
         timeout_ms = broker.configs.broker_session_timeout_ms
 
         def expire() -> None:
             silent = not cluster.network.reaches(broker.broker_id, CONTROLLER)
-            if silent and cluster.controller.image.brokers[broker_id].epoch == epoch:
+            if silent and cluster.controller.image.registrations[broker_id].epoch == epoch:
                 cluster.controller.fence(broker_id)
 
         cluster.scheduler.at(cluster.scheduler.now_ms() + timeout_ms, expire)

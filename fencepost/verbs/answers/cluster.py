@@ -20,6 +20,8 @@ class BrokerState(Answer):
     """Of its process."""
     fenced: bool
     """Whether the controller considers it offline: then it leads nothing and is in no ISR."""
+    registered: bool
+    """Whether it is registered; False after UnregisterBroker, until it starts the next time."""
     epoch: int
     """Of its registration; rises each time that it registers (KIP-903)."""
     isolated_from: tuple[int | Literal["controller"], ...]
@@ -34,6 +36,7 @@ class BrokerState(Answer):
                     "port": 9093,
                     "state": "running",
                     "fenced": False,
+                    "registered": True,
                     "epoch": 2,
                     "isolated_from": [1],
                 }
@@ -78,6 +81,7 @@ class ClusterState(Answer):
                             "port": 9092,
                             "state": "running",
                             "fenced": False,
+                            "registered": True,
                             "epoch": 1,
                             "isolated_from": [],
                         },
@@ -87,6 +91,7 @@ class ClusterState(Answer):
                             "port": 9093,
                             "state": "running",
                             "fenced": True,
+                            "registered": True,
                             "epoch": 2,
                             "isolated_from": ["controller", 1],
                         },
