@@ -29,6 +29,7 @@ _PRIMITIVES: Final[Mapping[str, str]] = {
     "uint16": "H",
     "int32": "i",
     "int64": "q",
+    "float64": "d",
     "bool": "?",
 }
 

@@ -19,6 +19,7 @@ from tests.harness.wire import Value
 from tests.oracle.asking import Row
 from tests.oracle.questions import (
     absent,
+    access,
     elections,
     everything,
     failover,
@@ -118,6 +119,11 @@ EXCEPTED_IN_FAILOVER: Final = {
     ): "how far the new leader has come when it is asked is chance; see `told_in_order`",
 }
 
+EXCEPTED_IN_ACCESS: Final = dict.fromkeys(
+    access.STORED_ROWS,
+    "quotas and SCRAM credentials are checked, and refused where they would be stored",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
@@ -155,6 +161,10 @@ FEATURES: Final = Recording(
     name="features", ask=features.ask, brokers=1, options=APACHE, excepted={}
 )
 """One broker, and the level of its features."""
+ACCESS: Final = Recording(
+    name="access", ask=access.ask, brokers=1, options=APACHE, excepted=EXCEPTED_IN_ACCESS
+)
+"""One broker without SASL, ACLs, quotas and delegation tokens."""
 THREE: Final = Recording(
     name="rf3", ask=everything.ask, brokers=3, options=APACHE_THREE, excepted=EXCEPTED
 )
@@ -207,7 +217,7 @@ TIERED_REPLICAS: Final = Recording(
 """Three brokers with one remote tier."""
 OF_THREE: Final = (ELECTIONS, THREE, REPLICAS, RACKS, GATE, FAILOVER, ABSENT, TRUNCATION)
 """In the order in which one Kafka can be asked all of them: first who wants it fresh."""
-RECORDINGS: Final = (SINGLE, FEATURES, TIERED, TIERED_REPLICAS, *OF_THREE)
+RECORDINGS: Final = (SINGLE, FEATURES, ACCESS, TIERED, TIERED_REPLICAS, *OF_THREE)
 """All of 4.3.1; ``tests.oracle.record`` records them again."""
 
 ADVERTISED_OTHERWISE: Final = {

@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 Handler: TypeAlias = "context.Handler[BrokerNode]"
 CONTROLLER_APIS: Final = frozenset(
     {
+        "alter_client_quotas",
         "alter_configs",
         "alter_partition_reassignments",
+        "alter_user_scram_credentials",
+        "create_acls",
         "create_partitions",
         "create_topics",
+        "delete_acls",
         "delete_topics",
         "describe_quorum",
         "elect_leaders",
@@ -36,13 +40,17 @@ CONTROLLER_APIS: Final = frozenset(
 READING_APIS: Final = frozenset(
     {
         "api_versions",
+        "describe_acls",
+        "describe_client_quotas",
         "describe_cluster",
         "describe_configs",
+        "describe_delegation_token",
         "describe_groups",
         "describe_log_dirs",
         "describe_producers",
         "describe_quorum",
         "describe_topic_partitions",
+        "describe_user_scram_credentials",
         "fetch",
         "find_coordinator",
         "get_telemetry_subscriptions",
@@ -52,6 +60,8 @@ READING_APIS: Final = frozenset(
         "metadata",
         "offset_fetch",
         "offset_for_leader_epoch",
+        "sasl_authenticate",
+        "sasl_handshake",
     }
 )
 """The names of the APIs that change nothing; topics that Metadata creates have their own limit."""

@@ -365,7 +365,10 @@ class Connection:
         """Respond after a wait."""
         if self.is_closing:
             return
-        self._responses.write(exchange, response)
+        if isinstance(response, HangUp):
+            self._hang_up(exchange)
+        else:
+            self._responses.write(exchange, response)
         self._owner.output_ready()
 
     def _unblock(self, exchange: Exchange, outcome: object) -> None:

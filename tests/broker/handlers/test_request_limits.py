@@ -126,6 +126,7 @@ SLICED = (
     "describe_log_dirs",
     "describe_producers",
     "describe_topic_partitions",
+    "describe_user_scram_credentials",
     "fetch",
     "find_coordinator",
     "list_groups",
@@ -136,8 +137,18 @@ SLICED = (
 )
 """The APIs that read what a request names and change nothing, but for those of the controller."""
 OF_THE_CONTROLLER = {"describe_quorum", "list_partition_reassignments"}
-NAME_NOTHING = {"api_versions", "describe_cluster", "get_telemetry_subscriptions"}
+NAME_NOTHING = {
+    "api_versions",
+    "describe_acls",
+    "describe_cluster",
+    "get_telemetry_subscriptions",
+    "sasl_authenticate",
+    "sasl_handshake",
+}
 """Reading APIs whose requests have no arrays."""
+READ_FEW = {"describe_client_quotas", "describe_delegation_token"}
+"""Reading APIs that are answered before a fifth element is read: there are three types of entities
+to ask for, each once, and a plaintext listener has no tokens."""
 
 
 NOT_READ = {
@@ -151,7 +162,7 @@ NOT_READ = {
 
 
 def test_every_api_changes_something_or_reads_in_turns_or_names_little() -> None:
-    assert {*SLICED} | OF_THE_CONTROLLER | NAME_NOTHING == READING_APIS
+    assert {*SLICED} | OF_THE_CONTROLLER | NAME_NOTHING | READ_FEW == READING_APIS
     for name in NAME_NOTHING:
         found = shapes(BY_NAME[name], BY_NAME[name].max_version)
         assert not [shape for shape in found if shape.kind in ("elements", "outer")]
