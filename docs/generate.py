@@ -12,6 +12,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from docs import api_table
 from docs.limits import LIMITS
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.config_def import ConfigDef, Effect, Table, UpdateMode
@@ -54,7 +55,7 @@ def apis() -> str:
             (
                 str(api.key),
                 api.title,
-                _versions(api.min_version, api.max_version),
+                api_table.versions(api.min_version, api.max_version),
                 str(api.advertised_min),
             )
             for api in APIS
@@ -62,8 +63,9 @@ def apis() -> str:
     )
 
 
-def _versions(low: int, high: int) -> str:
-    return str(low) if low == high else f"{low}-{high}"
+def all_apis() -> str:
+    """Every API of 4.3.1."""
+    return table(("key", "API", "versions here", "in 4.3.1", "note"), api_table.rows())
 
 
 def serve_options() -> str:
@@ -243,6 +245,7 @@ def limits(section: str) -> str:
 
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "actions": actions,
+    "all-apis": all_apis,
     "apis": apis,
     "commands": commands,
     "control-api": control_api,
