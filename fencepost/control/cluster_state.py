@@ -10,6 +10,7 @@ from uuid import UUID
 
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.scheduler import ManualClock
+from fencepost.broker.metadata.features import finalized
 from fencepost.broker.metadata.image import (
     ClusterImage,
     PartitionImage,
@@ -67,7 +68,7 @@ def cluster_state(cluster: Cluster, *, reached_host: str) -> ClusterState:
             for broker_id in cluster.brokers
         ),
         controller=image.controller_id,
-        features=dict(image.features),
+        features=dict(finalized(image.features)),
         clock=clock_state(cluster),
     )
 

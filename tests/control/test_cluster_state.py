@@ -40,7 +40,11 @@ async def test_the_cluster(server: Server, control: httpx.AsyncClient) -> None:
     ]
     assert state["controller"] == 1
     assert state["cluster_id"] == server.cluster.controller.image.cluster_id
-    assert state["features"] == {"metadata.version": 30}
+    assert state["features"] == {
+        "kraft.version": 1,
+        "metadata.version": 30,
+        "eligible.leader.replicas.version": 1,
+    }
     assert state["clock"]["mode"] == "real"
     now_ms = server.clock.wall_ms()
     assert now_ms - 10_000 < state["clock"]["now_ms"] <= now_ms

@@ -25,7 +25,7 @@ from fencepost.broker.controller.topic_changes import (
     TopicPlanner,
 )
 from fencepost.broker.core.errors import ControllerError
-from fencepost.broker.metadata.features import NEWEST, Levels
+from fencepost.broker.metadata.features import NEWEST, Levels, keeps_eligible_replicas
 from fencepost.broker.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from fencepost.protocol.errors import ErrorCode
 
@@ -153,6 +153,7 @@ class Controller:
             is_online=self.is_online,
             min_insync_replicas=settings.min_insync_replicas,
             unclean=settings.unclean_leader_election_enable,
+            keeps_eligible=keeps_eligible_replicas(self.image.features),
         )
 
     def topic_settings(self, topic: str) -> TopicSettings:

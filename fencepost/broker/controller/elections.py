@@ -37,6 +37,9 @@ class ElectionRules:
     min_insync_replicas: int
     unclean: bool = False
     """Whether the topic allows unclean elections (``unclean.leader.election.enable``)."""
+    keeps_eligible: bool = True
+    """Whether there is an ELR (``eligible.leader.replicas.version``); without it the last replica
+    in sync stays in the ISR."""
 
 
 def change_partition(
@@ -121,6 +124,9 @@ def _with_eligible(
     draft: PartitionImage, before: PartitionImage, lost: frozenset[int], rules: ElectionRules
 ) -> PartitionImage:
     """Replicas that left the ISR since it was large enough are still eligible (KIP-966)."""
+    if not rules.keeps_eligible:
+        in_sync = draft.isr or tuple(b for b in before.isr if b in draft.replicas)
+        return replace(draft, isr=in_sync, elr=(), last_known_elr=())
     if _is_large_enough(draft, rules):
         return replace(draft, elr=())
     eligible = {*before.elr, *before.isr} & set(draft.replicas)
@@ -145,6 +151,7 @@ def _elected(draft: PartitionImage, rules: ElectionRules, election: ElectionType
     if fallback is not None:
         return _with_unclean_leader(draft, fallback)
     last = draft.last_known_elr if draft.leader == NO_LEADER else (draft.leader,)
+    last = last if rules.keeps_eligible else ()
     return replace(draft, leader=NO_LEADER, last_known_elr=last)
 
 

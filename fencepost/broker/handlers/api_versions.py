@@ -2,21 +2,22 @@
 
 The list is the API table, under the ceilings of the broker (``--api-max``, ``--like-kafka``, and
 the level of ``metadata.version``), without what they leave nothing of. Of features only those are
-supported that anything depends on here. The epoch of the finalized ones is the number of the view:
-as at a real broker it rises whenever anything changes, and not with features alone.
+supported that stand for what is served here. The epoch of the finalized ones is the number of the
+view: as at a real broker it rises whenever anything changes, and not with features alone.
 
 A version of this API that is not served is answered by the edge, with UNSUPPORTED_VERSION in a
 version 0 body: closing makes librdkafka repeat it for ever.
 
 Versions: v1 throttle time; v3 the client's software name and version, which must look like such,
-and features in the answer; v4 features may start at version 0.
+and features in the answer; v4 supported features whose lowest level
+is 0, that is off.
 """
 
 import re
 from typing import Final
 
 from fencepost.broker.handlers.context import BrokerNode, Context
-from fencepost.broker.metadata.features import SUPPORTED
+from fencepost.broker.metadata.features import SUPPORTED, finalized
 from fencepost.protocol.apis import APIS, BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import (
@@ -28,6 +29,7 @@ from fencepost.protocol.messages.api_versions import (
 )
 
 FIRST_WITH_SOFTWARE: Final = 3
+_FIRST_WITH_OFF: Final = 4
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _ALL: Final = tuple(
     ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
@@ -38,6 +40,7 @@ _FEATURES: Final = tuple(
     SupportedFeatureKey(name=name, min_version=low, max_version=high)
     for name, (low, high) in SUPPORTED.items()
 )
+_NEVER_OFF: Final = tuple(feature for feature in _FEATURES if feature.min_version > 0)
 
 
 def handle(ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -50,11 +53,11 @@ def handle(ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
     view = ctx.broker.view
     return ApiVersionsResponse(
         api_keys=_served(ctx.broker) if ctx.broker.version_limits else _ALL,
-        supported_features=_FEATURES,
+        supported_features=_FEATURES if ctx.version >= _FIRST_WITH_OFF else _NEVER_OFF,
         finalized_features_epoch=view.version,
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in view.features.items()
+            for name, level in finalized(view.features).items()
         ),
     )
 

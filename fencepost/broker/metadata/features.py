@@ -1,10 +1,18 @@
 """Features of the cluster: which levels there are, and who may go from one to another (KIP-584).
 
-There is one, ``metadata.version`` (KIP-778), with the levels of Apache Kafka 4.3.1; its enum
-``MetadataVersion`` says what they are called, which of them changed the metadata, and that a broker
-below 4.2-IV1 asks its leader by ListOffsets v10. An upgrade goes to any higher level, a downgrade
-to any lower one between which and the present no level changed the metadata. One that would lose
-metadata needs to be asked for as unsafe; Apache Kafka 4.3.1 refuses it even so.
+They have the levels of Apache Kafka 4.3.1:
+
+- ``metadata.version`` (KIP-778): its enum ``MetadataVersion`` says what the levels are called,
+  which of them changed the metadata, and that a broker below 4.2-IV1 asks its leader by ListOffsets
+  v10. An upgrade goes to any higher level, a downgrade to any lower one between which and the
+  present no level changed the metadata. One that would lose metadata needs to be asked for as
+  unsafe; Apache Kafka 4.3.1 refuses it even so.
+- ``kraft.version`` (KIP-853): with 1 the quorum's voters may change. It never goes back.
+- ``eligible.leader.replicas.version`` (KIP-966): with 1 a replica that left an ISR too small for
+  acks=all may lead. It comes and goes as one likes.
+
+Apache Kafka's ``group.version``, ``share.version``, ``streams.version`` and ``transaction.version``
+stand for what is not served here, and clients would believe them.
 """
 
 from collections.abc import Mapping
@@ -14,9 +22,11 @@ from typing import Final
 
 from fencepost.protocol.messages import struct
 
+KRAFT_VERSION: Final = "kraft.version"
 METADATA_VERSION: Final = "metadata.version"
+ELR_VERSION: Final = "eligible.leader.replicas.version"
 Levels = Mapping[str, int]
-"""Finalized levels by the names of features."""
+"""Levels by the names of features; one at level 0 is not finalized."""
 
 
 class MetadataVersion(IntEnum):
@@ -57,7 +67,11 @@ _LAST_WITHOUT: Final = 10
 _CHANGED: Final = frozenset({7, 8, 11, 13, 14, 15, 16, 17, 23, 30})
 """The levels that changed the metadata: a downgrade below one of them may lose some."""
 SUPPORTED: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
-    {METADATA_VERSION: (min(MetadataVersion), max(MetadataVersion))}
+    {
+        KRAFT_VERSION: (0, 1),
+        METADATA_VERSION: (min(MetadataVersion), max(MetadataVersion)),
+        ELR_VERSION: (0, 1),
+    }
 )
 """Lowest and highest level of each feature, both inclusive."""
 NEWEST: Final[Levels] = MappingProxyType({name: high for name, (_, high) in SUPPORTED.items()})
@@ -83,6 +97,16 @@ class FeatureUpdate:
     feature: str
     level: int
     upgrade_type: int
+
+
+def finalized(levels: Levels) -> Levels:
+    """The features that are finalized, with their levels."""
+    return {name: level for name, level in levels.items() if level > 0}
+
+
+def keeps_eligible_replicas(levels: Levels) -> bool:
+    """Whether replicas outside of the ISR may be eligible leaders (KIP-966)."""
+    return levels[ELR_VERSION] > 0
 
 
 def allows_pending_upload(levels: Levels) -> bool:
@@ -113,7 +137,7 @@ def update_error(
     if problem is not None:
         return f"Invalid update version {wanted} for feature {name}. {problem}"
     now = levels[name]
-    if not any(wanted < level <= now for level in _CHANGED):
+    if name != METADATA_VERSION or not any(wanted < level <= now for level in _CHANGED):
         return None
     if update.upgrade_type != UpgradeType.UNSAFE_DOWNGRADE:
         why = "Refusing to perform the requested downgrade because it might delete metadata"
@@ -142,6 +166,8 @@ def _problem(update: FeatureUpdate, now: int, controller_id: int) -> str | None:
             "Can't downgrade the version of this feature without setting the upgrade type to "
             "either safe or unsafe downgrade."
         )
+    if wanted < now and update.feature == KRAFT_VERSION:
+        return "Can't downgrade the version of this feature."
     if wanted > now and not is_upgrade:
         return "Can't downgrade to a newer version."
     return None

@@ -66,7 +66,7 @@ class ClusterState(Answer):
     controller: int
     """Broker id."""
     features: dict[str, int]
-    """Finalized feature levels by name, as ApiVersions answers them: ``metadata.version``."""
+    """Finalized feature levels by name, as ApiVersions answers them."""
     clock: ClockState
 
     model_config = ConfigDict(
@@ -97,7 +97,11 @@ class ClusterState(Answer):
                         },
                     ],
                     "controller": 1,
-                    "features": {"metadata.version": 30},
+                    "features": {
+                        "kraft.version": 1,
+                        "metadata.version": 30,
+                        "eligible.leader.replicas.version": 1,
+                    },
                     "clock": {"mode": "real", "now_ms": 1764000000000},
                 }
             ]

@@ -8,6 +8,8 @@ import pytest
 
 from fencepost.broker.controller import Fence
 from fencepost.broker.metadata.features import (
+    ELR_VERSION,
+    KRAFT_VERSION,
     METADATA_VERSION,
     PENDING_UPLOAD,
     MetadataVersion,
@@ -20,6 +22,7 @@ from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.harness.driver import NEWEST, Driver, Message, versions
+from tests.harness.driver_requests import create
 
 LOWEST: Final = min(MetadataVersion)
 HIGHEST: Final = max(MetadataVersion)
@@ -58,10 +61,14 @@ def told(driver: Driver, broker_id: int = 1, version: int = 4) -> Message:
 
 
 def level(driver: Driver, broker_id: int = 1) -> int:
-    (finalized,) = told(driver, broker_id).finalized_features
-    assert finalized.name == METADATA_VERSION
-    assert finalized.min_version_level == finalized.max_version_level
-    return int(finalized.max_version_level)
+    return levels(driver, broker_id)[METADATA_VERSION]
+
+
+def levels(driver: Driver, broker_id: int = 1) -> dict[str, int]:
+    """The finalized ones."""
+    finalized = told(driver, broker_id).finalized_features
+    assert all(each.min_version_level == each.max_version_level for each in finalized)
+    return {each.name: each.max_version_level for each in finalized}
 
 
 def list_offsets(driver: Driver, broker_id: int = 1) -> int:
@@ -69,20 +76,55 @@ def list_offsets(driver: Driver, broker_id: int = 1) -> int:
     return next(int(k.max_version) for k in keys if k.api_key == BY_NAME["list_offsets"].key)
 
 
-@pytest.mark.parametrize("version", versions("api_versions", first=3))
-def test_what_is_supported_and_finalized_is_told(version: int) -> None:
-    answer = told(Driver(1), version=version)
-    (supported,), (finalized,) = answer.supported_features, answer.finalized_features
-    assert (supported.name, supported.min_version, supported.max_version) == (
-        METADATA_VERSION,
-        LOWEST,
-        HIGHEST,
-    )
-    assert (finalized.name, finalized.min_version_level, finalized.max_version_level) == (
-        METADATA_VERSION,
-        HIGHEST,
-        HIGHEST,
-    )
+def test_what_is_supported_and_finalized_is_told() -> None:
+    driver = Driver(1)
+    supported = told(driver).supported_features
+    assert {f.name: (f.min_version, f.max_version) for f in supported} == {
+        KRAFT_VERSION: (0, 1),
+        METADATA_VERSION: (LOWEST, HIGHEST),
+        ELR_VERSION: (0, 1),
+    }
+    assert levels(driver) == {KRAFT_VERSION: 1, METADATA_VERSION: HIGHEST, ELR_VERSION: 1}
+
+
+def test_an_old_version_tells_of_no_feature_that_may_be_off() -> None:
+    driver = Driver(1)
+    answer = told(driver, version=3)
+    assert [f.name for f in answer.supported_features] == [METADATA_VERSION]
+    assert len(answer.finalized_features) == len(levels(driver))
+
+
+def test_a_feature_that_is_off_is_not_finalized() -> None:
+    driver = Driver(2)
+    assert update(driver, (ELR_VERSION, 0, UpgradeType.SAFE_DOWNGRADE)).error_code == 0
+    assert levels(driver) == levels(driver, 2) == {KRAFT_VERSION: 1, METADATA_VERSION: HIGHEST}
+    assert update(driver, (ELR_VERSION, 1, UpgradeType.UPGRADE)).error_code == 0
+    assert levels(driver)[ELR_VERSION] == 1
+
+
+def test_without_eligible_replicas_the_last_one_in_sync_stays_in_the_isr() -> None:
+    driver = Driver(2)
+    create(driver, "t", [(2,)])
+    asked = (ELR_VERSION, 0, UpgradeType.SAFE_DOWNGRADE)
+    assert update(driver, asked).error_code == ErrorCode.NONE
+    operator_actions.kill(driver.cluster, 2)
+    (partition,) = driver.cluster.controller.image.topics["t"].partitions
+    assert (partition.leader, partition.isr, partition.elr) == (-1, (2,), ())
+    assert partition.last_known_elr == ()
+    operator_actions.start(driver.cluster, 2)
+    (partition,) = driver.cluster.controller.image.topics["t"].partitions
+    assert (partition.leader, partition.isr) == (2, (2,))
+
+
+def test_the_kraft_version_never_goes_back() -> None:
+    driver = Driver(1)
+    for kind in (UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE):
+        answer = update(driver, (KRAFT_VERSION, 0, kind))
+        assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+        assert answer.error_message == FAILED.format(
+            0, KRAFT_VERSION, "Can't downgrade the version of this feature."
+        )
+    assert levels(driver)[KRAFT_VERSION] == 1
 
 
 def test_every_broker_knows_the_new_level_and_a_newer_epoch() -> None:

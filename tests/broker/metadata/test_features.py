@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fencepost.broker.metadata.features import (
+    ELR_VERSION,
+    KRAFT_VERSION,
     METADATA_VERSION,
     NEWEST,
     SUPPORTED,
@@ -28,8 +30,8 @@ def refused(level: int, kind: int, now: int, *, unsafely: bool = False) -> str |
 
 
 def test_the_levels_are_those_of_kafka_4_3() -> None:
-    assert SUPPORTED == {METADATA_VERSION: (7, 30)}
-    assert NEWEST == {METADATA_VERSION: 30}
+    assert SUPPORTED == {KRAFT_VERSION: (0, 1), METADATA_VERSION: (7, 30), ELR_VERSION: (0, 1)}
+    assert NEWEST == {KRAFT_VERSION: 1, METADATA_VERSION: 30, ELR_VERSION: 1}
     assert list(MetadataVersion) == list(range(7, 31))
 
 

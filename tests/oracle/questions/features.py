@@ -1,8 +1,8 @@
 """Features: what is supported and finalized, and every way to ask for another level.
 
 A Kafka that is formatted with its newest level never goes below it, so nothing changes here: all
-that is asked for is refused, or is there already, or is to be validated alone. Features that
-fencepost does not know are left out.
+that is asked for is refused, or is there already, or is to be validated alone; only the eligible
+leader replicas go and come back. Features that fencepost does not know are left out.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.harness.served_cluster import Cluster
+from tests.harness.wait import wait_until
 from tests.harness.wire import Body, Connection
 from tests.oracle.asker import Asker
 from tests.oracle.asking import Row, error_text
@@ -18,6 +19,8 @@ from tests.oracle.steering import Steering
 
 SECTION: Final = "UpdateFeatures"
 NAME: Final = "metadata.version"
+KRAFT: Final = "kraft.version"
+ELR: Final = "eligible.leader.replicas.version"
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 UPDATES: Final = (
     (),
@@ -48,6 +51,21 @@ UPDATES: Final = (
     ((NAME, 30, UPGRADE), ("nope", 1, UPGRADE)),
     ((NAME, 30, UPGRADE), (NAME, 29, UPGRADE)),
     ((NAME, 29, UPGRADE), (NAME, 30, UPGRADE)),
+    ((KRAFT, 1, UPGRADE),),
+    ((KRAFT, 1, SAFE),),
+    ((KRAFT, 0, UPGRADE),),
+    ((KRAFT, 0, SAFE),),
+    ((KRAFT, 0, UNSAFE),),
+    ((KRAFT, 2, UPGRADE),),
+    ((KRAFT, -1, SAFE),),
+    ((KRAFT, 1, 4),),
+    ((ELR, 1, UPGRADE),),
+    ((ELR, 0, UPGRADE),),
+    ((ELR, 2, UPGRADE),),
+    ((ELR, -1, SAFE),),
+    ((ELR, 1, 4),),
+    ((ELR, 1, UPGRADE), (KRAFT, 0, SAFE)),
+    ((KRAFT, 1, UPGRADE), (ELR, 1, UPGRADE), (NAME, 30, UPGRADE)),
 )
 """Name, level and type of each; in v0 anything but an upgrade is `AllowDowngrade`."""
 
@@ -65,6 +83,10 @@ def ask(cluster: Cluster, steering: Steering) -> list[Row]:
                     answer = _update(asker.connection, version, updates, validate_only)
                     asker.row(SECTION, request, answer)
         asker.row(SECTION, "ApiVersions v4 afterwards", _told(asker.connection, 4))
+        for level, kind in ((0, SAFE), (0, UPGRADE), (0, UNSAFE), (1, SAFE), (1, UPGRADE)):
+            answer = _update(asker.connection, 2, ((ELR, level, kind),), False)
+            asker.row(SECTION, f"eligible leader replicas to {level} by {kind}", answer)
+            asker.row(SECTION, f"ApiVersions v3 then ({level}, {kind})", _seen(asker, level, kind))
     finally:
         asker.close()
     return asker.rows
@@ -80,7 +102,19 @@ def _told(connection: Connection, version: int) -> str:
 
 
 def _ours(features: list[Body]) -> list[Body]:
-    return [feature for feature in features if feature["Name"] == NAME]
+    found = [feature for feature in features if feature["Name"] in (NAME, KRAFT, ELR)]
+    return sorted(found, key=lambda feature: str(feature["Name"]))
+
+
+def _seen(asker: Asker, level: int, kind: int) -> str:
+    """What ApiVersions says once the broker has heard of a level."""
+    final = 1 if (level, kind) == (1, UPGRADE) else 0
+
+    def told() -> str | None:
+        text = _told(asker.connection, 3)
+        return text if text.count("MaxVersionLevel") == 2 + final else None
+
+    return wait_until("the broker knows the features", told)
 
 
 def _update(
