@@ -165,6 +165,8 @@ APIS: Final[tuple[Api, ...]] = (
     _api(64, "unregister_broker", 0, 0, 0, "3.3:0"),
     _api(71, "get_telemetry_subscriptions", 0, 0, 0, "3.7:0"),
     _api(72, "push_telemetry", 0, 0, 0, "3.7:0"),
+    # To 4.0 it was ListClientMetricsResources.
+    _api(74, "list_config_resources", 0, 1, 0, "3.7:0 4.1:1"),
     _api(75, "describe_topic_partitions", 0, 0, 0, "3.8:0"),
 )
 

@@ -18,6 +18,7 @@ from fencepost.broker.handlers import (
     alter_configs,
     describe_configs,
     incremental_alter_configs,
+    list_config_resources,
 )
 from fencepost.broker.metadata.image import BrokerImage, ClusterImage
 from fencepost.broker.node.broker import Broker
@@ -28,6 +29,7 @@ HANDLERS: Mapping[str, Any] = {
     "alter_configs": alter_configs,
     "describe_configs": describe_configs,
     "incremental_alter_configs": incremental_alter_configs,
+    "list_config_resources": list_config_resources,
 }
 
 

@@ -29,6 +29,7 @@ OPTIONAL: Final = {
     "describe_quorum",
     "describe_topic_partitions",
     "get_telemetry_subscriptions",
+    "list_config_resources",
     "push_telemetry",
 }
 """Some brokers of a release did not have them: those with ZooKeeper, or without a plugin for

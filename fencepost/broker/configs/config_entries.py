@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 
 from fencepost.broker.configs.broker_configs import broker_configs
+from fencepost.broker.configs.client_metrics_configs import client_metrics_configs
 from fencepost.broker.configs.config_def import (
     ConfigDef,
     ConfigType,
-    Table,
     UpdateMode,
     Value,
     default_value,
@@ -18,7 +18,7 @@ from fencepost.broker.configs.config_def import (
     to_text,
 )
 from fencepost.broker.configs.config_layers import ConfigLayers, ConfigSource, ConfigSynonym
-from fencepost.broker.configs.config_table import config_tables
+from fencepost.broker.configs.group_configs import group_configs, group_value
 from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsResourceResult,
@@ -28,16 +28,6 @@ from fencepost.protocol.messages.describe_configs import (
 Entries = Iterator[DescribeConfigsResourceResult]
 ROOT_LOGGER = "root"
 ROOT_LEVEL = "INFO"
-
-
-def group_configs() -> Table:
-    """Every group config, by name."""
-    return config_tables().group
-
-
-def client_metrics_configs() -> Table:
-    """Every config of a client metrics subscription, by name."""
-    return config_tables().client_metrics
 
 
 def topic_entries(
@@ -92,24 +82,32 @@ def cluster_default_entries(broker: ConfigLayers, keys: Collection[str] | None) 
             yield _entry(table[name], parse(table[name], text), [found], read_only=False)
 
 
-def group_entries(broker: ConfigLayers, keys: Collection[str] | None) -> Entries:
-    """The configs of any group: the defaults, which broker configs give."""
+def group_entries(
+    broker: ConfigLayers, configs: Mapping[str, str], keys: Collection[str] | None
+) -> Entries:
+    """The configs of a group with these dynamic ones: broker configs give the defaults."""
     for name, config in group_configs().items():
-        if keys is None or name in keys:
-            if config.synonym:
-                value, found = broker.value(config.synonym), broker.synonyms(config.synonym)
-            else:
-                value = default_value(config)
-                text = config.default or ""
-                found = (ConfigSynonym(name, text, ConfigSource.DEFAULT_CONFIG),)
-            yield _entry(config, value, found, read_only=False)
+        if keys is not None and name not in keys:
+            continue
+        value = group_value(name, configs, broker)
+        if config.synonym:
+            found = list(broker.synonyms(config.synonym))
+        else:
+            found = [ConfigSynonym(name, config.default or "", ConfigSource.DEFAULT_CONFIG)]
+        if name in configs:
+            text = to_text(value) or ""
+            found.insert(0, ConfigSynonym(name, text, ConfigSource.GROUP_CONFIG))
+        yield _entry(config, value, found, read_only=False)
 
 
-def client_metrics_entries(keys: Collection[str] | None) -> Entries:
-    """The configs of any client metrics subscription: the defaults."""
+def client_metrics_entries(configs: Mapping[str, str], keys: Collection[str] | None) -> Entries:
+    """The configs of a client metrics subscription that has these; defaults have no synonyms."""
     for name, config in client_metrics_configs().items():
-        if keys is None or name in keys:
-            yield _entry(config, default_value(config), [], read_only=False)
+        if keys is not None and name not in keys:
+            continue
+        value = parse(config, configs[name]) if name in configs else default_value(config)
+        found = ConfigSynonym(name, to_text(value) or "", ConfigSource.CLIENT_METRICS_CONFIG)
+        yield _entry(config, value, [found] if name in configs else [], read_only=False)
 
 
 def logger_entries(keys: Collection[str] | None) -> Entries:

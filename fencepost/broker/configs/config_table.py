@@ -21,6 +21,9 @@ A config of a topic or a group that takes its default from a broker config has `
 place of type and default. It is what that broker config is, but for the words of its row (there
 ``default:7`` may be one of them) and its own line of documentation, where it has one.
 
+The rows of ``[group]`` are in the order in which Kafka defines them: of several texts that it
+refuses it names the first. Of the others the order means nothing.
+
 ``[synonyms]`` has the broker configs that say the same in other units, one line for each set: the
 first that has a text holds. ``NAME*60000`` is one whose unit is 60000 ms.
 
@@ -119,6 +122,8 @@ class ConfigTables:
     broker: Table
     topic: Table
     group: Table
+    group_order: tuple[str, ...]
+    """Group configs in the order in which Kafka defines, and reads, them."""
     client_metrics: Table
     reasons: Mapping[str, str]
     """Why a config has no effect here, by key."""
@@ -139,6 +144,7 @@ def parse_tables(*texts: str) -> ConfigTables:
         broker=broker,
         topic=ConfigTable(sections.get("topic", {}), reasons, broker),
         group=ConfigTable(sections.get("group", {}), reasons, broker),
+        group_order=tuple(sections.get("group", {})),
         client_metrics=ConfigTable(sections.get("client-metrics", {}), reasons),
         reasons=reasons,
         unit_synonyms=_unit_synonyms(sections.get("synonyms", {})),

@@ -6,10 +6,17 @@ resource has afterwards, or one error.
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from typing import Final
 
 from fencepost.broker.configs.config_def import ConfigError, ConfigType, Table
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages import struct
+
+_MAX_LENGTH: Final = 32_767
+_TOO_LONG: Final = (
+    "The configuration value cannot be added because it exceeds the maximum value size of "
+    f"{_MAX_LENGTH} bytes."
+)
 
 
 class OpType(IntEnum):
@@ -54,7 +61,7 @@ def apply_operations(
     APPEND and SUBTRACT begin at the default where a list is not set; they add what is not yet there
     and remove what is. ``not_a_list`` is the error message for any other config, with places for
     ``{op}``, ``{lower}`` (the same in lower case) and ``{name}``. An operation that Kafka does not
-    know is INVALID_REQUEST.
+    know is INVALID_REQUEST, and a text that is too long for Kafka's metadata INVALID_CONFIG.
     """
     result = dict(configs)
     for operation in operations:
@@ -74,6 +81,8 @@ def apply_operations(
                 result[name] = _changed(now, op, text)
             case unknown:
                 return _invalid_request(f"Unknown operations type {unknown}")
+    if any(len(result.get(operation.name, "")) > _MAX_LENGTH for operation in operations):
+        return ConfigError(code=ErrorCode.INVALID_CONFIG, message=_TOO_LONG)
     return result
 
 

@@ -16,21 +16,11 @@ from fencepost.broker.configs.broker_configs import (
     unknown_broker_config,
     validate_dynamic_configs,
 )
-from fencepost.broker.configs.config_def import (
-    ConfigError,
-    InvalidConfig,
-    Table,
-    Value,
-    parse,
-    require_effect,
-)
-from fencepost.broker.configs.config_entries import (
-    ROOT_LEVEL,
-    ROOT_LOGGER,
-    client_metrics_configs,
-    group_configs,
-)
+from fencepost.broker.configs.client_metrics_configs import validate_client_metrics_configs
+from fencepost.broker.configs.config_def import ConfigError, InvalidConfig, Value, parse
+from fencepost.broker.configs.config_entries import ROOT_LEVEL, ROOT_LOGGER
 from fencepost.broker.configs.config_layers import NO_CONFIGS, ConfigLayers
+from fencepost.broker.configs.group_configs import validate_group_configs
 from fencepost.broker.configs.operations import (
     AlterConfigOp,
     OpType,
@@ -113,12 +103,28 @@ class BrokerChange:
     configs: Mapping[str, str]
 
 
+@struct(frozen=True, slots=True, kw_only=True)
+class GroupChange:
+    """All the dynamic configs that a group has from now on."""
+
+    group: str
+    configs: Mapping[str, str]
+
+
+@struct(frozen=True, slots=True, kw_only=True)
+class ClientMetricsChange:
+    """All the configs that a client metrics subscription has from now on; without any it goes."""
+
+    subscription: str
+    configs: Mapping[str, str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoChange:
     """A request that is right and changes nothing."""
 
 
-Decision = TopicChange | BrokerChange | NoChange | ConfigError
+Decision = TopicChange | BrokerChange | GroupChange | ClientMetricsChange | NoChange | ConfigError
 
 
 class ConfigRegistry(Protocol):
@@ -134,8 +140,17 @@ class ConfigRegistry(Protocol):
         """Replace the dynamic configs of a broker, or (None) those of all."""
         ...
 
+    def set_group_configs(self, group: str, configs: Mapping[str, str]) -> None:
+        """Replace the dynamic configs of a group."""
+        ...
+
+    def set_client_metrics_configs(self, subscription: str, configs: Mapping[str, str]) -> None:
+        """Replace the configs of a client metrics subscription."""
+        ...
+
 
 _LEVELS: Final = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
+_NOT_A_LIST: Final = "Can't {op} to key {name} because its type is not LIST."
 _DUPLICATE: Final = "Each resource must appear at most once."
 
 
@@ -181,9 +196,9 @@ class ConfigChanges:
             case ResourceType.BROKER:
                 return self._broker(name, operations)
             case ResourceType.GROUP:
-                return _group(name, operations)
+                return self._group(name, operations)
             case ResourceType.CLIENT_METRICS:
-                return _client_metrics(name, operations)
+                return self._client_metrics(name, operations)
             case ResourceType.BROKER_LOGGER if not self.replace:
                 return self._logger(name, operations)
             case unknown:
@@ -202,6 +217,12 @@ class ConfigChanges:
             case BrokerChange(broker_id=broker_id, configs=configs):
                 if configs != image.broker_configs.get(broker_id, NO_CONFIGS):
                     self.registry.set_broker_configs(broker_id, configs)
+            case GroupChange(group=group, configs=configs):
+                if configs != image.group_configs.get(group, NO_CONFIGS):
+                    self.registry.set_group_configs(group, configs)
+            case ClientMetricsChange(subscription=name, configs=configs):
+                if configs != image.client_metrics_configs.get(name, NO_CONFIGS):
+                    self.registry.set_client_metrics_configs(name, configs)
             case NoChange() | ConfigError():
                 pass
 
@@ -217,7 +238,7 @@ class ConfigChanges:
             NO_CONFIGS if self.replace else self.registry.image.configs_of(name),
             operations,
             topic_configs(),
-            not_a_list="Can't {op} to key {name} because its type is not LIST.",
+            not_a_list=_NOT_A_LIST,
         )
         if isinstance(configs, ConfigError):
             return configs
@@ -275,6 +296,38 @@ class ConfigChanges:
             invalid = local_retention_error(configs, self.layers.topic_defaults)
         return invalid or BrokerChange(broker_id=broker_id, configs=configs)
 
+    def _group(self, name: str, operations: Sequence[AlterConfigOp]) -> Decision:
+        if not name:
+            return _invalid_request("Default group resources are not allowed.")
+        configs = self._without_lists(self.registry.image.group_configs.get(name), operations)
+        if isinstance(configs, ConfigError):
+            return configs
+        return validate_group_configs(configs, self.layers) or GroupChange(
+            group=name, configs=configs
+        )
+
+    def _client_metrics(self, name: str, operations: Sequence[AlterConfigOp]) -> Decision:
+        if not name:
+            return _invalid_request("Subscription name can't be empty")
+        before = self.registry.image.client_metrics_configs.get(name)
+        configs = self._without_lists(before, operations)
+        if isinstance(configs, ConfigError):
+            return configs
+        return validate_client_metrics_configs(configs) or ClientMetricsChange(
+            subscription=name, configs=configs
+        )
+
+    def _without_lists(
+        self, before: Mapping[str, str] | None, operations: Sequence[AlterConfigOp]
+    ) -> dict[str, str] | ConfigError:
+        """Apply operations where Kafka appends to no config, not even to its lists."""
+        return apply_operations(
+            NO_CONFIGS if self.replace or before is None else before,
+            operations,
+            {},
+            not_a_list=_NOT_A_LIST,
+        )
+
     def _logger(self, name: str, operations: Sequence[AlterConfigOp]) -> Decision:
         broker_id = parse_node_id(name)
         if broker_id is None:
@@ -299,48 +352,6 @@ def parse_node_id(text: str) -> int | None:
     """A broker id as clients write it, None where it is not a number."""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() else None
-
-
-def _group(name: str, operations: Sequence[AlterConfigOp]) -> Decision:
-    if not name:
-        return _invalid_request("Default group resources are not allowed.")
-    return _unchangeable(
-        operations, group_configs(), ErrorCode.INVALID_CONFIG, "Unknown group config name: {name}"
-    )
-
-
-def _client_metrics(name: str, operations: Sequence[AlterConfigOp]) -> Decision:
-    if not name:
-        return _invalid_request("Subscription name can't be empty")
-    return _unchangeable(
-        operations,
-        client_metrics_configs(),
-        ErrorCode.INVALID_REQUEST,
-        "Unknown client metrics configuration: {name}",
-    )
-
-
-def _unchangeable(
-    operations: Sequence[AlterConfigOp], table: Table, unknown: ErrorCode, message: str
-) -> Decision:
-    """Judge configs of which none acts: they may be set to what they are, and nothing is kept."""
-    configs = apply_operations(
-        NO_CONFIGS,
-        operations,
-        table,
-        not_a_list="Can't {op} to key {name} because its type is not LIST.",
-    )
-    if isinstance(configs, ConfigError):
-        return configs
-    for name in configs:
-        if name not in table:
-            return ConfigError(code=unknown, message=message.format(name=name))
-    try:
-        for name, text in configs.items():
-            require_effect(table[name], text, parse(table[name], text))
-    except InvalidConfig as error:
-        return ConfigError(code=ErrorCode.INVALID_CONFIG, message=str(error))
-    return NoChange()
 
 
 def _logger_problem(operation: AlterConfigOp) -> ConfigError | None:

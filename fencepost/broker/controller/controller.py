@@ -423,6 +423,16 @@ class Controller:
         self._publish_next(replace(self.image, broker_configs=all_configs), set(self.image.topics))
         self._reevaluate_all(self.image.topics)
 
+    def set_group_configs(self, group: str, configs: Mapping[str, str]) -> None:
+        """Replace the dynamic configs of a group."""
+        groups = _with_configs(self.image.group_configs, group, configs)
+        self._publish_next(replace(self.image, group_configs=groups), set())
+
+    def set_client_metrics_configs(self, subscription: str, configs: Mapping[str, str]) -> None:
+        """Replace the configs of a client metrics subscription; without any it is gone."""
+        subscriptions = _with_configs(self.image.client_metrics_configs, subscription, configs)
+        self._publish_next(replace(self.image, client_metrics_configs=subscriptions), set())
+
     def next_producer_ids(self, count: int) -> range:
         """Producer ids that no producer has had."""
         first = self._next_producer_id
@@ -443,6 +453,8 @@ class Controller:
             names={},
             topic_configs={},
             broker_configs={},
+            group_configs={},
+            client_metrics_configs={},
             features=NEWEST,
         )
         self._publish_next(empty, set(self.image.topics))
@@ -491,6 +503,14 @@ class Controller:
                 settled[name, index] = after
         if settled:
             self.update_partitions(settled)
+
+
+def _with_configs(
+    before: Mapping[str, Mapping[str, str]], name: str, configs: Mapping[str, str]
+) -> dict[str, Mapping[str, str]]:
+    """Configs by resource, with those of one replaced."""
+    after = {**before, name: dict(configs)}
+    return {each: found for each, found in after.items() if found}
 
 
 def _record_nothing(_next_producer_id: int) -> None:

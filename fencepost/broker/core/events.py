@@ -9,7 +9,7 @@ there is no listener.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
 
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.metadata.image import (
@@ -127,6 +127,11 @@ OF_THE_DISK: Final = frozenset(
 )
 """Events that are kept while there is no listener: a start finds them before there can be one."""
 _MOST_AT_START: Final = 10_000
+GROUP: Final = "group"
+CLIENT_METRICS: Final = "client_metrics"
+OTHER_RESOURCES: Final = frozenset((GROUP, CLIENT_METRICS))
+"""Keys of the details that name what changed configs are of, where that is no topic nor broker."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,17 +250,31 @@ def _brokers(before: ClusterImage, after: ClusterImage, time_ms: int) -> Iterato
                 yield _registered(new, time_ms)
         for broker_id in before.brokers.keys() - after.brokers.keys():
             yield _broker_changed(before.brokers[broker_id], "unregistered", time_ms)
-    if after.broker_configs is not before.broker_configs:
-        for broker in {**before.broker_configs, **after.broker_configs}:
-            old_configs = before.broker_configs.get(broker, {})
-            configs = _changed_configs(old_configs, after.broker_configs.get(broker, {}))
+    for broker, configs in _changed_resources(before.broker_configs, after.broker_configs):
+        yield Event(
+            kind=Kind.CONFIGS_CHANGED,
+            time_ms=time_ms,
+            broker=broker,
+            details={"configs": configs},
+        )
+    for resource, was, now in (
+        (GROUP, before.group_configs, after.group_configs),
+        (CLIENT_METRICS, before.client_metrics_configs, after.client_metrics_configs),
+    ):
+        for name, configs in _changed_resources(was, now):
+            details = {resource: name, "configs": configs}
+            yield Event(kind=Kind.CONFIGS_CHANGED, time_ms=time_ms, details=details)
+
+
+def _changed_resources(
+    before: Mapping[T, Mapping[str, str]], after: Mapping[T, Mapping[str, str]]
+) -> Iterator[tuple[T, Mapping[str, str | None]]]:
+    """The resources whose configs changed, with those that did."""
+    if after is not before:
+        for name in {**before, **after}:
+            configs = _changed_configs(before.get(name, {}), after.get(name, {}))
             if configs:
-                yield Event(
-                    kind=Kind.CONFIGS_CHANGED,
-                    time_ms=time_ms,
-                    broker=broker,
-                    details={"configs": configs},
-                )
+                yield name, configs
 
 
 def _registered(broker: BrokerImage, time_ms: int) -> Event:

@@ -95,6 +95,37 @@ def _check_broker_configs(record: list[Any], _topics: Mapping[str, TopicImage]) 
         _check_configs("broker", configs, broker_configs())
 
 
+def _check_group_configs(record: list[Any], _topics: Mapping[str, TopicImage]) -> None:
+    _, group, configs = record
+    if _resource_configs("group", group, configs):
+        from fencepost.broker.configs.group_configs import group_configs
+
+        _check_configs(f"group {_show(group)}", configs, group_configs())
+
+
+def _check_client_metrics_configs(record: list[Any], _topics: Mapping[str, TopicImage]) -> None:
+    _, name, configs = record
+    if _resource_configs("client metrics subscription", name, configs):
+        from fencepost.broker.configs.client_metrics_configs import validate_client_metrics_configs
+
+        for config, text in configs.items():
+            if not isinstance(text, str):
+                raise InvalidRecord(
+                    f"{config} of {_show(name)} is {_show(text)}, and is to be text"
+                )
+        problem = validate_client_metrics_configs(configs)
+        if problem is not None:
+            raise InvalidRecord(
+                f"client metrics subscription {_show(name)}: {_one_line(problem.message)}"
+            )
+
+
+def _resource_configs(kind: str, name: object, configs: object) -> dict[str, Any]:
+    if not isinstance(name, str) or not name:
+        raise InvalidRecord(f"{_show(name)} is no name of a {kind}")
+    return _mapping(f"the configs of {kind} {_show(name)}", configs)
+
+
 def _check_topic(record: list[Any], topics: Mapping[str, TopicImage]) -> None:
     _, name, topic_id, configs, partitions = record
     _topic_name(name)
@@ -138,6 +169,8 @@ _CHECKS: Final[Mapping[str, tuple[int, _Check]]] = {
     "features": (2, _check_features),
     "producer_ids": (2, _check_producer_ids),
     "broker_configs": (3, _check_broker_configs),
+    "group_configs": (3, _check_group_configs),
+    "client_metrics_configs": (3, _check_client_metrics_configs),
     "topic": (5, _check_topic),
     "partition": (4, _check_partition),
     "configs": (3, _check_of_topic),

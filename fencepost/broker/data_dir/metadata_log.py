@@ -9,6 +9,8 @@ metadata: `ControllerState.apply` is the only way in which it changes.
     ["features", {name: level}]
     ["producer_ids", the next one]
     ["broker_configs", id or null, {name: text}]    all that are dynamic
+    ["group_configs", group id, {name: text}]
+    ["client_metrics_configs", subscription, {name: text}]
     ["topic", name, id, {name: text}, [partition]]  a topic, and all there is to it
     ["partition", topic's name, index, partition]
     ["configs", topic's name, {name: text}]
@@ -29,7 +31,7 @@ from binascii import crc32
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 from uuid import UUID
 
 from fencepost.broker.data_dir.metadata_checks import InvalidRecord, check_record
@@ -42,6 +44,8 @@ FIRST_WITH_INVENTORY: Final = 2
 """From this layout on a broker's directory has an inventory of its logs."""
 Record: TypeAlias = list[Any]
 """As JSON has it; what is in it depends on its kind."""
+Named = TypeVar("Named", int | None, str)
+"""What names a resource that has configs."""
 
 
 class UnknownRecord(ValueError):
@@ -63,6 +67,8 @@ class ControllerState:
     features: dict[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
     broker_configs: dict[int | None, dict[str, str]] = field(default_factory=dict)
+    group_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    client_metrics_configs: dict[str, dict[str, str]] = field(default_factory=dict)
     topics: dict[str, TopicImage] = field(default_factory=dict)
     topic_configs: dict[str, dict[str, str]] = field(default_factory=dict)
     deleted: set[UUID] = field(default_factory=set)
@@ -81,6 +87,10 @@ class ControllerState:
             features=dict(image.features),
             next_producer_id=next_producer_id,
             broker_configs={b: dict(configs) for b, configs in image.broker_configs.items()},
+            group_configs={name: dict(c) for name, c in image.group_configs.items()},
+            client_metrics_configs={
+                name: dict(c) for name, c in image.client_metrics_configs.items()
+            },
             topics=dict(image.topics),
             topic_configs={name: dict(configs) for name, configs in image.topic_configs.items()},
         )
@@ -131,6 +141,10 @@ class ControllerState:
                 self.next_producer_id = int(next_producer_id)
             case ["broker_configs", broker_id, configs]:
                 self.broker_configs[broker_id] = configs
+            case ["group_configs", group, configs]:
+                self.group_configs[group] = configs
+            case ["client_metrics_configs", subscription, configs]:
+                self.client_metrics_configs[subscription] = configs
             case _:
                 raise UnknownRecord
 
@@ -146,6 +160,12 @@ class ControllerState:
         yield ["producer_ids", self.next_producer_id]
         for broker_id, configs in self.broker_configs.items():
             yield ["broker_configs", broker_id, dict(configs)]
+        for group, configs in self.group_configs.items():
+            if configs:
+                yield ["group_configs", group, dict(configs)]
+        for subscription, configs in self.client_metrics_configs.items():
+            if configs:
+                yield ["client_metrics_configs", subscription, dict(configs)]
         for topic in self.topics.values():
             yield _topic_record(topic, self.topic_configs.get(topic.name, {}))
 
@@ -164,11 +184,11 @@ def changed_records(
             yield ["brokers", epochs]
     if after.features != before.features:
         yield ["features", dict(after.features)]
-    if after.broker_configs is not before.broker_configs:
-        for broker_id in {**before.broker_configs, **after.broker_configs}:
-            configs = after.broker_configs.get(broker_id, {})
-            if configs != before.broker_configs.get(broker_id, {}):
-                yield ["broker_configs", broker_id, dict(configs)]
+    yield from _config_changes("broker_configs", before.broker_configs, after.broker_configs)
+    yield from _config_changes("group_configs", before.group_configs, after.group_configs)
+    yield from _config_changes(
+        "client_metrics_configs", before.client_metrics_configs, after.client_metrics_configs
+    )
     for name in sorted(changed):
         yield from _topic_changes(
             before.topics.get(name),
@@ -176,6 +196,19 @@ def changed_records(
             before.configs_of(name),
             after.configs_of(name),
         )
+
+
+def _config_changes(
+    kind: str,
+    before: Mapping[Named, Mapping[str, str]],
+    after: Mapping[Named, Mapping[str, str]],
+) -> Iterator[Record]:
+    """A record of ``kind`` for each resource with other configs than before."""
+    if after is not before:
+        for name in {**before, **after}:
+            configs = after.get(name, {})
+            if configs != before.get(name, {}):
+                yield [kind, name, dict(configs)]
 
 
 def _topic_changes(

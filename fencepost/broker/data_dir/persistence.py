@@ -228,6 +228,10 @@ class DataDirPersistence:
             names=ids,
             topic_configs={name: c for name, c in known.topic_configs.items() if c},
             broker_configs=dict(known.broker_configs),
+            group_configs={name: c for name, c in known.group_configs.items() if c},
+            client_metrics_configs={
+                name: c for name, c in known.client_metrics_configs.items() if c
+            },
         )
 
     def start(self, controller: Controller) -> None:

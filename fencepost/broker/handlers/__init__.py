@@ -54,6 +54,7 @@ READING_APIS: Final = frozenset(
         "fetch",
         "find_coordinator",
         "get_telemetry_subscriptions",
+        "list_config_resources",
         "list_groups",
         "list_offsets",
         "list_partition_reassignments",

@@ -2,8 +2,8 @@
 
 Answers every config of a topic, of the broker that is asked, or of all brokers by default (an empty
 broker name: only what is set dynamically), with its source, and on request with its synonyms and a
-line of documentation. Groups and client metrics subscriptions answer their defaults, whether or not
-there is one of that name; the only logger is ``root``.
+line of documentation. Groups and client metrics subscriptions without configs answer the defaults,
+whether or not there is one of that name; the only logger is ``root``.
 
 Versions: 3 adds the type of a config and its documentation.
 
@@ -16,6 +16,7 @@ from typing import Final
 
 from fencepost.broker.configs import config_entries
 from fencepost.broker.configs.config_def import ConfigError
+from fencepost.broker.configs.config_layers import NO_CONFIGS
 from fencepost.broker.controller.config_changes import ResourceType, parse_node_id
 from fencepost.broker.controller.topic_changes import topic_name_problem
 from fencepost.broker.core.outcomes import answer_in_slices
@@ -127,11 +128,13 @@ def _entries(
         case ResourceType.CLIENT_METRICS:
             if not name:
                 return _invalid_request("Client metrics subscription name must not be empty")
-            return config_entries.client_metrics_entries(keys)
+            configs = ctx.broker.view.client_metrics_configs.get(name, NO_CONFIGS)
+            return config_entries.client_metrics_entries(configs, keys)
         case _:
             if not name:
                 return _invalid_request("Group name must not be empty")
-            return config_entries.group_entries(ctx.broker.configs.layers, keys)
+            configs = ctx.broker.view.group_configs.get(name, NO_CONFIGS)
+            return config_entries.group_entries(ctx.broker.configs.layers, configs, keys)
 
 
 def _topic(

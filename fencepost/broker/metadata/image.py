@@ -97,6 +97,10 @@ class ClusterImage:
     """Dynamic topic configs, by topic."""
     broker_configs: Mapping[int | None, Mapping[str, str]] = field(default_factory=dict)
     """Dynamic broker configs, by broker id; None holds the cluster-wide defaults."""
+    group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Dynamic configs of groups that have some, by group id."""
+    client_metrics_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Configs of client metrics subscriptions (KIP-714), by name; none is empty."""
     controller_ids: tuple[int, ...] = ()
     """The quorum's voters where they are nodes of their own, the active one first."""
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.broker.core.events import Kind
+from fencepost.broker.core.events import OTHER_RESOURCES, Kind
 from fencepost.pipeline.datasource.trace_files import (
     COORDINATOR_CHANGED,
     COORDINATOR_WIPED,
@@ -239,7 +239,7 @@ def _changed(
         return {**kept, **dynamic, _STATIC: details["configs"]}
     if event.kind in (Kind.TOPIC_CREATED, Kind.TOPIC_KNOWN):
         return {**present, _TOPIC: details.get("configs", {})}
-    if event.kind == Kind.CONFIGS_CHANGED:
+    if event.kind == Kind.CONFIGS_CHANGED and not OTHER_RESOURCES & details.keys():
         broker = "" if event.broker is None else event.broker
         where = f"broker {broker}" if event.topic is None else _TOPIC
         return {**present, where: {**present.get(where, {}), **details["configs"]}}

@@ -1,12 +1,14 @@
 """Requests about configs with the answers of a real Kafka, and how both are recorded.
 
 A question is a list: the kind, whether it only validates, the resources as (type, name, configs),
-where a config is (name, operation, value); or "describe" with (type, name, keys). It is asked of
-broker 1 of a cluster that has the topics t1 and t2, t1 with segment.bytes=2000000.
+where a config is (name, operation, value); "describe" with (type, name, keys); or "list" with a
+version of ListConfigResources and types. It is asked of broker 1 of a cluster that has the topics
+t1 and t2, t1 with segment.bytes=2000000.
 
-``answers.jsonl`` holds the questions with the answers of Apache Kafka 4.3.1, one node, a line each.
+``answers.jsonl`` holds the questions about topics and brokers, and ``resource_answers.jsonl`` those
+about groups and client metrics, with the answers of Apache Kafka 4.3.1, one node, a line each.
 ``python -m tests.broker.configs.recorded_answers HOST:PORT`` sends all of them to a fresh broker
-and writes the file again. ``differences.jsonl`` has fencepost's answers that differ, and why.
+and writes the files again. ``differences.jsonl`` has fencepost's answers that differ, and why.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from fencepost.protocol.messages import (
     create_topics,
     describe_configs,
     incremental_alter_configs,
+    list_config_resources,
 )
 from tests.harness.typed_client import BlockingClient
 
@@ -34,7 +37,7 @@ Answer: TypeAlias = list[Any]
 Ask = Callable[[str, int, Message], Message]
 """Sends a request of an API in a version and gives back the decoded answer."""
 
-ANSWERS = Path(__file__).with_name("answers.jsonl")
+ANSWERS = [Path(__file__).with_name(name) for name in ("answers.jsonl", "resource_answers.jsonl")]
 TOPICS = {"t1": {"segment.bytes": "2000000"}, "t2": {}}
 DIFFERENCES = Path(__file__).with_name("differences.jsonl")
 _PLACES = ("log.dirs",)
@@ -44,13 +47,19 @@ _SOMEWHERE = "somewhere"
 
 def recorded() -> list[tuple[Question, Answer]]:
     """Every question with the answer of a real Kafka, in the order they were sent."""
-    return [tuple(json.loads(line)) for line in ANSWERS.read_text().splitlines()]
+    return [row for path in ANSWERS for row in _rows(path)]
+
+
+def _rows(path: Path) -> list[tuple[Question, Answer]]:
+    return [tuple(json.loads(line)) for line in path.read_text().splitlines()]
 
 
 def ask(send: Ask, question: Question) -> Answer:
     kind, *rest = question
     if kind == "describe":
         return _describe(send, *rest)
+    if kind == "list":
+        return _list(send, *rest)
     return _alter(send, kind, *rest)
 
 
@@ -94,6 +103,13 @@ def _describe(send: Ask, resources: list[list[Any]]) -> Answer:
         [result.error_code, result.error_message, sorted(map(_entry, result.configs))]
         for result in send("describe_configs", 4, request).results
     ]
+
+
+def _list(send: Ask, version: int, types: list[int]) -> Answer:
+    request = list_config_resources.ListConfigResourcesRequest(resource_types=tuple(types))
+    response = send("list_config_resources", version, request)
+    found = [[each.resource_type, each.resource_name] for each in response.config_resources]
+    return [response.error_code, sorted(found)]
 
 
 def _entry(entry: describe_configs.DescribeConfigsResourceResult) -> list[Any]:
@@ -169,13 +185,18 @@ def record(address: str) -> None:
         send = client.ask
         send("create_topics", 7, create_topics_request())
         time.sleep(1)
-        lines = []
-        for question, _ in recorded():
-            answer = ask(send, question)
-            lines.append(json.dumps([question, answer]))
-            if question[0] != "describe" and not question[1]:
-                time.sleep(0.5)  # until the change has come back from the controller
-    ANSWERS.write_text("\n".join(lines) + "\n")
+        for path in ANSWERS:
+            lines = [
+                json.dumps([question, _settled(send, question)]) for question, _ in _rows(path)
+            ]
+            path.write_text("\n".join(lines) + "\n")
+
+
+def _settled(send: Ask, question: Question) -> Answer:
+    answer = ask(send, question)
+    if question[0] in ("alter", "incremental") and not question[1]:
+        time.sleep(0.5)  # until the change has come back from the controller
+    return answer
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 
 import fencepost
 from fencepost.broker.configs.broker_configs import broker_configs
+from fencepost.broker.configs.client_metrics_configs import client_metrics_configs
 from fencepost.broker.configs.config_def import (
     ConfigType,
     Effect,
@@ -17,7 +18,6 @@ from fencepost.broker.configs.config_def import (
     default_value,
     parse,
 )
-from fencepost.broker.configs.config_entries import client_metrics_configs, group_configs
 from fencepost.broker.configs.config_table import (
     FENCEPOST_CONFIGS,
     KAFKA_CONFIGS,
@@ -26,6 +26,7 @@ from fencepost.broker.configs.config_table import (
     parse_tables,
     read_sections,
 )
+from fencepost.broker.configs.group_configs import group_configs
 from fencepost.broker.configs.topic_configs import topic_configs
 
 ALL = [

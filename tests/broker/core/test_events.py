@@ -154,6 +154,17 @@ def test_configs_change() -> None:
     ]
 
 
+def test_configs_of_groups_and_subscriptions_change() -> None:
+    before = replace(IMAGE, group_configs={"g": {"a": "1"}})
+    after = replace(
+        IMAGE, group_configs={"g": {"a": "2"}}, client_metrics_configs={"s": {"b": "1"}}
+    )
+    assert told(before, after) == [
+        (Kind.CONFIGS_CHANGED, None, None, {"group": "g", "configs": {"a": "2"}}),
+        (Kind.CONFIGS_CHANGED, None, None, {"client_metrics": "s", "configs": {"b": "1"}}),
+    ]
+
+
 def test_topics_are_told_of_by_name() -> None:
     two = {name: replace(TOPIC, name=name, topic_id=UUID(int=i)) for i, name in enumerate("ba")}
     found = image_changes(EMPTY, replace(EMPTY, topics=two), frozenset("ab"), time_ms=NOW)

@@ -93,6 +93,8 @@ def test_every_change_is_there_again(kept: Kept) -> None:
             having(kept.image, led, two),
             topic_configs={"two": {"cleanup.policy": "compact"}},
             broker_configs={None: {"log.retention.ms": "7"}, 2: {"message.max.bytes": "9"}},
+            group_configs={"g": {"consumer.session.timeout.ms": "50000"}},
+            client_metrics_configs={"s": {"metrics": "*"}},
             brokers={**BROKERS, 2: replace(BROKERS[2], epoch=6)},
             features={"metadata.version": 29},
         )
@@ -107,6 +109,8 @@ def test_every_change_is_there_again(kept: Kept) -> None:
         None: {"log.retention.ms": "7"},
         2: {"message.max.bytes": "9"},
     }
+    assert known.group_configs == {"g": {"consumer.session.timeout.ms": "50000"}}
+    assert known.client_metrics_configs == {"s": {"metrics": "*"}}
     assert known.brokers == {1: 1, 2: 6, 3: 1}
     assert known.features == {"metadata.version": 29}
     assert (known.version, known.next_producer_id, known.cluster_id) == (3, 3000, "c" * 22)

@@ -134,11 +134,15 @@ def test_producer_ids_and_topic_ids_are_given_once(end: End) -> None:
         lasting.begin()
 
 
-def test_dynamic_broker_configs_and_features_are_there_again() -> None:
+def test_dynamic_configs_and_features_are_there_again() -> None:
     lasting = DurableDriver()
     controller = lasting.driver.cluster.controller
     controller.set_broker_configs(None, {"log.retention.ms": "77"})
     controller.set_broker_configs(2, {"message.max.bytes": "999"})
+    controller.set_group_configs("g", {"consumer.session.timeout.ms": "50000"})
+    controller.set_client_metrics_configs("s", {"metrics": "*"})
+    controller.set_client_metrics_configs("gone", {"metrics": "*"})
+    controller.set_client_metrics_configs("gone", {})
     controller.update_features({"metadata.version": 29})
     version = controller.image.version
     lasting.kill()
@@ -147,6 +151,8 @@ def test_dynamic_broker_configs_and_features_are_there_again() -> None:
         None: {"log.retention.ms": "77"},
         2: {"message.max.bytes": "999"},
     }
+    assert image.group_configs == {"g": {"consumer.session.timeout.ms": "50000"}}
+    assert image.client_metrics_configs == {"s": {"metrics": "*"}}
     assert image.features["metadata.version"] == 29
     assert image.version > version, "clients tell features apart by it"
     assert lasting.driver.broker(2).configs.log_config("t").max_message_bytes == 999

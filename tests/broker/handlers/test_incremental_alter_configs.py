@@ -120,6 +120,42 @@ def test_what_does_not_act_may_stay_as_it_is(kind: int, name: str, config: str, 
     assert response.error_code == ErrorCode.NONE
 
 
+@pytest.mark.parametrize("kind", [GROUP, CLIENT_METRICS])
+def test_groups_and_subscriptions_keep_what_they_are_given(kind: int) -> None:
+    asked = broker()
+    name = {GROUP: "share.isolation.level", CLIENT_METRICS: "metrics"}[kind]
+    text = {GROUP: "read_committed", CLIENT_METRICS: "*"}[kind]
+    assert not alter(asked, resource(kind, "a", (name, SET, text)))[0].error_code
+    image = asked.view
+    kept = {GROUP: image.group_configs, CLIENT_METRICS: image.client_metrics_configs}[kind]
+    assert kept == {"a": {name: text}}
+    assert not alter(asked, resource(kind, "a", (name, SET, text)))[0].error_code
+    assert asked.view is image, "what changes nothing makes no new image"
+    alter(asked, resource(kind, "a", (name, DELETE, None)))
+    assert not asked.view.group_configs
+    assert not asked.view.client_metrics_configs
+
+
+def test_a_group_is_judged_by_the_bounds_of_the_broker() -> None:
+    asked = broker({"group.consumer.max.session.timeout.ms": "50000"})
+    session = "consumer.session.timeout.ms"
+    (response,) = alter(asked, resource(GROUP, "g", (session, SET, "50001")))
+    assert response.error_message == (
+        f"{session} must be less than or equal to group.consumer.max.session.timeout.ms"
+    )
+    assert not alter(asked, resource(GROUP, "g", (session, SET, "50000")))[0].error_code
+
+
+@pytest.mark.parametrize("kind", [TOPIC, GROUP, CLIENT_METRICS])
+def test_a_text_has_a_greatest_length(kind: int) -> None:
+    asked = broker()
+    asked.create("t", {})
+    (response,) = alter(asked, resource(kind, "t", ("metrics", SET, "x" * 32_768)))
+    assert response.error_code == ErrorCode.INVALID_CONFIG
+    assert response.error_message is not None
+    assert "exceeds the maximum value size of 32767 bytes" in response.error_message
+
+
 def test_the_log_level_does_not_change() -> None:
     (response,) = alter(broker(), resource(LOGGER, "1", ("root", SET, "DEBUG")))
     assert response.error_code == ErrorCode.INVALID_CONFIG

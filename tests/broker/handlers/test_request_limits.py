@@ -129,6 +129,7 @@ SLICED = (
     "describe_user_scram_credentials",
     "fetch",
     "find_coordinator",
+    "list_config_resources",
     "list_groups",
     "list_offsets",
     "metadata",
