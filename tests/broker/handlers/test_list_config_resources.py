@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fencepost.broker.core.outcomes import SLICE
+from fencepost.broker.core.waits import Wait
+from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from tests.broker.handlers.test_request_limits import first_turn
 from tests.harness.driver import Driver
 from tests.harness.driver_requests import create
 
@@ -53,5 +56,7 @@ def test_an_unknown_kind_is_refused(unknown: int) -> None:
 def test_many_kinds_are_read_in_several_turns() -> None:
     driver = Driver(1)
     request = ListConfigResourcesRequest(resource_types=(BROKER,) * 3 * SLICE)
-    asked = driver.send(1, "list_config_resources", 1, request)
-    assert not asked.done
+    answer = first_turn(driver, BY_NAME["list_config_resources"], 1, request)
+    assert isinstance(answer, Wait)
+    driver.cluster.scheduler.run_due()
+    assert answer.done
