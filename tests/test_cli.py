@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -322,6 +323,13 @@ def test_help_of_serve_shows_every_option_with_its_variable(
         line = next(line for line in text.splitlines() if f" {option.flag} " in line)
         assert option.metavar in line
         assert f"[env var: {option.variable}]" in text
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"fencepost {version('fencepost')}\n"
+    assert main(["--help"]) == 0
+    assert " --version " in capsys.readouterr().out
 
 
 def test_help_shows_every_command(capsys: pytest.CaptureFixture[str]) -> None:

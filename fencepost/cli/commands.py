@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from fencepost.cli.output import complain, show, show_json
+from fencepost.cli.output import complain, show, show_json, show_text
 from fencepost.cli.serve_options import SERVE_OPTIONS, Option
 from fencepost.cli.tables import many
 from fencepost.cli.typer_options import AsJson, ControlToken, ControlUrl, control_connection
@@ -99,6 +99,7 @@ def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
     A command that is not asked for costs a millisecond, and there are many.
     """
     app = _group(_PROGRAM, "A Kafka cluster for tests that does what it is told, when it is told.")
+    app.callback()(_program)
     asked = _requested_command(arguments)
     if asked is None or not _HELP.isdisjoint(arguments):
         from fencepost.verbs.models import add_descriptions
@@ -115,6 +116,23 @@ def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
     for name in (*BY_WORDS, _BROKERS, *MODULES):
         _add(app, name)
     return app
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        show_text(f"{_PROGRAM} {version(_PROGRAM)}")
+        raise typer.Exit
+
+
+def _program(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version."),
+    ] = False,
+) -> None:
+    """The options of the program itself."""
 
 
 def _requested_command(arguments: Sequence[str]) -> str | None:
