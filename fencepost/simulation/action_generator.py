@@ -14,12 +14,13 @@ from typing import Final
 from fencepost.broker.metadata.image import NO_LEADER
 from fencepost.broker.network.links import Link
 from fencepost.simulation.clients import REREADING_CLIENT
-from fencepost.simulation.environment import CONTROLLER_NUMBER, node_number
+from fencepost.simulation.environment import node_number
 from fencepost.simulation.schedule import (
     ACKS_ALL,
     ACKS_LEADER,
     BACK,
     CLEAN,
+    CONTROLLER_NUMBER,
     DONE,
     FAILS,
     FAULTS,
@@ -75,6 +76,8 @@ _SEGMENTS_MS: Final = (1, 1_000, 30_000, 604_800_000)
 _REPAIRS: Final = {ActionKind.START: 6, ActionKind.REJOIN: 5, ActionKind.RELEASE: 4}
 _CHECKS: Final = 0.3
 """Share of the topics that check expected offsets."""
+_IDS_FROM_0: Final = 0.3
+"""Share of the clusters whose first broker is 0."""
 _RISKY_SHARE: Final = 0.3
 """Of seeds that may lose data: by unclean elections, or disks."""
 
@@ -95,6 +98,8 @@ def draw_setup(seed: int, rng: random.Random) -> Setup:
     # From chances of their own: seeds without them do what they did before there were any.
     if random.Random(f"checks {seed}").random() < _CHECKS:
         setup = replace(setup, checks_offsets=True)
+    if random.Random(f"ids {seed}").random() < _IDS_FROM_0:
+        setup = replace(setup, first_id=0)
     tier = random.Random(f"tiers {seed}").choice(_TIERS)
     if tier == NO_TIER:
         return setup
@@ -154,7 +159,9 @@ class ActionGenerator:
             if action is not None:
                 return action
         if rng.random() < self._stalls:
-            node = rng.randint(CONTROLLER_NUMBER, self.world.setup.brokers)
+            node = (CONTROLLER_NUMBER, *self.world.setup.broker_ids)[
+                rng.randint(0, self.world.setup.brokers)
+            ]
             self._stalled[node] = self._step + rng.randint(20, 200)
         verb = rng.choices(self._verbs, cum_weights=self._weights)[0]
         return _GENERATORS[verb](self, verb)
@@ -185,7 +192,7 @@ class ActionGenerator:
 
     def broker(self) -> int:
         """Any broker."""
-        return self.rng.randint(1, self.world.setup.brokers)
+        return self.rng.choice(self.world.setup.broker_ids)
 
     def partition(self) -> int:
         """Any partition."""
@@ -242,7 +249,7 @@ def _reassign(dice: ActionGenerator, verb: ActionKind) -> Action:
     if rng.random() < 0.15:
         return Action(verb, dice.partition(), how=BACK)
     count = setup.replication_factor + rng.choice((-1, 0, 0, 0, 1))
-    target = rng.sample(range(1, setup.brokers + 1), min(setup.brokers, max(1, count)))
+    target = rng.sample(setup.broker_ids, min(setup.brokers, max(1, count)))
     return Action(verb, dice.partition(), how=",".join(map(str, target)))
 
 
@@ -263,7 +270,7 @@ def _fenced(dice: ActionGenerator, verb: ActionKind) -> Action:
 
 
 def _cut(dice: ActionGenerator, verb: ActionKind) -> Action:
-    one, other = dice.rng.sample(range(1, dice.world.setup.brokers + 1), 2)
+    one, other = dice.rng.sample(dice.world.setup.broker_ids, 2)
     return Action(verb, broker=one, other=other)
 
 

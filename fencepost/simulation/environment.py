@@ -28,6 +28,7 @@ from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.node.persistence import MakePersistence
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.simulation.schedule import CONTROLLER_NUMBER
 from fencepost.storage.tier.object_store import (
     DoneCallback,
     ListCallback,
@@ -67,10 +68,6 @@ class RunEnvironment:
 
 
 IN_MEMORY: Final = RunEnvironment()
-
-
-CONTROLLER_NUMBER: Final = 0
-"""The controller in schedules, whose brokers begin with 1."""
 
 
 def node_number(node: NodeId) -> int:

@@ -9,7 +9,7 @@ line is the cluster, and each line after it one action:
     deliver 1->2
     elect p0 2 clean
 
-Nodes are broker ids, 0 is the controller. ``p0`` is a partition, ``c1`` a client.
+Nodes are broker ids, or ``controller``. ``p0`` is a partition, ``c1`` a client.
 """
 
 import re
@@ -28,6 +28,10 @@ TIERS: Final = (NO_TIER, FROM_LOCAL, FROM_LAST)
 the last tiered offset (``follower.fetch.last.tiered.offset.enable``, KIP-1023)."""
 NEWEST_FETCH: Final = 18
 """The Fetch version of a cluster without a ceiling."""
+CONTROLLER_NUMBER: Final = -1
+"""The controller as a node of an action: no broker's id."""
+_CONTROLLER: Final = "controller"
+"""The same in text."""
 
 
 class ScheduleError(ValueError):
@@ -105,8 +109,14 @@ class Action(NamedTuple):
     how: str = ""
 
     def __str__(self) -> str:
-        form = FORMS[self.kind]
-        return f"{self.kind} {form.format(**self._asdict())}".rstrip()
+        fields = self._asdict()
+        if self.kind is ActionKind.DELIVER:
+            fields |= {"broker": _node(self.broker), "other": _node(self.other)}
+        return f"{self.kind} {FORMS[self.kind].format(**fields)}".rstrip()
+
+
+def _node(number: int) -> str:
+    return _CONTROLLER if number == CONTROLLER_NUMBER else str(number)
 
 
 FORMS: Final[dict[ActionKind, str]] = {
@@ -155,7 +165,7 @@ BACK: Final = "back"
 DONE: Final = "done"
 FAILS: Final = "fails"
 FAULTS: Final = ("error", "timeout", "delay", "hang-up", "hang-up-after", "drop", "corrupt")
-_BROKERS: Final = re.compile(r"[1-9]\d*(,[1-9]\d*)*")
+_BROKERS: Final = re.compile(r"\d+(,\d+)*")
 _WORDS: Final[dict[ActionKind, frozenset[str]]] = {
     ActionKind.PRODUCE: frozenset({ACKS_ALL, ACKS_LEADER}),
     ActionKind.ELECT: frozenset({CLEAN, UNCLEAN}),
@@ -176,6 +186,8 @@ class Setup:
     seed: int = 0
     """Of the cluster's own randomness: ids and the like."""
     brokers: int = 3
+    first_id: int = 1
+    """The lowest id of the brokers, which have consecutive ones."""
     partitions: int = 1
     replication_factor: int = 3
     min_insync_replicas: int = 1
@@ -188,6 +200,11 @@ class Setup:
 
     checks_offsets: bool = False
     """``check.expected.offsets``: producers state where they believe the log to end (KIP-27)."""
+
+    @property
+    def broker_ids(self) -> range:
+        """The ids of the brokers."""
+        return range(self.first_id, self.first_id + self.brokers)
 
     @property
     def is_tiered(self) -> bool:
@@ -205,13 +222,14 @@ class Setup:
             fetch_version=self.fetch_version,
             tier=f" tier={self.tier}" if self.is_tiered else "",
             check=_CHECK if self.checks_offsets else "",
+            ids="" if self.first_id == 1 else f" ids.from={self.first_id}",
         )
 
 
 _CHECK: Final = " check=yes"
 _SETUP: Final = (
     "cluster seed={seed} brokers={brokers} partitions={partitions} replicas={replication_factor}"
-    " min.insync={min_insync_replicas} unclean={unclean} fetch={fetch_version}{tier}{check}"
+    " min.insync={min_insync_replicas} unclean={unclean} fetch={fetch_version}{tier}{check}{ids}"
 )
 
 
@@ -235,7 +253,13 @@ def parse(text: str) -> Schedule:
     lines = [line for line in lines if line and not line.startswith("#")]
     if not lines:
         raise ScheduleError("a schedule begins with its cluster: there is no line at all")
-    return Schedule(setup=parse_setup(lines[0]), actions=tuple(map(parse_action, lines[1:])))
+    setup = parse_setup(lines[0])
+    actions = tuple(map(parse_action, lines[1:]))
+    for line, action in zip(lines[1:], actions, strict=True):
+        names_0 = action.kind is ActionKind.DELIVER and 0 in (action.broker, action.other)
+        if names_0 and setup.first_id > 0:  # so the controller was written once
+            raise ScheduleError(f"there is no broker 0, and the controller is a word: {line!r}")
+    return Schedule(setup=setup, actions=actions)
 
 
 def parse_setup(line: str) -> Setup:
@@ -254,6 +278,7 @@ def parse_setup(line: str) -> Setup:
     if tier not in TIERS:
         raise ScheduleError(f"tier is one of {', '.join(TIERS)}: {line!r}")
     checks = fields.pop("check") is not None
+    fields["first_id"] = fields["first_id"] or "1"
     numbers = {name: int(text) for name, text in fields.items()}
     return Setup(**numbers, unclean=unclean == "yes", tier=tier, checks_offsets=checks)
 
@@ -277,14 +302,20 @@ def parse_action(line: str) -> Action:
         return Action(verb, how=how, partition=int(fields["partition"]))
     if how not in _WORDS.get(verb, ("",)):
         raise ScheduleError(f"{verb} knows {', '.join(sorted(_WORDS[verb]))}: {line!r}")
-    return Action(verb, how=how, **{name: int(text) for name, text in fields.items()})
+    numbers = {
+        name: CONTROLLER_NUMBER if text == _CONTROLLER else int(text)
+        for name, text in fields.items()
+    }
+    return Action(verb, how=how, **numbers)
 
 
-def _pattern(form: str, words: Iterable[str] = ("how", "unclean")) -> re.Pattern[str]:
+def _pattern(
+    form: str, words: Iterable[str] = ("how", "unclean"), number: str = r"\d+"
+) -> re.Pattern[str]:
     """A form as a regular expression with a group for each field."""
     pattern = re.escape(form)
     for name in re.findall(r"\{(\w+)\}", form):
-        kind = r"\S+" if name in words else r"\d+"
+        kind = r"\S+" if name in words else number
         pattern = pattern.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{kind})")
     return re.compile(pattern)
 
@@ -293,8 +324,10 @@ def _as_shown(verb: ActionKind) -> str:
     return f"{verb} {FORMS[verb]}".rstrip()
 
 
-_PATTERNS: Final = {verb: _pattern(form) for verb, form in FORMS.items()}
+_PATTERNS: Final = {verb: _pattern(form) for verb, form in FORMS.items()} | {
+    ActionKind.DELIVER: _pattern(FORMS[ActionKind.DELIVER], number=rf"\d+|{_CONTROLLER}")
+}
 _PATTERN_OF_SETUP: Final = re.compile(
-    _pattern(_SETUP.removesuffix("{tier}{check}")).pattern
-    + rf"(?P<tier> tier=\S+)?(?P<check>{_CHECK})?"
+    _pattern(_SETUP.removesuffix("{tier}{check}{ids}")).pattern
+    + rf"(?P<tier> tier=\S+)?(?P<check>{_CHECK})?(?: ids\.from=(?P<first_id>\d+))?"
 )

@@ -186,7 +186,7 @@ class World:
 
 
 def _options(setup: Setup, stage: RunEnvironment) -> ClusterOptions:
-    count = setup.brokers
+    ids = setup.broker_ids
     configs = {**_CONFIGS, **stage.configs}
     if setup.unclean:
         configs["unclean.leader.election.enable"] = "true"
@@ -197,7 +197,7 @@ def _options(setup: Setup, stage: RunEnvironment) -> ClusterOptions:
     topic = NewTopic(
         name=TOPIC,
         assignments=tuple(
-            tuple((first + n) % count + 1 for n in range(setup.replication_factor))
+            tuple(ids[(first + n) % len(ids)] for n in range(setup.replication_factor))
             for first in range(setup.partitions)
         ),
         configs={
@@ -209,9 +209,10 @@ def _options(setup: Setup, stage: RunEnvironment) -> ClusterOptions:
     )
     return ClusterOptions(
         addresses=tuple(
-            Address(host="127.0.0.1", port=9091 + n, advertised_host=f"broker-{n}")
-            for n in range(1, count + 1)
+            Address(host="127.0.0.1", port=9092 + n, advertised_host=f"broker-{broker_id}")
+            for n, broker_id in enumerate(ids)
         ),
+        broker_ids=tuple(ids),
         topics=(topic,),
         configs=configs,
         api_max={} if setup.fetch_version >= NEWEST_FETCH else {"fetch": setup.fetch_version},

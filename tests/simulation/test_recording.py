@@ -91,16 +91,14 @@ def test_a_cluster_goes_on_from_the_data(left: Recorded, tmp_path: Path) -> None
     setup = left.outcome.schedule.setup
     # A copy: opening a data directory changes it, and other tests read this one.
     data = shutil.copytree(left.data, tmp_path / "data")
-    data_dir = open_data_dir(
-        RealFileSystem(), data, broker_ids=range(1, setup.brokers + 1), sync=False
-    )
+    data_dir = open_data_dir(RealFileSystem(), data, broker_ids=setup.broker_ids, sync=False)
     addresses = tuple(
-        Address(host="127.0.0.1", port=9091 + n, advertised_host=f"broker-{n}")
-        for n in range(1, setup.brokers + 1)
+        Address(host="127.0.0.1", port=9092 + n, advertised_host=f"broker-{n}")
+        for n in setup.broker_ids
     )
     configs = {"remote.log.storage.system.enable": "true"}
     cluster = Cluster(
-        ClusterOptions(addresses=addresses, configs=configs),
+        ClusterOptions(addresses=addresses, broker_ids=tuple(setup.broker_ids), configs=configs),
         ManualClock(_LATER_MS),
         make_persistence=partial(DataDirPersistence, data_dir),
     )

@@ -17,9 +17,9 @@ SCHEDULES = {
     "a proposal that is refused for its leader's old registration is made again": """
         cluster seed=59 brokers=2 partitions=3 replicas=2 min.insync=1 unclean=no fetch=12
         stop 2
-        deliver 0->1
+        deliver controller->1
         start 2
-        deliver 0->1
+        deliver controller->1
         wipe p2 1
     """,
     "a follower that fetched before its leader knew it online joins the ISR": """
@@ -28,21 +28,21 @@ SCHEDULES = {
         start 1
         settle
         isolate 1 fence=now
-        deliver 0->2
+        deliver controller->2
         hold-at p0 1 +1
     """,
     "so does one whose fetch is all that arrives": """
         cluster seed=39 brokers=3 partitions=3 replicas=3 min.insync=1 unclean=no fetch=18
         isolate 1 fence=now
         rejoin 1
-        deliver 0->1
+        deliver controller->1
         deliver 1->2
         deliver 1->2
     """,
     "a follower that lost its disk twice fetches again": """
         cluster seed=1079 brokers=2 partitions=1 replicas=2 min.insync=1 unclean=no fetch=18
         wipe p0 1
-        deliver 0->1
+        deliver controller->1
         wipe p0 1
     """,
     "a leader elected in the midst of its truncation leaves no hole before its end": """
@@ -53,8 +53,8 @@ SCHEDULES = {
         kill 1 fence=timeout
         hold p0 3 isr=stay
         start 1
-        deliver 0->3
-        deliver 0->3
+        deliver controller->3
+        deliver controller->3
         produce p0 to 3 acks=1 x1
         kill 3 fence=now
         start 3
@@ -73,8 +73,8 @@ SCHEDULES = {
         kill 1 fence=timeout
         hold p0 3 isr=stay
         start 1
-        deliver 0->3
-        deliver 0->3
+        deliver controller->3
+        deliver controller->3
         produce p0 to 3 acks=1 x1
         kill 3 fence=now
         start 3
@@ -131,10 +131,10 @@ SCHEDULES = {
         produce p0 to 1 acks=all x1
         kill 1 fence=now
         start 1
-        deliver 0->1
+        deliver controller->1
         kill 3 fence=now
-        deliver 0->1
-        deliver 0->1
+        deliver controller->1
+        deliver controller->1
         produce p0 to 1 acks=1 x1
         produce p0 to 1 acks=1 x3
         produce p0 to 1 acks=1 x3
@@ -160,8 +160,8 @@ SCHEDULES = {
         store done 0
         store done 0
         store done 0
-        deliver 0->4
-        deliver 0->4
+        deliver controller->4
+        deliver controller->4
         store done 1
         store done 0
         store done 0
@@ -192,24 +192,24 @@ SCHEDULES = {
         start 2
         deliver 2->1
         deliver 2->1
-        deliver 0->1
+        deliver controller->1
         deliver 2->1
-        deliver 0->2
+        deliver controller->2
         deliver 1->2
-        deliver 0->2
-        deliver 0->1
+        deliver controller->2
+        deliver controller->1
         deliver 2->1
-        deliver 1->0
-        deliver 0->2
+        deliver 1->controller
+        deliver controller->2
         wipe p2 2
-        deliver 0->2
+        deliver controller->2
     """,
     "a new leader hears of a deletion that another began and did not finish": """
         cluster seed=9 brokers=2 partitions=1 replicas=2 min.insync=2 unclean=no fetch=18 tier=local
         produce p0 to 1 acks=all x3
         settle
         stop 1
-        deliver 0->2
+        deliver controller->2
         roll p0
         store done 0
         store done 0
@@ -220,19 +220,19 @@ SCHEDULES = {
         store done 0
         store done 0
         delete-local p0
-        deliver 0->1
+        deliver controller->1
         kill 2 fence=never
         start 1
-        deliver 0->1
+        deliver controller->1
         start 2
-        deliver 0->1
+        deliver controller->1
         delete p0 at 1
         store done 0
         store done 0
         store done 0
         store done 0
         store done 0
-        deliver 0->1
+        deliver controller->1
         wipe p0 1
     """,
     "what a deposed leader has uploaded meanwhile is known to be tiered": """
@@ -252,13 +252,13 @@ SCHEDULES = {
         deliver 1->4
         deliver 1->3
         prefer p0
-        deliver 0->2
-        deliver 0->1
+        deliver controller->2
+        deliver controller->1
         deliver 2->1
         deliver 3->1
         store done 0
-        deliver 0->4
-        deliver 0->3
+        deliver controller->4
+        deliver controller->3
         deliver 4->1
         store done 1
         deliver 4->1
@@ -272,16 +272,16 @@ SCHEDULES = {
         deliver 1->3
         deliver 1->3
         reassign p0 to 1,2,3
-        deliver 1->0
+        deliver 1->controller
         store done 0
         produce p0 to 1 acks=all x1
-        deliver 0->1
-        deliver 0->2
-        deliver 0->4
+        deliver controller->1
+        deliver controller->2
+        deliver controller->4
         store done 2
         deliver 1->3
         store done 2
-        deliver 0->3
+        deliver controller->3
         deliver 1->3
         store done 0
         deliver 1->3
@@ -300,16 +300,16 @@ SCHEDULES = {
         produce p0 to 1 acks=all x2
         deliver 1->3
         reassign p0 to 1,3,4,2
-        deliver 1->0
-        deliver 0->3
+        deliver 1->controller
+        deliver controller->3
         deliver 1->3
         deliver 1->3
         deliver 3->1
         deliver 1->3
         deliver 1->3
         isolate 1 fence=now
-        deliver 0->4
-        deliver 0->3
+        deliver controller->4
+        deliver controller->3
         store fails 2
         upload p0
         produce p0 to 3 acks=all x3
@@ -325,9 +325,9 @@ SCHEDULES = {
         cluster seed=8 brokers=4 partitions=3 replicas=4 min.insync=1 unclean=no fetch=18 tier=local
         wipe p0 3
         produce p0 to 1 acks=all x3
-        deliver 0->2
+        deliver controller->2
         stop 4
-        deliver 0->2
+        deliver controller->2
         stop 2
         start 2
         store done 2
@@ -337,29 +337,29 @@ SCHEDULES = {
         store done 1
         store done 2
         store done 1
-        deliver 0->2
-        deliver 0->2
+        deliver controller->2
+        deliver controller->2
         store done 0
         store done 0
-        deliver 0->2
+        deliver controller->2
         store done 0
-        deliver 0->1
+        deliver controller->1
         store done 0
         store done 0
         store done 1
         roll p0
         store done 1
         store done 0
-        deliver 0->1
+        deliver controller->1
         store done 3
         store done 0
-        deliver 0->1
-        deliver 0->1
+        deliver controller->1
+        deliver controller->1
         store done 1
         store done 0
-        deliver 0->1
+        deliver controller->1
         store done 0
-        deliver 0->1
+        deliver controller->1
         store done 0
         store done 0
         store done 1
@@ -378,7 +378,7 @@ SCHEDULES = {
     "what the tier has lost and the log still has is copied once more": """
         cluster seed=8 brokers=2 partitions=1 replicas=2 min.insync=1 unclean=no fetch=18 tier=last
         wipe p0 1
-        deliver 0->2
+        deliver controller->2
         produce p0 to 2 acks=all x1
         delete p0 at 2
         produce p0 to 2 acks=1 x2

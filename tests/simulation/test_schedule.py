@@ -9,6 +9,7 @@ from fencepost.simulation.schedule import (
     ACKS_LEADER,
     BACK,
     CLEAN,
+    CONTROLLER_NUMBER,
     DONE,
     FAILS,
     FAULTS,
@@ -37,6 +38,7 @@ WORDS = {
     ActionKind.STORE: [DONE, FAILS],
 }
 NUMBERS = st.integers(0, 100_000)
+NODES = st.integers(1, 100_000) | st.just(CONTROLLER_NUMBER)
 
 
 @st.composite
@@ -45,7 +47,7 @@ def actions(draw: st.DrawFn) -> Action:
     verb = draw(st.sampled_from(list(ActionKind)))
     form = FORMS[verb]
     numbers = {
-        name: draw(NUMBERS)
+        name: draw(NODES if verb is ActionKind.DELIVER else NUMBERS)
         for name in ("partition", "broker", "other", "amount")
         if f"{{{name}}}" in form
     }
@@ -56,6 +58,7 @@ SETUPS = st.builds(
     Setup,
     seed=NUMBERS,
     brokers=st.integers(1, 9),
+    first_id=st.integers(0, 2),
     partitions=st.integers(1, 9),
     replication_factor=st.integers(1, 9),
     min_insync_replicas=st.integers(1, 9),
@@ -76,6 +79,8 @@ def test_a_printed_schedule_is_the_same_schedule(setup: Setup, done: list[Action
     ("line", "action"),
     [
         ("deliver 1->3", Action(ActionKind.DELIVER, broker=3, other=1)),
+        ("deliver controller->0", Action(ActionKind.DELIVER, broker=0, other=CONTROLLER_NUMBER)),
+        ("reassign p1 to 0,2", Action(ActionKind.REASSIGN, 1, how="0,2")),
         ("produce p0 to 2 acks=all x3", Action(ActionKind.PRODUCE, 0, 2, amount=3, how="all")),
         ("elect p0 3 unclean", Action(ActionKind.ELECT, 0, 3, how="unclean")),
         ("reassign p1 to 4,2", Action(ActionKind.REASSIGN, 1, how="4,2")),
@@ -98,6 +103,14 @@ def test_comments_and_empty_lines_are_left_out() -> None:
     assert parse(text) == Schedule(setup=Setup(seed=7), actions=(Action(ActionKind.SETTLE),))
 
 
+def test_brokers_may_be_numbered_from_0() -> None:
+    text = f"{Setup(brokers=2, first_id=0)}\ndeliver 0->1"
+    assert " ids.from=0\n" in text
+    schedule = parse(text)
+    assert list(schedule.setup.broker_ids) == [0, 1]
+    assert schedule.actions == (Action(ActionKind.DELIVER, broker=1, other=0),)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -107,6 +120,8 @@ def test_comments_and_empty_lines_are_left_out() -> None:
         (f"{Setup()} tier=some", "tier is one of no, local, last"),
         (f"{Setup()}\nexplode 3", "there is no action 'explode'"),
         (f"{Setup()}\ndeliver 1", "deliver is written 'deliver {other}->{broker}'"),
+        (f"{Setup()}\ndeliver 0->1", "there is no broker 0, and the controller is a word"),
+        (f"{Setup()}\nproduce p0 to controller acks=all x1", "produce is written"),
         (f"{Setup()}\nkill 1 fence=maybe", "kill knows never, now, timeout"),
         (f"{Setup()}\nreassign p0 to 1,", "reassign knows back, broker ids with commas"),
         (f"{Setup()}\nsettle down", "settle is written 'settle'"),
