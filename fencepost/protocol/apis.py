@@ -168,6 +168,8 @@ APIS: Final[tuple[Api, ...]] = (
     # To 4.0 it was ListClientMetricsResources.
     _api(74, "list_config_resources", 0, 1, 0, "3.7:0 4.1:1"),
     _api(75, "describe_topic_partitions", 0, 0, 0, "3.8:0"),
+    _api(80, "add_raft_voter", 0, 1, 0, "3.9:0 4.2:1"),
+    _api(81, "remove_raft_voter", 0, 0, 0, "3.9:0"),
 )
 
 BY_KEY: Final[dict[int, Api]] = {api.key: api for api in APIS}

@@ -18,6 +18,7 @@ from fencepost.broker.controller.elections import (
     is_clean_leader,
     without_failed,
 )
+from fencepost.broker.controller.quorum import ControllerAddress, without_voter
 from fencepost.broker.controller.requests import IsrProposal, proposal_error
 from fencepost.broker.controller.topic_changes import (
     MAX_PARTITIONS_PER_REQUEST,
@@ -45,15 +46,19 @@ class Controller:
         settings: Callable[[str], TopicSettings],
         publish: Publish,
         controller_ids: tuple[int, ...] = (),
+        address: ControllerAddress | None = None,
         downgrades_unsafely: bool = True,
     ) -> None:
         """What it is given.
 
         :param settings: A topic's configs, as of the newest image that was published.
         :param controller_ids: The quorum's voters; empty where a broker is the only one.
+        :param address: Where it listens for tools; None where it does not.
         :param downgrades_unsafely: Whether a feature may lose metadata when it is asked for.
         """
         registered = {broker.broker_id: broker for broker in brokers}
+        self._controller_ids = controller_ids
+        self.address = address
         self._settings = settings
         self._rng = rng
         self._publish = publish
@@ -405,6 +410,10 @@ class Controller:
         if features != self.image.features:
             self._publish_next(replace(self.image, features=features), set())
 
+    def remove_voter(self, node_id: int) -> None:
+        """Take one of several voters out of the controllers' quorum."""
+        self._publish_next(without_voter(self.image, node_id), set())
+
     def set_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
         """Replace the dynamic configs of a topic."""
         self.set_configs_of_topics({topic: configs})
@@ -456,6 +465,8 @@ class Controller:
             group_configs={},
             client_metrics_configs={},
             features=NEWEST,
+            controller_ids=self._controller_ids,
+            former_voters=(),
         )
         self._publish_next(empty, set(self.image.topics))
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Handler: TypeAlias = "context.Handler[BrokerNode]"
 CONTROLLER_APIS: Final = frozenset(
     {
+        "add_raft_voter",
         "alter_client_quotas",
         "alter_configs",
         "alter_partition_reassignments",
@@ -32,6 +33,7 @@ CONTROLLER_APIS: Final = frozenset(
         "elect_leaders",
         "incremental_alter_configs",
         "list_partition_reassignments",
+        "remove_raft_voter",
         "unregister_broker",
         "update_features",
     }

@@ -2,22 +2,23 @@
 
 The cluster has one controller and no metadata log. It is described as Kafka would describe the
 same: the controller is leader of ``__cluster_metadata-0`` and a voter, the only one unless
-``--controller-ids`` names more, the other brokers observe, and an offset of that log is the number
-of an image of the cluster. Any request but one for exactly this partition is
-UNKNOWN_TOPIC_OR_PARTITION for all that it names.
+``--controller-ids`` names more, the other brokers and the voters that were removed observe, and an
+offset of that log is the number of an image of the cluster. Any request but one for exactly this
+partition is UNKNOWN_TOPIC_OR_PARTITION for all that it names.
 
 Versions: v1 when a replica last fetched and last was caught up; v2 error messages, directory ids
-and nodes (KIP-853). Directory ids are zero, as of replicas without one, and the controller has no
-listener to name.
+and nodes (KIP-853). The active controller has a listener where ``--controller-port`` is given.
 """
 
 from typing import Final
 
 from fencepost.broker.controller.controller_apis import ControllerContext
+from fencepost.broker.controller.quorum import LISTENER, replica_key
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
+    Listener,
     Node,
     ReplicaState,
     ResponsePartitionData,
@@ -25,7 +26,6 @@ from fencepost.protocol.messages.describe_quorum import (
 )
 
 METADATA_TOPIC: Final = "__cluster_metadata"
-CONTROLLER_EPOCH: Final = 1
 _ONLY: Final = [(METADATA_TOPIC, [0])]
 _UNKNOWN: Final = "This server does not host this topic-partition."
 
@@ -39,24 +39,34 @@ def handle(ctx: ControllerContext, request: DescribeQuorumRequest) -> DescribeQu
     states = {
         node_id: ReplicaState(
             replica_id=node_id,
+            replica_directory_id=replica_key(image, node_id).directory_id,
             log_end_offset=image.version,
             last_fetch_timestamp=ctx.wall_ms,
             last_caught_up_timestamp=ctx.wall_ms,
         )
-        for node_id in (*image.voters, *image.brokers)
+        for node_id in (*image.voters, *image.former_voters, *image.registrations)
     }
     voters = tuple(states.pop(node_id) for node_id in image.voters)
     partition = ResponsePartitionData(
         leader_id=voters[0].replica_id,
-        leader_epoch=CONTROLLER_EPOCH,
+        leader_epoch=image.quorum_epoch,
         high_watermark=image.version,
         current_voters=voters,
         observers=tuple(states.values()),
     )
     return DescribeQuorumResponse(
         topics=(ResponseTopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),),
-        nodes=tuple(Node(node_id=voter.replica_id) for voter in voters),
+        nodes=tuple(_node(ctx, voter.replica_id) for voter in voters),
     )
+
+
+def _node(ctx: ControllerContext, node_id: int) -> Node:
+    """A voter, and where the active one listens."""
+    where = ctx.controller.address
+    if where is None or node_id != ctx.controller.image.voters[0]:
+        return Node(node_id=node_id)
+    host = where.host or ctx.peer.listener_host
+    return Node(node_id=node_id, listeners=(Listener(name=LISTENER, host=host, port=where.port),))
 
 
 def refuse(request: DescribeQuorumRequest, error_code: int) -> DescribeQuorumResponse:

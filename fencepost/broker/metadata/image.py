@@ -101,6 +101,10 @@ class ClusterImage:
     """Dynamic configs of groups that have some, by group id."""
     client_metrics_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Configs of client metrics subscriptions (KIP-714), by name; none is empty."""
+    quorum_epoch: int = 1
+    """Of the leader of the controllers' quorum."""
+    former_voters: tuple[int, ...] = ()
+    """Controllers that were removed from the quorum's voters."""
     controller_ids: tuple[int, ...] = ()
     """The quorum's voters where they are nodes of their own, the active one first."""
 

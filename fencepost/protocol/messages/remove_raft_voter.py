@@ -1,0 +1,22 @@
+"""RemoveRaftVoter (81), versions 0 to 0.
+
+Written by tools/generate_messages.py from kio's schemas; not to be edited.
+"""
+
+from uuid import UUID
+
+from fencepost.protocol.messages import struct
+
+
+@struct(frozen=True, slots=True, kw_only=True)
+class RemoveRaftVoterRequest:
+    cluster_id: str | None = ""
+    voter_id: int = 0
+    voter_directory_id: UUID | None = None
+
+
+@struct(frozen=True, slots=True, kw_only=True)
+class RemoveRaftVoterResponse:
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = ""
