@@ -18,7 +18,8 @@ from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.node.cluster import Conformance
 from fencepost.broker.server.run import NO_LIMIT, ClockMode, ServeOptions
 from fencepost.cli import main
-from fencepost.cli.serve import OptionError, parse_options
+from fencepost.cli.option_values import OptionError
+from fencepost.cli.serve import parse_options
 from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.protocol.apis import release_ceilings
 from fencepost.verbs.remote import default_url
@@ -61,7 +62,12 @@ EVERYTHING: Final = ServeOptions(
     remote="s3://bucket/kafka?region=eu",
     topics=(
         NewTopic(name="one", partitions=4, replication_factor=2, configs={}),
-        NewTopic(name="two", partitions=5, replication_factor=2, configs={}),
+        NewTopic(
+            name="two",
+            partitions=5,
+            replication_factor=2,
+            configs={"cleanup.policy": "compact,delete", "segment.ms": "1000"},
+        ),
         NewTopic(name="three", partitions=2, replication_factor=3, configs={}),
     ),
     configs={
@@ -75,6 +81,7 @@ EVERYTHING: Final = ServeOptions(
     | {"fetch": 8, "list_offsets": 3, "metadata": 6, "offset_for_leader_epoch": 2},
     clock=ClockMode.MANUAL,
     conformance=Conformance.APACHE,
+    strict_configs=True,
     log_level="warning",
     seed=7,
     stop_with_stdin=True,
@@ -90,7 +97,8 @@ def test_every_option() -> None:
         " --control-host 0.0.0.0 --control-token a-token.of~ours/= --control-token-file none.txt"
         " --max-memory 2g --data-dir /data/kafka --fsync --accept-data-loss"
         " --remote s3://bucket/kafka?region=eu"
-        " --topic one --topic two:5 --topic three:2:3"
+        " --topic one --topic two:5,cleanup.policy=compact,delete,segment.ms=1000"
+        " --topic three:2:3 --strict-configs"
         " --config num.partitions=4 --config default.replication.factor=2"
         " --config log.cleanup.policy=compact,delete"
         " --racks east,west --api-max fetch=8 --api-max ListOffsets=3 --api-max 3=6"
@@ -118,7 +126,8 @@ def test_every_option_from_the_environment() -> None:
         "FENCEPOST_FSYNC": "true",
         "FENCEPOST_ACCEPT_DATA_LOSS": "true",
         "FENCEPOST_REMOTE": "s3://bucket/kafka?region=eu",
-        "FENCEPOST_TOPIC": "one two:5\nthree:2:3",
+        "FENCEPOST_TOPIC": "one two:5,cleanup.policy=compact,delete,segment.ms=1000\nthree:2:3",
+        "FENCEPOST_STRICT_CONFIGS": "true",
         "FENCEPOST_CONFIG": "num.partitions=4 default.replication.factor=2"
         " log.cleanup.policy=compact,delete",
         "FENCEPOST_RACKS": "east,west",
@@ -156,8 +165,16 @@ def test_the_last_of_two_holds() -> None:
     assert parse_options("--port 1 --port 2".split(), {}).port == 2
 
 
+def test_configs_without_effect_and_of_plugins_are_taken() -> None:
+    arguments = "--config num.io.threads=3 --config my.plugin=x --topic t,segment.jitter.ms=7"
+    options = parse_options(arguments.split(), {})
+    assert options.configs == {"num.io.threads": "3", "my.plugin": "x"}
+    assert [topic.configs for topic in options.topics] == [{"segment.jitter.ms": "7"}]
+
+
 def test_with_files_the_configs_of_files_act() -> None:
-    options = parse_options("--data-dir d --config log.flush.interval.ms=1".split(), {})
+    arguments = "--strict-configs --data-dir d --config log.flush.interval.ms=1"
+    options = parse_options(arguments.split(), {})
     assert options.configs == {"log.flush.interval.ms": "1"}
     assert options.data_dir == Path.cwd() / "d"
 
@@ -236,9 +253,16 @@ def test_a_config_value_may_be_empty() -> None:
         ("--topic t:1:2", "replication factor 2 is larger than the number of brokers, 1"),
         ("--config num.partitions", "--config: 'num.partitions' is not KEY=VALUE"),
         ("--config =1", "--config: '=1' is not KEY=VALUE"),
-        ("--config no.such.config=1", "no.such.config"),
+        ("--config num.partition=1", "num.partition; did you mean num.partitions?"),
+        ("--strict-configs --config no.such=1", "Unknown config name: no.such"),
+        ("--topic t,segment.ms", "--topic: 't,segment.ms' is not NAME[:PARTITIONS[:RF]][,KEY=VAL"),
+        ("--topic t,x.ms=1", "--topic: topic t: Unknown topic config name: x.ms"),
+        ("--topic t,segment.ms=1,segment.ms=2", "gives segment.ms a second time"),
+        ("--topic t,segment.ms=0", "for configuration segment.ms: Value must be at least 1"),
+        ("--strict-configs --topic t,segment.jitter.ms=7", "segments are closed exactly when"),
+        ("--config log.cleaner.dedupe.buffer.size=1", "at least 1MB per cleaner thread"),
         ("--config num.partitions=many", "num.partitions"),
-        ("--config log.dirs=/tmp/x", "log.dirs cannot be set in fencepost"),
+        ("--strict-configs --config log.dirs=/tmp/x", "log.dirs cannot be set in fencepost"),
         ("--racks east,", "--racks: 'east,' is not a list of racks, such as east,west"),
         ("--racks= ", "--racks: '' is not a list of racks, such as east,west"),
         ("--brokers 2 --racks a,b,c", "3 racks are too many for 2 brokers"),
@@ -278,7 +302,10 @@ def test_a_config_value_may_be_empty() -> None:
         ),
         ("--data-dir=", "--data-dir: '' is not the path of a directory; . is the present one"),
         ("--config flush.ms=1", "flush.ms; the broker config is log.flush.interval.ms"),
-        ("--config log.flush.interval.ms=1", "nothing is ever forced to disk without --data-dir"),
+        (
+            "--strict-configs --config log.flush.interval.ms=1",
+            "nothing is ever forced to disk without --data-dir",
+        ),
         ("--seed 1 --remote file:///tier", "draws the same topic ids again"),
         ("--remote ftp://x", "is not memory:, file:///FOLDER or s3://BUCKET[/PREFIX]"),
         ("--remote /var/tier", "--remote: '/var/tier' is not memory:, file:///FOLDER"),
@@ -286,7 +313,10 @@ def test_a_config_value_may_be_empty() -> None:
             "--remote memory: --config remote.log.storage.system.enable=false",
             "--remote: remote.log.storage.system.enable=false says that there is no tier",
         ),
-        ("--data-dir /tmp --config log.dirs=/x", "--data-dir says where logs are kept"),
+        (
+            "--strict-configs --data-dir /tmp --config log.dirs=/x",
+            "--data-dir says where logs are kept",
+        ),
     ],
 )
 def test_what_serve_refuses(arguments: str, message: str) -> None:

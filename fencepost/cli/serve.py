@@ -12,10 +12,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NoReturn
 
 from fencepost.broker.controller import MAX_BROKER_ID, MAX_BROKERS
-from fencepost.broker.controller.topic_changes import NewTopic, topic_name_problem
 from fencepost.broker.core.errors import ControllerError, DataDirUnusable
 from fencepost.broker.node.cluster import Conformance
 from fencepost.broker.server.listener import PortUnavailable, is_loopback
@@ -24,6 +23,7 @@ from fencepost.broker.server.remote_urls import RemoteUnavailable, is_in_memory,
 from fencepost.broker.server.resources import TooFewDescriptors
 from fencepost.broker.server.run import NO_LIMIT, ClockMode, Ready, ServeOptions, run
 from fencepost.broker.server.trace_file import TraceUnavailable
+from fencepost.cli.option_values import OptionError, OptionText, read_configs, read_topics
 from fencepost.cli.serve_options import SERVE_OPTIONS, Option
 from fencepost.control import lazy_app
 from fencepost.protocol.lookup import parse_api_ceiling
@@ -34,33 +34,6 @@ MAX_HOST: Final = 255
 """Characters of a name (RFC 1035, section 2.3.4)."""
 _SIZE: Final = re.compile(r"(?P<number>[0-9]{1,18})(?P<unit>[kmgt]?)(i?b)?")
 _SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
-
-
-class OptionError(Exception):
-    """An option is wrong. The text is one line, for the person who gave it."""
-
-
-class _OptionText(NamedTuple):
-    """An option's text, and where it was read, for the message when it is wrong."""
-
-    text: str
-    source: str
-
-    def refuse(self, why: str) -> NoReturn:
-        from fencepost.protocol.shown_text import without_user_info
-
-        raise OptionError(f"{self.source}: {without_user_info(self.text)!r} {why}")
-
-    def number(self, low: int, high: int | None = None) -> int:
-        """A whole number from ``low`` to ``high``, both inclusive."""
-        wanted = f"a number from {low} to {high}" if high is not None else f"a number from {low} on"
-        try:
-            value = int(self.text)
-        except ValueError:
-            self.refuse(f"is not {wanted}")
-        if value < low or (high is not None and value > high):
-            self.refuse(f"is not {wanted}")
-        return value
 
 
 class _Parser(argparse.ArgumentParser):
@@ -79,7 +52,8 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         parser.add_argument(option.flag, action="append", dest=option.key, nargs=value, const=alone)
     given: dict[str, list[str] | None] = vars(parser.parse_args(arguments))
     found = {option.key: _texts(option, given, environment) for option in SERVE_OPTIONS}
-    configs = _configs(found["config"], on_disk=bool(found["data_dir"]))
+    on_disk, strict = bool(found["data_dir"]), _switch(_last_text(found, "strict_configs"))
+    configs = read_configs(found["config"], on_disk=on_disk, strict=strict)
     remote = _remote(_last_text(found, "remote"), configs) if found["remote"] else None
     control_host = _host(_last_text(found, "control_host"))
     token, is_token_drawn = _control_token(found, control_host)
@@ -100,8 +74,9 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         fsync=_switch(_last_text(found, "fsync")),
         accept_data_loss=_switch(_last_text(found, "accept_data_loss")),
         remote=remote,
-        topics=tuple(_topic(each, configs) for each in found["topic"]),
+        topics=read_topics(found["topic"], configs, on_disk=on_disk, strict=strict),
         configs=configs,
+        strict_configs=strict,
         racks=_racks(_last_text(found, "racks")) if found["racks"] else (),
         api_max=_ceilings(found["like_kafka"], found["api_max"]),
         trace=Path(_last_text(found, "trace").text) if found["trace"] else None,
@@ -121,25 +96,25 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     return options
 
 
-def _last_text(found: Mapping[str, list[_OptionText]], key: str) -> _OptionText:
+def _last_text(found: Mapping[str, list[OptionText]], key: str) -> OptionText:
     return found[key][-1]
 
 
 def _texts(
     option: Option, given: Mapping[str, list[str] | None], environment: Mapping[str, str]
-) -> list[_OptionText]:
+) -> list[OptionText]:
     """The argument if there is one, else the environment variable, else the default."""
     texts = given.get(option.key)
     if texts:
-        return [_OptionText(text, option.flag) for text in texts]
+        return [OptionText(text, option.flag) for text in texts]
     variable = environment.get(option.variable, "")
     if variable:
         parts = variable.split() if option.repeated else [variable]
-        return [_OptionText(text, option.variable) for text in parts]
-    return [_OptionText(option.default, option.flag)] if option.default is not None else []
+        return [OptionText(text, option.variable) for text in parts]
+    return [OptionText(option.default, option.flag)] if option.default is not None else []
 
 
-def _host(given: _OptionText) -> str:
+def _host(given: OptionText) -> str:
     if not _is_host(given.text):
         given.refuse("is not a host: a name or an address, without user, scheme, brackets and port")
     return given.text
@@ -158,7 +133,7 @@ def _is_host(text: str) -> bool:
     return named and 0 < len(text) <= MAX_HOST
 
 
-def _brokers(given: Sequence[_OptionText], broker_ids: Sequence[int]) -> int:
+def _brokers(given: Sequence[OptionText], broker_ids: Sequence[int]) -> int:
     """How many there are."""
     if not given:
         return len(broker_ids) or 1
@@ -168,7 +143,7 @@ def _brokers(given: Sequence[_OptionText], broker_ids: Sequence[int]) -> int:
     return brokers
 
 
-def _node_ids(given: Sequence[_OptionText]) -> tuple[int, ...]:
+def _node_ids(given: Sequence[OptionText]) -> tuple[int, ...]:
     """Ids as ``node.id`` allows, each once; none where the option is not given."""
     if not given:
         return ()
@@ -183,7 +158,7 @@ def _node_ids(given: Sequence[_OptionText]) -> tuple[int, ...]:
     return tuple(ids)
 
 
-def _control_token(found: Mapping[str, list[_OptionText]], host: str) -> tuple[str | None, bool]:
+def _control_token(found: Mapping[str, list[OptionText]], host: str) -> tuple[str | None, bool]:
     """The token of the control API, None where it needs none; and whether it was drawn.
 
     No message repeats one that is given.
@@ -201,7 +176,7 @@ def _control_token(found: Mapping[str, list[_OptionText]], host: str) -> tuple[s
         raise OptionError(f"{(text or file)[-1].source}: {error}") from None
 
 
-def _memory(given: _OptionText) -> int:
+def _memory(given: OptionText) -> int:
     """Bytes, or `NO_LIMIT`."""
     if given.text == "none":
         return NO_LIMIT
@@ -212,32 +187,13 @@ def _memory(given: _OptionText) -> int:
     return size
 
 
-def _directory(given: _OptionText) -> Path:
+def _directory(given: OptionText) -> Path:
     if not given.text:  # it would be the directory that the process happens to be in
         given.refuse("is not the path of a directory; . is the present one")
     return Path(given.text).absolute()
 
 
-def _configs(given: Sequence[_OptionText], *, on_disk: bool) -> dict[str, str]:
-    configs = {}
-    for each in given:
-        key, equals, value = each.text.partition("=")
-        if not key or not equals:
-            each.refuse("is not KEY=VALUE")
-        if key in configs:
-            each.refuse(f"gives {key} a second time")
-        configs[key] = value
-    if configs:
-        # The table of configs is read only where there are some.
-        from fencepost.broker.configs.broker_configs import validate_static_configs
-
-        error = validate_static_configs(configs, on_disk=on_disk)
-        if error is not None:
-            raise OptionError(error.message)
-    return configs
-
-
-def _remote(given: _OptionText, configs: dict[str, str]) -> str:
+def _remote(given: OptionText, configs: dict[str, str]) -> str:
     """The URL of the tier. It also sets the config that enables it."""
     problem = remote_problem(given.text)
     if problem is not None:
@@ -249,14 +205,14 @@ def _remote(given: _OptionText, configs: dict[str, str]) -> str:
     return given.text
 
 
-def _racks(given: _OptionText) -> tuple[str, ...]:
+def _racks(given: OptionText) -> tuple[str, ...]:
     racks = tuple(rack.strip() for rack in given.text.split(","))
     if not all(racks):
         given.refuse("is not a list of racks, such as east,west")
     return racks
 
 
-def _ceilings(like_kafka: Sequence[_OptionText], given: Sequence[_OptionText]) -> dict[str, int]:
+def _ceilings(like_kafka: Sequence[OptionText], given: Sequence[OptionText]) -> dict[str, int]:
     """By API name. A ceiling of one API takes precedence over the release."""
     ceilings = _release(like_kafka[-1]) if like_kafka else {}
     own: dict[str, int] = {}
@@ -268,7 +224,7 @@ def _ceilings(like_kafka: Sequence[_OptionText], given: Sequence[_OptionText]) -
     return ceilings | own
 
 
-def _release(given: _OptionText) -> dict[str, int]:
+def _release(given: OptionText) -> dict[str, int]:
     # Few ask for one, and everybody waits for the start.
     from fencepost.protocol.apis import find_release, release_ceilings
 
@@ -278,50 +234,33 @@ def _release(given: _OptionText) -> dict[str, int]:
         return given.refuse(str(error))
 
 
-def _ceiling(given: _OptionText) -> tuple[str, int]:
+def _ceiling(given: OptionText) -> tuple[str, int]:
     try:
         return parse_api_ceiling(given.text)
     except ValueError as error:
         return given.refuse(str(error))
 
 
-def _topic(given: _OptionText, configs: Mapping[str, str]) -> NewTopic:
-    """What is left out is as the broker configs say, as for any topic."""
-    name, *counts = given.text.split(":")
-    if len(counts) > 2 or not all(text.isascii() and text.isdigit() for text in counts):
-        given.refuse("is not NAME[:PARTITIONS[:RF]]")
-    problem = topic_name_problem(name)
-    if problem is not None:
-        given.refuse(f"does not name a topic: {problem}")
-    defaults = (configs.get("num.partitions", "1"), configs.get("default.replication.factor", "1"))
-    partitions, replication_factor = (int(text) for text in (*counts, *defaults[len(counts) :]))
-    if not partitions or not replication_factor:
-        given.refuse("is not NAME[:PARTITIONS[:RF]]")
-    return NewTopic(
-        name=name, partitions=partitions, replication_factor=replication_factor, configs={}
-    )
-
-
-def _log_level(given: _OptionText) -> str:
+def _log_level(given: OptionText) -> str:
     if given.text not in LEVELS:
         given.refuse(f"is not {' or '.join(LEVELS)}")
     return given.text
 
 
-def _switch(given: _OptionText) -> bool:
+def _switch(given: OptionText) -> bool:
     if given.text not in ("true", "false"):
         given.refuse("is not true or false")
     return given.text == "true"
 
 
-def _clock(given: _OptionText) -> ClockMode:
+def _clock(given: OptionText) -> ClockMode:
     try:
         return ClockMode(given.text)
     except ValueError:
         return given.refuse(f"is not {' or '.join(ClockMode)}")
 
 
-def _conformance(given: _OptionText) -> Conformance:
+def _conformance(given: OptionText) -> Conformance:
     try:
         return Conformance(given.text)
     except ValueError:

@@ -136,15 +136,23 @@ SERVE_OPTIONS: Final = (
     ),
     Option(
         name="topic",
-        metavar="NAME[:PARTITIONS[:RF]]",
+        metavar="NAME[:PARTITIONS[:RF]][,KEY=VALUE...]",
         repeated=True,
-        help="Create this topic at the start, unless it exists. May be repeated.",
+        help="Create this topic at the start, with its configs, unless it exists. May be repeated.",
     ),
     Option(
         name="config",
         metavar="KEY=VALUE",
         repeated=True,
         help="Set a broker config by Kafka's own name. May be repeated.",
+    ),
+    Option(
+        name="strict-configs",
+        metavar="",
+        default="false",
+        switch=True,
+        help="Refuse configs that have no effect, from clients too, and names that Kafka does not"
+        " have, instead of warning of them.",
     ),
     Option(
         name="racks",

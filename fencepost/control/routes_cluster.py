@@ -9,7 +9,6 @@ from typing import Annotated, Final
 
 from fastapi import Query, Request
 
-from fencepost.broker.configs.topic_configs import validate_topic_configs
 from fencepost.broker.controller import Fence
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.errors import ControllerError
@@ -107,10 +106,7 @@ def _create_topic(cluster: Cluster, body: NewTopicBody) -> None:
         configs=body.configs,
     )
     planned = controller.topic_planner.plan_topic(new)
-    layers = configs.layers
-    problem = validate_topic_configs(
-        body.configs, layers.topic_defaults, tiered=layers.has_tier, on_disk=layers.on_disk
-    )
+    problem = configs.layers.topic_problem(body.configs)
     if problem is not None:
         raise ControllerError(problem.code, problem.message)
     controller.create_topics([(planned, body.configs)])

@@ -16,6 +16,7 @@ import pytest
 from pydantic import BeforeValidator, ValidationError
 
 from fencepost.protocol.shown_text import escaped, escaped_lines
+from fencepost.protocol.topic_text import parse_topic
 from fencepost.testing.cluster import AsyncCluster, Cluster
 from fencepost.verbs import serving
 from fencepost.verbs.answers.cluster import ExchangeState
@@ -38,14 +39,15 @@ class InvalidOptions(Exception):
 
 
 def _read_topic(given: object) -> object:
-    """``orders:3:2`` says the same as ``serve --topic`` does with it."""
+    """``orders:3:2,retention.ms=1000`` says the same as ``serve --topic`` does with it."""
     if not isinstance(given, str):
         return given
-    name, *counts = given.split(":")
-    if len(counts) > 2 or not all(text.isascii() and text.isdigit() for text in counts):
-        raise ValueError(f"{given!r} is not NAME[:PARTITIONS[:RF]]")
+    try:
+        name, counts, configs = parse_topic(given)
+    except ValueError as error:
+        raise ValueError(f"{given!r} {error}") from None
     names = ("partitions", "replication_factor")
-    return {"name": name, **dict(zip(names, map(int, counts), strict=False))}
+    return {"name": name, "configs": configs, **dict(zip(names, counts, strict=False))}
 
 
 class ClusterOptions(ClusterBody):

@@ -57,6 +57,8 @@ class ClusterBody(Body):
     """A manual clock stands still until it is advanced."""
     conformance: Literal["kip", "apache"] = "kip"
     """Which one to follow where a KIP's text and Apache Kafka's code differ."""
+    strict_configs: bool = False
+    """Whether a config that has no effect, or that Kafka does not have, is refused."""
     seed: Annotated[int, Field(ge=0)] | None = None
     """Of random choices; null: a new one every time."""
     max_memory: str | None = None
@@ -99,6 +101,7 @@ class ClusterBody(Body):
             ("like-kafka", self.like_kafka),
             ("clock", self.clock),
             ("conformance", self.conformance),
+            ("strict-configs", "true" if self.strict_configs else None),
             ("seed", self.seed),
             ("max-memory", self.max_memory),
             ("log-level", self.log_level),

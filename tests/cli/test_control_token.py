@@ -14,7 +14,8 @@ import pytest
 from fencepost.broker.node.cluster import ClusterOptions
 from fencepost.broker.server import run
 from fencepost.broker.server.run import Ready
-from fencepost.cli.serve import OptionError, announce, parse_options
+from fencepost.cli.option_values import OptionError
+from fencepost.cli.serve import announce, parse_options
 from fencepost.cli.verb_commands import BY_WORDS
 from tests.cli.shell import REQUIRED, Shell
 from tests.cli.terminal import terminal

@@ -185,7 +185,7 @@ async def test_nobody_is_told_before_somebody_watches(
 ) -> None:
     await ok(control, "POST", "/v1/topics", {"name": "t"})
     await produce(server, "t")
-    own = [server.event_metrics.record, logs.log_storage_failure]
+    own = [server.event_metrics.record, logs.log_warning]
     assert server.cluster.events.listeners == own
     async with watching(control), watching(control):
         assert len(server.cluster.events.listeners) == len(own) + 1

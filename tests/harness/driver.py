@@ -99,6 +99,7 @@ class Driver:
         carry: Transport = deliver_now,
         data_dir: DataDir | None = None,
         topics: Sequence[NewTopic] = (),
+        strict_configs: bool = False,
         seed: int = 0,
         make_objects: MakeObjectStore | None = None,
         clock: ManualClock | None = None,
@@ -118,6 +119,7 @@ class Driver:
             conformance=conformance,
             api_max=api_max or {},
             topics=tuple(topics),
+            strict_configs=strict_configs,
             seed=seed,
         )
         self.cluster = Cluster(

@@ -3,10 +3,11 @@
 Texts are read as Apache Kafka 4.3.1 reads them. A text that it refuses is refused in its words,
 because clients and tools look for them.
 
-fencepost's own addition is `ConfigDef.effect`. Every config that is accepted has its effect. One
-that is Kafka's but has none here is refused, unless it is set to the value that holds anyway: its
-default, which many clients and tools send. A config begins to act when its row in the data file
-says ``acts`` and a class of attributes declares it (see `effective_configs`).
+fencepost's own addition is `ConfigDef.effect`: whether setting a config changes anything that a
+client or a reader of files could see. One without effect is taken, as Kafka takes it, and reported
+once (`reports`); with ``--strict-configs`` it is refused (`require_effect`). The value that holds
+anyway, its default, is neither. A config begins to act when its row in the data file says ``acts``
+and a class of attributes declares it (see `effective_configs`).
 """
 
 from collections.abc import Mapping
@@ -50,7 +51,7 @@ class Effect(IntEnum):
 
     ACTS = 0
     INERT = 1
-    """Nothing: only the value that holds anyway is accepted."""
+    """Nothing."""
     FIXED = 2
     """Nothing: fencepost gives it its value itself, from its own options."""
     ON_DISK = 3
@@ -98,20 +99,22 @@ class ConfigDef:
     valid: Valid | None = None
     mode: UpdateMode = UpdateMode.READ_ONLY
     """Broker configs only."""
+    by_listener: bool = False
+    """A broker config that changes at run time for single listeners only, under their prefix."""
     hidden: bool = False
     """DescribeConfigs shows it only where it is set, as Kafka's internal configs."""
     effect: Effect = Effect.ACTS
     reason: str = ""
     """Why it has no effect, where it has none."""
     also: str | None = None
-    """A second text that an inert config takes, because it is as true here as the default."""
+    """A second text of an inert config that is as true here as the default."""
     synonym: str | None = None
     """The broker config that a config of a topic or a group takes its default from."""
 
     @property
     def sensitive(self) -> bool:
-        """Whether its value is never shown."""
-        return self.type is ConfigType.PASSWORD
+        """Whether its value is never shown: it is a secret, or nobody knows what it is."""
+        return self.type in (ConfigType.PASSWORD, ConfigType.UNKNOWN)
 
 
 Table: TypeAlias = Mapping[str, ConfigDef]
@@ -144,20 +147,31 @@ def default_value(config: ConfigDef) -> Value:
     return None if config.default is None else _parse_type(config, config.default)
 
 
+def has_no_effect(config: ConfigDef, text: str, value: Value, *, on_disk: bool = False) -> bool:
+    """Whether a text would change nothing here, and is not what holds anyway.
+
+    :param on_disk: Whether logs are kept in files.
+    """
+    if config.effect is Effect.ACTS or (config.effect is Effect.ON_DISK and on_disk):
+        return False
+    if config.effect is Effect.FIXED:
+        return True
+    is_also = config.also is not None and text.strip() == config.also
+    return not is_also and value != default_value(config)
+
+
 def require_effect(config: ConfigDef, text: str, value: Value, *, on_disk: bool = False) -> None:
     """Refuse a text that would change nothing here, however right it is for Kafka.
 
     :param on_disk: Whether logs are kept in files.
     :raises InvalidConfig: When the config has no effect and ``value`` is not what holds anyway.
     """
-    if config.effect is Effect.ACTS or (config.effect is Effect.ON_DISK and on_disk):
+    if not has_no_effect(config, text, value, on_disk=on_disk):
         return
     if config.effect is Effect.FIXED:
         raise InvalidConfig(
             f"Configuration {config.name} cannot be set in fencepost: {config.reason}"
         )
-    if value == default_value(config) or (config.also is not None and text.strip() == config.also):
-        return
     shown = "[hidden]" if config.sensitive else to_text(value)
     raise InvalidConfig(
         f"Invalid value {shown} for configuration {config.name}: it has no effect in fencepost "

@@ -4,9 +4,10 @@ Entries are in the order of their names. A sensitive config has no value, in its
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
-from fencepost.broker.configs.broker_configs import broker_configs
+from fencepost.broker.configs.broker_configs import broker_configs, find_broker_config
 from fencepost.broker.configs.client_metrics_configs import client_metrics_configs
 from fencepost.broker.configs.config_def import (
     ConfigDef,
@@ -64,13 +65,17 @@ def _default_topic_entries(broker: ConfigLayers) -> Mapping[str, DescribeConfigs
 
 def broker_entries(broker: ConfigLayers, keys: Collection[str] | None) -> Entries:
     """The configs of a broker; all of them where ``keys`` is None."""
-    for name, config in broker_configs().items():
+    table = broker_configs()
+    for name, config in table.items():
         if keys is None or name in keys:
             found = broker.synonyms(name)
             if config.hidden and not found:
                 continue
             read_only = config.mode is UpdateMode.READ_ONLY
             yield _entry(config, broker.value(name), found, read_only=read_only)
+    for name in sorted(broker.names - table.keys()):
+        if keys is None or name in keys:
+            yield _entry_of_plugin(name, broker.texts_of(name))
 
 
 def cluster_default_entries(broker: ConfigLayers, keys: Collection[str] | None) -> Entries:
@@ -79,7 +84,12 @@ def cluster_default_entries(broker: ConfigLayers, keys: Collection[str] | None) 
     for name, text in sorted(broker.cluster_default.items()):
         if keys is None or name in keys:
             found = ConfigSynonym(name, text, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
-            yield _entry(table[name], parse(table[name], text), [found], read_only=False)
+            config = table.get(name)
+            yield (
+                _entry_of_plugin(name, [found])
+                if config is None
+                else _entry(config, parse(config, text), [found], read_only=False)
+            )
 
 
 def group_entries(
@@ -119,6 +129,21 @@ def logger_entries(keys: Collection[str] | None) -> Entries:
             config_source=ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
             config_type=ConfigType.UNKNOWN,
         )
+
+
+def _entry_of_plugin(name: str, found: Collection[ConfigSynonym]) -> DescribeConfigsResourceResult:
+    """A name that no broker config has: what its value is for is not known, so it is secret.
+
+    With a listener's prefix it has the type of the config behind that.
+    """
+    base = find_broker_config(name)
+    text = next(iter(found)).text
+    config = (
+        replace(base, name=name)
+        if base
+        else ConfigDef(name=name, type=ConfigType.UNKNOWN, default=None, doc="")
+    )
+    return _entry(config, text, found, read_only=True)
 
 
 def _entry(

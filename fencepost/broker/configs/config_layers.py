@@ -5,7 +5,7 @@ whole cluster, the static one from the start, Kafka's default. A topic config th
 have takes the value of its broker synonym.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
 from functools import cached_property
 from types import MappingProxyType
@@ -58,7 +58,11 @@ class ConfigLayers:
         static: Mapping[str, str] = NO_CONFIGS,
         cluster_default: Mapping[str, str] = NO_CONFIGS,
         own: Mapping[str, str] = NO_CONFIGS,
+        strict: bool = False,
     ) -> None:
+        self.strict = strict
+        """Whether a config without effect is refused (``--strict-configs``)."""
+        self.static = static
         self.cluster_default = cluster_default
         self.own = own
         self._layers = (
@@ -78,6 +82,19 @@ class ConfigLayers:
                 return parse(config, layer[name])
         return default_value(config)
 
+    def with_dynamic(self, configs: Mapping[str, str], *, per_broker: bool) -> "ConfigLayers":
+        """The same with other dynamic configs of this broker, or else of the whole cluster."""
+        return ConfigLayers(
+            static=self.static,
+            cluster_default=self.cluster_default if per_broker else configs,
+            own=configs if per_broker else self.own,
+            strict=self.strict,
+        )
+
+    def is_dynamic(self, name: str) -> bool:
+        """Whether a broker config was set while the broker ran."""
+        return name in self.own or name in self.cluster_default
+
     @cached_property
     def on_disk(self) -> bool:
         """Whether logs are kept in files."""
@@ -96,8 +113,22 @@ class ConfigLayers:
     @cached_property
     def problem_of_defaults(self) -> ConfigError | None:
         """Why a topic may not have the defaults alone."""
+        return self.topic_problem({})
+
+    def topic_problem(
+        self, configs: Mapping[str, str | None], before: Mapping[str, str] = NO_CONFIGS
+    ) -> ConfigError | None:
+        """Why a topic may not have these configs, all of them together; None when it may.
+
+        :param before: The configs that the topic has so far.
+        """
         return validate_topic_configs(
-            {}, self.topic_defaults, tiered=self.has_tier, on_disk=self.on_disk
+            configs,
+            self.topic_defaults,
+            tiered=self.has_tier,
+            on_disk=self.on_disk,
+            strict=self.strict,
+            before=before,
         )
 
     def topic_values(self, configs: Mapping[str, str]) -> Mapping[str, Value]:
@@ -113,19 +144,28 @@ class ConfigLayers:
         have a text, although the value is then theirs.
         """
         names = tuple(unit_synonyms().get(name, (name,)))
-        found = [synonym for each in names for synonym in self._texts_of(each)]
+        found = [synonym for each in names for synonym in self.texts_of(each)]
         for place, synonym in enumerate(found):
             if synonym.name == name:
                 return tuple(found[place:])
         return ()
 
-    def _texts_of(self, name: str) -> Iterator[ConfigSynonym]:
-        for layer, source in self._layers:
-            if name in layer:
-                yield ConfigSynonym(name, layer[name], source)
-        config = broker_configs()[name]
-        if config.default is not None and not config.hidden:
-            yield ConfigSynonym(name, config.default, ConfigSource.DEFAULT_CONFIG)
+    def texts_of(self, name: str) -> list[ConfigSynonym]:
+        """The texts of one name, which need not be a config; the first holds."""
+        found = [
+            ConfigSynonym(name, layer[name], source)
+            for layer, source in self._layers
+            if name in layer
+        ]
+        config = broker_configs().get(name)
+        if config is not None and config.default is not None and not config.hidden:
+            found.append(ConfigSynonym(name, config.default, ConfigSource.DEFAULT_CONFIG))
+        return found
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every name that has a text, be it a config or not."""
+        return frozenset(name for layer, _ in self._layers for name in layer)
 
     def _topic_default(self, topic_config: str, value: Value) -> Value:
         name = broker_synonyms().get(topic_config)

@@ -10,6 +10,7 @@ any of these words, followed by an indented line of documentation:
 ``non-empty``, ``throttled-replicas`` further checks of texts and lists
 ``format-version``                    a release of Kafka
 ``per-broker``, ``cluster-wide``      how a broker config may change at run time; else it may not
+``by-listener``                       it may change with a listener's prefix only
 ``hidden``                            shown only where it is set
 ``acts``                              it has its effect here
 ``inert:why``, ``fixed:why``          it has none; section ``[reasons]`` has the reasons by key
@@ -54,6 +55,7 @@ _FLAGS: Final[Mapping[str, tuple[str, object]]] = {
     "acts": ("effect", Effect.ACTS),
     "per-broker": ("mode", UpdateMode.PER_BROKER),
     "cluster-wide": ("mode", UpdateMode.CLUSTER_WIDE),
+    "by-listener": ("by_listener", True),
     "hidden": ("hidden", True),
     "non-empty": ("valid", Valid(non_empty=True)),
     "throttled-replicas": ("valid", Valid(throttled_replicas=True)),

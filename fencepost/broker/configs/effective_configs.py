@@ -12,7 +12,8 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum, StrEnum
 from typing import Any, Final, NamedTuple, get_origin
 
-from fencepost.broker.configs.config_def import Value, has_leader_epochs
+from fencepost.broker.configs.broker_configs import broker_configs
+from fencepost.broker.configs.config_def import Effect, Value, has_leader_epochs
 from fencepost.broker.configs.config_layers import NO_CONFIGS, ConfigLayers
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.storage.log.config import NO_TOPIC_CONFIG, LogConfig
@@ -53,6 +54,7 @@ class BrokerConfigs:
     :param log_template: A log's options that are not configs of Kafka's.
     :param apache: Whether Apache Kafka's code counts where a KIP's text says otherwise: then the
         KIP-207 gate applies where leaders are elected uncleanly too.
+    :param strict: Whether a config without effect is refused.
     """
 
     auto_create_topics_enable: bool
@@ -109,8 +111,9 @@ class BrokerConfigs:
         *,
         log_template: LogConfig | None = None,
         apache: bool = False,
+        strict: bool = False,
     ) -> None:
-        self.layers = ConfigLayers(static=static)
+        self.layers = ConfigLayers(static=static, strict=strict)
         self._broker_id = broker_id
         self._static = static
         self._log_template = log_template or LogConfig()
@@ -135,7 +138,10 @@ class BrokerConfigs:
         own = image.broker_configs.get(self._broker_id, NO_CONFIGS)
         if (cluster_default, own) != (self.layers.cluster_default, self.layers.own):
             self.layers = ConfigLayers(
-                static=self._static, cluster_default=cluster_default, own=own
+                static=self._static,
+                cluster_default=cluster_default,
+                own=own,
+                strict=self.layers.strict,
             )
             self._read()
 
@@ -145,7 +151,10 @@ class BrokerConfigs:
         if own == self.layers.own:
             return self.layers
         return ConfigLayers(
-            static=self._static, cluster_default=self.layers.cluster_default, own=own
+            static=self._static,
+            cluster_default=self.layers.cluster_default,
+            own=own,
+            strict=self.layers.strict,
         )
 
     def topic(self, name: str) -> TopicSettings:
@@ -273,6 +282,18 @@ _LOG_ATTRIBUTES: Final = _attributes(
 )
 
 
+def settable_configs(given: Mapping[str, str]) -> dict[str, str]:
+    """Those of some broker configs that fencepost does not give their values itself."""
+    if not given:  # a start without configs does not read their table
+        return {}
+    table = broker_configs()
+    return {
+        name: text
+        for name, text in given.items()
+        if name not in table or table[name].effect is not Effect.FIXED
+    }
+
+
 def static_configs(
     given: Mapping[str, str],
     *,
@@ -286,9 +307,9 @@ def static_configs(
 ) -> dict[str, str]:
     """The static configs of a broker: those ``given``, and those of its address and id.
 
-    ``given`` has passed `broker_configs.validate_static_configs`. A ``rack`` has precedence over
-    ``broker.rack``. ``log_dir`` is None where logs are kept in memory; with ``sync`` each append is
-    forced to disk.
+    ``given`` has passed `broker_configs.validate_static_configs` and `settable_configs`. A ``rack``
+    has precedence over ``broker.rack``. ``log_dir`` is None where logs are kept in memory; with
+    ``sync`` each append is forced to disk.
     """
     configs = {
         **given,

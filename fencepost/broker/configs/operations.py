@@ -55,13 +55,16 @@ def apply_operations(
     table: Table,
     *,
     not_a_list: str,
+    unknown: str | None = None,
 ) -> dict[str, str] | ConfigError:
     """The configs after some operations, still to be validated.
 
     APPEND and SUBTRACT begin at the default where a list is not set; they add what is not yet there
     and remove what is. ``not_a_list`` is the error message for any other config, with places for
-    ``{op}``, ``{lower}`` (the same in lower case) and ``{name}``. An operation that Kafka does not
-    know is INVALID_REQUEST, and a text that is too long for Kafka's metadata INVALID_CONFIG.
+    ``{op}``, ``{lower}`` (the same in lower case) and ``{name}``; ``unknown``, with a place for
+    ``{name}``, is the one for what is no config at all, where that is another. An operation that
+    Kafka does not know is INVALID_REQUEST, and a text that is too long for Kafka's metadata
+    INVALID_CONFIG.
     """
     result = dict(configs)
     for operation in operations:
@@ -74,13 +77,17 @@ def apply_operations(
             case OpType.APPEND | OpType.SUBTRACT:
                 config = table.get(name)
                 op = OpType(operation.op_type)
+                if config is None and unknown is not None:
+                    return ConfigError(
+                        code=ErrorCode.INVALID_CONFIG, message=unknown.format(name=name)
+                    )
                 if config is None or config.type is not ConfigType.LIST:
                     message = not_a_list.format(op=op.name, lower=op.name.lower(), name=name)
                     return ConfigError(code=ErrorCode.INVALID_CONFIG, message=message)
                 now = result.get(name, config.default or "")
                 result[name] = _changed(now, op, text)
-            case unknown:
-                return _invalid_request(f"Unknown operations type {unknown}")
+            case other:
+                return _invalid_request(f"Unknown operations type {other}")
     if any(len(result.get(operation.name, "")) > _MAX_LENGTH for operation in operations):
         return ConfigError(code=ErrorCode.INVALID_CONFIG, message=_TOO_LONG)
     return result

@@ -124,20 +124,23 @@ def validate_topic_configs(
     *,
     tiered: bool = False,
     on_disk: bool = False,
+    strict: bool = False,
     before: Mapping[str, str] | None = None,
 ) -> ConfigError | None:
     """Whether a topic may have these configs, all of them together; None when it may.
 
-    ``defaults`` are the values of the configs that are not among them; Kafka's own where left out
-    (`ConfigLayers.topic_defaults` has the broker's). ``tiered`` says whether the broker serves
-    tiered storage, ``on_disk`` whether it keeps logs in files; ``before`` are the configs that the
-    topic has so far. The error is always INVALID_CONFIG, in Kafka's words where the rule is
-    Kafka's.
+    `ConfigLayers.topic_problem` asks it for a broker. ``defaults`` are the values of the configs
+    that are not among them; Kafka's own where left out. ``tiered`` says whether the broker serves
+    tiered storage; ``before`` are the configs that the topic has so far. With ``strict`` one that
+    has no effect is refused; whether it has may depend on logs in files (``on_disk``). The error is
+    always INVALID_CONFIG, in Kafka's words where the rule is Kafka's.
     """
     message = _unknown(configs) or _null(configs)
     if message is None:
         try:
-            values = _require_valid(configs, defaults, on_disk=on_disk)
+            values = _require_valid(configs, defaults)
+            if strict:
+                _require_effects(configs, on_disk=on_disk)
             _require_tier(values, before or {}, tiered=tiered)
         except InvalidConfig as error:
             message = str(error)
@@ -160,20 +163,21 @@ def _null(configs: Mapping[str, str | None]) -> str | None:
 
 
 def _require_valid(
-    configs: Mapping[str, str | None],
-    defaults: Mapping[str, Value] | None,
-    *,
-    on_disk: bool,
+    configs: Mapping[str, str | None], defaults: Mapping[str, Value] | None
 ) -> Mapping[str, Value]:
     """All configs that the topic has then."""
     table = topic_configs()
-    texts = {name: text for name, text in configs.items() if text is not None}
-    parsed = {name: parse(table[name], text) for name, text in texts.items()}
+    parsed = {name: parse(table[name], text) for name, text in configs.items() if text is not None}
     values = {**(topic_defaults() if defaults is None else defaults), **parsed}
     _require_order(values)
-    for name, text in texts.items():
-        require_effect(table[name], text, parsed[name], on_disk=on_disk)
     return values
+
+
+def _require_effects(configs: Mapping[str, str | None], *, on_disk: bool) -> None:
+    table = topic_configs()
+    for name, text in configs.items():
+        if text is not None:
+            require_effect(table[name], text, parse(table[name], text), on_disk=on_disk)
 
 
 def _require_tier(values: Mapping[str, Value], before: Mapping[str, str], *, tiered: bool) -> None:

@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Protocol
 
-from fencepost.broker.configs.broker_configs import (
-    broker_configs,
-    unknown_broker_config,
-    validate_dynamic_configs,
-)
+from fencepost.broker.configs.broker_configs import broker_configs, unknown_broker_config
+from fencepost.broker.configs.broker_rules import dynamic_problem
 from fencepost.broker.configs.client_metrics_configs import validate_client_metrics_configs
-from fencepost.broker.configs.config_def import ConfigError, InvalidConfig, Value, parse
+from fencepost.broker.configs.config_def import ConfigError
 from fencepost.broker.configs.config_entries import ROOT_LEVEL, ROOT_LOGGER
 from fencepost.broker.configs.config_layers import NO_CONFIGS, ConfigLayers
 from fencepost.broker.configs.group_configs import validate_group_configs
@@ -27,45 +24,11 @@ from fencepost.broker.configs.operations import (
     apply_operations,
     check_operations,
 )
-from fencepost.broker.configs.topic_configs import (
-    broker_synonyms,
-    topic_configs,
-    validate_local_retention,
-    validate_topic_configs,
-)
+from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.broker.controller.topic_changes import topic_name_problem
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages import struct
-
-
-def local_retention_error(
-    configs: Mapping[str, str], defaults: Mapping[str, Value]
-) -> ConfigError | None:
-    """Whether more would be kept here than in all; the error is Apache Kafka's.
-
-    :param configs: Dynamic configs of brokers, each of which is valid.
-    :param defaults: What holds without them, by topic config.
-    """
-    table = broker_configs()
-    for unit in ("bytes", "ms"):
-        total, local = f"retention.{unit}", f"local.retention.{unit}"
-        names = broker_synonyms()[total], broker_synonyms()[local]
-        if not configs.keys() & names:
-            continue
-        limit, kept = (
-            parse(table[name], configs[name]) if name in configs else defaults[topic_config]
-            for name, topic_config in zip(names, (total, local), strict=True)
-        )
-        try:
-            validate_local_retention(names[1], kept, names[0], limit)
-        except InvalidConfig as error:
-            return ConfigError(
-                code=ErrorCode.INVALID_REQUEST,
-                message="Invalid value org.apache.kafka.common.config.ConfigException: "
-                f"{error} for configuration Invalid dynamic configuration",
-            )
-    return None
 
 
 class ResourceType(IntEnum):
@@ -244,13 +207,7 @@ class ConfigChanges:
             return configs
         before = self.registry.image.configs_of(name)
         if configs or before:
-            invalid = validate_topic_configs(
-                configs,
-                self.layers.topic_defaults,
-                tiered=self.layers.has_tier,
-                on_disk=self.layers.on_disk,
-                before=before,
-            )
+            invalid = self.layers.topic_problem(configs, before)
         else:  # as for each other topic without configs
             invalid = self.layers.problem_of_defaults
         if invalid is not None:
@@ -272,9 +229,11 @@ class ConfigChanges:
                 return _invalid_request(
                     f"Unexpected broker id, expected {self.broker_id}, but received {name}"
                 )
-        unknown = unknown_broker_config(o.name for o in operations if o.op_type != OpType.DELETE)
-        if unknown is not None:
-            return unknown
+        if self.layers.strict:
+            set_now = [o.name for o in operations if o.op_type != OpType.DELETE]
+            unknown = unknown_broker_config(set_now)
+            if unknown is not None:
+                return unknown
         configs = apply_operations(
             NO_CONFIGS
             if self.replace
@@ -282,18 +241,15 @@ class ConfigChanges:
             operations,
             broker_configs(),
             not_a_list="Config value {lower} is not allowed for config key: {name}",
+            unknown="Unknown config name: {name}",
         )
         if isinstance(configs, ConfigError):
             return configs
-        invalid = validate_dynamic_configs(
-            configs, per_broker=broker_id is not None, on_disk=self.layers.on_disk
-        )
+        invalid = dynamic_problem(self.layers, configs, per_broker=broker_id is not None)
         if invalid is None and broker_id is not None and _names_min_isr(operations):
             return _invalid_config(
                 "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
             )
-        if invalid is None:
-            invalid = local_retention_error(configs, self.layers.topic_defaults)
         return invalid or BrokerChange(broker_id=broker_id, configs=configs)
 
     def _group(self, name: str, operations: Sequence[AlterConfigOp]) -> Decision:

@@ -34,6 +34,9 @@ class Kind(StrEnum):
     CONFIGS_CHANGED = "configs_changed"
     """The dynamic configs of a topic or a broker, of all brokers where none is named. [configs that
     are different now, null for one that was removed]"""
+    CONFIG_WITHOUT_EFFECT = "config_without_effect"
+    """A config was set that changes nothing here, of what ``configs_changed`` names; one event for
+    each name. [config, value: null where it is secret; reason; group, client_metrics]"""
     LEADER_CHANGED = "leader_changed"
     """An election; ``broker`` is the leader, None where there is none. [leader, previous_leader,
     leader_epoch; unclean: whether records that were acknowledged may be lost by it]"""
@@ -125,6 +128,8 @@ TRACE_FILE_ONLY: Final = frozenset((Kind.TRACE_STARTED, Kind.TOPIC_KNOWN, Kind.T
 OF_THE_DISK: Final = frozenset(
     (Kind.RECORDS_MISSING, Kind.LOG_RECOVERED, Kind.REPLICA_FAILED, Kind.STORAGE_FAILED)
 )
+"""What a start finds in files."""
+_KEPT: Final = OF_THE_DISK | {Kind.CONFIG_WITHOUT_EFFECT}
 """Events that are kept while there is no listener: a start finds them before there can be one."""
 _MOST_AT_START: Final = 10_000
 GROUP: Final = "group"
@@ -161,7 +166,7 @@ class Events:
         self._scheduler = scheduler
         self.listeners: list[Listener] = []
         self.at_start: list[Event] = []
-        """What a start found on the disk, before there was a listener; the first ones only."""
+        """What a start found before there was a listener; the first ones only."""
 
     def emit(
         self,
@@ -173,7 +178,7 @@ class Events:
         **details: object,
     ) -> None:
         """Emit an event with the present time."""
-        is_kept = not self.listeners and kind in OF_THE_DISK and len(self.at_start) < _MOST_AT_START
+        is_kept = not self.listeners and kind in _KEPT and len(self.at_start) < _MOST_AT_START
         if not self.listeners and not is_kept:
             return
         event = Event(
@@ -188,8 +193,13 @@ class Events:
             self.at_start.append(event)
         self._notify(event)
 
+    @property
+    def found_on_disk(self) -> list[Event]:
+        """What the start found in files that was not as it should be."""
+        return [event for event in self.at_start if event.kind in OF_THE_DISK]
+
     def tell_start(self) -> None:
-        """Tell the listeners, which there are now, what the start found on the disk."""
+        """Tell the listeners, which there are now, what the start found."""
         for event in self.at_start:
             self._notify(event)
 

@@ -149,11 +149,11 @@ class DataDir:
         )
 
     def kafka_topic_configs(self) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
-        """The configs of topics in a real Kafka's directory: those that act here, and the others.
+        """The configs of topics in a real Kafka's directory: those known here, and the others.
 
         :raises DataDirUnusable: When they can't be read.
         """
-        acting: dict[str, dict[str, str]] = {}
+        known: dict[str, dict[str, str]] = {}
         dropped = []
         try:
             found = topic_configs(self._fs, self.path)
@@ -162,10 +162,10 @@ class DataDir:
         for topic, configs in found.items():
             for name, text in configs.items():
                 if validate_topic_configs({name: text}, on_disk=True) is None:
-                    acting.setdefault(topic, {})[name] = text
+                    known.setdefault(topic, {})[name] = text
                 else:
                     dropped.append(f"{topic}: {name}={text}")
-        return acting, tuple(dropped)
+        return known, tuple(dropped)
 
     def create_metadata_log(self, known: ControllerState) -> MetadataLog:
         """Write a new metadata log, and keep it open for the changes.

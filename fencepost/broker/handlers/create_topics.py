@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from fencepost.broker.configs.config_entries import topic_entries
-from fencepost.broker.configs.topic_configs import validate_topic_configs
 from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.controller.topic_changes import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from fencepost.broker.core.errors import ControllerError
@@ -112,12 +111,9 @@ def _count_partitions(ctx: ControllerContext, topics: Sequence[CreatableTopic]) 
 
 def _plan(ctx: ControllerContext, asked: CreatableTopic) -> _Planned | CreatableTopicResult:
     controller, configs = ctx.controller, {c.name: c.value for c in asked.configs}
-    layers = ctx.layers
     try:
         controller.topic_planner.check_new_name(asked.name)
-        invalid = validate_topic_configs(
-            configs, layers.topic_defaults, tiered=layers.has_tier, on_disk=layers.on_disk
-        )
+        invalid = ctx.layers.topic_problem(configs)
         if invalid is not None:
             return _error(asked.name, invalid.code, invalid.message)
         texts = {name: value for name, value in configs.items() if value is not None}

@@ -9,7 +9,12 @@ from itertools import cycle
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from fencepost.broker.configs.effective_configs import BrokerConfigs, static_configs
+from fencepost.broker.configs.effect_reports import EffectReports
+from fencepost.broker.configs.effective_configs import (
+    BrokerConfigs,
+    settable_configs,
+    static_configs,
+)
 from fencepost.broker.controller.controller import Controller
 from fencepost.broker.controller.controller_apis import ControllerApis
 from fencepost.broker.controller.requests import AllocateProducerIds
@@ -82,6 +87,8 @@ class ClusterOptions:
     """The highest versions that brokers serve, by API name, where not the highest there are; below
     the lowest there is where an API is not served."""
     conformance: Conformance = Conformance.KIP
+    strict_configs: bool = False
+    """Whether a config without effect is refused, and an unknown one."""
     seed: int = 0
 
     def by_id(self) -> Iterator[tuple[BrokerId, Address, str | None]]:
@@ -133,7 +140,10 @@ class Cluster:
         if self.persistence is not None and self.persistence.starts:
             # Another sequence in each process, or a topic would get the id of an earlier one.
             self.rng.seed(f"{options.seed} after {self.persistence.starts}")
+        self._static = {**DEFAULTS, **settable_configs(options.configs)}
         self._configs = self._make_configs(_NO_BROKER, self._controller_static_configs())
+        self._effect_reports = EffectReports(self.events, on_disk=self.persistence is not None)
+        self._effect_reports.report_static(options.configs)
         self.tier_faults = RemoteFaultRegistry(self.scheduler, self.events)
         self.remote_storage_metrics = RemoteStorageMetrics()
         self.objects = self._make_objects(make_objects)
@@ -175,6 +185,7 @@ class Cluster:
         and producer ids are new ones: what a client remembers of a topic of the same name is not
         mistaken for it.
         """
+        self._effect_reports.reset()
         self.faults.reset()
         self.tier_faults.reset()
         self.controller.reset()
@@ -220,6 +231,7 @@ class Cluster:
         if self.persistence is not None:
             self.persistence.append_changes(before, image, changed)
         self.events.emit_changes(before, image, changed)
+        self._effect_reports.report_changes(before, image, changed)
         self.faults.leader_epoch_history.record(before.topics, image.topics, changed)
         for broker_id in self.brokers:
             self._send_changes(broker_id, image, changed)
@@ -247,7 +259,7 @@ class Cluster:
 
     def _controller_static_configs(self) -> dict[str, str]:
         """Those that all brokers have, and so the configs of topics by default."""
-        static = {**DEFAULTS, **self.options.configs}
+        static = {**self._static}
         if self.persistence is not None:
             static["log.dirs"] = "brokers"  # that logs are kept in files is all that counts
             if self.persistence.syncs:
@@ -260,14 +272,20 @@ class Cluster:
         if self.persistence is not None and self.persistence.syncs:
             template = replace(template, flush_messages=1)
         gate = {"list.offsets.gate": "kafka"} if apache else {}
-        return BrokerConfigs(node, {**gate, **static}, log_template=template, apache=apache)
+        return BrokerConfigs(
+            node,
+            {**gate, **static},
+            log_template=template,
+            apache=apache,
+            strict=self.options.strict_configs,
+        )
 
     def _make_broker(self, broker_id: BrokerId, address: Address, rack: str | None) -> Broker:
         options, persistence = self.options, self.persistence
         apache = options.conformance is Conformance.APACHE
         log_dir = None if persistence is None else persistence.log_dir(broker_id)
         own = static_configs(
-            {**DEFAULTS, **options.configs},
+            self._static,
             broker_id=broker_id,
             host=address.host,
             port=address.port,

@@ -325,18 +325,23 @@ def _notice_line(event: str, detail: str, lines: int) -> str:
     return json.dumps(notice) + "\n"
 
 
-# -- events of storage -------------------------------------------------------------------------
+# -- events -------------------------------------------------------------------------
 
 _FAILURES: Final = frozenset({Kind.RECORDS_MISSING, Kind.REPLICA_FAILED, Kind.STORAGE_FAILED})
 
 
-def log_storage_failure(event: Event) -> None:
-    """Log an event if it is a failure of storage, or a lack of memory."""
+def log_warning(event: Event) -> None:
+    """Log an event of which the person who runs the cluster should know."""
+    if event.kind is Kind.CONFIG_WITHOUT_EFFECT:
+        logger().warning(event.kind.value, **_place(event), **event.details)
     if event.kind is Kind.MEMORY_FULL:
         logger().warning(
             event.kind.value, **event.details, detail="Produce is refused; see --max-memory"
         )
     if event.kind in _FAILURES:
-        where = {"topic": event.topic, "partition": event.partition, "broker": event.broker}
-        place = {name: value for name, value in where.items() if value is not None}
-        logger().error(event.kind.value, **place, **event.details)
+        logger().error(event.kind.value, **_place(event), **event.details)
+
+
+def _place(event: Event) -> dict[str, str | int]:
+    where = {"topic": event.topic, "partition": event.partition, "broker": event.broker}
+    return {name: value for name, value in where.items() if value is not None}

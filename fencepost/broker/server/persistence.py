@@ -25,7 +25,7 @@ def serve_files(cluster: Cluster) -> Iterator[None]:
     the sync that is running; callbacks are not called after it.
     """
     cluster.events.tell_start()
-    if cluster.events.at_start:
+    if cluster.events.found_on_disk:
         _log_recovery(cluster)
     persistence = cluster.persistence
     assert isinstance(persistence, DataDirPersistence)
@@ -56,7 +56,7 @@ def log_recovery(cluster: Cluster) -> None:
 
     It is called when the ports accept: a start in order need not wait for it.
     """
-    if not cluster.events.at_start:
+    if not cluster.events.found_on_disk:
         _log_recovery(cluster)
 
 

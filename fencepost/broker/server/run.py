@@ -154,6 +154,8 @@ class ServeOptions:
     """How many of its newest files are kept; None keeps all."""
     clock: ClockMode = ClockMode.REAL
     conformance: Conformance = Conformance.KIP
+    strict_configs: bool = False
+    """Whether a config without effect is refused, and an unknown one."""
     seed: int = 0
     log_level: str = "info"
     """One of ``logs.LEVELS``."""
@@ -277,7 +279,9 @@ async def _serve(
         ready = partial(on_ready, _ready(options, server, control_socket))
         ready()
         logs.protect_stdout()  # a reset writes to it as well
-        if cluster.persistence is not None:
+        if cluster.persistence is None:
+            cluster.events.tell_start()
+        else:
             from fencepost.broker.server.persistence import log_recovery
 
             log_recovery(cluster)
@@ -354,6 +358,7 @@ def _make_cluster(
         racks=options.racks,
         api_max=options.api_max,
         conformance=options.conformance,
+        strict_configs=options.strict_configs,
         seed=options.seed,
     )
     return Cluster(

@@ -60,7 +60,7 @@ class Server:
         self.request_memory = RequestMemory(max_request_bytes)
         self.event_metrics = EventMetrics()
         cluster.network.observe = self.journal.observe
-        cluster.events.listeners += (self.event_metrics.record, logs.log_storage_failure)
+        cluster.events.listeners += (self.event_metrics.record, logs.log_warning)
         self._sockets = sockets
         self._listeners: dict[int, Listener] = {}
         self._flushes: dict[AsyncioConnection, None] = {}

@@ -92,7 +92,7 @@ def shown(configs: BrokerConfigs) -> dict[str, object]:
 )
 def test_every_broker_config_that_acts_is_read(config: ConfigDef) -> None:
     static = {config.name: another_text(config)}
-    assert validate_static_configs(static) is None
+    assert validate_static_configs(static, strict=True) is None
     assert shown(BrokerConfigs(1, static)) != shown(BrokerConfigs(1))
 
 
@@ -103,7 +103,7 @@ def test_every_broker_config_that_acts_is_read(config: ConfigDef) -> None:
 )
 def test_every_topic_config_that_acts_is_read(config: ConfigDef) -> None:
     own = {config.name: another_text(config)}
-    assert validate_topic_configs(own, tiered=True) is None
+    assert validate_topic_configs(own, tiered=True, strict=True) is None
     configs = BrokerConfigs(1)
     before = configs.topic("t")
     configs.update(replace(IMAGE, topic_configs={"t": own}))
@@ -121,8 +121,8 @@ ON_DISK: Final = {"log.dirs": "/data/broker-1"}
 )
 def test_every_broker_config_that_acts_on_files_is_read(config: ConfigDef) -> None:
     static = {config.name: another_text(config)}
-    assert validate_static_configs(static, on_disk=True) is None
-    assert validate_static_configs(static) is not None, "it would have no effect"
+    assert validate_static_configs(static, on_disk=True, strict=True) is None
+    assert validate_static_configs(static, strict=True) is not None, "it would have no effect"
     assert shown(BrokerConfigs(1, {**ON_DISK, **static})) != shown(BrokerConfigs(1, ON_DISK))
 
 
@@ -133,8 +133,8 @@ def test_every_broker_config_that_acts_on_files_is_read(config: ConfigDef) -> No
 )
 def test_every_topic_config_that_acts_on_files_is_read(config: ConfigDef) -> None:
     own = {config.name: another_text(config)}
-    assert validate_topic_configs(own, on_disk=True) is None
-    assert validate_topic_configs(own) is not None, "it would have no effect"
+    assert validate_topic_configs(own, on_disk=True, strict=True) is None
+    assert validate_topic_configs(own, strict=True) is not None, "it would have no effect"
     configs = BrokerConfigs(1, ON_DISK)
     before = configs.topic("t")
     configs.update(replace(IMAGE, topic_configs={"t": own}))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fencepost.broker.configs.broker_rules import dynamic_problem
 from fencepost.broker.configs.config_layers import ConfigLayers
-from fencepost.broker.configs.topic_configs import topic_defaults, validate_topic_configs
-from fencepost.broker.controller.config_changes import local_retention_error
+from fencepost.broker.configs.topic_configs import validate_topic_configs
 from fencepost.protocol.errors import ErrorCode
 
 TIERED = {"remote.storage.enable": "true"}
@@ -128,16 +128,16 @@ def test_whether_there_is_a_tier_is_a_static_config() -> None:
 
 
 def test_local_retention_of_a_broker_is_at_most_its_retention() -> None:
-    defaults = topic_defaults()
+    layers = ConfigLayers()
     for configs in (
         {},
         {"log.local.retention.ms": "604800000"},
         {"log.local.retention.ms": "604800001", "log.retention.ms": "-1"},
         {"log.local.retention.bytes": "5"},
     ):
-        assert local_retention_error(configs, defaults) is None
-    error = local_retention_error(
-        {"log.local.retention.bytes": "6", "log.retention.bytes": "5"}, defaults
+        assert dynamic_problem(layers, configs, per_broker=True) is None
+    error = dynamic_problem(
+        layers, {"log.local.retention.bytes": "6", "log.retention.bytes": "5"}, per_broker=True
     )
     assert error is not None
     assert (error.code, error.message) == (
@@ -148,7 +148,7 @@ def test_local_retention_of_a_broker_is_at_most_its_retention() -> None:
             "log.retention.bytes property value: 5 for configuration Invalid dynamic configuration"
         ),
     )
-    assert local_retention_error({"log.retention.ms": "5"}, {**defaults}) is None
-    tight = {**defaults, "local.retention.ms": 6}
-    assert local_retention_error({"log.retention.ms": "5"}, tight) is not None
-    assert local_retention_error({"log.segment.bytes": "5"}, {**tight, "retention.ms": 5}) is None
+    assert dynamic_problem(layers, {"log.retention.ms": "5"}, per_broker=True) is None
+    tight = ConfigLayers(static={"log.local.retention.ms": "6"})
+    assert dynamic_problem(tight, {"log.retention.ms": "5"}, per_broker=True) is not None
+    assert dynamic_problem(tight, {"log.segment.bytes": "1048576"}, per_broker=True) is None

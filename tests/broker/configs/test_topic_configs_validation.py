@@ -21,12 +21,25 @@ def test_configs_that_act_are_accepted() -> None:
 
 def test_defaults_are_accepted_of_what_has_no_effect() -> None:
     assert (
-        validate_topic_configs({"flush.ms": "9223372036854775807", "preallocate": "False"}) is None
-    )
-    assert (
-        validate_static_configs({"num.io.threads": "8", "auto.leader.rebalance.enable": "false"})
+        validate_topic_configs(
+            {"flush.ms": "9223372036854775807", "preallocate": "False"}, strict=True
+        )
         is None
     )
+    assert (
+        validate_static_configs(
+            {"num.io.threads": "8", "auto.leader.rebalance.enable": "false"}, strict=True
+        )
+        is None
+    )
+
+
+def test_what_has_no_effect_is_accepted_as_by_kafka() -> None:
+    assert validate_topic_configs({"flush.messages": "1", "segment.jitter.ms": "7"}) is None
+    assert validate_static_configs({"num.io.threads": "4", "node.id": "1"}) is None
+    assert validate_static_configs({"listener.name.plaintext.max.connections": "1"}) is None
+    assert validate_static_configs({"my.plugin.url": "x"}) is None
+    assert validate_dynamic_configs({"num.io.threads": "4", "nope": "1"}, per_broker=True) is None
 
 
 @pytest.mark.parametrize(
@@ -71,7 +84,7 @@ def test_defaults_are_accepted_of_what_has_no_effect() -> None:
     ],
 )
 def test_topic_configs_are_refused(configs: dict[str, str | None], message: str) -> None:
-    error = validate_topic_configs(configs)
+    error = validate_topic_configs(configs, strict=True)
     assert error is not None
     assert (error.code, error.message) == (ErrorCode.INVALID_CONFIG, message)
 
@@ -118,7 +131,7 @@ def test_a_topic_config_is_checked_against_the_brokers_defaults() -> None:
             {"node.id": "1"},
             (
                 "Configuration node.id cannot be set in fencepost: "
-                "broker ids run from 1, and --brokers says how many there are"
+                "--broker-ids says which brokers there are"
             ),
         ),
         (
@@ -132,14 +145,27 @@ def test_a_topic_config_is_checked_against_the_brokers_defaults() -> None:
     ],
 )
 def test_static_configs_are_refused_in_one_line(configs: dict[str, str], message: str) -> None:
-    error = validate_static_configs(configs)
+    error = validate_static_configs(configs, strict=True)
     assert error is not None
     assert error.message == message
     assert "\n" not in error.message
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("segment.bytes", "; the broker config is log.segment.bytes"),
+        ("num.partition", "; did you mean num.partitions?"),
+    ],
+)
+def test_a_name_that_looks_like_a_slip_is_refused_with_the_right_one(name: str, hint: str) -> None:
+    error = validate_static_configs({name: "1"})
+    assert error is not None
+    assert error.message == f"Unknown config name: {name}{hint}"
+
+
 def test_a_secret_is_not_repeated() -> None:
-    error = validate_static_configs({"ssl.key.password": "hunter2"})
+    error = validate_static_configs({"ssl.key.password": "hunter2"}, strict=True)
     assert error is not None
     assert "hunter2" not in error.message
 
@@ -169,14 +195,27 @@ def test_a_secret_is_not_repeated() -> None:
             "Invalid value 1 for configuration log.segment.bytes: Value must be at least 1048576",
         ),
         (
-            {"log.preallocate": "true"},
-            True,
-            ErrorCode.INVALID_CONFIG,
+            {"ssl.keystore.location": "/x"},
+            False,
+            ErrorCode.INVALID_REQUEST,
             (
-                "Invalid value true for configuration log.preallocate: "
-                "it has no effect in fencepost (logs are kept in memory, or in files that grow "
-                "with what is written); "
-                "leave it at its default, false"
+                "These security configs can be dynamically updated only per-listener using the "
+                "listener prefix: [ssl.keystore.location]"
+            ),
+        ),
+        (
+            {"listener.name.plaintext.max.connections": "x"},
+            True,
+            ErrorCode.INVALID_REQUEST,
+            "Invalid value x for configuration max.connections: Not a number of type INT",
+        ),
+        (
+            {"listener.name.plaintext.sasl.jaas.config": "x"},
+            False,
+            ErrorCode.INVALID_REQUEST,
+            (
+                "Cannot update these configs at default cluster level, broker id must be "
+                "specified: [listener.name.plaintext.sasl.jaas.config]"
             ),
         ),
     ],
@@ -187,3 +226,21 @@ def test_dynamic_configs_are_refused(
     error = validate_dynamic_configs(configs, per_broker=per_broker)
     assert error is not None
     assert (error.code, error.message) == (code, message)
+
+
+def test_strict_validation_refuses_what_has_no_effect_or_no_name() -> None:
+    for configs, message in (
+        (
+            {"log.preallocate": "true"},
+            (
+                "Invalid value true for configuration log.preallocate: "
+                "it has no effect in fencepost (logs are kept in memory, or in files that grow "
+                "with what is written); "
+                "leave it at its default, false"
+            ),
+        ),
+        ({"nope": "1"}, "Unknown config name: nope"),
+    ):
+        error = validate_dynamic_configs(configs, per_broker=True, strict=True)
+        assert error is not None
+        assert (error.code, error.message) == (ErrorCode.INVALID_CONFIG, message)

@@ -84,7 +84,7 @@ FORGED: list[tuple[list[Any], str]] = [
     (["features", {"foo": 1}], "the feature 'foo' is not known"),
     (["features", {"metadata.version": 999}], "is to be a number from"),
     (["producer_ids", -5], "the next producer id is -5"),
-    (["broker_configs", 1, {"foo": "1"}], "broker: the config 'foo' is not known"),
+    (["broker_configs", 1, {"foo": 1}], "broker: 'foo' is 1, and is to be text"),
     (["broker_configs", 1, {"log.retention.ms": "x"}], "log.retention.ms"),
     (["broker_configs", "1", {}], "a broker's id is '1'"),
     (["group_configs", "", {}], "'' is no name of a group"),

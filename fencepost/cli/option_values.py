@@ -1,0 +1,110 @@
+"""What an option of ``serve`` was given: its text and its source, and configs and topics in it.
+
+The table of configs is read only where there are some: start-up time counts.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, NoReturn, TypeVar
+
+from fencepost.broker.controller.topic_changes import NewTopic, topic_name_problem
+from fencepost.protocol.topic_text import TOPIC_FORM, add_config, parse_topic
+
+_T = TypeVar("_T")
+
+
+class OptionError(Exception):
+    """An option is wrong. The text is one line, for the person who gave it."""
+
+
+class OptionText(NamedTuple):
+    """An option's text, and where it was read, for the message when it is wrong."""
+
+    text: str
+    source: str
+
+    def refuse(self, why: str) -> NoReturn:
+        """Say what is wrong with it, as the end of a sentence about the text.
+
+        :raises OptionError: Always.
+        """
+        from fencepost.protocol.shown_text import without_user_info
+
+        raise OptionError(f"{self.source}: {without_user_info(self.text)!r} {why}")
+
+    def number(self, low: int, high: int | None = None) -> int:
+        """A whole number from ``low`` to ``high``, both inclusive."""
+        wanted = f"a number from {low} to {high}" if high is not None else f"a number from {low} on"
+        try:
+            value = int(self.text)
+        except ValueError:
+            self.refuse(f"is not {wanted}")
+        if value < low or (high is not None and value > high):
+            self.refuse(f"is not {wanted}")
+        return value
+
+
+def read_configs(given: Sequence[OptionText], *, on_disk: bool, strict: bool) -> dict[str, str]:
+    """The static configs of the brokers.
+
+    :raises OptionError: When they can't be.
+    """
+    configs: dict[str, str] = {}
+    for each in given:
+        _parsed(each, partial(add_config, configs))
+    if configs:
+        from fencepost.broker.configs.broker_configs import validate_static_configs
+        from fencepost.broker.configs.broker_rules import static_problem
+
+        error = validate_static_configs(configs, on_disk=on_disk, strict=strict)
+        error = error or static_problem(configs)
+        if error is not None:
+            raise OptionError(error.message)
+    return configs
+
+
+def read_topics(
+    given: Sequence[OptionText], configs: Mapping[str, str], *, on_disk: bool, strict: bool
+) -> tuple[NewTopic, ...]:
+    """The topics of a start, for which these ``configs`` of the brokers hold.
+
+    :raises OptionError: When one can't be.
+    """
+    topics = tuple(_topic(each, configs) for each in given)
+    if any(topic.configs for topic in topics):
+        from fencepost.broker.configs.config_layers import ConfigLayers
+        from fencepost.broker.configs.effective_configs import settable_configs
+
+        static = settable_configs(configs) | ({"log.dirs": "files"} if on_disk else {})
+        layers = ConfigLayers(static=static, strict=strict)
+        for option, topic in zip(given, topics, strict=True):
+            problem = layers.topic_problem(dict(topic.configs)) if topic.configs else None
+            if problem is not None:
+                raise OptionError(f"{option.source}: topic {topic.name}: {problem.message}")
+    return topics
+
+
+def _topic(given: OptionText, configs: Mapping[str, str]) -> NewTopic:
+    """What is left out is as the broker configs say, as for any topic."""
+    topic = _parsed(given, parse_topic)
+    problem = topic_name_problem(topic.name)
+    if problem is not None:
+        given.refuse(f"does not name a topic: {problem}")
+    defaults = (configs.get("num.partitions", "1"), configs.get("default.replication.factor", "1"))
+    missing = map(int, defaults[len(topic.counts) :])
+    partitions, replication_factor = (*topic.counts, *missing)
+    if not partitions or not replication_factor:
+        given.refuse(f"is not {TOPIC_FORM}")
+    return NewTopic(
+        name=topic.name,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        configs=topic.configs,
+    )
+
+
+def _parsed(given: OptionText, parse: Callable[[str], _T]) -> _T:
+    try:
+        return parse(given.text)
+    except ValueError as error:
+        return given.refuse(str(error))
