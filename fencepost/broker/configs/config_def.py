@@ -113,7 +113,7 @@ class ConfigDef:
 
     @property
     def sensitive(self) -> bool:
-        """Whether its value is never shown: it is a secret, or nobody knows what it is."""
+        """Whether its value is never shown: it is a secret, or what it is is not known."""
         return self.type in (ConfigType.PASSWORD, ConfigType.UNKNOWN)
 
 
