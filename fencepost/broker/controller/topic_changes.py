@@ -1,110 +1,22 @@
-"""New topics and partitions: validation, and placement of replicas on brokers.
-
-Placement is round robin over the brokers with racks taken in turn, as Kafka spreads replicas: the
-leaders of a topic's partitions go round, and a partition's replicas lie on different racks while
-there are any. Brokers that are offline (fenced) come last on their rack, and never lead.
-"""
+"""New topics and partitions: their names, counts and assignments are checked and planned."""
 
 import random
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 from uuid import UUID
 
+from fencepost.broker.controller.placement import PlacementError, place_replicas
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.metadata.image import (
     NO_LEADER,
-    BrokerImage,
     ClusterImage,
     PartitionImage,
     TopicImage,
 )
 from fencepost.protocol.errors import ErrorCode
-
-
-class PlacementError(ValueError):
-    """There is no such assignment; the message says why, in Kafka's words."""
-
-
-def place_replicas(
-    brokers: Mapping[int, BrokerImage],
-    *,
-    partitions: int,
-    replication_factor: int,
-    first_partition: int,
-    rng: random.Random,
-) -> list[tuple[int, ...]]:
-    """Replicas of ``partitions`` new partitions, the preferred leader first in each.
-
-    :param first_partition: Index of the first one, so that added partitions go on with the round.
-    :raises PlacementError: When there are fewer brokers than replicas asked for, or all are fenced.
-    """
-    problem = _problem(brokers, replication_factor)
-    if problem is not None:
-        raise PlacementError(
-            f"Unable to replicate the partition {replication_factor} time(s): {problem}"
-        )
-    order = _by_racks([broker for broker in brokers.values() if not broker.fenced])
-    fenced = _by_racks([broker for broker in brokers.values() if broker.fenced])
-    start = rng.randrange(len(order)) if first_partition == 0 else 0
-    racks = {broker.broker_id: broker.rack or broker.broker_id for broker in brokers.values()}
-    slots = range(start + first_partition, start + first_partition + partitions)
-    return [
-        _across_racks([*_replica_order(order, slot), *_rotated(fenced, slot)], racks)[
-            :replication_factor
-        ]
-        for slot in slots
-    ]
-
-
-def _problem(brokers: Mapping[int, BrokerImage], replication_factor: int) -> str | None:
-    if all(broker.fenced for broker in brokers.values()):
-        return "All brokers are currently fenced, or have all their log directories cordoned."
-    if replication_factor > len(brokers):
-        return (
-            f"The target replication factor of {replication_factor} cannot be reached because "
-            f"only {len(brokers)} broker(s) are registered or some brokers have all their log "
-            "directories cordoned."
-        )
-    return None
-
-
-def _by_racks(brokers: Sequence[BrokerImage]) -> list[int]:
-    """Broker ids with racks taken in turn; by id where no racks are set."""
-    racks: dict[str, list[int]] = {}
-    for broker in sorted(brokers, key=lambda b: b.broker_id):
-        racks.setdefault(broker.rack or "", []).append(broker.broker_id)
-    lanes = [racks[rack] for rack in sorted(racks)]
-    longest = max(map(len, lanes), default=0)
-    return [lane[i] for i in range(longest) for lane in lanes if i < len(lane)]
-
-
-def _rotated(order: Sequence[int], slot: int) -> list[int]:
-    first = slot % len(order) if order else 0
-    return [*order[first:], *order[:first]]
-
-
-def _replica_order(order: Sequence[int], slot: int) -> list[int]:
-    """The leader, then its followers; each full round shifts the followers by one more."""
-    leader, *others = _rotated(order, slot)
-    return [leader, *_rotated(others, slot // len(order))]
-
-
-def _across_racks(walk: Sequence[int], racks: Mapping[int, str | int]) -> tuple[int, ...]:
-    """The same brokers, one of each rack before the second of any.
-
-    :param racks: By broker id; a broker without a rack is one by itself.
-    """
-    before: Counter[str | int] = Counter()
-    laps = {}
-    for broker_id in walk:
-        laps[broker_id] = before[racks[broker_id]]
-        before[racks[broker_id]] += 1
-    return tuple(sorted(walk, key=laps.__getitem__))
-
 
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 MAX_NAME: Final = 249
@@ -160,9 +72,7 @@ class TopicPlanner:
                 )
             assignments = self.check_assignments(topic.assignments)
         else:
-            assignments = self._placed(
-                topic.partitions, topic.replication_factor, first_partition=0
-            )
+            assignments = self._placed(topic.partitions, topic.replication_factor)
         return TopicImage(
             name=topic.name,
             topic_id=UUID(int=self._rng.getrandbits(128) or 1),
@@ -186,7 +96,7 @@ class TopicPlanner:
         _check_growth(name, have, count)
         if assignments is None:
             factor = len(topic.partitions[0].replicas)
-            added = self._placed(count - have, factor, first_partition=have)
+            added = self._placed(count - have, factor)
         else:
             if len(assignments) != count - have:
                 raise ControllerError(
@@ -234,9 +144,7 @@ class TopicPlanner:
             replicas=replicas, isr=online, leader=online[0] if online else NO_LEADER
         )
 
-    def _placed(
-        self, partitions: int, replication_factor: int, *, first_partition: int
-    ) -> tuple[tuple[int, ...], ...]:
+    def _placed(self, partitions: int, replication_factor: int) -> tuple[tuple[int, ...], ...]:
         if replication_factor <= 0:
             raise ControllerError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -258,8 +166,7 @@ class TopicPlanner:
                     self.image.brokers,
                     partitions=partitions,
                     replication_factor=replication_factor,
-                    first_partition=first_partition,
-                    rng=self._rng,
+                    draw=self._rng.randrange,
                 )
             )
         except PlacementError as error:

@@ -1,4 +1,4 @@
-"""Where replicas are placed."""
+"""Where replicas are placed: where Kafka's own placer places them, and what follows from that."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost.broker.controller.topic_changes import PlacementError, place_replicas
+from fencepost.broker.controller.placement import PlacementError, place_replicas
 from fencepost.broker.metadata.image import BrokerImage
+from tests.broker.controller.record_placements import PLACEMENTS
 
 
 def brokers(count: int, racks: int = 0) -> dict[int, BrokerImage]:
@@ -22,39 +23,79 @@ def brokers(count: int, racks: int = 0) -> dict[int, BrokerImage]:
 
 
 def placed(
-    among: dict[int, BrokerImage], partitions: int, factor: int, first: int = 0, seed: int = 0
+    among: dict[int, BrokerImage], partitions: int, factor: int, seed: int = 0
 ) -> list[tuple[int, ...]]:
     return place_replicas(
         among,
         partitions=partitions,
         replication_factor=factor,
-        first_partition=first,
-        rng=random.Random(seed),
+        draw=random.Random(seed).randrange,
+    )
+
+
+def fenced(among: dict[int, BrokerImage], *broker_ids: int) -> dict[int, BrokerImage]:
+    return {n: replace(b, fenced=n in broker_ids) for n, b in among.items()}
+
+
+def as_kafkas_placer(shape: str) -> str:
+    """The answer to a recorded question."""
+    drawn, partitions, factor, described = shape.split(" ")
+    among = {}
+    for broker in described.split(","):
+        broker_id, rack, state = broker.split(":")
+        among[int(broker_id)] = BrokerImage(
+            broker_id=int(broker_id),
+            host="h",
+            port=1,
+            rack=None if rack == "-" else rack,
+            fenced=state == "fenced",
+        )
+    try:
+        found = place_replicas(
+            among,
+            partitions=int(partitions),
+            replication_factor=int(factor),
+            draw=lambda bound: int(drawn) % bound,
+        )
+    except PlacementError as error:
+        return str(error).removeprefix(f"Unable to replicate the partition {factor} time(s): ")
+    return " ".join(",".join(map(str, replicas)) for replicas in found)
+
+
+def test_replicas_are_where_kafkas_own_placer_places_them() -> None:
+    recorded = PLACEMENTS.read_text(encoding="utf-8").splitlines()
+    shapes, answers = recorded[::2], recorded[1::2]
+    assert len(shapes) >= 400
+    assert dict(zip(shapes, map(as_kafkas_placer, shapes), strict=True)) == dict(
+        zip(shapes, answers, strict=True)
     )
 
 
 @settings(database=None)
 @given(st.integers(1, 9), st.integers(1, 30), st.integers(0, 3), st.integers(0, 99), st.data())
-def test_replicas_are_distinct_and_leaders_go_round(
+def test_replicas_are_distinct_and_all_are_there(
     count: int, partitions: int, racks: int, seed: int, data: st.DataObject
 ) -> None:
     factor = data.draw(st.integers(1, count))
-    found = placed(brokers(count, racks), partitions, factor, seed=seed)
+    among = brokers(count, racks)
+    off = data.draw(st.sets(st.sampled_from(sorted(among)), max_size=count - 1))
+    found = placed(fenced(among, *off), partitions, factor, seed=seed)
     assert len(found) == partitions
     assert all(len(set(replicas)) == len(replicas) == factor for replicas in found)
-    assert all(set(replicas) <= set(range(1, count + 1)) for replicas in found)
-    leaders = Counter(replicas[0] for replicas in found)
-    most = max(leaders.values())
-    least = min(leaders.get(n, 0) for n in range(1, count + 1))
-    assert most - least <= 1
+    assert all(set(replicas) <= set(among) for replicas in found)
+    assert not off & {replicas[0] for replicas in found}
 
 
-def test_followers_are_spread_as_well() -> None:
-    found = placed(brokers(5), 20, 3)
+@pytest.mark.parametrize("racks", [0, 2, 3])
+def test_leaders_and_followers_go_round(racks: int) -> None:
+    found = placed(brokers(6, racks), 6, 3)
+    assert Counter(replicas[0] for replicas in found) == dict.fromkeys(range(1, 7), 1)
     held = Counter(broker for replicas in found for broker in replicas)
-    assert set(held.values()) == {12}
-    pairs = {(replicas[0], replicas[1]) for replicas in found}
-    assert len(pairs) == 20
+    assert set(held.values()) == {3}
+
+
+def test_later_partitions_get_other_sets_of_replicas() -> None:
+    assert len({frozenset(replicas) for replicas in placed(brokers(6), 30, 3)}) > 6
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -67,15 +108,6 @@ def test_a_partitions_replicas_lie_on_different_racks(seed: int) -> None:
 def test_the_first_leader_depends_on_the_seed_and_on_nothing_else() -> None:
     assert placed(brokers(5), 7, 3, seed=3) == placed(brokers(5), 7, 3, seed=3)
     assert len({placed(brokers(5), 1, 1, seed=seed)[0] for seed in range(30)}) == 5
-
-
-def test_added_partitions_go_on_with_the_round() -> None:
-    leaders = [replicas[0] for n in range(1, 6) for replicas in placed(brokers(5), 1, 2, first=n)]
-    assert sorted(leaders) == [1, 2, 3, 4, 5]
-
-
-def fenced(among: dict[int, BrokerImage], *broker_ids: int) -> dict[int, BrokerImage]:
-    return {n: replace(b, fenced=n in broker_ids) for n, b in among.items()}
 
 
 def test_fenced_brokers_get_nothing_while_there_are_others() -> None:
