@@ -278,6 +278,11 @@ def test_a_config_value_may_be_empty() -> None:
             "--api-max OffsetsForLeaderEpoch=3",
             "names no API that is served; did you mean offset_for_leader_epoch?",
         ),
+        (
+            "--api-max metadata=9 --api-max produce=13",
+            "needs the ids of topics, which clients learn from Metadata 10 on, and that is",
+        ),
+        ("--like-kafka 2.0 --api-max fetch=13", "'fetch=13' needs the ids of topics"),
         ("--api-max zzz=8", "--api-max: 'zzz=8' names no API that is served"),
         ("--like-kafka 2", "--like-kafka: '2' is not a release of Kafka, such as 2.0"),
         ("--like-kafka 2.9", "'2.9' is not a release that is known; they are 0.10.0, 0.10.1, "),

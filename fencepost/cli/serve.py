@@ -26,6 +26,12 @@ from fencepost.broker.server.trace_file import TraceUnavailable
 from fencepost.cli.option_values import OptionError, OptionText, read_configs, read_topics
 from fencepost.cli.serve_options import SERVE_OPTIONS, Option
 from fencepost.control import lazy_app
+from fencepost.protocol.apis import (
+    FIRST_METADATA_WITH_TOPIC_IDS,
+    ceilings_without_topic_ids,
+    find_release,
+    release_ceilings,
+)
 from fencepost.protocol.lookup import parse_api_ceiling
 
 TIER_CONFIG: Final = "remote.log.storage.system.enable"
@@ -215,19 +221,22 @@ def _racks(given: OptionText) -> tuple[str, ...]:
 def _ceilings(like_kafka: Sequence[OptionText], given: Sequence[OptionText]) -> dict[str, int]:
     """By API name. A ceiling of one API takes precedence over the release."""
     ceilings = _release(like_kafka[-1]) if like_kafka else {}
-    own: dict[str, int] = {}
+    own: dict[str, OptionText] = {}
     for each in given:
         name, version = _ceiling(each)
         if name in own:
             each.refuse(f"gives {name} a second time")
-        own[name] = version
-    return ceilings | own
+        own[name] = each
+        ceilings[name] = version
+    for name in own.keys() & ceilings_without_topic_ids(ceilings):
+        own[name].refuse(
+            "needs the ids of topics, which clients learn from Metadata "
+            f"{FIRST_METADATA_WITH_TOPIC_IDS} on, and that is served up to {ceilings['metadata']}"
+        )
+    return ceilings
 
 
 def _release(given: OptionText) -> dict[str, int]:
-    # Few ask for one, and everybody waits for the start.
-    from fencepost.protocol.apis import find_release, release_ceilings
-
     try:
         return release_ceilings(find_release(given.text))
     except ValueError as error:

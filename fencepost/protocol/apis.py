@@ -11,7 +11,9 @@ left preview. Versions that a release called unstable do not count.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 
@@ -179,6 +181,13 @@ BY_NAME: Final[dict[str, Api]] = {api.name: api for api in APIS}
 NOT_SERVED: Final = -1
 """In place of a highest version: the API is not served at all."""
 
+FIRST_METADATA_WITH_TOPIC_IDS: Final = 10
+"""The first version of Metadata from which clients learn the ids of topics (KIP-516)."""
+LAST_WITH_TOPIC_NAMES: Final = MappingProxyType(
+    {"produce": 12, "fetch": 12, "offset_commit": 9, "offset_fetch": 9}
+)
+"""The last versions whose requests have the names of topics; later ones have their ids alone."""
+
 RELEASES: Final = (
     *("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1"),
     *("2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8"),
@@ -234,6 +243,24 @@ def release_ceilings(release: str) -> dict[str, int]:
     :param release: One of RELEASES.
     """
     return {api.name: _ceiling(api, highest_version(api, release)) for api in APIS}
+
+
+def ceilings_without_topic_ids(ceilings: Mapping[str, int]) -> dict[str, int]:
+    """The ceilings that follow, by API name, where clients learn no topic ids from Metadata.
+
+    Clients take it that a broker with the newer versions of the others has those of Metadata as
+    well: a Java producer would send the id zero again and again.
+
+    :param ceilings: The highest versions that are served, by API name, where not the highest.
+    """
+    metadata = ceilings.get("metadata", FIRST_METADATA_WITH_TOPIC_IDS)
+    if metadata >= FIRST_METADATA_WITH_TOPIC_IDS:
+        return {}
+    return {
+        name: last
+        for name, last in LAST_WITH_TOPIC_NAMES.items()
+        if ceilings.get(name, BY_NAME[name].max_version) > last
+    }
 
 
 def _ceiling(api: Api, highest: int) -> int:

@@ -10,12 +10,14 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from confluent_kafka.admin import NewTopic as NewClientTopic
 
 from tests.harness.confluent import consumer, delivered, read, send
+from tests.harness.kafka_tools import kafka_tool
 from tests.harness.served_cluster import Cluster, configs, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+TOOLS: Final = "org.apache.kafka.tools"
 VALUES: Final = [b"value %d" % i for i in range(20)]
 
 
@@ -57,3 +59,19 @@ def test_what_came_later_is_not_there(old: Cluster, release: str) -> None:
     with pytest.raises(KafkaException) as refused:
         changed.result(30)
     assert refused.value.args[0].code() == KafkaError._UNSUPPORTED_FEATURE
+
+
+def test_without_topic_ids_clients_produce_and_consume_by_name(tmp_path: Path) -> None:
+    with serving(tmp_path / "log", "--api-max", "metadata=9", "--topic", "t:1:3") as started:
+        arguments = ["--topic", "t", "--num-records", "3", "--record-size", "1"]
+        properties = [f"bootstrap.servers={started.bootstrap}", "delivery.timeout.ms=60000"]
+        rest = ["--throughput", "-1", "--producer-props", *properties, "linger.ms=0"]
+        ended = kafka_tool(f"{TOOLS}.ProducerPerformance", *arguments, *rest)
+        assert "3 records sent" in ended.out
+        assert delivered(send(started, "t", VALUES)) == list(range(3, 23))
+        options = ["--topic", "t", "--num-records", "23", "--bootstrap-server", started.bootstrap]
+        ended = kafka_tool(f"{TOOLS}.ConsumerPerformance", *options, "--timeout", "60000")
+        assert ", 23, " in ended.out
+    log = (tmp_path / "log").read_text()
+    assert "versions_lowered" in log
+    assert "Metadata is served up to version 9" in log

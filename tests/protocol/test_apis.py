@@ -10,7 +10,17 @@ from kio.schema.index import schema_name_map
 from kio.static.constants import EntityType
 
 from fencepost.broker import handlers
-from fencepost.protocol.apis import APIS, BY_KEY, BY_NAME, Api
+from fencepost.protocol.apis import (
+    APIS,
+    BY_KEY,
+    BY_NAME,
+    LAST_WITH_TOPIC_NAMES,
+    RELEASES,
+    Api,
+    ceilings_without_topic_ids,
+    release_ceilings,
+)
+from fencepost.protocol.codec.schema import StructSchema, message_schema, nested_structs
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
@@ -67,3 +77,32 @@ def test_every_handler_is_of_an_api_in_the_table() -> None:
         name for name in modules if hasattr(import_module(f"{handlers.__name__}.{name}"), "handle")
     }
     assert handling == set(BY_NAME)
+
+
+def names_topics(schema: StructSchema) -> bool:
+    """Whether each topic of a request has its name, not the id alone."""
+    for struct in (schema, *nested_structs(schema)):
+        names = {field.name for field in struct.fields}
+        if "topic_id" in names and not names & {"name", "topic"}:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
+def test_where_requests_have_topic_ids_alone_is_known(api: Api) -> None:
+    versions = range(api.min_version, api.max_version + 1)
+    by_name = [v for v in versions if names_topics(message_schema(api.name, "request", v))]
+    assert max(by_name) == LAST_WITH_TOPIC_NAMES.get(api.name, api.max_version)
+
+
+def test_clients_without_topic_ids_are_asked_for_names() -> None:
+    assert ceilings_without_topic_ids({}) == {}
+    assert ceilings_without_topic_ids({"metadata": 10}) == {}
+    assert ceilings_without_topic_ids({"metadata": 9}) == LAST_WITH_TOPIC_NAMES
+    lower = {"metadata": 6, "fetch": 8, "produce": 12}
+    assert ceilings_without_topic_ids(lower) == {"offset_commit": 9, "offset_fetch": 9}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_no_release_leaves_clients_without_topic_ids(release: str) -> None:
+    assert ceilings_without_topic_ids(release_ceilings(release)) == {}

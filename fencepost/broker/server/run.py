@@ -45,6 +45,7 @@ from fencepost.broker.server.resources import (
 )
 from fencepost.broker.server.server import Server
 from fencepost.broker.server.trace_file import MakeDescribe, TraceFile
+from fencepost.protocol.apis import ceilings_without_topic_ids
 
 if TYPE_CHECKING:
     from fencepost.broker.node.persistence import MakePersistence
@@ -356,7 +357,7 @@ def _make_cluster(
         topics=options.topics,
         configs=options.configs,
         racks=options.racks,
-        api_max=options.api_max,
+        api_max=_with_what_follows(options.api_max),
         conformance=options.conformance,
         strict_configs=options.strict_configs,
         seed=options.seed,
@@ -368,6 +369,19 @@ def _make_cluster(
         make_objects=make_objects,
         max_log_bytes=None if max_log_bytes == NO_LIMIT or options.data_dir else max_log_bytes,
     )
+
+
+def _with_what_follows(api_max: Mapping[str, int]) -> Mapping[str, int]:
+    """The ceilings, and lower ones for APIs that clients could not use otherwise."""
+    lowered = ceilings_without_topic_ids(api_max)
+    if lowered:
+        logs.logger().info(
+            "versions_lowered",
+            detail=f"Metadata is served up to version {api_max['metadata']}, from which clients"
+            " learn no topic ids",
+            **lowered,
+        )
+    return {**api_max, **lowered}
 
 
 def _open_data_dir(
