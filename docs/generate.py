@@ -26,6 +26,8 @@ from fencepost.scenario.actions.executor import ACTIONS
 from fencepost.scenario.loader import read, shipped
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE
+from tests.clients.tools.session import sessions
+from tests.clients.tools.tools import NOT_RUN
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -243,6 +245,32 @@ def limits(section: str) -> str:
     )
 
 
+def kafka_tools() -> str:
+    """Kafka's command-line tools, by the sessions that tests play."""
+    return table(
+        ("tool", "run with", "prints what it prints at a real 4.3.1"),
+        (
+            (
+                f"`{session.tool}`",
+                ", ".join(f"`{option}`" for option in session.options),
+                f"comes with {session.later}" if session.later else "yes",
+            )
+            for session in sessions()
+        ),
+    )
+
+
+def classes_not_run() -> str:
+    """The main classes that no session runs, by reason."""
+    names: dict[str, list[str]] = {}
+    for name, reason in NOT_RUN.items():
+        names.setdefault(reason, []).append(f"`{name.rpartition('.')[2]}`")
+    return table(
+        ("main class", "what it does"),
+        ((", ".join(sorted(names[reason])), reason) for reason in sorted(names)),
+    )
+
+
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "actions": actions,
     "all-apis": all_apis,
@@ -253,6 +281,8 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "scenarios": scenarios,
     "serve-options": serve_options,
     "broker-configs": broker_table,
+    "kafka-classes-not-run": classes_not_run,
+    "kafka-tools": kafka_tools,
     "topic-configs": topic_table,
     "configs-without-effect": without_effect,
 }

@@ -81,15 +81,18 @@ def java(*arguments: str, stdin: str = "", timeout_s: float = 90, code: int | No
     return run(command(*arguments), stdin=stdin, timeout_s=timeout_s, code=code)
 
 
-def story_command(name: str, *arguments: str) -> list[str]:
-    """A single-file program of ``tests/clients/java``, compiled once (about 2 s)."""
+def story_command(name: str, *arguments: str, options: tuple[str, ...] = ()) -> list[str]:
+    """A single-file program of ``tests/clients/java``, compiled once (about 2 s).
+
+    :param options: More options of the JVM.
+    """
     source = HOME / f"{name}.java"
 
     def compile_source(folder: Path) -> None:
         run([tool("javac"), "-cp", f"{jars()}/*", "-d", str(folder), str(source)])
 
     compiled = made_once(name, [HOME / "pom.xml", source], compile_source)
-    return command(name, *arguments, folders=[compiled])
+    return command(name, *arguments, options=(*_QUICK, *options), folders=[compiled])
 
 
 def story(name: str, *arguments: str, timeout_s: float = 90) -> Finished:

@@ -8,23 +8,39 @@ import tempfile
 from base64 import b64decode, b64encode
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from tests.harness.dialogue import Dialogue
 from tests.harness.java import story_command
 from tests.harness.run import Finished
 
+_OPTIONS: Final = ("--add-opens", "java.base/java.lang=ALL-UNNAMED")
+"""It runs what a tool asks Java's Runtime to be done at the end."""
 
-def kafka_tool(name: str, *arguments: str, timeout_s: float = 90, code: int | None = 0) -> Finished:
+
+def kafka_tool(
+    name: str,
+    *arguments: str,
+    stdin: str = "",
+    lines: int = 0,
+    timeout_s: float = 90,
+    code: int | None = 0,
+) -> Finished:
     """Run the main class ``name`` to its end, as ``tests.harness.java.java`` does.
 
-    Not for tools that go on until their JVM is told to end, nor for those that read their input.
-
+    :param lines: After so many lines of output it is told to end, as by the end of its JVM; 0 for
+        a tool that ends by itself.
     :param code: The exit code it must end with; None for any.
     :raises AssertionError: When it ends otherwise, or too late; with what it printed.
     """
-    words = (b64encode(word.encode()).decode() for word in (name, *arguments))
-    told = _runner().ask(" ".join(words), timeout_s)
-    ended, out, err = (b64decode(word).decode() for word in told.split(" "))
+    sent = (stdin, str(lines), name, *arguments)
+    words = (b64encode(word.encode()).decode() for word in sent)
+    try:
+        answer = _runner().ask(" ".join(words), timeout_s)
+    except AssertionError:
+        _end_runner()  # the next tool gets a JVM in which nothing hangs
+        raise
+    ended, out, err = (b64decode(word).decode() for word in answer.split(" "))
     if code is not None and int(ended) != code:
         shown = " ".join((name, *arguments))
         raise AssertionError(f"{shown} ended with {ended}, not {code}\n{out}\n{err}")
@@ -32,15 +48,25 @@ def kafka_tool(name: str, *arguments: str, timeout_s: float = 90, code: int | No
 
 
 @cache
+def _folder() -> Path:
+    """Where the JVMs write their logs; it is gone with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="kafka-tools-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@cache
 def _runner() -> Dialogue:
     """The JVM, which ends with this process."""
-    folder = Path(tempfile.mkdtemp(prefix="kafka-tools-"))
-    runner = Dialogue(story_command("ToolRunner"), folder / "log")
-
-    def end() -> None:
-        runner.__exit__(None, None, None)
-        shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(end)
+    folder = _folder()
+    runner = Dialogue(story_command("ToolRunner", options=_OPTIONS), folder / "log")
+    atexit.register(runner.__exit__, None, None, None)
     runner.hear_until("ready")
     return runner
+
+
+def _end_runner() -> None:
+    runner = _runner()
+    _runner.cache_clear()
+    atexit.unregister(runner.__exit__)
+    runner.__exit__(None, None, None)

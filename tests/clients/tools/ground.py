@@ -1,0 +1,44 @@
+"""Where sessions are run: fencepost, or a real Kafka of the same brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.clients.tools.playing import Ground
+from tests.harness.kafka import start_kafka
+from tests.harness.served_cluster import Cluster, configs, serving
+
+_CONFIGS: Final = {
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+}
+"""What `tests.harness.kafka` gives its brokers, and a client can see."""
+
+
+@contextmanager
+def fencepost(folder: Path) -> Iterator[Ground]:
+    """Three brokers that keep their logs in files."""
+    options = ["--data-dir", str(folder / "data"), "--racks", "r1,r2,r3", *configs(_CONFIGS)]
+    with serving(folder / "fencepost.log", *options) as cluster:
+        yield _ground(folder, cluster, [folder / "data" / f"broker-{n}" for n in (1, 2, 3)])
+
+
+@contextmanager
+def kafka(folder: Path) -> Iterator[Ground]:
+    """Three nodes of Apache Kafka 4.3.1 (ready in about 12 s)."""
+    started = start_kafka(folder / "kafka", nodes=3)
+    try:
+        logs = [started.folders[n] / "logs" for n in (1, 2, 3)]
+        yield _ground(folder, started.cluster, logs)
+    finally:
+        started.stop()
+
+
+def _ground(folder: Path, cluster: Cluster, logs: list[Path]) -> Ground:
+    files = folder / "files"
+    files.mkdir()
+    return Ground(brokers=cluster.bootstrap.split(","), folder=files, logs=logs)
