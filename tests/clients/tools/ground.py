@@ -22,7 +22,8 @@ _CONFIGS: Final = {
 @contextmanager
 def fencepost(folder: Path) -> Iterator[Ground]:
     """Three brokers that keep their logs in files."""
-    options = ["--data-dir", str(folder / "data"), "--racks", "r1,r2,r3", *configs(_CONFIGS)]
+    options = ["--data-dir", str(folder / "data"), "--racks", "r1,r2,r3"]
+    options += ["--controller-ids", "1,2,3", *configs(_CONFIGS)]
     with serving(folder / "fencepost.log", *options) as cluster:
         yield _ground(folder, cluster, [folder / "data" / f"broker-{n}" for n in (1, 2, 3)])
 
