@@ -259,7 +259,7 @@ def test_a_config_value_may_be_empty() -> None:
         ("--topic t,x.ms=1", "--topic: topic t: Unknown topic config name: x.ms"),
         ("--topic t,segment.ms=1,segment.ms=2", "gives segment.ms a second time"),
         ("--topic t,segment.ms=0", "for configuration segment.ms: Value must be at least 1"),
-        ("--strict-configs --topic t,segment.jitter.ms=7", "segments are closed exactly when"),
+        ("--strict-configs --topic t,flush.ms=7", "nothing is ever forced to disk"),
         ("--config log.cleaner.dedupe.buffer.size=1", "at least 1MB per cleaner thread"),
         ("--config num.partitions=many", "num.partitions"),
         ("--strict-configs --config log.dirs=/tmp/x", "log.dirs cannot be set in fencepost"),

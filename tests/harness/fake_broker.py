@@ -78,5 +78,5 @@ class FakeBroker:
         self.configs.update(image)
 
 
-def broker(static: Mapping[str, str] | None = None) -> FakeBroker:
-    return FakeBroker(BrokerConfigs(1, static or {}))
+def broker(static: Mapping[str, str] | None = None, *, apache: bool = False) -> FakeBroker:
+    return FakeBroker(BrokerConfigs(1, static or {}, apache=apache))

@@ -1,6 +1,7 @@
 """What DescribeConfigs answers for each kind of resource: entries with value, source and synonyms.
 
-Entries are in the order of their names. A sensitive config has no value, in its synonyms neither.
+Entries are in the order of their names. Those that are fencepost's own are among all only where
+they are set: tools know Kafka's. A sensitive config has no value, in its synonyms neither.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -19,6 +20,7 @@ from fencepost.broker.configs.config_def import (
     to_text,
 )
 from fencepost.broker.configs.config_layers import ConfigLayers, ConfigSource, ConfigSynonym
+from fencepost.broker.configs.config_table import own_configs
 from fencepost.broker.configs.group_configs import group_configs, group_value
 from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.protocol.messages.describe_configs import (
@@ -36,8 +38,10 @@ def topic_entries(
 ) -> Entries:
     """The configs of a topic with these dynamic ones; all of them where ``keys`` is None."""
     values = broker.topic_values(configs)
-    defaults = _default_topic_entries(broker)
+    defaults, own = _default_topic_entries(broker), own_configs()
     for name, config in topic_configs().items():
+        if keys is None and name in own and name not in configs and not _is_set(broker, config):
+            continue
         if keys is not None and name not in keys:
             continue
         if name in configs:
@@ -47,6 +51,10 @@ def topic_entries(
             yield _entry(config, values[name], found, read_only=False)
         elif not config.hidden:
             yield defaults[name]
+
+
+def _is_set(broker: ConfigLayers, config: ConfigDef) -> bool:
+    return config.synonym is not None and broker.is_set(config.synonym)
 
 
 @lru_cache(maxsize=8)
@@ -65,8 +73,10 @@ def _default_topic_entries(broker: ConfigLayers) -> Mapping[str, DescribeConfigs
 
 def broker_entries(broker: ConfigLayers, keys: Collection[str] | None) -> Entries:
     """The configs of a broker; all of them where ``keys`` is None."""
-    table = broker_configs()
+    table, own = broker_configs(), own_configs()
     for name, config in table.items():
+        if keys is None and name in own and not broker.is_set(name):
+            continue
         if keys is None or name in keys:
             found = broker.synonyms(name)
             if config.hidden and not found:

@@ -49,7 +49,7 @@ class ConfigLayers:
     """One broker's configs, as they are at one moment; all of them have been validated.
 
     ``static`` are those it was started with, ``cluster_default`` the dynamic ones for all brokers,
-    ``own`` the dynamic ones for this one.
+    ``own`` the dynamic ones for this one. ``defaults`` are defaults that are not Kafka's.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class ConfigLayers:
         static: Mapping[str, str] = NO_CONFIGS,
         cluster_default: Mapping[str, str] = NO_CONFIGS,
         own: Mapping[str, str] = NO_CONFIGS,
+        defaults: Mapping[str, str] = NO_CONFIGS,
         strict: bool = False,
     ) -> None:
         self.strict = strict
@@ -69,7 +70,9 @@ class ConfigLayers:
             (own, ConfigSource.DYNAMIC_BROKER_CONFIG),
             (cluster_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
             (static, ConfigSource.STATIC_BROKER_CONFIG),
+            (defaults, ConfigSource.DEFAULT_CONFIG),
         )
+        self._defaults = defaults
 
     def value(self, name: str) -> Value:
         """The value of a broker config by itself: its synonyms in other units are not looked at.
@@ -84,12 +87,25 @@ class ConfigLayers:
 
     def with_dynamic(self, configs: Mapping[str, str], *, per_broker: bool) -> "ConfigLayers":
         """The same with other dynamic configs of this broker, or else of the whole cluster."""
+        if per_broker:
+            return self.replaced(cluster_default=self.cluster_default, own=configs)
+        return self.replaced(cluster_default=configs, own=self.own)
+
+    def replaced(
+        self, *, cluster_default: Mapping[str, str], own: Mapping[str, str]
+    ) -> "ConfigLayers":
+        """The same with other dynamic configs."""
         return ConfigLayers(
             static=self.static,
-            cluster_default=self.cluster_default if per_broker else configs,
-            own=configs if per_broker else self.own,
+            cluster_default=cluster_default,
+            own=own,
+            defaults=self._defaults,
             strict=self.strict,
         )
+
+    def is_set(self, name: str) -> bool:
+        """Whether a broker config was set, at the start or later."""
+        return name in self.static or self.is_dynamic(name)
 
     def is_dynamic(self, name: str) -> bool:
         """Whether a broker config was set while the broker ran."""
@@ -157,7 +173,7 @@ class ConfigLayers:
             for layer, source in self._layers
             if name in layer
         ]
-        config = broker_configs().get(name)
+        config = None if name in self._defaults else broker_configs().get(name)
         if config is not None and config.default is not None and not config.hidden:
             found.append(ConfigSynonym(name, config.default, ConfigSource.DEFAULT_CONFIG))
         return found

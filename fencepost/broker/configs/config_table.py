@@ -159,6 +159,13 @@ def config_tables() -> ConfigTables:
     return parse_tables(data_file(KAFKA_CONFIGS), data_file(FENCEPOST_CONFIGS))
 
 
+@cache
+def own_configs() -> frozenset[str]:
+    """The names of fencepost's own configs, whatever they are of."""
+    sections = read_sections(data_file(FENCEPOST_CONFIGS))
+    return frozenset(name for rows in sections.values() for name in rows)
+
+
 def data_file(name: str) -> str:
     """The text of a data file of this package, which may be imported from a zip file."""
     data = get_data(__package__, name)

@@ -24,6 +24,12 @@ _MAX_CACHED_SETTINGS: Final = 1024
 """Different sets of topic configs that are kept parsed."""
 
 
+KIP_DEFAULTS: Final = {"auto.leader.rebalance.enable": "false"}
+"""Defaults that are not Kafka's: a leader that a test has moved stays where it is."""
+APACHE_DEFAULTS: Final = {"list.offsets.gate": "kafka"}
+"""Defaults with ``conformance=apache``."""
+
+
 class ListOffsetsGate(StrEnum):
     """Values of ``list.offsets.gate``."""
 
@@ -58,6 +64,7 @@ class BrokerConfigs:
     """
 
     auto_create_topics_enable: bool
+    auto_leader_rebalance_enable: bool
     broker_rack: str | None
     broker_session_timeout_ms: int
     check_expected_offsets: bool
@@ -70,14 +77,17 @@ class BrokerConfigs:
     group_max_session_timeout_ms: int
     group_max_size: int
     group_min_session_timeout_ms: int
+    leader_imbalance_check_interval_seconds: int
     log_cleaner_backoff_ms: int
     log_cleaner_enable: bool
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_scheduler_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
     log_retention_check_interval_ms: int
+    max_connection_creation_rate: int
     max_connections: int
     max_connections_per_ip: int
+    max_connections_per_ip_overrides: str
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int
     num_partitions: int
@@ -89,6 +99,8 @@ class BrokerConfigs:
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
     producer_id_expiration_ms: int
+    quota_window_num: int
+    quota_window_size_seconds: int
     remote_fetch_max_wait_ms: int
     remote_list_offsets_request_timeout_ms: int
     remote_log_index_file_cache_total_size_bytes: int
@@ -113,9 +125,9 @@ class BrokerConfigs:
         apache: bool = False,
         strict: bool = False,
     ) -> None:
-        self.layers = ConfigLayers(static=static, strict=strict)
+        defaults = APACHE_DEFAULTS if apache else KIP_DEFAULTS
+        self.layers = ConfigLayers(static=static, defaults=defaults, strict=strict)
         self._broker_id = broker_id
-        self._static = static
         self._log_template = log_template or LogConfig()
         self.apache = apache
         self._seen: Mapping[int | None, Mapping[str, str]] = {}
@@ -137,12 +149,7 @@ class BrokerConfigs:
         cluster_default = image.broker_configs.get(None, NO_CONFIGS)
         own = image.broker_configs.get(self._broker_id, NO_CONFIGS)
         if (cluster_default, own) != (self.layers.cluster_default, self.layers.own):
-            self.layers = ConfigLayers(
-                static=self._static,
-                cluster_default=cluster_default,
-                own=own,
-                strict=self.layers.strict,
-            )
+            self.layers = self.layers.replaced(cluster_default=cluster_default, own=own)
             self._read()
 
     def layers_of(self, broker_id: int) -> ConfigLayers:
@@ -150,12 +157,7 @@ class BrokerConfigs:
         own = self._seen.get(broker_id, NO_CONFIGS)
         if own == self.layers.own:
             return self.layers
-        return ConfigLayers(
-            static=self._static,
-            cluster_default=self.layers.cluster_default,
-            own=own,
-            strict=self.layers.strict,
-        )
+        return self.layers.replaced(cluster_default=self.layers.cluster_default, own=own)
 
     def topic(self, name: str) -> TopicSettings:
         """The configs of a topic of the view; the broker's defaults for one that is not in it.

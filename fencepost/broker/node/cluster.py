@@ -17,6 +17,7 @@ from fencepost.broker.configs.effective_configs import (
 )
 from fencepost.broker.controller.controller import Controller
 from fencepost.broker.controller.controller_apis import ControllerApis
+from fencepost.broker.controller.leader_balance import LeaderBalance
 from fencepost.broker.controller.requests import AllocateProducerIds
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.events import Events, Kind
@@ -167,6 +168,7 @@ class Cluster:
         self._undelivered: dict[int, frozenset[str]] = {}
         """Topics that changed in views that did not reach a broker, by broker."""
         self._log_maintenance: list[LogMaintenance] = []
+        self._leader_balance = LeaderBalance(self.controller, self._configs, self.scheduler)
         self.brokers: dict[int, Broker] = {
             broker_id: self._make_broker(broker_id, address, rack)
             for broker_id, address, rack in options.by_id()
@@ -220,6 +222,7 @@ class Cluster:
                 return text
 
     def _start(self) -> None:
+        self._leader_balance.start()
         for topic in self.options.topics:
             if topic.name not in self.controller.image.topics:  # of an earlier process
                 self.controller.create_topic(topic)
@@ -271,10 +274,9 @@ class Cluster:
         template = LogConfig(require_zero_base_offset=apache, validate_records=apache)
         if self.persistence is not None and self.persistence.syncs:
             template = replace(template, flush_messages=1)
-        gate = {"list.offsets.gate": "kafka"} if apache else {}
         return BrokerConfigs(
             node,
-            {**gate, **static},
+            static,
             log_template=template,
             apache=apache,
             strict=self.options.strict_configs,

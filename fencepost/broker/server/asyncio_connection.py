@@ -32,6 +32,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         self._connection: Connection
         self._transport: asyncio.Transport
         self._is_reading = True
+        self._is_held = False
         self._is_closed = False
 
     @property
@@ -71,6 +72,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         if refusal is not None:
             self._connection.close(CloseReason(refusal))
             self._transfer()
+        else:
+            self._listener.hold_back(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
         """The connection is gone."""
@@ -122,6 +125,17 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             self._connection.resume()
             self._transfer()
 
+    def hold(self) -> None:
+        """Read nothing until it is released."""
+        self._is_held = True
+        self._transfer()
+
+    def release(self) -> None:
+        """Read what the client has sent."""
+        self._is_held = False
+        if not self._is_closed:
+            self._transfer()
+
     def close(self) -> None:
         """Send what is ready and close: the server stops, or the client was idle for too long."""
         if not self._is_closed:
@@ -148,7 +162,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             self._server.stay_awake()
         if connection.is_closing:
             self._finish()
-        elif connection.wants_input is not self._is_reading:
+        elif (connection.wants_input and not self._is_held) is not self._is_reading:
             self._is_reading = not self._is_reading
             if self._is_reading:
                 self._transport.resume_reading()

@@ -7,9 +7,12 @@ listen holds it, so that no other process gets it.
 import asyncio
 import socket
 from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
+from fencepost.broker.core.sampled_rate import SampledRate
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.server.asyncio_connection import AsyncioConnection
 from fencepost.broker.server.resources import (
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 
 
 BROKER_DOWN: Final = "broker_down"
+UNLIMITED: Final = 2**31 - 1
+"""Kafka's default of ``max.connection.creation.rate``."""
+_LOOPBACKS: Final = ("127.0.0.1", "::1")
 
 
 class PortUnavailable(OSError):
@@ -94,6 +100,19 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@lru_cache
+def _limits(overrides: str) -> Mapping[str, int]:
+    """``max.connections.per.ip.overrides`` by address."""
+    # A late import: start-up time counts, and few brokers have any.
+    from fencepost.broker.configs.broker_rules import parse_overrides
+
+    limits = {}
+    for host, limit in parse_overrides(overrides).items():
+        for address in _LOOPBACKS if host == "localhost" else (host,):
+            limits[address] = limit
+    return limits
+
+
 class Listener:
     """Accepts the connections of one broker.
 
@@ -111,6 +130,10 @@ class Listener:
         self._asyncio_server: asyncio.Server | None = None
         self._connections: set[AsyncioConnection] = set()
         self._per_host: Counter[str] = Counter()
+        configs = broker.configs
+        self._creation_rate = SampledRate(
+            configs.quota_window_num, configs.quota_window_size_seconds * 1000
+        )
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to accept connections."""
@@ -155,13 +178,33 @@ class Listener:
             return BROKER_DOWN
         if len(self._connections) >= configs.max_connections:
             return MAX_CONNECTIONS
-        if self._per_host[host] >= configs.max_connections_per_ip:
+        if self._per_host[host] >= self._limit_of(host):
             return MAX_CONNECTIONS_PER_IP
         if not self.server.descriptors.admit():
             return DESCRIPTORS
         self._connections.add(connection)
         self._per_host[host] += 1
         return None
+
+    def hold_back(self, connection: AsyncioConnection) -> None:
+        """Count a connection that is admitted, and let it wait if there are too many a second."""
+        limit = self.broker.configs.max_connection_creation_rate
+        if limit == UNLIMITED:
+            return
+        scheduler = self.server.cluster.scheduler
+        now_ms = scheduler.now_ms()
+        self._creation_rate.record(1, now_ms)
+        delay_ms = self._creation_rate.delay_ms(limit, now_ms)
+        if delay_ms:
+            connection.hold()
+            scheduler.at(now_ms + delay_ms, connection.release)
+
+    def _limit_of(self, host: str) -> int:
+        configs = self.broker.configs
+        overrides = configs.max_connections_per_ip_overrides
+        if not overrides:
+            return configs.max_connections_per_ip
+        return _limits(overrides).get(host, configs.max_connections_per_ip)
 
     def on_closed(self, connection: AsyncioConnection) -> None:
         """Remove a connection that is gone."""

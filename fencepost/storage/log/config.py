@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+from zlib import crc32
 
 from fencepost.protocol.errors import ErrorCode
 
@@ -60,6 +61,7 @@ class LogConfig:
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * DAY_MS
+    segment_jitter_ms: int = 0
     retention_ms: int = 7 * DAY_MS
     retention_bytes: int = -1
     max_message_bytes: int = 1_048_588
@@ -146,3 +148,11 @@ class LogConfig:
         if "compact" in self.cleanup_policy:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms
+
+    def jitter_ms(self, log: str, base_offset: int) -> int:
+        """What is taken off segment.ms for one segment (ms), so that not all logs roll at once.
+
+        It is below segment.jitter.ms, and the same for the same segment wherever it is.
+        """
+        most = min(self.segment_jitter_ms, self.segment_ms)
+        return crc32(f"{log}:{base_offset}".encode()) % most if most else 0

@@ -240,6 +240,9 @@ class SegmentedLog:
             self._epochs.assign_or_clear(epoch, header.base_offset)
         config = self.config
         segment = self._segments.active
+        segment_ms = config.max_segment_ms
+        if config.segment_jitter_ms:
+            segment_ms -= config.jitter_ms(self.name, segment.base_offset)
         if should_roll(
             segment,
             size=header.size,
@@ -247,7 +250,7 @@ class SegmentedLog:
             max_timestamp=header.max_timestamp,
             now_ms=now_ms,
             segment_bytes=config.segment_bytes,
-            segment_ms=config.max_segment_ms,
+            segment_ms=segment_ms,
         ):
             # A follower's next batch may lie behind a gap that compaction left.
             segment = self._roll(now_ms, header.base_offset)

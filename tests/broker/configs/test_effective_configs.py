@@ -57,6 +57,10 @@ OTHER_TEXTS = {
     "check.expected.offsets.scope": "key",
     "check.expected.offsets.source": "header",
     "message.format.version": "0.10.2",
+    "auto.leader.rebalance.enable": "true",
+    "log.roll.jitter.ms": "5",
+    "max.connection.creation.rate": "7",
+    "max.connections.per.ip.overrides": "127.0.0.1:7",
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 }
 

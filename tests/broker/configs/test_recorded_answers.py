@@ -73,7 +73,7 @@ def test_every_difference_is_one(
 
 
 def _like_the_real_one() -> FakeBroker:
-    started = broker(STATIC)
+    started = broker(STATIC, apache=True)
     for topic, configs in recorded_answers.TOPICS.items():
         started.create(topic, configs)
     # Kafka sets it when it formats a cluster with eligible leader replicas (KIP-966).

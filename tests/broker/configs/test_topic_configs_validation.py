@@ -28,7 +28,7 @@ def test_defaults_are_accepted_of_what_has_no_effect() -> None:
     )
     assert (
         validate_static_configs(
-            {"num.io.threads": "8", "auto.leader.rebalance.enable": "false"}, strict=True
+            {"num.io.threads": "8", "controlled.shutdown.enable": "true"}, strict=True
         )
         is None
     )

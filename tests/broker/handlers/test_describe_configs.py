@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.config_layers import ConfigSource
-from fencepost.broker.configs.config_table import FENCEPOST_CONFIGS, data_file, read_sections
+from fencepost.broker.configs.config_table import (
+    FENCEPOST_CONFIGS,
+    data_file,
+    own_configs,
+    read_sections,
+)
 from fencepost.broker.configs.effective_configs import static_configs
 from fencepost.broker.handlers import describe_configs
 from fencepost.protocol.errors import ErrorCode
@@ -83,7 +88,25 @@ def test_a_broker_says_where_it_listens() -> None:
 
 def test_every_broker_config_that_is_not_hidden_is_described_in_order() -> None:
     names = [entry.name for entry in describe(broker(), BROKER, "1").configs]
-    assert names == [name for name, config in broker_configs().items() if not config.hidden]
+    shown = [name for name, config in broker_configs().items() if not config.hidden]
+    assert names == [name for name in shown if name not in own_configs()]
+
+
+def test_own_configs_are_described_where_they_are_set_or_asked_for() -> None:
+    name = "check.expected.offsets.scope"
+    for asked in (broker({name: "key"}), broker(apache=True), broker()):
+        asked.create("t", {})
+        asked.create("own", {name: "partition"})
+        is_static = name in asked.configs.layers.static
+        for kind, resource, listed in (
+            (BROKER, "1", is_static),
+            (TOPIC, "t", is_static),
+            (TOPIC, "own", True),
+        ):
+            names = {entry.name for entry in describe(asked, kind, resource).configs}
+            assert names & own_configs() == ({name} if listed else set()), resource
+            (entry,) = describe(asked, kind, resource, name).configs
+            assert entry.name == name
 
 
 def test_a_secret_is_never_shown() -> None:

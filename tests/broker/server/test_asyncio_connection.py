@@ -152,6 +152,46 @@ def test_no_more_connections_of_a_host_than_max_connections_per_ip() -> None:
     assert not edge.connect(("192.0.2.2", 3)).transport.closed
 
 
+def test_single_addresses_have_limits_of_their_own() -> None:
+    overrides = "192.0.2.1:2,localhost:1,2001:db8::7:0"
+    edge = SocketlessServer(
+        {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": overrides}
+    )
+    for host, closed in (
+        ("192.0.2.1", False),
+        ("192.0.2.1", False),
+        ("192.0.2.1", True),
+        ("127.0.0.1", False),
+        ("127.0.0.1", True),
+        ("::1", False),
+        ("2001:db8::7", True),
+        ("192.0.2.2", True),
+    ):
+        assert edge.connect((host, 1)).transport.closed is closed, host
+
+
+def test_more_connections_a_second_than_may_be_are_read_later() -> None:
+    edge = SocketlessServer({"max.connection.creation.rate": "2", "quota.window.num": "2"})
+    first, second, third = edge.connect(), edge.connect(), edge.connect()
+    assert first.transport.is_reading()
+    assert second.transport.is_reading()
+    assert not third.transport.is_reading(), "it is the third in a second"
+    edge.pass_time(499)
+    assert not third.transport.is_reading()
+    edge.pass_time(1)
+    assert third.transport.is_reading()
+    edge.pass_time(2000)
+    assert edge.connect().transport.is_reading()
+
+
+def test_a_connection_that_waits_may_go() -> None:
+    edge = SocketlessServer({"max.connection.creation.rate": "1", "quota.window.num": "2"})
+    _, waiting = edge.connect(), edge.connect()
+    waiting.connection.connection_lost(None)
+    edge.pass_time(1000)
+    assert not waiting.transport.is_reading()
+
+
 def test_a_connection_is_closed_when_it_was_silent_for_too_long() -> None:
     edge = SocketlessServer({"connections.max.idle.ms": "1000"})
     silent, busy = edge.connect(), edge.connect()

@@ -55,6 +55,19 @@ def test_segment_ms_counts_in_the_records_time() -> None:
     assert bases(log) == [0, 3]
 
 
+def test_with_jitter_segments_are_closed_earlier_each_at_its_own_age() -> None:
+    config = LogConfig(segment_ms=1_000, segment_jitter_ms=500)
+    ages = [1_000 - config.jitter_ms("t-0", base) for base in range(50)]
+    assert len(set(ages)) > 40
+    assert min(ages) > 500
+    assert max(ages) <= 1_000
+    for age, closed in ((ages[0], 0), (ages[0] + 1, 1)):
+        log = new_log(config)
+        append(log, batch((T, None, b"v")))
+        append(log, batch((T + age, None, b"v")))
+        assert len(log.segments()) == 1 + closed
+
+
 def test_segment_ms_counts_from_creation_where_the_first_batch_has_no_timestamp() -> None:
     log = new_log(LogConfig(segment_ms=1_000))
     append(log, batch((-1, None, b"v")))
