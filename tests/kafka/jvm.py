@@ -48,11 +48,14 @@ def test_classes(artifact: str) -> tuple[str, ...]:
     )
 
 
-def command() -> list[str]:
-    """A JVM that runs the classes whose names it reads (``SuiteRunner.java``)."""
+def command(folder: Path) -> list[str]:
+    """A JVM that runs the classes whose names it reads (``SuiteRunner.java``).
+
+    :param folder: Where it, and the processes that it starts, leave files.
+    """
     path = os.pathsep.join([str(_compiled()), f"{java.jars(POM)}/*"])
-    python = f"-Dfencepost.python={sys.executable}"
-    return [tool("java"), *_OPTIONS, python, "-cp", path, "fencepost.SuiteRunner"]
+    properties = [f"-Dfencepost.python={sys.executable}", f"-Djava.io.tmpdir={folder}"]
+    return [tool("java"), *_OPTIONS, *properties, "-cp", path, "fencepost.SuiteRunner"]
 
 
 @cache

@@ -71,11 +71,12 @@ def run(works: Sequence[Work], jobs: int, on_result: Callable[[Result], None]) -
         results.append(result)
         on_result(result)
 
-    command = jvm.command()
     with (
-        tempfile.TemporaryDirectory(prefix="kafka-tests-") as folder,
+        # A server ends after the JVM that started it, and may still write its log.
+        tempfile.TemporaryDirectory(prefix="kafka-tests-", ignore_cleanup_errors=True) as folder,
         ThreadPoolExecutor(jobs) as pool,
     ):
+        command = jvm.command(Path(folder))
         logs = (Path(folder) / f"jvm-{number}.log" for number in range(jobs))
         for each in [pool.submit(_work, queue, command, log, take) for log in logs]:
             each.result()

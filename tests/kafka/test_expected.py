@@ -9,7 +9,7 @@ from tests.kafka.suite import Events, Result
 
 LISTED = {
     "GroupsTest#share[1]": Expected(Reason.GROUPS),
-    "BrokerTest#log": Expected(Reason.JAVA, "ClusterInstance.brokers()"),
+    "BrokerTest#log": Expected(Reason.JAVA, "KafkaBroker.logManager()"),
 }
 
 
@@ -19,7 +19,7 @@ def result(test: str, outcome: str, trace: str = "") -> Result:
 
 def test_the_list_is_read() -> None:
     text = (
-        "# a comment\n\nGroupsTest#share[1] groups\nBrokerTest#log java ClusterInstance.brokers()\n"
+        "# a comment\n\nGroupsTest#share[1] groups\nBrokerTest#log java KafkaBroker.logManager()\n"
     )
     assert read(text) == LISTED
 
@@ -39,7 +39,7 @@ def test_a_wrong_list_is_refused(text: str, problem: str) -> None:
 
 
 def test_a_run_that_is_as_listed_has_no_problems() -> None:
-    trace = "OutOfReach: ClusterInstance.brokers() is a Java object of Kafka's\n\tat ..."
+    trace = "OutOfReach: KafkaBroker.logManager() is out of reach\n\tat ..."
     results = [
         result("GroupsTest#share[1]", "fail", "UnsupportedVersionException"),
         result("BrokerTest#log", "fail", trace),
@@ -61,7 +61,7 @@ def test_what_differs_from_the_list_is_a_problem() -> None:
     assert list(problems(results, LISTED)) == [
         "BrokerTest#stop ran 2 times",
         "GroupsTest#share[1] passes, but is listed: groups",
-        "BrokerTest#log fails, but not by ClusterInstance.brokers(): AssertionError: 1 and 2",
+        "BrokerTest#log fails, but not by KafkaBroker.logManager(): AssertionError: 1 and 2",
         "BrokerTest#start fails: AssertionError: 3",
     ]
     assert summary(results[2:], LISTED) == "2 of 3 pass, 1 fail and are not listed"

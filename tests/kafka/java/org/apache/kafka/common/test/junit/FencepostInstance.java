@@ -7,8 +7,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
-import java.util.function.Predicate;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.StreamSupport;
@@ -20,6 +21,8 @@ import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.metadata.MetadataCache;
 import org.apache.kafka.server.fault.FaultHandlerException;
 import org.apache.kafka.test.TestUtils;
 
@@ -55,11 +58,12 @@ final class FencepostInstance implements ClusterInstance {
         }
         List<String> options = new ArrayList<>(List.of("--advertise", "localhost"));
         options.addAll(List.of("--conformance", "apache", "--log-level", "warning"));
-        options.addAll(List.of("--brokers", String.valueOf(config.numBrokers())));
+        options.addAll(List.of("--broker-ids", list(brokerIds())));
+        options.addAll(List.of("--controller-ids", list(controllerIds())));
         config.serverProperties().forEach((key, value) ->
                 options.addAll(List.of("--config", key + "=" + value)));
-        String racks = IntStream.range(0, config.numBrokers())
-                .mapToObj(id -> config.perServerOverrideProperties().getOrDefault(id, Map.of()))
+        String racks = brokerIds().stream()
+                .map(id -> config.perServerOverrideProperties().getOrDefault(id, Map.of()))
                 .map(each -> each.getOrDefault("broker.rack", ""))
                 .collect(Collectors.joining(","));
         if (!racks.replace(",", "").isEmpty()) {
@@ -76,7 +80,7 @@ final class FencepostInstance implements ClusterInstance {
     @Override
     public void stop() {
         if (process != null && !stopped) {
-            process.stop();
+            process.release();
         }
         stopped = true;
     }
@@ -88,12 +92,12 @@ final class FencepostInstance implements ClusterInstance {
 
     @Override
     public void shutdownBroker(int id) {
-        process.ask("POST", "/v1/brokers/" + id + "/stop");
+        runs(id, false);
     }
 
     @Override
     public void startBroker(int id) {
-        process.ask("POST", "/v1/brokers/" + id + "/start");
+        runs(id, true);
     }
 
     // -- what it is ----------------------------------------------------------------------------
@@ -115,27 +119,22 @@ final class FencepostInstance implements ClusterInstance {
 
     @Override
     public Set<Integer> brokerIds() {
-        return brokerIds(broker -> true);
-    }
-
-    private Set<Integer> brokerIds(Predicate<JsonNode> wanted) {
-        JsonNode brokers = process.ask("GET", "/v1/cluster").get("brokers");
-        return StreamSupport.stream(brokers.spliterator(), false)
-                .filter(wanted)
-                .map(broker -> broker.get("id").asInt())
-                .collect(Collectors.toCollection(TreeSet::new));
-    }
-
-    private static boolean runs(JsonNode broker) {
-        return broker.get("state").asText().equals("running");
+        return range(0, config.numBrokers());
     }
 
     @Override
     public Set<Integer> controllerIds() {
-        int first = combined ? 0 : FIRST_CONTROLLER;
-        return IntStream.range(first, first + config.numControllers())
+        return range(combined ? 0 : FIRST_CONTROLLER, config.numControllers());
+    }
+
+    private static Set<Integer> range(int first, int count) {
+        return IntStream.range(first, first + count)
                 .boxed()
                 .collect(Collectors.toCollection(TreeSet::new));
+    }
+
+    private static String list(Set<Integer> ids) {
+        return ids.stream().map(String::valueOf).collect(Collectors.joining(","));
     }
 
     @Override
@@ -187,18 +186,70 @@ final class FencepostInstance implements ClusterInstance {
 
     @Override
     public Map<Integer, KafkaBroker> brokers() {
-        return OutOfReach.servers("ClusterInstance.brokers()", brokerIds());
+        return handles(brokerIds());
     }
 
     @Override
     public Map<Integer, KafkaBroker> aliveBrokers() {
-        Set<Integer> ids = brokerIds(FencepostInstance::runs);
-        return OutOfReach.servers("ClusterInstance.aliveBrokers()", ids);
+        return handles(aliveIds());
+    }
+
+    private Map<Integer, KafkaBroker> handles(Set<Integer> ids) {
+        Map<Integer, KafkaBroker> handles = new TreeMap<>();
+        for (int id : ids) {
+            Map<String, Function<Object[], Object>> answers = Map.of(
+                    "shutdown", arguments -> runs(id, false),
+                    "startup", arguments -> runs(id, true),
+                    "isShutdown", arguments -> !aliveIds().contains(id),
+                    "awaitShutdown", arguments -> null,
+                    "boundPort", arguments -> brokerBoundPorts().get(id),
+                    "metadataCache", arguments -> metadataCache());
+            handles.put(id, ServerHandle.of(KafkaBroker.class, answers));
+        }
+        return handles;
+    }
+
+    private Object runs(int id, boolean wanted) {
+        if (aliveIds().contains(id) != wanted) {
+            process.ask("POST", "/v1/brokers/" + id + (wanted ? "/start" : "/stop"));
+        }
+        return null;
+    }
+
+    private Set<Integer> aliveIds() {
+        JsonNode brokers = process.ask("GET", "/v1/cluster").get("brokers");
+        return StreamSupport.stream(brokers.spliterator(), false)
+                .filter(broker -> broker.get("state").asText().equals("running"))
+                .map(broker -> broker.get("id").asInt())
+                .collect(Collectors.toCollection(TreeSet::new));
+    }
+
+    /** What every broker knows: a change is answered when all of them have applied it. */
+    private MetadataCache metadataCache() {
+        return ServerHandle.of(MetadataCache.class, Map.of(
+                "numPartitions", arguments -> partitions((String) arguments[0]),
+                "contains", arguments -> partitions((String) arguments[0]).isPresent(),
+                "hasAliveBroker", arguments -> aliveIds().contains((Integer) arguments[0]),
+                "getLeaderAndIsr", arguments ->
+                        leaderAndIsr((String) arguments[0], (Integer) arguments[1])));
+    }
+
+    private Optional<LeaderAndIsr> leaderAndIsr(String topic, int partition) {
+        if (partitions(topic).filter(count -> partition < count).isEmpty()) {
+            return Optional.empty();
+        }
+        JsonNode found =
+                process.ask("GET", "/v1/topics/" + topic + "/partitions/" + partition);
+        List<Integer> isr = StreamSupport.stream(found.get("isr").spliterator(), false)
+                .map(JsonNode::asInt)
+                .toList();
+        int leader = found.get("leader").asInt(LeaderAndIsr.NO_LEADER);
+        return Optional.of(new LeaderAndIsr(leader, isr));
     }
 
     @Override
     public Map<Integer, ControllerServer> controllers() {
-        return OutOfReach.servers("ClusterInstance.controllers()", controllerIds());
+        throw new OutOfReach("ClusterInstance.controllers()");
     }
 
     @Override
@@ -221,21 +272,20 @@ final class FencepostInstance implements ClusterInstance {
     @Override
     public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
         TestUtils.waitForCondition(
-                () -> partitions(topic) == partitions, topic + " has no " + partitions + " partitions");
+                () -> partitions(topic).filter(count -> count == partitions).isPresent(),
+                topic + " has no " + partitions + " partitions");
     }
 
     @Override
     public void waitTopicDeletion(String topic) throws InterruptedException {
-        TestUtils.waitForCondition(() -> partitions(topic) == 0, topic + " is still there");
+        TestUtils.waitForCondition(() -> partitions(topic).isEmpty(), topic + " is still there");
     }
 
-    private int partitions(String topic) {
-        for (JsonNode each : process.ask("GET", "/v1/topics")) {
-            if (each.get("name").asText().equals(topic)) {
-                return each.get("partitions").asInt();
-            }
-        }
-        return 0;
+    private Optional<Integer> partitions(String topic) {
+        return StreamSupport.stream(process.ask("GET", "/v1/topics").spliterator(), false)
+                .filter(each -> each.get("name").asText().equals(topic))
+                .map(each -> each.get("partitions").asInt())
+                .findFirst();
     }
 
     @Override

@@ -16,8 +16,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /**
- * A served fencepost. Its output goes to files: a test that finds a new thread in its JVM fails,
- * and what read a pipe would be one.
+ * A served fencepost, which may serve one test after the other. Its output goes to files: a test
+ * that finds a new thread in its JVM fails, and what read a pipe would be one.
  */
 final class FencepostProcess {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -25,17 +25,31 @@ final class FencepostProcess {
     private static final int ANSWER_MS = 60_000;
     private static final long STOP_S = 20;
 
+    /** That of the last test, which the next one has if it wants the same options. */
+    private static FencepostProcess spare;
+
+    private final List<String> options;
     private final Path folder;
     private final Process process;
     private final JsonNode ready;
+    private int resets;
 
     /**
-     * Returns when every listener accepts.
+     * Returns when every listener accepts, and nothing is there of tests before.
      *
      * @param options of {@code fencepost serve}.
      */
     static FencepostProcess start(List<String> options) {
         try {
+            FencepostProcess last = spare;
+            spare = null;
+            if (last != null && last.options.equals(options)) {
+                last.reset();
+                return last;
+            }
+            if (last != null) {
+                last.stop();
+            }
             return new FencepostProcess(options);
         } catch (IOException error) {
             throw new UncheckedIOException(error);
@@ -45,6 +59,7 @@ final class FencepostProcess {
     }
 
     private FencepostProcess(List<String> options) throws IOException, InterruptedException {
+        this.options = options;
         folder = Files.createTempDirectory("fencepost-");
         List<String> command = new ArrayList<>(List.of(System.getProperty("fencepost.python")));
         command.addAll(List.of("-m", "fencepost", "serve", "--stop-with-stdin"));
@@ -57,13 +72,21 @@ final class FencepostProcess {
         ready = awaitReady();
     }
 
+    private void reset() throws IOException, InterruptedException {
+        process.getOutputStream().write("reset\n".getBytes());
+        process.getOutputStream().flush();
+        resets++;
+        awaitReady();
+    }
+
+    /** The line that it prints when it has started, and after each reset. */
     private JsonNode awaitReady() throws IOException, InterruptedException {
         Path out = folder.resolve("out");
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(READY_MS);
         while (System.nanoTime() < deadline && process.isAlive()) {
-            String line = Files.readString(out);
-            if (line.endsWith("\n")) {
-                return JSON.readTree(line);
+            String[] lines = Files.readString(out).split("\n", -1);
+            if (lines.length > resets + 1) {
+                return JSON.readTree(lines[resets]);
             }
             Thread.sleep(10);
         }
@@ -105,8 +128,13 @@ final class FencepostProcess {
         }
     }
 
+    /** Keeps it for the next test. */
+    void release() {
+        spare = this;
+    }
+
     /** Ends the process and removes its files. */
-    void stop() {
+    private void stop() {
         process.destroy();
         try {
             if (!process.waitFor(STOP_S, TimeUnit.SECONDS)) {
