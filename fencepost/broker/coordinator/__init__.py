@@ -26,5 +26,9 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, partition_count: int) -> int:
-    """The partition of a key, as Kafka's ``partitionFor`` computes it."""
-    return (java_hash(key) & 0x7FFFFFFF) % partition_count
+    """The partition of a key, as Kafka's ``partitionFor`` computes it: by the hash's absolute value.
+
+    Of the one hash that has none in 32 bits it is 0.
+    """
+    value = java_hash(key)
+    return min(value, (1 << 32) - value) % (1 << 31) % partition_count

@@ -24,6 +24,21 @@ def test_hashes_are_javas(text: str, java: int) -> None:
     assert java_hash(text) == java % 2**32
 
 
-def test_the_smallest_hash_has_no_absolute_value() -> None:
-    assert partition_for("polygenelubricants", 50) == 0
+@pytest.mark.parametrize(
+    ("key", "count", "partition"),
+    [
+        ("group", 50, 47),
+        ("my-group", 50, 12),
+        ("polygenelubricants", 50, 0),
+        # Where a 4.3.1 with four partitions of __consumer_offsets wrote these groups.
+        ("test-consumer-group", 4, 1),
+        ("second-group", 4, 2),
+        ("third-group", 4, 3),
+    ],
+)
+def test_the_absolute_value_of_the_hash_chooses(key: str, count: int, partition: int) -> None:
+    assert partition_for(key, count) == partition
+
+
+def test_every_partition_has_keys() -> None:
     assert {partition_for(f"g{n}", 4) for n in range(50)} == {0, 1, 2, 3}
