@@ -26,7 +26,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, partition_count: int) -> int:
-    """The partition of a key, as Kafka's ``partitionFor`` computes it: by the hash's absolute value.
+    """The partition of a key, as Kafka's ``partitionFor`` has it: by the hash's absolute value.
 
     Of the one hash that has none in 32 bits it is 0.
     """
