@@ -263,6 +263,15 @@ def ceilings_without_topic_ids(ceilings: Mapping[str, int]) -> dict[str, int]:
     }
 
 
+STABLE_VERSIONS: Final[dict[str, int]] = {
+    api.name: highest
+    for api in APIS
+    if (highest := highest_version(api, RELEASES[-1])) < api.max_version
+}
+"""The highest versions that the newest release advertises, by API name, of the APIs that have later
+ones: those it calls unstable."""
+
+
 def _ceiling(api: Api, highest: int) -> int:
     if highest >= api.min_version:
         return min(highest, api.max_version)

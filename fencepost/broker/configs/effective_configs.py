@@ -90,6 +90,7 @@ class BrokerConfigs:
     max_connections_per_ip_overrides: str
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int
+    metric_reporters: frozenset[str]
     num_partitions: int
     offset_metadata_max_bytes: int
     offsets_commit_timeout_ms: int

@@ -15,6 +15,8 @@ class Peer:
 
     connection_id: str
     host: str
+    port: int | None = None
+    """None without a socket."""
     software_name: str = "unknown"
     """From ApiVersions v3+ (KIP-511), as its version."""
     software_version: str = "unknown"

@@ -1,7 +1,9 @@
 """ApiVersions (18), versions 0-4: what this broker serves (KIP-35, KIP-482, KIP-511).
 
 The list is the API table, under the ceilings of the broker (``--api-max``, ``--like-kafka``, and
-the level of ``metadata.version``), without what they leave nothing of. Of features only those are
+the level of ``metadata.version``), without what they leave nothing of. Telemetry (71, 72) is in it
+only where it is asked for: otherwise clients would request their subscriptions for nothing. Of
+features only those are
 supported that stand for what is served here. The epoch of the finalized ones is the number of the
 view: as at a real broker it rises whenever anything changes, and not with features alone.
 
@@ -16,6 +18,7 @@ is 0, that is off.
 import re
 from typing import Final
 
+from fencepost.broker.handlers.client_metrics import asks_for_telemetry
 from fencepost.broker.handlers.context import BrokerNode, Context
 from fencepost.broker.metadata.features import SUPPORTED, finalized
 from fencepost.protocol.apis import APIS, BY_NAME
@@ -31,9 +34,13 @@ from fencepost.protocol.messages.api_versions import (
 FIRST_WITH_SOFTWARE: Final = 3
 _FIRST_WITH_OFF: Final = 4
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+TELEMETRY: Final = ("get_telemetry_subscriptions", "push_telemetry")
 _ALL: Final = tuple(
     ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
     for api in APIS
+)
+_WITHOUT_TELEMETRY: Final = tuple(
+    each for api, each in zip(APIS, _ALL, strict=True) if api.name not in TELEMETRY
 )
 _OWN: Final = BY_NAME["api_versions"]
 _FEATURES: Final = tuple(
@@ -52,7 +59,7 @@ def handle(ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
         ctx.peer.software_name, ctx.peer.software_version = name, version
     view = ctx.broker.view
     return ApiVersionsResponse(
-        api_keys=_served(ctx.broker) if ctx.broker.version_limits else _ALL,
+        api_keys=_served(ctx.broker),
         supported_features=_FEATURES if ctx.version >= _FIRST_WITH_OFF else _NEVER_OFF,
         finalized_features_epoch=view.version,
         finalized_features=tuple(
@@ -80,6 +87,9 @@ def _own(max_version: int) -> ApiVersion:
 
 
 def _served(broker: BrokerNode) -> tuple[ApiVersion, ...]:
+    with_telemetry = asks_for_telemetry(broker.configs, broker.view)
+    if not broker.version_limits:
+        return _ALL if with_telemetry else _WITHOUT_TELEMETRY
     return tuple(
         ApiVersion(
             api_key=api.key,
@@ -87,5 +97,5 @@ def _served(broker: BrokerNode) -> tuple[ApiVersion, ...]:
             max_version=broker.max_version(api),
         )
         for api in APIS
-        if broker.serves(api)
+        if broker.serves(api) and (with_telemetry or api.name not in TELEMETRY)
     )

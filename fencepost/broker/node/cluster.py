@@ -33,6 +33,7 @@ from fencepost.broker.produce.producer_id_manager import ProducerIdManager
 from fencepost.broker.replication.log_maintenance import LogMaintenance
 from fencepost.broker.replication.replica_storage import MemoryReplicaStorage, ReplicaStorage
 from fencepost.broker.tiering.remote_storage_metrics import CountedObjectStore, RemoteStorageMetrics
+from fencepost.protocol.apis import STABLE_VERSIONS
 from fencepost.protocol.byte_utils import format_uuid
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.interface import Log
@@ -312,7 +313,7 @@ class Cluster:
             events=self.events,
             faults=self.faults,
             objects=self._instrumented(self.objects),
-            version_limits=options.api_max,
+            version_limits={**STABLE_VERSIONS, **options.api_max} if apache else options.api_max,
             limits_by_features=not apache,
             offset_value_version=4 if apache else 3,
         )

@@ -56,6 +56,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         peer = Peer(
             connection_id=f"{local[0]}:{local[1]}-{address[0]}:{address[1]}",
             host=str(address[0]),
+            port=address[1],
             listener_host=str(local[0]),
         )
         self._connection = Connection(

@@ -213,6 +213,7 @@ class Listener:
             self.server.descriptors.release()
             self._per_host[connection.peer.host] -= 1
             self._per_host += Counter()  # drops hosts without connections
+            self.broker.client_metrics.on_disconnected(connection.peer.connection_id)
 
     def close_idle(self, now_ms: int) -> None:
         """Close connections that sent nothing for ``connections.max.idle.ms``."""
