@@ -26,6 +26,7 @@ IMAGE = ClusterImage(
     brokers={1: BrokerImage(broker_id=1, host="h", port=1)},
 )
 OTHER_TEXTS = {
+    "metric.reporters": "com.example.Receiver",
     # One more would not do.
     "compression.gzip.level": "5",
     "compression.lz4.level": "5",
