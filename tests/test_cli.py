@@ -49,6 +49,7 @@ EVERYTHING: Final = ServeOptions(
     brokers=3,
     broker_ids=(0, 1, 2),
     controller_ids=(3000, 3001),
+    controller_port=0,
     host="0.0.0.0",
     port=19092,
     advertise="kafka.test",
@@ -93,6 +94,7 @@ EVERYTHING: Final = ServeOptions(
 def test_every_option() -> None:
     arguments = (
         "--brokers 3 --broker-ids 0,2,1 --controller-ids 3000,3001 --host 0.0.0.0 --port 19092"
+        " --controller-port 0"
         " --advertise kafka.test --control-port 19644"
         " --control-host 0.0.0.0 --control-token a-token.of~ours/= --control-token-file none.txt"
         " --max-memory 2g --data-dir /data/kafka --fsync --accept-data-loss"
@@ -114,6 +116,7 @@ def test_every_option_from_the_environment() -> None:
         "FENCEPOST_BROKERS": "3",
         "FENCEPOST_BROKER_IDS": "0,1,2",
         "FENCEPOST_CONTROLLER_IDS": "3000,3001",
+        "FENCEPOST_CONTROLLER_PORT": "0",
         "FENCEPOST_HOST": "0.0.0.0",
         "FENCEPOST_PORT": "19092",
         "FENCEPOST_ADVERTISE": "kafka.test",
@@ -232,6 +235,9 @@ def test_a_config_value_may_be_empty() -> None:
         ("--control-port x", "--control-port: 'x' is not a number from 0 to 65535"),
         ("--brokers 3 --port 65534", "3 brokers from port 65534 on would need port 65536"),
         ("--brokers 3 --control-port 9094", "control port 9094 is also broker 3's port"),
+        ("--brokers 3 --controller-port 9093", "controller port 9093 is also broker 2's port"),
+        ("--controller-port 9644", "control port 9644 is also the controller's port"),
+        ("--controller-port -1", "--controller-port: '-1' is not a number from 0 to 65535"),
         ("--host=", "--host: '' is not a host"),
         ("--advertise http://x", "--advertise: 'http://x' is not a host: a name or an address"),
         ("--advertise kafka:9092", "--advertise: 'kafka:9092' is not a host"),

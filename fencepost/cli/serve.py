@@ -68,6 +68,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         brokers=_brokers(found["brokers"], broker_ids),
         broker_ids=tuple(sorted(broker_ids)),
         controller_ids=_node_ids(found["controller_ids"]),
+        controller_port=_controller_port(found["controller_port"]),
         host=_host(_last_text(found, "host")),
         port=_last_text(found, "port").number(0, MAX_PORT),
         advertise=_host(_last_text(found, "advertise")) if found["advertise"] else None,
@@ -293,6 +294,8 @@ def _check_seed(options: ServeOptions, *, is_given: bool) -> None:
 
 def _check_ports(options: ServeOptions) -> None:
     """Whether there are enough ports, and none is asked for twice."""
+    if options.controller_port and options.controller_port == options.control_port:
+        raise OptionError(f"control port {options.control_port} is also the controller's port")
     if not options.port:
         return
     last = options.port + options.brokers - 1
@@ -301,9 +304,17 @@ def _check_ports(options: ServeOptions) -> None:
             f"{options.brokers} brokers from port {options.port} on would need port {last};"
             f" the last port is {MAX_PORT}"
         )
-    if options.port <= options.control_port <= last:
-        broker_id = options.ids[options.control_port - options.port]
-        raise OptionError(f"control port {options.control_port} is also broker {broker_id}'s port")
+    for name, port in (
+        ("control", options.control_port),
+        ("controller", options.controller_port or 0),
+    ):
+        if options.port <= port <= last:
+            broker_id = options.ids[port - options.port]
+            raise OptionError(f"{name} port {port} is also broker {broker_id}'s port")
+
+
+def _controller_port(texts: list[OptionText]) -> int | None:
+    return texts[-1].number(0, MAX_PORT) if texts else None
 
 
 def _check_trace(options: ServeOptions) -> None:
@@ -379,6 +390,7 @@ def announce(options: ServeOptions, ready: Ready) -> None:
     """
     line = {
         "bootstrap": ready.bootstrap,
+        **({"controller": ready.controller} if ready.controller is not None else {}),
         "control": ready.control,
         "pid": ready.pid,
         "seed": options.seed,

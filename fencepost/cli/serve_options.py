@@ -60,6 +60,13 @@ SERVE_OPTIONS: Final = (
         help="The node ids of the quorum's controllers as clients are shown them, such as 3000, the"
         " active one first. One that is a broker's as well is that broker, which has both roles.",
     ),
+    Option(
+        name="controller-port",
+        metavar="PORT",
+        unset="no listener",
+        help="The port on which the controller listens for tools with --bootstrap-controller; 0"
+        " picks a free one.",
+    ),
     Option(name="host", metavar="HOST", default="127.0.0.1", help="The address to listen on."),
     Option(
         name="port",

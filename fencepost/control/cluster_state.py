@@ -68,9 +68,15 @@ def cluster_state(cluster: Cluster, *, reached_host: str) -> ClusterState:
             for broker_id in cluster.brokers
         ),
         controller=image.controller_id,
+        controller_listener=_controller_listener(image, reached_host),
         features=dict(finalized(image.features)),
         clock=clock_state(cluster),
     )
+
+
+def _controller_listener(image: ClusterImage, reached_host: str) -> str | None:
+    where = image.controller_address
+    return None if where is None else f"{where.host or reached_host}:{where.port}"
 
 
 def broker_state(cluster: Cluster, broker_id: int, *, reached_host: str) -> BrokerState:

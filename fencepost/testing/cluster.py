@@ -23,11 +23,21 @@ class Cluster(Verbs):
     :param bootstrap: Where clients find it: ``host:port,...``.
     :param control: The URL of its control API.
     :param control_token: What that needs where other machines can reach it.
+    :param bootstrap_controllers: Where tools find the controller: ``host:port``; None where it does
+        not listen.
     """
 
-    def __init__(self, bootstrap: str, control: str, *, control_token: str | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        control: str,
+        *,
+        control_token: str | None = None,
+        bootstrap_controllers: str | None = None,
+    ) -> None:
         super().__init__(Remote(control, token=control_token))
         self.bootstrap = bootstrap
+        self.bootstrap_controllers = bootstrap_controllers
         self.control = control
 
     def wait_until(self, holds: Callable[[], T], *, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> T:
@@ -72,11 +82,21 @@ class AsyncCluster(AsyncVerbs):
     :param bootstrap: Where clients find it: ``host:port,...``.
     :param control: The URL of its control API.
     :param control_token: What that needs where other machines can reach it.
+    :param bootstrap_controllers: Where tools find the controller: ``host:port``; None where it does
+        not listen.
     """
 
-    def __init__(self, bootstrap: str, control: str, *, control_token: str | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        control: str,
+        *,
+        control_token: str | None = None,
+        bootstrap_controllers: str | None = None,
+    ) -> None:
         super().__init__(AsyncRemote(control, token=control_token))
         self.bootstrap = bootstrap
+        self.bootstrap_controllers = bootstrap_controllers
         self.control = control
 
     async def wait_until(

@@ -136,8 +136,12 @@ class ServerPool:
         served = serving.start(wanted, self._logs / f"{len(self._started) + 1}.log")
         server = Server(
             serving=served,
-            cluster=Cluster(served.bootstrap, served.control),
-            cluster_async=AsyncCluster(served.bootstrap, served.control),
+            cluster=Cluster(
+                served.bootstrap, served.control, bootstrap_controllers=served.controller
+            ),
+            cluster_async=AsyncCluster(
+                served.bootstrap, served.control, bootstrap_controllers=served.controller
+            ),
         )
         self._started.append(server)
         return server

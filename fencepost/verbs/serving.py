@@ -45,6 +45,8 @@ class ClusterBody(Body):
     controller_ids: Annotated[Listed[NodeId], Field(max_length=MAX_BROKERS)] = ()
     """The node ids of the quorum's controllers as clients are shown them, the active one first;
     empty: a broker is the only one."""
+    controller_listener: bool = False
+    """Whether the controller listens for tools, on a free port."""
     configs: dict[str, str] = Field(default_factory=dict)
     """Broker configs by Kafka's names, as text."""
     racks: Listed[str] = ()
@@ -97,6 +99,7 @@ class ClusterBody(Body):
             ("brokers", self.brokers),
             ("broker-ids", ",".join(map(str, self.broker_ids)) or None),
             ("controller-ids", ",".join(map(str, self.controller_ids)) or None),
+            ("controller-port", 0 if self.controller_listener else None),
             ("racks", ",".join(self.racks) or None),
             ("like-kafka", self.like_kafka),
             ("clock", self.clock),
@@ -115,6 +118,7 @@ class _Ready(BaseModel):
     """The line that ``fencepost serve`` prints when every listener accepts."""
 
     bootstrap: str
+    controller: str | None = None
     control: str
     control_token: str | None = None
     seed: int
@@ -127,6 +131,8 @@ class Serving:
     child: subprocess.Popen[bytes]
     bootstrap: str
     """``host:port,...``"""
+    controller: str | None
+    """``host:port`` where the controller listens for tools; None where it does not."""
     control: str
     """The URL of its control API."""
     control_token: str | None
@@ -216,6 +222,7 @@ def start(wanted: ClusterBody | Sequence[str], log: Path, *, ready_s: float = RE
     return Serving(
         child=child,
         bootstrap=ready.bootstrap,
+        controller=ready.controller,
         control=ready.control,
         control_token=ready.control_token,
         seed=ready.seed,

@@ -30,6 +30,7 @@ CLUSTER = {
     "cluster_id": "c",
     "brokers": BROKERS,
     "controller": 1,
+    "controller_listener": None,
     "features": {},
     "clock": {"mode": "real", "now_ms": 0},
 }

@@ -34,10 +34,13 @@ def unique(prefix: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Where a cluster listens. ``control`` and ``process`` are None for one that was given."""
+    """Where a cluster listens. ``control`` and ``process`` are None for one that was given, and
+    ``controller`` where the controller has no listener.
+    """
 
     bootstrap: str
     control: str | None = None
+    controller: str | None = None
     process: Process | None = None
 
     @property
@@ -171,7 +174,12 @@ def serve(
         process.stop(expect=None)
         raise
     assert ready["pid"] == process.pid
-    return Cluster(bootstrap=ready["bootstrap"], control=ready["control"], process=process)
+    return Cluster(
+        bootstrap=ready["bootstrap"],
+        control=ready["control"],
+        controller=ready.get("controller"),
+        process=process,
+    )
 
 
 @contextmanager

@@ -50,7 +50,10 @@ def test_every_option() -> None:
 
 
 def test_broker_ids_say_how_many_brokers_there_are() -> None:
-    wanted = read_options({"broker_ids": [2, 0, 1], "controller_ids": [3000]}, None)
+    wanted = read_options(
+        {"broker_ids": [2, 0, 1], "controller_ids": [3000], "controller_listener": True}, None
+    )
+    assert "--controller-port=0" in wanted.arguments()
     assert set(wanted.server_key) >= {
         "--brokers=3",
         "--broker-ids=2,0,1",

@@ -333,5 +333,26 @@ def static_configs(
     return configs
 
 
+def controller_configs(
+    given: Mapping[str, str],
+    *,
+    node_id: int,
+    is_broker: bool,
+    host: str,
+    port: int,
+    advertised_host: str,
+) -> dict[str, str]:
+    """The static configs of the controller that listens on an address: as `static_configs`."""
+    return {
+        **given,
+        "advertised.listeners": f"CONTROLLER://{_in_uri(advertised_host)}:{port}",
+        "broker.id": str(node_id),
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"CONTROLLER://{_in_uri(host)}:{port}",
+        "node.id": str(node_id),
+        "process.roles": "broker,controller" if is_broker else "controller",
+    }
+
+
 def _in_uri(host: str) -> str:
     return f"[{host}]" if ":" in host else host

@@ -18,7 +18,7 @@ from fencepost.broker.controller.elections import (
     is_clean_leader,
     without_failed,
 )
-from fencepost.broker.controller.quorum import ControllerAddress, without_voter
+from fencepost.broker.controller.quorum import without_voter
 from fencepost.broker.controller.requests import IsrProposal, proposal_error
 from fencepost.broker.controller.topic_changes import (
     MAX_PARTITIONS_PER_REQUEST,
@@ -27,7 +27,13 @@ from fencepost.broker.controller.topic_changes import (
 )
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.metadata.features import NEWEST, Levels, keeps_eligible_replicas
-from fencepost.broker.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from fencepost.broker.metadata.image import (
+    BrokerImage,
+    ClusterImage,
+    ControllerAddress,
+    PartitionImage,
+    TopicImage,
+)
 from fencepost.protocol.errors import ErrorCode
 
 Publish = Callable[[ClusterImage, frozenset[str]], None]
@@ -58,7 +64,6 @@ class Controller:
         """
         registered = {broker.broker_id: broker for broker in brokers}
         self._controller_ids = controller_ids
-        self.address = address
         self._settings = settings
         self._rng = rng
         self._publish = publish
@@ -74,6 +79,7 @@ class Controller:
             controller_id=min(registered),
             brokers=registered,
             controller_ids=controller_ids,
+            controller_address=address,
         )
 
     # -- topics ---------------------------------------------------------------------------------

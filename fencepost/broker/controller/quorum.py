@@ -17,14 +17,6 @@ LISTENER: Final = "CONTROLLER"
 """The name of the controllers' listener."""
 
 
-class ControllerAddress(NamedTuple):
-    """Where the active controller listens."""
-
-    host: str
-    """As advertised; empty where clients are told the address that they reached."""
-    port: int
-
-
 class ReplicaKey(NamedTuple):
     """A replica of the metadata log: a node and its directory."""
 

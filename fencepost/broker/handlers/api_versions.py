@@ -19,7 +19,7 @@ import re
 from typing import Final
 
 from fencepost.broker.handlers.client_metrics import asks_for_telemetry
-from fencepost.broker.handlers.context import BrokerNode, Context
+from fencepost.broker.handlers.context import ListenerContext, ListenerNode
 from fencepost.broker.metadata.features import SUPPORTED, finalized
 from fencepost.protocol.apis import APIS, BY_NAME
 from fencepost.protocol.errors import ErrorCode
@@ -50,7 +50,7 @@ _FEATURES: Final = tuple(
 _NEVER_OFF: Final = tuple(feature for feature in _FEATURES if feature.min_version > 0)
 
 
-def handle(ctx: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
+def handle(ctx: ListenerContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """List the APIs, and remember who asks."""
     if ctx.version >= FIRST_WITH_SOFTWARE:
         name, version = request.client_software_name, request.client_software_version
@@ -75,10 +75,10 @@ def refuse(_request: ApiVersionsRequest, error_code: int) -> ApiVersionsResponse
     return ApiVersionsResponse(error_code=error_code, api_keys=keys)
 
 
-def refuse_version(broker: BrokerNode) -> ApiVersionsResponse:
+def refuse_version(node: ListenerNode) -> ApiVersionsResponse:
     """The answer, in version 0, to a version of this API that the broker does not serve."""
     return ApiVersionsResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(_own(broker.max_version(_OWN)),)
+        error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(_own(node.max_version(_OWN)),)
     )
 
 
@@ -86,16 +86,16 @@ def _own(max_version: int) -> ApiVersion:
     return ApiVersion(api_key=_OWN.key, min_version=_OWN.min_version, max_version=max_version)
 
 
-def _served(broker: BrokerNode) -> tuple[ApiVersion, ...]:
-    with_telemetry = asks_for_telemetry(broker.configs, broker.view)
-    if not broker.version_limits:
+def _served(node: ListenerNode) -> tuple[ApiVersion, ...]:
+    with_telemetry = asks_for_telemetry(node.configs, node.view)
+    if not node.version_limits:
         return _ALL if with_telemetry else _WITHOUT_TELEMETRY
     return tuple(
         ApiVersion(
             api_key=api.key,
             min_version=api.advertised_min,
-            max_version=broker.max_version(api),
+            max_version=node.max_version(api),
         )
         for api in APIS
-        if broker.serves(api) and (with_telemetry or api.name not in TELEMETRY)
+        if node.serves(api) and (with_telemetry or api.name not in TELEMETRY)
     )

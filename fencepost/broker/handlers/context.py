@@ -2,14 +2,16 @@
 
 import random
 from collections.abc import Mapping
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
+from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.auto_topic_creation import ControllerClient
 from fencepost.broker.core import context
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.fetch.fetch_sessions import FetchSessionCache
 from fencepost.broker.groups.group_coordinator import GroupCoordinator
 from fencepost.broker.handlers.client_metrics import ClientMetricsManager
+from fencepost.broker.metadata.image import ClusterImage
 from fencepost.broker.produce.append import ProduceNode
 from fencepost.broker.produce.producer_id_manager import ProducerIdManager
 from fencepost.broker.replication.replica import Replica
@@ -18,9 +20,52 @@ from fencepost.protocol.apis import Api
 from fencepost.storage.files.file_system import StorageFailure
 
 
+class ListenerNode(Protocol):
+    """A node behind a listener: a broker, or the controller."""
+
+    @property
+    def broker_id(self) -> int:
+        """Its node id."""
+        ...
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether the listener is the controller's."""
+        ...
+
+    @property
+    def view(self) -> ClusterImage:
+        """The cluster as it knows it."""
+        ...
+
+    @property
+    def configs(self) -> BrokerConfigs:
+        """Its own."""
+        ...
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Of the whole cluster."""
+        ...
+
+    @property
+    def version_limits(self) -> Mapping[str, int]:
+        """The highest versions that it serves, by API name, where not `Api.max_version`."""
+        ...
+
+    def max_version(self, api: Api) -> int:
+        """The highest version of an API that it serves (inclusive)."""
+        ...
+
+    def serves(self, api: Api) -> bool:
+        """Whether it serves clients any version of an API."""
+        ...
+
+
 class BrokerNode(ProduceNode, ControllerClient, Protocol):
     """One broker: its view of the cluster, its replicas, and what it keeps for its clients."""
 
+    is_controller: Literal[False]
     scheduler: Scheduler
     rng: random.Random
     producer_ids: ProducerIdManager
@@ -49,3 +94,4 @@ class BrokerNode(ProduceNode, ControllerClient, Protocol):
 
 
 Context: TypeAlias = context.Context[BrokerNode]
+ListenerContext: TypeAlias = context.Context[ListenerNode]

@@ -21,7 +21,7 @@ from fencepost.broker.controller.config_changes import ResourceType, parse_node_
 from fencepost.broker.controller.topic_changes import topic_name_problem
 from fencepost.broker.core.outcomes import answer_in_slices
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.handlers.context import Context
+from fencepost.broker.handlers.context import ListenerContext
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -38,7 +38,7 @@ _TOO_MANY: Final = f"The answer has more than {MAX_ENTRIES} configs: name fewer 
 
 
 def handle(
-    ctx: Context, request: DescribeConfigsRequest
+    ctx: ListenerContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse | Wait[DescribeConfigsResponse]:
     for resource in request.resources:
         if resource.resource_type not in _KNOWN:
@@ -90,7 +90,7 @@ def _error(
 
 
 def _result(
-    ctx: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    ctx: ListenerContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     found = _entries(ctx, resource)
     if isinstance(found, ConfigError):
@@ -115,7 +115,7 @@ def _as_asked(
 
 
 def _entries(
-    ctx: Context, resource: DescribeConfigsResource
+    ctx: ListenerContext, resource: DescribeConfigsResource
 ) -> config_entries.Entries | ConfigError:
     name, keys = resource.resource_name, frozenset(resource.configuration_keys or ()) or None
     match resource.resource_type:
@@ -138,7 +138,7 @@ def _entries(
 
 
 def _topic(
-    ctx: Context, name: str, keys: Collection[str] | None
+    ctx: ListenerContext, name: str, keys: Collection[str] | None
 ) -> config_entries.Entries | ConfigError:
     problem = topic_name_problem(name)
     if problem is not None:
@@ -152,7 +152,7 @@ def _topic(
 
 
 def _broker(
-    ctx: Context, name: str, keys: Collection[str] | None
+    ctx: ListenerContext, name: str, keys: Collection[str] | None
 ) -> config_entries.Entries | ConfigError:
     layers = ctx.broker.configs.layers
     if not name:
@@ -163,14 +163,14 @@ def _broker(
 
 
 def _loggers(
-    ctx: Context, name: str, keys: Collection[str] | None
+    ctx: ListenerContext, name: str, keys: Collection[str] | None
 ) -> config_entries.Entries | ConfigError:
     if not name:
         return _invalid_request("Broker id must not be empty")
     return _not_this_broker(ctx, name, "") or config_entries.logger_entries(keys)
 
 
-def _not_this_broker(ctx: Context, name: str, otherwise: str) -> ConfigError | None:
+def _not_this_broker(ctx: ListenerContext, name: str, otherwise: str) -> ConfigError | None:
     broker_id = parse_node_id(name)
     if broker_id is None:
         return _invalid_request(f"Broker id must be an integer, but it is: {name}")

@@ -62,8 +62,9 @@ def handle(ctx: ControllerContext, request: DescribeQuorumRequest) -> DescribeQu
 
 def _node(ctx: ControllerContext, node_id: int) -> Node:
     """A voter, and where the active one listens."""
-    where = ctx.controller.address
-    if where is None or node_id != ctx.controller.image.voters[0]:
+    image = ctx.controller.image
+    where = image.controller_address
+    if where is None or node_id != image.voters[0]:
         return Node(node_id=node_id)
     host = where.host or ctx.peer.listener_host
     return Node(node_id=node_id, listeners=(Listener(name=LISTENER, host=host, port=where.port),))

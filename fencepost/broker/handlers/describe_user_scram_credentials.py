@@ -8,7 +8,7 @@ from collections import Counter
 
 from fencepost.broker.core.outcomes import Steps, take_turns
 from fencepost.broker.core.waits import Wait
-from fencepost.broker.handlers.context import Context
+from fencepost.broker.handlers.context import ListenerContext
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
@@ -18,7 +18,7 @@ from fencepost.protocol.messages.describe_user_scram_credentials import (
 
 
 def handle(
-    ctx: Context, request: DescribeUserScramCredentialsRequest
+    ctx: ListenerContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse | Wait[DescribeUserScramCredentialsResponse]:
     """Find none of them."""
     return take_turns(ctx.broker.scheduler, _describe(request))

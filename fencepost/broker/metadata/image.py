@@ -37,6 +37,15 @@ class BrokerImage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerAddress:
+    """Where clients reach the active controller."""
+
+    host: str
+    """As advertised; empty where clients are told the address that they reached."""
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionImage:
     """A partition: who holds it, who leads it, in which epoch."""
 
@@ -101,6 +110,8 @@ class ClusterImage:
     """Dynamic configs of groups that have some, by group id."""
     client_metrics_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Configs of client metrics subscriptions (KIP-714), by name; none is empty."""
+    controller_address: ControllerAddress | None = None
+    """Where the active controller listens for tools; None where it does not."""
     quorum_epoch: int = 1
     """Of the leader of the controllers' quorum."""
     former_voters: tuple[int, ...] = ()

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.requests import Envelope
@@ -68,6 +68,7 @@ class Broker:
         :param limits_by_features: Whether features limit versions as well (KIP-1023).
         """
         self.broker_id = broker_id
+        self.is_controller: Literal[False] = False
         self.running = True
         """Whether its process runs."""
         self.crashed = False

@@ -12,6 +12,7 @@ from uuid import UUID
 from fencepost.broker.configs.effect_reports import EffectReports
 from fencepost.broker.configs.effective_configs import (
     BrokerConfigs,
+    controller_configs,
     settable_configs,
     static_configs,
 )
@@ -25,10 +26,11 @@ from fencepost.broker.core.scheduler import Clock, Scheduler
 from fencepost.broker.faults.registry import FaultRegistry
 from fencepost.broker.faults.remote_storage import FaultyObjectStore, RemoteFaultRegistry
 from fencepost.broker.handlers import controller_handler_of
-from fencepost.broker.metadata.image import BrokerImage, ClusterImage
+from fencepost.broker.metadata.image import BrokerImage, ClusterImage, ControllerAddress
 from fencepost.broker.network.links import CONTROLLER, BrokerId, Network, Transport, deliver_now
 from fencepost.broker.node.broker import Broker
-from fencepost.broker.node.persistence import MakePersistence
+from fencepost.broker.node.controller_server import ControllerServer
+from fencepost.broker.node.persistence import MakePersistence, Persistence
 from fencepost.broker.produce.producer_id_manager import ProducerIdManager
 from fencepost.broker.replication.log_maintenance import LogMaintenance
 from fencepost.broker.replication.replica_storage import MemoryReplicaStorage, ReplicaStorage
@@ -78,6 +80,8 @@ class ClusterOptions:
     broker_ids: tuple[int, ...] = ()
     """In ascending order; empty: from 1 on."""
     controller_ids: tuple[int, ...] = ()
+    controller_address: Address | None = None
+    """Where the controller listens for tools; None where it does not."""
     """The quorum's voters as clients are shown them, the active one first; empty: a broker is the
     only one."""
     topics: tuple[NewTopic, ...] = ()
@@ -153,6 +157,7 @@ class Cluster:
         self.controller = Controller(
             brokers=_broker_images(options),
             controller_ids=options.controller_ids,
+            address=_controller_address(options),
             cluster_id=self._cluster_id(),
             rng=self.rng,
             settings=self._configs.topic,
@@ -163,6 +168,8 @@ class Cluster:
             self.controller, self._configs, self.scheduler, controller_handler_of
         )
         self.network.attach_controller(self.controller_apis)
+        self.controller_server = self._make_controller_server()
+        """The controller behind a listener of its own; None where it has none."""
         if self.persistence is not None:
             self.persistence.set_cluster_id(self.controller.image.cluster_id)
         self._published = self.controller.image
@@ -175,11 +182,14 @@ class Cluster:
             for broker_id, address, rack in options.by_id()
         }
         if self.persistence is not None:
-            image = self.persistence.restored_image(self.controller.image)
-            self._configs.update(image)
-            self.controller.load_image(image)
-            self.persistence.start(self.controller)
+            self._go_on_from(self.persistence)
         self._start()
+
+    def _go_on_from(self, persistence: Persistence) -> None:
+        image = persistence.restored_image(self.controller.image)
+        self._configs.update(image)
+        self.controller.load_image(image)
+        persistence.start(self.controller)
 
     def reset(self) -> None:
         """Back to how it started: no topics but the first ones, no groups, no dynamic configs.
@@ -231,6 +241,8 @@ class Cluster:
 
     def _publish(self, image: ClusterImage, changed: frozenset[str]) -> None:
         self._configs.update(image)
+        if self.controller_server is not None:
+            self.controller_server.configs.update(image)
         before, self._published = self._published, image
         if self.persistence is not None:
             self.persistence.append_changes(before, image, changed)
@@ -281,6 +293,27 @@ class Cluster:
             log_template=template,
             apache=apache,
             strict=self.options.strict_configs,
+        )
+
+    def _make_controller_server(self) -> ControllerServer | None:
+        address = self.options.controller_address
+        if address is None:
+            return None
+        configs = controller_configs(
+            self._controller_static_configs(),
+            node_id=self.controller.image.voters[0],
+            is_broker=not self.options.controller_ids,
+            host=address.host,
+            port=address.port,
+            advertised_host=address.advertised_host,
+        )
+        return ControllerServer(
+            self.controller,
+            self.controller_apis,
+            configs=self._make_configs(self.controller.image.voters[0], configs),
+            scheduler=self.scheduler,
+            faults=self.faults,
+            ceilings=self.options.api_max,
         )
 
     def _make_broker(self, broker_id: BrokerId, address: Address, rack: str | None) -> Broker:
@@ -355,6 +388,13 @@ class Cluster:
     def _on_memory_full(self, used: int) -> None:
         limit = self.log_memory.limit
         self.events.emit(Kind.MEMORY_FULL, used_bytes=used, limit_bytes=limit)
+
+
+def _controller_address(options: ClusterOptions) -> ControllerAddress | None:
+    address = options.controller_address
+    if address is None:
+        return None
+    return ControllerAddress(host=address.advertised_host, port=address.port)
 
 
 def _broker_images(options: ClusterOptions) -> list[BrokerImage]:

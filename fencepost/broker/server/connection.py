@@ -11,7 +11,7 @@ connection it arrived on and affects nothing else.
 
 from collections import deque
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Final, assert_never, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never, cast
 
 from fencepost.broker.core.context import Context, Peer
 from fencepost.broker.core.outcomes import (
@@ -25,6 +25,7 @@ from fencepost.broker.core.scheduler import Clock
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers import changes_too_much, handler_of, refuse_changes
 from fencepost.broker.node.broker import Broker
+from fencepost.broker.node.controller_server import ControllerServer
 from fencepost.broker.produce.expected_offsets import extract_expected_offsets
 from fencepost.broker.server.journal import Exchange, Journal
 from fencepost.broker.server.resources import DESCRIPTORS, MEMORY_FULL
@@ -62,6 +63,10 @@ _API_VERSIONS: Final = BY_NAME["api_versions"]
 _PRODUCE: Final = BY_NAME["produce"]
 
 
+ListeningNode: TypeAlias = Broker | ControllerServer
+"""What a connection talks to."""
+
+
 class Connection:
     """The state of one client connection.
 
@@ -72,7 +77,7 @@ class Connection:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: ListeningNode,
         peer: Peer,
         owner: ConnectionOwner,
         *,
@@ -303,10 +308,10 @@ class Connection:
         """Handle a request, or refuse it, where it would change too much in one turn."""
         api, version, client_id = exchange.api, exchange.version, exchange.client_id
         now_ms, wall_ms = self.last_active_ms, exchange.time_ms
-        ctx = Context(self._broker, version, client_id, self.peer, now_ms, wall_ms)
+        ctx: Context[Any] = Context(self._broker, version, client_id, self.peer, now_ms, wall_ms)
         if api is _PRODUCE and self._broker.configs.may_check_expected_offsets:
             exchange.expected_offsets = extract_expected_offsets(
-                self._broker, cast(ProduceRequest, request)
+                cast(Broker, self._broker), cast(ProduceRequest, request)
             )
         try:
             if is_refused:

@@ -1,4 +1,4 @@
-"""One broker's port and its connections.
+"""One broker's port and its connections, or the controller's.
 
 A broker that is down refuses connections and keeps its port: a socket that is bound and does not
 listen holds it, so that no other process gets it.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from fencepost.broker.core.sampled_rate import SampledRate
 from fencepost.broker.node.broker import Broker
 from fencepost.broker.server.asyncio_connection import AsyncioConnection
+from fencepost.broker.server.connection import ListeningNode
 from fencepost.broker.server.resources import (
     DESCRIPTORS,
     MAX_CONNECTIONS,
@@ -114,12 +115,12 @@ def _limits(overrides: str) -> Mapping[str, int]:
 
 
 class Listener:
-    """Accepts the connections of one broker.
+    """Accepts the connections of one broker, or of the controller, which is never down.
 
     :param sock: A listening socket.
     """
 
-    def __init__(self, server: "Server", broker: Broker, sock: socket.socket) -> None:
+    def __init__(self, server: "Server", broker: ListeningNode, sock: socket.socket) -> None:
         self.server = server
         self.broker = broker
         self.response_cache = ResponseCache()
@@ -213,7 +214,8 @@ class Listener:
             self.server.descriptors.release()
             self._per_host[connection.peer.host] -= 1
             self._per_host += Counter()  # drops hosts without connections
-            self.broker.client_metrics.on_disconnected(connection.peer.connection_id)
+            if isinstance(self.broker, Broker):
+                self.broker.client_metrics.on_disconnected(connection.peer.connection_id)
 
     def close_idle(self, now_ms: int) -> None:
         """Close connections that sent nothing for ``connections.max.idle.ms``."""

@@ -120,6 +120,8 @@ class ServeOptions:
     """One for each broker, in ascending order; empty: from 1 on."""
     controller_ids: tuple[int, ...] = ()
     """The quorum's voters, the active one first; empty: a broker is the only one."""
+    controller_port: int | None = None
+    """Where the controller listens for tools; 0 picks a free one, None is nowhere."""
     host: str = "127.0.0.1"
     port: int = 9092
     """The i-th broker, from 1, listens on port + i - 1; 0 picks free ones."""
@@ -176,6 +178,8 @@ class Ready:
     bootstrap: str
     control: str
     pid: int
+    controller: str | None = None
+    """Where the controller listens for tools; None where it does not."""
 
 
 def tune_garbage_collection() -> None:
@@ -261,12 +265,19 @@ async def _serve(
     make_objects: MakeObjectStore | None,
 ) -> None:
     descriptors = _descriptors(options)
-    sockets, control_socket = _bind_all(options)
+    sockets, controller_socket, control_socket = _bind_all(options)
     clock = _make_clock(options.clock)
     shares = memory_shares(available_memory())
-    cluster = _make_cluster(options, sockets, clock, make_objects, shares.logs, descriptors)
+    cluster = _make_cluster(
+        options, sockets, controller_socket, clock, make_objects, shares.logs, descriptors
+    )
     server = Server(
-        cluster, clock, sockets, max_request_bytes=shares.requests, descriptors=descriptors
+        cluster,
+        clock,
+        sockets,
+        controller_socket=controller_socket,
+        max_request_bytes=shares.requests,
+        descriptors=descriptors,
     )
     if trace is not None:
         trace.subscribe(server)
@@ -319,13 +330,20 @@ async def _reset(server: Server, ready: Callable[[], None]) -> None:
     ready()
 
 
-def _bind_all(options: ServeOptions) -> tuple[list[socket.socket], socket.socket]:
+def _bind_all(
+    options: ServeOptions,
+) -> tuple[list[socket.socket], socket.socket | None, socket.socket]:
+    """The sockets of the brokers, of the controller, and of the control API."""
     sockets: list[socket.socket] = []
     try:
         for i in range(options.brokers):
             port = options.port + i if options.port else 0
             sockets.append(bind(options.host, port, BACKLOG))
-        return sockets, bind(options.control_host, options.control_port, BACKLOG)
+        if options.controller_port is not None:
+            sockets.append(bind(options.host, options.controller_port, BACKLOG))
+        control = bind(options.control_host, options.control_port, BACKLOG)
+        brokers, controller = sockets[: options.brokers], sockets[options.brokers :]
+        return brokers, controller[0] if controller else None, control
     except OSError:
         for sock in sockets:
             sock.close()
@@ -340,20 +358,24 @@ def _make_clock(mode: ClockMode) -> Clock:
 def _make_cluster(
     options: ServeOptions,
     sockets: list[socket.socket],
+    controller_socket: socket.socket | None,
     clock: Clock,
     make_objects: MakeObjectStore | None,
     log_share: int,
     descriptors: DescriptorBudget,
 ) -> Cluster:
     advertised = _advertised(options)
+
+    def address(sock: socket.socket) -> Address:
+        port = sock.getsockname()[1]
+        return Address(host=options.host, port=port, advertised_host=advertised)
+
     max_log_bytes = log_share if options.max_memory is None else options.max_memory
     cluster_options = ClusterOptions(
-        addresses=tuple(
-            Address(host=options.host, port=sock.getsockname()[1], advertised_host=advertised)
-            for sock in sockets
-        ),
+        addresses=tuple(map(address, sockets)),
         broker_ids=tuple(options.ids),
         controller_ids=options.controller_ids,
+        controller_address=None if controller_socket is None else address(controller_socket),
         topics=options.topics,
         configs=options.configs,
         racks=options.racks,
@@ -409,12 +431,14 @@ def _open_data_dir(
 
 def _ready(options: ServeOptions, server: Server, control_socket: socket.socket) -> Ready:
     addresses = server.cluster.options.addresses
+    controller = server.cluster.options.controller_address
     advertised = _advertised(options) or "127.0.0.1"
     host = _in_uri(advertised)
     in_reach = options.control_host in WILDCARDS
     control_host = _in_uri(advertised if in_reach else options.control_host)
     return Ready(
         bootstrap=",".join(f"{host}:{a.port}" for a in addresses),
+        controller=None if controller is None else f"{host}:{controller.port}",
         control=f"http://{control_host}:{control_socket.getsockname()[1]}",
         pid=os.getpid(),
     )

@@ -36,6 +36,7 @@ class Server:
     """A cluster on its ports.
 
     :param sockets: Listening sockets in the order of broker ids.
+    :param controller_socket: The controller's; None where the cluster has none for it.
     :param max_request_bytes: What requests that arrive or wait may take together.
     :param descriptors: Admits connections; None admits all.
     """
@@ -46,6 +47,7 @@ class Server:
         clock: Clock,
         sockets: list[socket.socket],
         *,
+        controller_socket: socket.socket | None = None,
         max_request_bytes: int = sys.maxsize,
         descriptors: DescriptorBudget | None = None,
     ) -> None:
@@ -63,6 +65,9 @@ class Server:
         cluster.events.listeners += (self.event_metrics.record, logs.log_warning)
         self._sockets = sockets
         self._listeners: dict[int, Listener] = {}
+        """Of the brokers, by id."""
+        self._controller_socket = controller_socket
+        self._controller_listener: Listener | None = None
         self._flushes: dict[AsyncioConnection, None] = {}
         self.stay_awake: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop
@@ -86,6 +91,10 @@ class Server:
             listener = Listener(self, broker, sock)
             self._listeners[broker.broker_id] = listener
             await listener.start(self._loop)
+        controller, own = self.cluster.controller_server, self._controller_socket
+        if controller is not None and own is not None:
+            self._controller_listener = Listener(self, controller, own)
+            await self._controller_listener.start(self._loop)
         if not isinstance(self.clock, ManualClock):  # a manual clock does not measure idle clients
             self._check_idle()
 
@@ -219,7 +228,7 @@ class Server:
         self._report_refusals()
         self._driver.stop()
         self._deferred_free.stop()
-        for listener in self._listeners.values():
+        for listener in self._all_listeners():
             listener.stop()
         await asyncio.sleep(0)  # lets the transports send their buffers and close
 
@@ -228,8 +237,13 @@ class Server:
         for connection in flushes:
             connection.flush()
 
+    def _all_listeners(self) -> Iterator[Listener]:
+        yield from self._listeners.values()
+        if self._controller_listener is not None:
+            yield self._controller_listener
+
     def _check_idle(self) -> None:
         now_ms = self.clock.now_ms()
-        for listener in self._listeners.values():
+        for listener in self._all_listeners():
             listener.close_idle(now_ms)
         self._idle_check = self._loop.call_later(IDLE_CHECK_S, self._check_idle)

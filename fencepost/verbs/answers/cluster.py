@@ -65,6 +65,8 @@ class ClusterState(Answer):
     brokers: tuple[BrokerState, ...]
     controller: int
     """Broker id."""
+    controller_listener: str | None
+    """``host:port`` where the controller listens for tools (``--controller-port``)."""
     features: dict[str, int]
     """Finalized feature levels by name, as ApiVersions answers them."""
     clock: ClockState
@@ -97,6 +99,7 @@ class ClusterState(Answer):
                         },
                     ],
                     "controller": 1,
+                    "controller_listener": None,
                     "features": {
                         "kraft.version": 1,
                         "metadata.version": 30,
