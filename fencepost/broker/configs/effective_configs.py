@@ -49,6 +49,8 @@ class TopicSettings:
     list_offsets_gate: ListOffsetsGate
     """As it holds (KIP-207): off where leaders are elected uncleanly, whatever the config says."""
     unclean_leader_election_enable: bool
+    leader_replication_throttled_replicas: frozenset[str]
+    follower_replication_throttled_replicas: frozenset[str]
 
 
 class BrokerConfigs:
@@ -73,11 +75,13 @@ class BrokerConfigs:
     delete_topic_enable: bool
     fetch_max_bytes: int
     follower_fetch_last_tiered_offset_enable: bool
+    follower_replication_throttled_rate: int
     group_initial_rebalance_delay_ms: int
     group_max_session_timeout_ms: int
     group_max_size: int
     group_min_session_timeout_ms: int
     leader_imbalance_check_interval_seconds: int
+    leader_replication_throttled_rate: int
     log_cleaner_backoff_ms: int
     log_cleaner_enable: bool
     log_flush_offset_checkpoint_interval_ms: int
@@ -113,6 +117,8 @@ class BrokerConfigs:
     replica_high_watermark_checkpoint_interval_ms: int
     replica_lag_time_max_ms: int
     replica_selector_class: str | None
+    replication_quota_window_num: int
+    replication_quota_window_size_seconds: int
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
     telemetry_max_bytes: int

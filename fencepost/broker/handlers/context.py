@@ -15,6 +15,7 @@ from fencepost.broker.metadata.image import ClusterImage
 from fencepost.broker.produce.append import ProduceNode
 from fencepost.broker.produce.producer_id_manager import ProducerIdManager
 from fencepost.broker.replication.replica import Replica
+from fencepost.broker.replication.throttle import ReplicationThrottle
 from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
 from fencepost.protocol.apis import Api
 from fencepost.storage.files.file_system import StorageFailure
@@ -74,6 +75,7 @@ class BrokerNode(ProduceNode, ControllerClient, Protocol):
     fetch_sessions: FetchSessionCache
     client_metrics: ClientMetricsManager
     remote_log_manager: RemoteLogManager
+    leader_throttle: ReplicationThrottle
 
     @property
     def coordinator(self) -> GroupCoordinator:

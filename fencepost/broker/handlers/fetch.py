@@ -332,6 +332,7 @@ class _Reading:
                 if self.fetcher.is_stale(self.ctx.broker.view):
                     return self._refused(replica.topic, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 self._record_follower(replica, asked)
+                records = self._throttled(replica, records)
         return PartitionData(
             partition_index=index,
             high_watermark=replica.high_watermark,
@@ -341,6 +342,19 @@ class _Reading:
             records=records,
             diverging_epoch=diverging or NOT_DIVERGING,
         )
+
+    def _throttled(self, replica: Replica, records: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
+        """What the follower is sent now: nothing where it is throttled, and the rate is reached."""
+        throttle, follower = self.ctx.broker.leader_throttle, self.fetcher.replica_id
+        if not records or not throttle.applies_to(replica.topic, replica.index):
+            return records
+        delay_ms = 0 if follower in replica.isr else throttle.delay_ms()
+        if not delay_ms:
+            throttle.record(sum(map(len, records)))
+            return records
+        wake = partial(replica.notify_follower, follower, replica.topic, replica.index)
+        throttle.call_later(delay_ms, (follower, replica.topic, replica.index), wake)
+        return ()
 
     def _divergence(
         self, replica: Replica, asked: FetchPartition

@@ -24,6 +24,7 @@ from fencepost.broker.replication.isr import IsrManager
 from fencepost.broker.replication.replica import Replica
 from fencepost.broker.replication.replica_manager import ReplicaManager
 from fencepost.broker.replication.replica_storage import ReplicaStorage
+from fencepost.broker.replication.throttle import follower_throttle, leader_throttle
 from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
 from fencepost.protocol.apis import Api
 from fencepost.protocol.errors import ErrorCode
@@ -89,6 +90,8 @@ class Broker:
         self.client_metrics = ClientMetricsManager()
         self.group_coordination = GroupCoordination(self, offset_value_version)
         self.isr_manager = IsrManager(self)
+        self.leader_throttle = leader_throttle(self)
+        self.follower_throttle = follower_throttle(self)
         self.storage = disk
         self.replica_manager = ReplicaManager(
             self,

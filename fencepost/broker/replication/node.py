@@ -13,6 +13,7 @@ from fencepost.broker.metadata.image import ClusterImage, TopicImage
 from fencepost.broker.network.links import BrokerId, ControllerRequest, Network
 from fencepost.broker.replication.follower.start_offset import AuxiliaryState
 from fencepost.broker.replication.replica import Replica
+from fencepost.broker.replication.throttle import ReplicationThrottle
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.tier.object_store import TierError
 
@@ -79,6 +80,7 @@ class FollowerNode(Protocol):
     scheduler: Scheduler
     events: Events
     network: Network
+    follower_throttle: ReplicationThrottle
 
     @property
     def epoch(self) -> int:

@@ -196,11 +196,13 @@ class Follower:
         """
         if self.state is FollowerState.TRUNCATING:
             self._epoch = -1  # it has not come to terms with this epoch
+        self._rest(max(1, self.broker.configs.replica_fetch_backoff_ms))
+        self._only_retry_wakes = patient
+
+    def _rest(self, delay_ms: int) -> None:
         self.state = FollowerState.BACKING_OFF
         scheduler = self.broker.scheduler
-        deadline_ms = scheduler.now_ms() + max(1, self.broker.configs.replica_fetch_backoff_ms)
-        self._retry = scheduler.at(deadline_ms, self._on_backoff_over)
-        self._only_retry_wakes = patient
+        self._retry = scheduler.at(scheduler.now_ms() + delay_ms, self._on_backoff_over)
 
     def _on_backoff_over(self) -> None:
         self._only_retry_wakes = False
@@ -302,6 +304,11 @@ class Follower:
     # -- fetching -------------------------------------------------------------------------------
 
     def _fetch(self) -> None:
+        delay_ms = self._throttled_ms()
+        if delay_ms:
+            self._rest(delay_ms)
+            self._only_retry_wakes = True
+            return
         self.state = FollowerState.FETCHING
         broker, version = self.broker, self._fetch_version
         registration = broker.epoch
@@ -311,6 +318,15 @@ class Follower:
         self.send(
             FETCH, version, request, lambda answer: self._on_fetch_response(answer, registration)
         )
+
+    def _throttled_ms(self) -> int:
+        """How long it may not fetch; a step that a test asks for is never held back."""
+        replica, throttle = self.replica, self.broker.follower_throttle
+        if self._report is not None or not throttle.applies_to(replica.topic, replica.index):
+            return 0
+        image = self.broker.view.partition(replica.topic, replica.index)
+        is_in_sync = image is not None and self.broker.broker_id in image.isr
+        return 0 if is_in_sync else throttle.delay_ms()
 
     def _on_fetch_response(self, answer: object, registration: int) -> int:
         response = cast(FetchResponse, answer)
@@ -343,6 +359,8 @@ class Follower:
         try:
             if records:
                 replica.append_fetched(records, now_ms=self.broker.scheduler.wall_ms())
+                if self.broker.follower_throttle.applies_to(replica.topic, replica.index):
+                    self.broker.follower_throttle.record(sum(map(len, records)))
         except CorruptBatch:
             self.back_off()
             return ErrorCode.CORRUPT_MESSAGE
