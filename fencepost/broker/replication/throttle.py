@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from fencepost.broker.configs.effective_configs import BrokerConfigs, TopicSettings
 from fencepost.broker.core.sampled_rate import SampledRate
 from fencepost.broker.core.scheduler import Scheduler
+from fencepost.broker.network.links import BrokerId
 
 UNLIMITED: Final = 2**63 - 1
 _ALL: Final = "*"
@@ -20,7 +21,7 @@ _SECOND_MS: Final = 1000
 
 
 class _Node(Protocol):
-    broker_id: int
+    broker_id: BrokerId
     configs: BrokerConfigs
     scheduler: Scheduler
 
