@@ -229,8 +229,9 @@ def _ceilings(like_kafka: Sequence[OptionText], given: Sequence[OptionText]) -> 
             each.refuse(f"gives {name} a second time")
         own[name] = each
         ceilings[name] = version
-    for name in own.keys() & ceilings_without_topic_ids(ceilings):
-        own[name].refuse(
+    lowered = ceilings_without_topic_ids(ceilings)
+    for each in (each for name, each in own.items() if name in lowered):
+        each.refuse(
             "needs the ids of topics, which clients learn from Metadata "
             f"{FIRST_METADATA_WITH_TOPIC_IDS} on, and that is served up to {ceilings['metadata']}"
         )

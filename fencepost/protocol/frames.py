@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from fencepost.protocol.apis import Api
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.other_protocols import HEAD
 
 DEFAULT_LIMIT: Final = 104_857_600
 """Bytes: ``socket.request.max.bytes``."""
@@ -29,7 +30,14 @@ _GROWTH: Final = 4
 
 
 class InvalidFrame(ValueError):
-    """Bytes that are no request: only their connection is closed."""
+    """Bytes that are no request: only their connection is closed.
+
+    :param head: The first ones, where they stand at the beginning of a frame.
+    """
+
+    def __init__(self, message: str, head: bytes = b"") -> None:
+        super().__init__(message)
+        self.head = head
 
 
 class RequestMemoryFull(InvalidFrame):
@@ -170,7 +178,10 @@ class FrameAssembler:
         while count - at >= 4:
             (size,) = _SIZE.unpack_from(data, at)
             if not 0 < size <= self._limit:
-                raise InvalidFrame(f"a frame of {size} bytes; 1 to {self._limit} are accepted")
+                raise InvalidFrame(
+                    f"a frame of {size} bytes; 1 to {self._limit} are accepted",
+                    bytes(data[at : at + HEAD]),
+                )
             at += 4
             if count - at < size:
                 self._begin(size, data[at:])

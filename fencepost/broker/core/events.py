@@ -108,6 +108,10 @@ class Kind(StrEnum):
     """[id, api, action, hits]"""
     FAULT_HIT = "fault_hit"
     """A request met a fault; ``broker`` is the one that was asked. [id, api, action, client_id]"""
+    OTHER_PROTOCOL = "other_protocol"
+    """A client did not speak Kafka's protocol to ``broker``, or began to authenticate where it
+    need not. The connection is closed, but after a SaslHandshake. [protocol: tls_hello,
+    http_request, sasl_token or sasl_handshake; connection; client_id, null where it gave none]"""
     CLOCK_ADVANCED = "clock_advanced"
     """[ms]"""
     RESET = "reset"

@@ -14,6 +14,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never, cast
 
 from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.events import Kind
 from fencepost.broker.core.outcomes import (
     HANG_UP,
     BlockingResponse,
@@ -50,6 +51,7 @@ from fencepost.protocol.frames import (
     skip_tags,
 )
 from fencepost.protocol.messages.produce import ProduceRequest
+from fencepost.protocol.other_protocols import OtherProtocol, protocol_of, protocol_of_frame
 from fencepost.storage.files.file_system import lacks_descriptors
 
 if TYPE_CHECKING:
@@ -151,7 +153,7 @@ class Connection:
             self.close(CloseReason(MEMORY_FULL, reason))
             return
         except InvalidFrame as error:
-            self.close(CloseReason("bad_frame", str(error)))
+            self._close_on(protocol_of(error.head), CloseReason("bad_frame", str(error)))
             return
         self.resume()
 
@@ -202,6 +204,20 @@ class Connection:
         self._responses.abandon()
         self._drop_input()
 
+    def _close_on(self, other: OtherProtocol | None, otherwise: CloseReason) -> None:
+        """Close on bytes of another protocol, or for what else is wrong with them."""
+        if other is None:
+            self.close(otherwise)
+            return
+        self._broker.events.emit(
+            Kind.OTHER_PROTOCOL,
+            broker=self._broker.broker_id,
+            protocol=other.value,
+            connection=self.peer.connection_id,
+            client_id=self.client_id,
+        )
+        self.close(CloseReason(other.value, other.advice))
+
     def _drop_input(self) -> None:
         self._inbox.clear()
         self._assembler.discard()
@@ -215,13 +231,13 @@ class Connection:
         try:
             header = read_header(frame)
             api, version = BY_KEY.get(header.api_key), header.version
-            self.client_id = header.client_id
             if api is None or (
                 (self._broker.version_limits or not api.min_version <= version <= api.max_version)
                 and not self._serves(api, version)
             ):
                 self._refuse_version(api, header, frame)
                 return
+            self.client_id = header.client_id
             offset = skip_tags(frame, header, api)
             key = None
             if api is CACHED_API and not self.dialect and not self._broker.faults.active:
@@ -233,7 +249,10 @@ class Connection:
                 self._continue_slices()
                 return
             request = decode_request(api, version, frame, offset, self.dialect)
-        except (InvalidFrame, MalformedMessage) as error:
+        except InvalidFrame as error:
+            self._close_on(protocol_of_frame(frame), CloseReason("bad_request", str(error)))
+            return
+        except MalformedMessage as error:
             self.close(CloseReason("bad_request", str(error)))
             return
         except OSError as error:  # the messages of an API are imported when it is used first
@@ -293,9 +312,12 @@ class Connection:
 
     def _refuse_version(self, api: Api | None, header: RequestHeader, frame: bytearray) -> None:
         """Respond to any ApiVersions in version 0 (KIP-511); close on any other API."""
+        other = protocol_of_frame(frame) if api is None else None
+        if other is None:  # else it may be part of a password
+            self.client_id = header.client_id
         if api is not _API_VERSIONS:
             name = f"API key {header.api_key}" if api is None else api.title
-            self.close(CloseReason("not_served", f"{name} v{header.version}"))
+            self._close_on(other, CloseReason("not_served", f"{name} v{header.version}"))
             return
         exchange = self._open(api, 0, header, frame, header.body_offset)
         from fencepost.broker.handlers.api_versions import refuse_version

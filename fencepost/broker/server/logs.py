@@ -24,6 +24,7 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Final, TextIO, cast
 
 from fencepost.broker.core.events import Event, Kind
+from fencepost.protocol.other_protocols import SASL_HANDSHAKE, OtherProtocol
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
@@ -334,6 +335,10 @@ def log_warning(event: Event) -> None:
     """Log an event of which the person who runs the cluster should know."""
     if event.kind is Kind.CONFIG_WITHOUT_EFFECT:
         logger().warning(event.kind.value, **_place(event), **event.details)
+    if event.kind is Kind.OTHER_PROTOCOL and event.details["protocol"] == SASL_HANDSHAKE:
+        # Any other is the reason for which its connection closes.
+        detail = OtherProtocol.SASL.advice
+        logger().warning(event.kind.value, **_place(event), **event.details, detail=detail)
     if event.kind is Kind.MEMORY_FULL:
         logger().warning(
             event.kind.value, **event.details, detail="Produce is refused; see --max-memory"

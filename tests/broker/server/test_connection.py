@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from fencepost.broker import handlers
+from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.handlers import metadata
 from fencepost.broker.server import connection
 from fencepost.broker.server.connection import MAX_IN_FLIGHT
@@ -25,6 +26,7 @@ from fencepost.protocol.messages.offset_for_leader_epoch import OffsetForLeaderE
 from fencepost.protocol.messages.produce import (
     ProduceRequest,
 )
+from fencepost.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tests.harness.records import batch
 from tests.harness.socketless_server import SocketlessServer
 from tests.harness.typed_requests import produce_request
@@ -109,9 +111,8 @@ def test_requests_before_a_malformed_one_are_answered() -> None:
         (struct.pack(">ihhih", 10, 999, 0, 1, -1), "not_served"),
         (struct.pack(">ihhih", 10, 3, 14, 1, -1), "not_served"),
         (struct.pack(">ihhih", 10, 3, 1, 7, -1), "bad_request"),
-        (b"GET / HTTP/1.1\r\n\r\n", "bad_frame"),
     ],
-    ids=["empty", "negative", "too large", "unknown API", "unknown version", "cut body", "HTTP"],
+    ids=["empty", "negative", "too large", "unknown API", "unknown version", "cut body"],
 )
 def test_malformed_bytes_close_their_connection_only(data: bytes, reason: str) -> None:
     edge = SocketlessServer()
@@ -121,6 +122,53 @@ def test_malformed_bytes_close_their_connection_only(data: bytes, reason: str) -
     assert victim.close_reason == reason
     other.ask("metadata", 9, NO_TOPICS)
     assert other.correlation_ids() == [1]
+
+
+def framed(token: bytes) -> bytes:
+    return struct.pack(">i", len(token)) + token
+
+
+@pytest.mark.parametrize(
+    ("data", "protocol"),
+    [
+        (bytes.fromhex("16030105a8010005a40303"), "tls_hello"),
+        (bytes.fromhex("16030105"), "tls_hello"),
+        (b"GET / HTTP/1.1\r\n\r\n", "http_request"),
+        (framed(b"\0alice\0secret"), "sasl_token"),
+        (framed(b"\0a\0b"), "sasl_token"),
+        (framed(b"n,,n=alice,r=3rfcNHYJY1ZVvWVs7j"), "sasl_token"),
+    ],
+    ids=["TLS", "begin of TLS", "HTTP", "PLAIN", "short PLAIN", "SCRAM"],
+)
+def test_another_protocol_is_named_and_closes_its_connection(data: bytes, protocol: str) -> None:
+    edge = SocketlessServer()
+    events: list[Event] = []
+    edge.cluster.events.listeners += (events.append,)
+    client = edge.open()
+    client.ask("api_versions", 3, ApiVersionsRequest(client_software_name="x"))
+    client.send(data)
+    assert client.connection.is_closing
+    assert client.close_reason == protocol
+    (event,) = events
+    assert (event.kind, event.broker) == (Kind.OTHER_PROTOCOL, 1)
+    assert event.details == {
+        "protocol": protocol,
+        "connection": client.connection.peer.connection_id,
+        "client_id": client.connection.client_id,
+    }
+    assert "secret" not in repr((client.connection.close_reason, event))
+
+
+def test_a_handshake_of_sasl_is_answered_and_named(capsys: pytest.CaptureFixture[str]) -> None:
+    edge = SocketlessServer()
+    client = edge.open()
+    client.ask("sasl_handshake", 1, SaslHandshakeRequest(mechanism="PLAIN"))
+    answer = client.answer(0, "sasl_handshake", 1)
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert not client.connection.is_closing
+    logged = capsys.readouterr().err
+    assert logged.count("other_protocol") == 1
+    assert "the client authenticates by SASL, and this is a plaintext listener" in logged
 
 
 def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
