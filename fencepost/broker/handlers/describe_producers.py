@@ -1,7 +1,8 @@
-"""DescribeProducers (61), version 0: who wrote to partitions that lead here (KIP-664).
+"""DescribeProducers (61), version 0: who wrote to partitions of which there is a replica (KIP-664).
 
-Idempotent producers that were active within ``producer.id.expiration.ms``, by producer id. A
-partition that this broker does not lead is NOT_LEADER_OR_FOLLOWER.
+Idempotent producers that were active within ``producer.id.expiration.ms``, by producer id, as the
+leader or a follower knows them from its own log. A partition of which this broker has no replica is
+NOT_LEADER_OR_FOLLOWER.
 
 Missing: transactions, so no coordinator epoch (-1) and no start of a transaction (-1).
 """
@@ -13,7 +14,7 @@ from fencepost.broker.controller.topic_changes import topic_name_problem
 from fencepost.broker.core.outcomes import Steps, read_each, take_turns
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
-from fencepost.broker.replication.partition_checks import find_leader
+from fencepost.broker.replication.partition_checks import find_replica
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -64,7 +65,7 @@ def _partition(ctx: Context, topic: str, index: int) -> PartitionResponse:
         return _error(index, ErrorCode.INVALID_TOPIC_EXCEPTION, message)
     if topic not in ctx.broker.view.topics:
         return _error(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN)
-    replica = find_leader(ctx.broker, topic, index)
+    replica = find_replica(ctx.broker, topic, index)
     if isinstance(replica, ErrorCode):
         return _error(index, replica, None)
     return PartitionResponse(

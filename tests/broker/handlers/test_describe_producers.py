@@ -1,4 +1,4 @@
-"""DescribeProducers: the idempotent producers of partitions that lead here."""
+"""DescribeProducers: the idempotent producers of partitions of which there is a replica."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def describe(driver: Driver, topic: str, index: int = 0, broker_id: int = 1) -> 
 
 def produce_as(driver: Driver, producer: tuple[int, int, int], *values: bytes) -> None:
     records = batch(*values, producer=producer)
-    driver.ask(1, "produce", 12, produce_request(("t", 0, records)))
+    driver.ask(1, "produce", 12, produce_request(("t", 0, records), acks=1))
 
 
 def test_producers_by_id_with_their_last_sequence_and_timestamp() -> None:
@@ -56,6 +56,22 @@ def test_silent_producers_are_forgotten() -> None:
     assert describe(driver, "t").active_producers == ()
 
 
+def test_a_follower_answers_from_its_own_replica() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    produce_as(driver, (7, 0, 0), b"a")
+    driver.hold(3)
+    produce_as(driver, (7, 0, 1), b"b")
+    produce_as(driver, (8, 1, 0), b"c")
+    found = {broker_id: describe(driver, "t", broker_id=broker_id) for broker_id in (1, 2, 3)}
+    assert {answer.error_code for answer in found.values()} == {ErrorCode.NONE}
+    seen = {
+        broker_id: [(p.producer_id, p.last_sequence) for p in answer.active_producers]
+        for broker_id, answer in found.items()
+    }
+    assert seen == {1: [(7, 1), (8, 0)], 2: [(7, 1), (8, 0)], 3: [(7, 0)]}
+
+
 def test_what_cannot_be_described() -> None:
     driver = Driver(3)
     create(driver, "t", [(1, 2), (2, 3)])
@@ -66,7 +82,7 @@ def test_what_cannot_be_described() -> None:
         ("t", 9, 1): (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
         ("", 0, 1): (ErrorCode.INVALID_TOPIC_EXCEPTION, illegal),
         ("t", 1, 1): (ErrorCode.NOT_LEADER_OR_FOLLOWER, None),
-        ("t", 0, 2): (ErrorCode.NOT_LEADER_OR_FOLLOWER, None),
+        ("t", 0, 3): (ErrorCode.NOT_LEADER_OR_FOLLOWER, None),
     }
     found = {place: describe(driver, *place) for place in asked}
     assert {p: (r.error_code, r.error_message) for p, r in found.items()} == asked

@@ -9,6 +9,7 @@ from tests.oracle.asker import RETAINED, Asker
 from tests.oracle.asking import (
     Row,
     epoch_end,
+    error_text,
     fetch,
     fetch_text,
     list_offsets,
@@ -40,6 +41,7 @@ def ask(cluster: Cluster, steering: Steering) -> list[Row]:
         _epochs(asker, topic)
         _elsewhere(asker, topic)
         _other_requests(asker, topic)
+        _producers(asker, topic)
     finally:
         asker.close()
     return asker.rows
@@ -135,3 +137,16 @@ def _other_requests(asker: Asker, topic: Topic) -> None:
             )
             request = f"OffsetForLeaderEpoch v{version} LeaderEpoch=1 ReplicaId={replica_id}"
             asker.row(SECTION, request, text)
+
+
+def _producers(asker: Asker, topic: Topic) -> None:
+    places = ((LEADER, "the leader"), (FOLLOWER, "the follower"), (BYSTANDER, "another broker"))
+    for broker, name in places:
+        body = {"Topics": [{"Name": topic.name, "PartitionIndexes": [0, 1]}]}
+        answer = asker.to(broker).call("DescribeProducers", 0, body)
+        (found,) = answer["Topics"]
+        texts = [
+            f"{error_text(p['ErrorCode'])} {p['ErrorMessage']!r}, {len(p['ActiveProducers'])} known"
+            for p in found["Partitions"]
+        ]
+        asker.row(SECTION, f"DescribeProducers v0 to {name}, partitions 0 and 1", "; ".join(texts))
