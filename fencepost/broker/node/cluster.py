@@ -312,6 +312,7 @@ class Cluster:
             self.controller_apis,
             configs=self._make_configs(self.controller.image.voters[0], configs),
             scheduler=self.scheduler,
+            events=self.events,
             faults=self.faults,
             ceilings=self.options.api_max,
         )

@@ -12,6 +12,7 @@ from fencepost.broker.controller.controller import Controller
 from fencepost.broker.controller.controller_apis import ControllerApis
 from fencepost.broker.controller.requests import Envelope
 from fencepost.broker.core.context import Context
+from fencepost.broker.core.events import Events
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.faults.registry import FaultRegistry
 from fencepost.broker.handlers import CONTROLLER_APIS, handler_of
@@ -47,6 +48,7 @@ class ControllerServer:
         *,
         configs: BrokerConfigs,
         scheduler: Scheduler,
+        events: Events,
         faults: FaultRegistry,
         ceilings: Mapping[str, int],
     ) -> None:
@@ -59,6 +61,7 @@ class ControllerServer:
         self._apis = apis
         self.configs = configs
         self.scheduler = scheduler
+        self.events = events
         self.faults = faults
         others = {api.name: NOT_SERVED for api in APIS if api.name not in LISTENER_APIS}
         self.version_limits: Mapping[str, int] = {**ceilings, **others}

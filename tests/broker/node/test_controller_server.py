@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.node.cluster import Address
 from fencepost.broker.node.controller_server import LISTENER_APIS, ControllerServer
 from fencepost.protocol.apis import APIS, BY_NAME
@@ -21,6 +22,7 @@ from fencepost.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from fencepost.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from fencepost.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tests.broker.handlers.test_describe_quorum import describe
 from tests.harness.driver import Driver, Message
@@ -126,3 +128,14 @@ def test_describe_quorum_says_where_it_listens() -> None:
 
 def test_without_an_address_there_is_none() -> None:
     assert Driver(1).cluster.controller_server is None
+
+
+def test_a_client_that_begins_to_authenticate_is_told_of() -> None:
+    driver, server = served()
+    events: list[Event] = []
+    driver.cluster.events.listeners += (events.append,)
+    answer = ask(server, "sasl_handshake", SaslHandshakeRequest(mechanism="PLAIN"))
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert [(e.kind, e.broker, e.details["protocol"]) for e in events] == [
+        (Kind.OTHER_PROTOCOL, 3000, "sasl_handshake")
+    ]
