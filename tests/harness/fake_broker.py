@@ -66,6 +66,7 @@ class FakeBroker:
                 controller=self.controller,
                 configs=self.configs,
                 broker_id=self.broker_id,
+                to_controller=False,
                 version=version,
                 client_id="test",
                 peer=peer,

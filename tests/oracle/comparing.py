@@ -20,6 +20,7 @@ from tests.oracle.asking import Row
 from tests.oracle.questions import (
     absent,
     access,
+    create_topics,
     elections,
     everything,
     failover,
@@ -165,6 +166,10 @@ ACCESS: Final = Recording(
     name="access", ask=access.ask, brokers=1, options=APACHE, excepted=EXCEPTED_IN_ACCESS
 )
 """One broker without SASL, ACLs, quotas and delegation tokens."""
+CREATE_TOPICS: Final = Recording(
+    name="create_topics", ask=create_topics.ask, brokers=1, options=APACHE, excepted={}
+)
+"""One broker, and topics of every kind."""
 THREE: Final = Recording(
     name="rf3", ask=everything.ask, brokers=3, options=APACHE_THREE, excepted=EXCEPTED
 )
@@ -217,7 +222,7 @@ TIERED_REPLICAS: Final = Recording(
 """Three brokers with one remote tier."""
 OF_THREE: Final = (ELECTIONS, THREE, REPLICAS, RACKS, GATE, FAILOVER, ABSENT, TRUNCATION)
 """In the order in which one Kafka can be asked all of them: first who wants it fresh."""
-RECORDINGS: Final = (SINGLE, FEATURES, ACCESS, TIERED, TIERED_REPLICAS, *OF_THREE)
+RECORDINGS: Final = (SINGLE, CREATE_TOPICS, FEATURES, ACCESS, TIERED, TIERED_REPLICAS, *OF_THREE)
 """All of 4.3.1; ``tests.oracle.record`` records them again."""
 
 ADVERTISED_OTHERWISE: Final = {

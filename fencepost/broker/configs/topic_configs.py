@@ -135,7 +135,7 @@ def validate_topic_configs(
     has no effect is refused; whether it has may depend on logs in files (``on_disk``). The error is
     always INVALID_CONFIG, in Kafka's words where the rule is Kafka's.
     """
-    message = _unknown(configs) or _null(configs)
+    message = _null(configs) or _unknown(configs)
     if message is None:
         try:
             values = _require_valid(configs, defaults)

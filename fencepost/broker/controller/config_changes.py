@@ -119,12 +119,15 @@ _DUPLICATE: Final = "Each resource must appear at most once."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChanges:
-    """Changes that one broker was asked for. They are the controller's to make."""
+    """Changes that one node was asked for. They are the controller's to make."""
 
     registry: ConfigRegistry
     broker_id: int
+    """The node that was asked: a broker changes no other's configs."""
+    any_broker: bool = False
+    """Whether configs of every broker may be changed, as where the controller is asked."""
     layers: ConfigLayers
-    """The configs of the broker that was asked."""
+    """The configs of the node that was asked."""
     replace: bool
     """Whether the operations replace all configs (AlterConfigs) instead of changing some."""
 
@@ -225,7 +228,7 @@ class ConfigChanges:
             broker_id = parse_node_id(name)
             if broker_id is None:
                 return _invalid_request(f"Node id must be an integer, but it is: {name}")
-            if broker_id != self.broker_id:
+            if broker_id != self.broker_id and not self.any_broker:
                 return _invalid_request(
                     f"Unexpected broker id, expected {self.broker_id}, but received {name}"
                 )

@@ -1,8 +1,8 @@
 """Where requests reach the controller, and what its handlers are given.
 
 Brokers forward clients' requests in an `Envelope` and ask on their own account by the other
-messages of `requests`. A listener for tools would call `ControllerApis.handle_api` as the envelope
-does: the handlers don't depend on who has sent a request.
+messages of `requests`. The listener for tools (`node.controller_server`) calls
+`ControllerApis.handle_api` with one of its own.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,9 @@ class ControllerContext(NamedTuple):
     configs: BrokerConfigs
     """The controller's own."""
     broker_id: int
-    """The broker that the client sent its request to."""
+    """The node that the client sent its request to."""
+    to_controller: bool
+    """Whether that is the controller, which takes configs of every node."""
     version: int
     """Of the API that is being answered."""
     client_id: str | None
@@ -47,6 +49,11 @@ class ControllerContext(NamedTuple):
     def layers(self) -> ConfigLayers:
         """The configs of the broker that the client sent its request to."""
         return self.configs.layers_of(self.broker_id)
+
+    @property
+    def own_layers(self) -> ConfigLayers:
+        """The configs of the controller's node, which it has for itself and for topics."""
+        return self.configs.layers_of(self.controller.image.voters[0])
 
 
 class ControllerHandler(Protocol):
@@ -87,6 +94,7 @@ class ControllerApis:
             controller=self._controller,
             configs=self._configs,
             broker_id=envelope.broker_id,
+            to_controller=envelope.to_controller,
             version=envelope.version,
             client_id=envelope.client_id,
             peer=envelope.peer,

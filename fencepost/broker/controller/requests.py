@@ -69,10 +69,14 @@ def is_eligible(broker: BrokerImage | None, broker_epoch: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope(ControllerRequest[object]):
-    """A client's request that a broker forwards (KIP-590). The answer is the API's response."""
+    """A client's request that a broker forwards (KIP-590), or that reaches the controller's own
+    listener. The answer is the API's response.
+    """
 
     broker_id: int
-    """The broker that the client sent it to."""
+    """The node that the client sent it to."""
+    to_controller: bool = False
+    """Whether that is the controller."""
     api: Api
     version: int
     client_id: str | None

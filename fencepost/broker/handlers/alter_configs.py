@@ -23,6 +23,7 @@ def handle(ctx: ControllerContext, request: AlterConfigsRequest) -> AlterConfigs
     changes = ConfigChanges(
         registry=ctx.controller,
         broker_id=ctx.broker_id,
+        any_broker=ctx.to_controller,
         layers=ctx.layers,
         replace=True,
     )

@@ -113,7 +113,7 @@ def _plan(ctx: ControllerContext, asked: CreatableTopic) -> _Planned | Creatable
     controller, configs = ctx.controller, {c.name: c.value for c in asked.configs}
     try:
         controller.topic_planner.check_new_name(asked.name)
-        invalid = ctx.layers.topic_problem(configs)
+        invalid = ctx.own_layers.topic_problem(configs)
         if invalid is not None:
             return _error(asked.name, invalid.code, invalid.message)
         texts = {name: value for name, value in configs.items() if value is not None}
@@ -212,5 +212,5 @@ def _configs(
             config_source=entry.config_source,
             is_sensitive=entry.is_sensitive,
         )
-        for entry in topic_entries(ctx.layers, configs, None)
+        for entry in topic_entries(ctx.own_layers, configs, None)
     )

@@ -26,6 +26,7 @@ def handle(
     changes = ConfigChanges(
         registry=ctx.controller,
         broker_id=ctx.broker_id,
+        any_broker=ctx.to_controller,
         layers=ctx.layers,
         replace=False,
     )

@@ -92,6 +92,7 @@ class ControllerServer:
         return self._apis.handle_api(
             Envelope(
                 broker_id=self.broker_id,
+                to_controller=True,
                 api=api,
                 version=ctx.version,
                 client_id=ctx.client_id,

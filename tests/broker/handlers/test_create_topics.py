@@ -66,6 +66,18 @@ def test_configs_come_back_with_their_sources_from_v5() -> None:
     assert driver.replica(1, "u").log.config.segment_ms == 8
 
 
+def test_they_are_those_of_the_controller_wherever_it_is_asked() -> None:
+    driver = Driver(2)
+    driver.cluster.controller.set_broker_configs(2, {"log.retention.ms": "5000"})
+    for broker_id in (1, 2):
+        (result,) = create_topics(driver, creatable("t"), validate_only=True, broker_id=broker_id)
+        assert {c.value for c in result.configs if c.name == "retention.ms"} == {"604800000"}
+    driver.cluster.controller.set_broker_configs(1, {"log.retention.ms": "6000"})
+    (result,) = create_topics(driver, creatable("t"), validate_only=True, broker_id=2)
+    sources = {(c.value, c.config_source) for c in result.configs if c.name == "retention.ms"}
+    assert sources == {("6000", 2)}
+
+
 def test_the_last_of_two_values_of_a_config_holds() -> None:
     driver = Driver(1)
     create_topics(driver, creatable("t", configs=[("segment.ms", "7"), ("segment.ms", "9")]))

@@ -49,6 +49,14 @@ def ask(
     return server.handle(api, ctx, request)
 
 
+def alter(server: ControllerServer, name: str, connections: str) -> None:
+    entry = AlterableConfig(name="max.connections", config_operation=0, value=connections)
+    resource = AlterConfigsResource(resource_type=BROKER, resource_name=name, configs=(entry,))
+    request = IncrementalAlterConfigsRequest(resources=(resource,))
+    (altered,) = ask(server, "incremental_alter_configs", request).responses
+    assert altered.error_code == ErrorCode.NONE, altered
+
+
 def configs(server: ControllerServer, name: str) -> Message:
     resource = DescribeConfigsResource(resource_type=BROKER, resource_name=name)
     answer = ask(server, "describe_configs", DescribeConfigsRequest(resources=(resource,)))
@@ -108,14 +116,17 @@ def test_its_configs_are_those_of_its_own_node() -> None:
     assert refused.error_message == (
         "Unexpected broker id, expected 3000 or empty string, but received 1"
     )
-    entry = AlterableConfig(name="max.connections", config_operation=0, value="1000")
-    resource = AlterConfigsResource(resource_type=BROKER, resource_name="3000", configs=(entry,))
-    request = IncrementalAlterConfigsRequest(resources=(resource,))
-    (altered,) = ask(server, "incremental_alter_configs", request).responses
-    assert altered.error_code == ErrorCode.NONE
+    alter(server, "3000", "1000")
     values = {entry.name: entry.value for entry in configs(server, "3000").configs}
     assert values["max.connections"] == "1000"
     assert driver.broker(1).configs.max_connections != 1000
+
+
+def test_it_alters_the_configs_of_every_node() -> None:
+    driver, server = served()
+    alter(server, "2", "1001")
+    assert driver.broker(2).configs.max_connections == 1001
+    assert driver.broker(1).configs.max_connections != 1001
 
 
 def test_describe_quorum_says_where_it_listens() -> None:
