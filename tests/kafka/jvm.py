@@ -21,6 +21,8 @@ ARTIFACTS: Final = ("kafka-clients-integration-tests", "kafka-tools")
 TIMEOUT_S: Final = 60
 """What a test may take; then its thread is interrupted."""
 
+_ANNOTATION: Final = b"Lorg/apache/kafka/common/test/api/ClusterTe"
+"""How the annotations of cluster tests begin in a class file."""
 _EXTENSION: Final = "org.apache.kafka.common.test.junit.ClusterTestExtensions"
 _OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1",
@@ -36,16 +38,15 @@ _OPTIONS: Final = (
 
 @cache
 def test_classes(artifact: str) -> tuple[str, ...]:
-    """The names of an artifact's test classes, those with most code first."""
+    """The names of an artifact's classes that have cluster tests, those with most code first."""
     (jar,) = java.jars(POM).glob(f"{artifact}-[0-9]*-test.jar")
     with zipfile.ZipFile(jar) as archive:
         files = sorted(archive.infolist(), key=lambda each: -each.file_size)
-    names = [each.filename for each in files]
-    return tuple(
-        name.removesuffix(".class").replace("/", ".")
-        for name in names
-        if name.endswith("Test.class") and "$" not in name
-    )
+        return tuple(
+            each.filename.removesuffix(".class").replace("/", ".")
+            for each in files
+            if each.filename.endswith("Test.class") and _ANNOTATION in archive.read(each)
+        )
 
 
 def command(folder: Path) -> list[str]:

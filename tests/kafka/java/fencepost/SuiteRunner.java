@@ -10,9 +10,13 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.lang.annotation.Annotation;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import org.apache.kafka.common.test.api.ClusterTemplate;
+import org.apache.kafka.common.test.api.ClusterTest;
+import org.apache.kafka.common.test.api.ClusterTests;
 import org.junit.platform.engine.FilterResult;
 import org.junit.platform.engine.TestDescriptor;
 import org.junit.platform.engine.TestExecutionResult;
@@ -26,12 +30,14 @@ import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
- * Runs test classes in one JVM: reads a line {@code CLASS}, {@code CLASS +METHOD...} or
+ * Runs the cluster tests of classes in one JVM: reads a line {@code CLASS}, {@code CLASS +METHOD...} or
  * {@code CLASS -METHOD...} for each (the methods that are run, or those that are not), and prints a
  * line of JSON for each test that begins, each that ends, and the end of the class.
  */
 public final class SuiteRunner {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final List<Class<? extends Annotation>> CLUSTER_TESTS =
+            List.of(ClusterTest.class, ClusterTests.class, ClusterTemplate.class);
 
     private SuiteRunner() {}
 
@@ -56,18 +62,22 @@ public final class SuiteRunner {
                 .build();
     }
 
-    /** Whether the words after the class let a test run. */
+    /** Whether a test is one of a cluster, and the words after the class let it run. */
     private static boolean wanted(TestDescriptor test, String[] words) {
-        Optional<String> method = test.getSource()
+        Optional<MethodSource> method = test.getSource()
                 .filter(MethodSource.class::isInstance)
-                .map(each -> ((MethodSource) each).getMethodName());
-        if (method.isEmpty() || words.length == 1) {
+                .map(MethodSource.class::cast);
+        if (method.isEmpty()) {
             return true;
         }
+        if (CLUSTER_TESTS.stream().noneMatch(method.get().getJavaMethod()::isAnnotationPresent)) {
+            return false;
+        }
         List<String> methods = Arrays.asList(words).subList(1, words.length);
-        return words[1].startsWith("+")
-                ? methods.contains("+" + method.get())
-                : !methods.contains("-" + method.get());
+        String name = method.get().getMethodName();
+        return methods.isEmpty() || methods.get(0).startsWith("+")
+                ? methods.isEmpty() || methods.contains("+" + name)
+                : !methods.contains("-" + name);
     }
 
     private static synchronized void print(PrintStream out, ObjectNode line) {

@@ -1,6 +1,5 @@
 package org.apache.kafka.common.test.junit;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -9,10 +8,8 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
-import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import java.util.stream.StreamSupport;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import org.apache.kafka.clients.consumer.GroupProtocol;
@@ -21,8 +18,6 @@ import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
-import org.apache.kafka.metadata.LeaderAndIsr;
-import org.apache.kafka.metadata.MetadataCache;
 import org.apache.kafka.server.fault.FaultHandlerException;
 import org.apache.kafka.test.TestUtils;
 
@@ -92,12 +87,20 @@ final class FencepostInstance implements ClusterInstance {
 
     @Override
     public void shutdownBroker(int id) {
-        runs(id, false);
+        if (state().runningIds().contains(id)) {
+            process.ask("POST", "/v1/brokers/" + id + "/stop");
+        }
     }
 
     @Override
     public void startBroker(int id) {
-        runs(id, true);
+        if (!state().runningIds().contains(id)) {
+            process.ask("POST", "/v1/brokers/" + id + "/start");
+        }
+    }
+
+    ClusterState state() {
+        return new ClusterState(process);
     }
 
     // -- what it is ----------------------------------------------------------------------------
@@ -114,7 +117,7 @@ final class FencepostInstance implements ClusterInstance {
 
     @Override
     public String clusterId() {
-        return process.ask("GET", "/v1/cluster").get("cluster_id").asText();
+        return state().clusterId();
     }
 
     @Override
@@ -191,60 +194,13 @@ final class FencepostInstance implements ClusterInstance {
 
     @Override
     public Map<Integer, KafkaBroker> aliveBrokers() {
-        return handles(aliveIds());
+        return handles(state().runningIds());
     }
 
     private Map<Integer, KafkaBroker> handles(Set<Integer> ids) {
         Map<Integer, KafkaBroker> handles = new TreeMap<>();
-        for (int id : ids) {
-            Map<String, Function<Object[], Object>> answers = Map.of(
-                    "shutdown", arguments -> runs(id, false),
-                    "startup", arguments -> runs(id, true),
-                    "isShutdown", arguments -> !aliveIds().contains(id),
-                    "awaitShutdown", arguments -> null,
-                    "boundPort", arguments -> brokerBoundPorts().get(id),
-                    "metadataCache", arguments -> metadataCache());
-            handles.put(id, ServerHandle.of(KafkaBroker.class, answers));
-        }
+        ids.forEach(id -> handles.put(id, new BrokerHandle(id, this).broker()));
         return handles;
-    }
-
-    private Object runs(int id, boolean wanted) {
-        if (aliveIds().contains(id) != wanted) {
-            process.ask("POST", "/v1/brokers/" + id + (wanted ? "/start" : "/stop"));
-        }
-        return null;
-    }
-
-    private Set<Integer> aliveIds() {
-        JsonNode brokers = process.ask("GET", "/v1/cluster").get("brokers");
-        return StreamSupport.stream(brokers.spliterator(), false)
-                .filter(broker -> broker.get("state").asText().equals("running"))
-                .map(broker -> broker.get("id").asInt())
-                .collect(Collectors.toCollection(TreeSet::new));
-    }
-
-    /** What every broker knows: a change is answered when all of them have applied it. */
-    private MetadataCache metadataCache() {
-        return ServerHandle.of(MetadataCache.class, Map.of(
-                "numPartitions", arguments -> partitions((String) arguments[0]),
-                "contains", arguments -> partitions((String) arguments[0]).isPresent(),
-                "hasAliveBroker", arguments -> aliveIds().contains((Integer) arguments[0]),
-                "getLeaderAndIsr", arguments ->
-                        leaderAndIsr((String) arguments[0], (Integer) arguments[1])));
-    }
-
-    private Optional<LeaderAndIsr> leaderAndIsr(String topic, int partition) {
-        if (partitions(topic).filter(count -> partition < count).isEmpty()) {
-            return Optional.empty();
-        }
-        JsonNode found =
-                process.ask("GET", "/v1/topics/" + topic + "/partitions/" + partition);
-        List<Integer> isr = StreamSupport.stream(found.get("isr").spliterator(), false)
-                .map(JsonNode::asInt)
-                .toList();
-        int leader = found.get("leader").asInt(LeaderAndIsr.NO_LEADER);
-        return Optional.of(new LeaderAndIsr(leader, isr));
     }
 
     @Override
@@ -272,20 +228,13 @@ final class FencepostInstance implements ClusterInstance {
     @Override
     public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
         TestUtils.waitForCondition(
-                () -> partitions(topic).filter(count -> count == partitions).isPresent(),
+                () -> state().partitions(topic).filter(count -> count == partitions).isPresent(),
                 topic + " has no " + partitions + " partitions");
     }
 
     @Override
     public void waitTopicDeletion(String topic) throws InterruptedException {
-        TestUtils.waitForCondition(() -> partitions(topic).isEmpty(), topic + " is still there");
-    }
-
-    private Optional<Integer> partitions(String topic) {
-        return StreamSupport.stream(process.ask("GET", "/v1/topics").spliterator(), false)
-                .filter(each -> each.get("name").asText().equals(topic))
-                .map(each -> each.get("partitions").asInt())
-                .findFirst();
+        TestUtils.waitForCondition(() -> state().partitions(topic).isEmpty(), topic + " is still there");
     }
 
     @Override

@@ -1,6 +1,9 @@
 package org.apache.kafka.common.test.junit;
 
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.test.TestUtils;
@@ -14,6 +17,9 @@ import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
  * starts brokers in the same JVM, on the class path.
  */
 public final class RaftClusterInvocationContext implements TestTemplateInvocationContext {
+    /** About the time that a cluster of Kafka's takes to stop. */
+    private static final long STOP_S = 3;
+
     private final String name;
     private final ClusterConfig config;
     private final boolean combined;
@@ -33,13 +39,32 @@ public final class RaftClusterInvocationContext implements TestTemplateInvocatio
     @Override
     public List<Extension> getAdditionalExtensions() {
         FencepostInstance cluster = new FencepostInstance(config, combined);
+        Set<Thread> before = new HashSet<>();
         BeforeEachCallback start = context -> {
+            before.addAll(Thread.getAllStackTraces().keySet());
             if (config.isAutoStart()) {
                 cluster.start();
             }
         };
-        AfterEachCallback stop = context -> cluster.stop();
+        AfterEachCallback stop = context -> {
+            cluster.stop();
+            awaitEnd(before);
+        };
         return List.of(start, stop, new ClusterInstanceParameterResolver(cluster));
+    }
+
+    /**
+     * Waits for threads that the test has told to end. Kafka's brokers take so long to stop that
+     * these have ended when its extension looks for threads that the test has left.
+     */
+    private static void awaitEnd(Set<Thread> before) throws InterruptedException {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(STOP_S);
+        for (Thread thread : Thread.getAllStackTraces().keySet()) {
+            long left = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
+            if (!before.contains(thread) && thread != Thread.currentThread() && left > 0) {
+                thread.join(left);
+            }
+        }
     }
 
     /** Kafka's classes of this package wait by it. */
