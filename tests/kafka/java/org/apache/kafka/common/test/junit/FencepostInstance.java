@@ -7,23 +7,29 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.FeatureUpdate;
+import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.clients.consumer.GroupProtocol;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.fault.FaultHandlerException;
 import org.apache.kafka.test.TestUtils;
 
 /** The cluster of one test: a fencepost with what the test's annotations ask for. */
 final class FencepostInstance implements ClusterInstance {
     private static final int FIRST_CONTROLLER = 3000;
+    private static final short LATEST = MetadataVersion.latestProduction().featureLevel();
 
     private final ClusterConfig config;
     private final boolean combined;
@@ -41,6 +47,25 @@ final class FencepostInstance implements ClusterInstance {
     public void start() {
         if (process == null) {
             process = FencepostProcess.start(options());
+            if (level() < LATEST) {
+                downgrade();
+            }
+        }
+    }
+
+    /** The metadata.version that the test wants, of those that fencepost has. */
+    private short level() {
+        return (short) Math.min(config.metadataVersion().featureLevel(), LATEST);
+    }
+
+    private void downgrade() {
+        FeatureUpdate update =
+                new FeatureUpdate(level(), FeatureUpdate.UpgradeType.UNSAFE_DOWNGRADE);
+        try (Admin admin = admin()) {
+            admin.updateFeatures(Map.of(MetadataVersion.FEATURE_NAME, update),
+                    new UpdateFeaturesOptions()).all().get();
+        } catch (InterruptedException | ExecutionException error) {
+            throw new IllegalStateException("metadata.version is not " + level(), error);
         }
     }
 
@@ -52,9 +77,11 @@ final class FencepostInstance implements ClusterInstance {
             }
         }
         List<String> options = new ArrayList<>(List.of("--advertise", "localhost"));
-        options.addAll(List.of("--conformance", "apache", "--log-level", "warning"));
+        // Kafka refuses a downgrade that may lose metadata; its own tests format the level instead.
+        String conformance = level() < LATEST ? "kip" : "apache";
+        options.addAll(List.of("--conformance", conformance, "--log-level", "warning"));
         options.addAll(List.of("--broker-ids", list(brokerIds())));
-        options.addAll(List.of("--controller-ids", list(controllerIds())));
+        options.addAll(List.of("--controller-ids", list(controllerIds()), "--controller-port", "0"));
         config.serverProperties().forEach((key, value) ->
                 options.addAll(List.of("--config", key + "=" + value)));
         String racks = brokerIds().stream()
@@ -157,11 +184,7 @@ final class FencepostInstance implements ClusterInstance {
 
     @Override
     public String bootstrapControllers() {
-        String address = process.controllers();
-        if (address == null) {
-            throw new UnsupportedOperationException("fencepost has no controller listener");
-        }
-        return address;
+        return process.controllers();
     }
 
     @Override

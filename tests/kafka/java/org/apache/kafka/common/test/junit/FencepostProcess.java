@@ -100,10 +100,9 @@ final class FencepostProcess {
         return ready.get("bootstrap").asText();
     }
 
-    /** Where the controller listens for tools; null where it does not. */
+    /** {@code host:port} of the controller, for tools. */
     String controllers() {
-        JsonNode address = ready.get("controller");
-        return address == null ? null : address.asText();
+        return ready.get("controller").asText();
     }
 
     /** Asks the control API; throws on any answer that is no success. */
