@@ -11,6 +11,7 @@ import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.MetadataCache;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.mockito.Mockito;
@@ -29,6 +30,9 @@ record BrokerHandle(int id, FencepostInstance cluster) {
                 "shutdown", arguments -> runs(false),
                 "startup", arguments -> runs(true),
                 "awaitShutdown", arguments -> null,
+                "brokerState", arguments -> state().runningIds().contains(id)
+                        ? BrokerState.RUNNING
+                        : BrokerState.NOT_RUNNING,
                 "isShutdown", arguments -> !state().runningIds().contains(id),
                 "config", arguments -> config(),
                 "metadataCache", arguments -> metadataCache(),

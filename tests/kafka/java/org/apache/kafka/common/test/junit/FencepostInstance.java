@@ -23,12 +23,15 @@ import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
 import org.apache.kafka.server.common.MetadataVersion;
+import org.apache.kafka.server.config.AbstractKafkaConfig;
 import org.apache.kafka.server.fault.FaultHandlerException;
 import org.apache.kafka.test.TestUtils;
 
 /** The cluster of one test: a fencepost with what the test's annotations ask for. */
 final class FencepostInstance implements ClusterInstance {
     private static final int FIRST_CONTROLLER = 3000;
+    /** As long as Kafka's own test cluster waits. */
+    private static final long WAIT_MS = 60_000;
     private static final short LATEST = MetadataVersion.latestProduction().featureLevel();
 
     private final ClusterConfig config;
@@ -82,8 +85,12 @@ final class FencepostInstance implements ClusterInstance {
         options.addAll(List.of("--conformance", conformance, "--log-level", "warning"));
         options.addAll(List.of("--broker-ids", list(brokerIds())));
         options.addAll(List.of("--controller-ids", list(controllerIds()), "--controller-port", "0"));
-        config.serverProperties().forEach((key, value) ->
-                options.addAll(List.of("--config", key + "=" + value)));
+        config.serverProperties().forEach((key, value) -> {
+            // One that is not a broker's is ignored by Kafka; fencepost sees a slip in it.
+            if (AbstractKafkaConfig.CONFIG_DEF.names().contains(key)) {
+                options.addAll(List.of("--config", key + "=" + value));
+            }
+        });
         String racks = brokerIds().stream()
                 .map(id -> config.perServerOverrideProperties().getOrDefault(id, Map.of()))
                 .map(each -> each.getOrDefault("broker.rack", ""))
@@ -252,12 +259,14 @@ final class FencepostInstance implements ClusterInstance {
     public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
         TestUtils.waitForCondition(
                 () -> state().partitions(topic).filter(count -> count == partitions).isPresent(),
+                WAIT_MS,
                 topic + " has no " + partitions + " partitions");
     }
 
     @Override
     public void waitTopicDeletion(String topic) throws InterruptedException {
-        TestUtils.waitForCondition(() -> state().partitions(topic).isEmpty(), topic + " is still there");
+        TestUtils.waitForCondition(
+                () -> state().partitions(topic).isEmpty(), WAIT_MS, topic + " is still there");
     }
 
     @Override
