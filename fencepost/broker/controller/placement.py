@@ -32,9 +32,7 @@ def place_replicas(
     """
     problem = _problem(brokers, replication_factor)
     if problem is not None:
-        raise PlacementError(
-            f"Unable to replicate the partition {replication_factor} time(s): {problem}"
-        )
+        raise PlacementError(problem)
     placer = _StripedPlacer(brokers.values(), draw)
     return [placer.place(replication_factor) for _ in range(partitions)]
 

@@ -72,7 +72,12 @@ class TopicPlanner:
                 )
             assignments = self.check_assignments(topic.assignments)
         else:
-            assignments = self._placed(topic.partitions, topic.replication_factor)
+            factor = topic.replication_factor
+            try:
+                assignments = self._placed(topic.partitions, factor)
+            except PlacementError as error:
+                text = f"Unable to replicate the partition {factor} time(s): {error}"
+                raise ControllerError(ErrorCode.INVALID_REPLICATION_FACTOR, text) from error
         return TopicImage(
             name=topic.name,
             topic_id=UUID(int=self._rng.getrandbits(128) or 1),
@@ -96,7 +101,10 @@ class TopicPlanner:
         _check_growth(name, have, count)
         if assignments is None:
             factor = len(topic.partitions[0].replicas)
-            added = self._placed(count - have, factor)
+            try:
+                added = self._placed(count - have, factor)
+            except PlacementError as error:
+                raise ControllerError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
         else:
             if len(assignments) != count - have:
                 raise ControllerError(
@@ -160,17 +168,14 @@ class TopicPlanner:
                 ErrorCode.POLICY_VIOLATION,
                 "Excessively large number of partitions per request.",
             )
-        try:
-            return tuple(
-                place_replicas(
-                    self.image.brokers,
-                    partitions=partitions,
-                    replication_factor=replication_factor,
-                    draw=self._rng.randrange,
-                )
+        return tuple(
+            place_replicas(
+                self.image.brokers,
+                partitions=partitions,
+                replication_factor=replication_factor,
+                draw=self._rng.randrange,
             )
-        except PlacementError as error:
-            raise ControllerError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
+        )
 
     def check_assignments(
         self,

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from fencepost.broker.node import operator_actions
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
+from fencepost.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tests.harness.driver import Driver
 from tests.harness.driver_requests import create, produce
 
@@ -54,6 +56,19 @@ def test_the_leaders_of_added_partitions_go_on_round_the_brokers() -> None:
     grow(driver, topic("t", 7))
     leaders = [partition.leader for partition in driver.broker(1).view.topics["t"].partitions]
     assert sorted(leaders[1:]) == [1, 1, 2, 2, 3, 3]
+
+
+def test_partitions_that_can_be_placed_nowhere_are_refused_in_the_placers_words() -> None:
+    driver = Driver(3)
+    create(driver, "t", [(1, 2, 3)])
+    operator_actions.kill(driver.cluster, 3)
+    driver.ask(1, "unregister_broker", 0, UnregisterBrokerRequest(broker_id=3))
+    words = (
+        "The target replication factor of 3 cannot be reached because only 2 broker(s) are "
+        "registered or some brokers have all their log directories cordoned."
+    )
+    refused = ErrorCode.INVALID_REPLICATION_FACTOR
+    assert grow(driver, topic("t", 2)) == [("t", refused, words)]
 
 
 def test_assignments_name_the_brokers_of_added_partitions() -> None:
