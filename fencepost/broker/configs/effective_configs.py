@@ -24,8 +24,11 @@ _MAX_CACHED_SETTINGS: Final = 1024
 """Different sets of topic configs that are kept parsed."""
 
 
-KIP_DEFAULTS: Final = {"auto.leader.rebalance.enable": "false"}
-"""Defaults that are not Kafka's: a leader that a test has moved stays where it is."""
+KIP_DEFAULTS: Final = {
+    "auto.leader.rebalance.enable": "false",
+    "log.segment.delete.delay.ms": "0",
+}
+"""Defaults that are not Kafka's: a leader that a test has moved stays, and files go at once."""
 APACHE_DEFAULTS: Final = {"list.offsets.gate": "kafka"}
 """Defaults with ``conformance=apache``."""
 
@@ -88,6 +91,7 @@ class BrokerConfigs:
     log_flush_scheduler_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
     log_retention_check_interval_ms: int
+    log_segment_delete_delay_ms: int
     max_connection_creation_rate: int
     max_connections: int
     max_connections_per_ip: int
@@ -249,6 +253,7 @@ class BrokerConfigs:
             **attributes,
             keeps_leader_epochs=has_leader_epochs(str(values["message.format.version"])),
             producer_id_expiration_ms=self.producer_id_expiration_ms,
+            directory_delete_delay_ms=self.log_segment_delete_delay_ms,
         )
 
 

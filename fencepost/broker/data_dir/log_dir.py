@@ -17,8 +17,9 @@ Beside it lies its inventory, which holds where it differs from the checkpoints
 (`fencepost.broker.data_dir.log_inventory`).
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 from typing import Final
 from uuid import UUID
@@ -374,7 +375,19 @@ class LogDir:
     def _delete_log(self, key: Key, log: FileLog | None = None) -> None:
         self.checkpoints.remove(key)
         try:
-            self.free_logs(self.directories.delete(key, log))
+            removal = self.directories.delete(key, log)
+        except (OSError, StorageFailure) as error:
+            self._report_problem(str(error))
+            return
+        delay_ms = 0 if log is None else log.config.directory_delete_delay_ms
+        if delay_ms:
+            self._shared.call_later(delay_ms, partial(self._free, removal))
+        else:
+            self._free(removal)
+
+    def _free(self, removal: Iterator[None]) -> None:
+        try:
+            self.free_logs(removal)
         except (OSError, StorageFailure) as error:
             self._report_problem(str(error))
 

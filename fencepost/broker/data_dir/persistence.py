@@ -180,8 +180,12 @@ class DataDirPersistence:
             soon=self._scheduler.soon,
             shared=self._shared,
         )
+        self._shared.call_later = self._call_later
         made.on_recovered = partial(self._on_recovered, broker_id)
         return made
+
+    def _call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
+        self._scheduler.at(self._scheduler.now_ms() + delay_ms, callback)
 
     def start_checkpoints(self, broker: "Broker") -> None:
         """Start the timers that write a broker's checkpoints."""

@@ -31,6 +31,7 @@ from fencepost.storage.formats.file_names import (
     FileKind,
     FileState,
     parse_segment_file_name,
+    segment_file_name,
 )
 from fencepost.storage.log.config import LogConfig
 from fencepost.storage.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
@@ -203,7 +204,11 @@ class _Opening:
 
     def _adopt_segments(self) -> None:
         names = frozenset(self._files.names(self._directory))
-        files = filter(None, map(parse_segment_file_name, names))
+        files = [file for file in map(parse_segment_file_name, names) if file is not None]
+        for file in files:
+            if file.state is FileState.DELETED:  # a process ended before its time came
+                name = segment_file_name(file.offset, file.kind, file.state)
+                self._files.remove(self._directory / name)
         bases = sorted(
             file.offset
             for file in files

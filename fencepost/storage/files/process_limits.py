@@ -12,6 +12,7 @@ and nothing is read or copied. The oldest buffers of all logs are evicted first.
 import struct
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from fencepost.protocol.byte_utils import Buffer
@@ -255,9 +256,10 @@ class ProcessLimits:
     :ivar recent: The buffers appended last (bytes).
     :ivar indexes: The indexes of closed segments (bytes).
     :ivar open_files: Files held open.
+    :ivar call_later: Calls something after some time (ms) of the cluster's clock.
     """
 
-    __slots__ = ("indexes", "open_files", "tail_cache")
+    __slots__ = ("call_later", "indexes", "open_files", "tail_cache")
 
     def __init__(
         self,
@@ -269,3 +271,9 @@ class ProcessLimits:
         self.tail_cache = TailCache(recent_bytes)
         self.indexes = BoundedCache(index_bytes)
         self.open_files = BoundedCache(open_files)
+        self.call_later: Callable[[int, Callable[[], None]], None] = _call_now
+
+
+def _call_now(_delay_ms: int, callback: Callable[[], None]) -> None:
+    """The default: there is no clock."""
+    callback()

@@ -11,6 +11,7 @@ truncation, and a missing one is rebuilt from the batches before it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Final
@@ -352,12 +353,35 @@ class SegmentFiles:
         self.state = state
 
     def remove(self, *, with_snapshot: bool) -> None:
-        """Remove them, the ``.log`` first: indexes without one are nothing."""
-        self._home.files.remove(self.log.path)
+        """Remove them, the ``.log`` first: indexes without one are nothing.
+
+        With ``file.delete.delay.ms`` they have the suffix ``.deleted`` for so long.
+        """
         paths = [self._path(kind) for kind in (*_INDEX_KINDS, FileKind.TRANSACTION_INDEX)]
         if with_snapshot:
             paths.append(self._home.path(self._base_offset, FileKind.PRODUCER_SNAPSHOT))
+        delay_ms = self._home.config.file_delete_delay_ms
+        if delay_ms and self.state is FileState.LIVE:
+            self._remove_later(paths, delay_ms)
+            return
+        self._home.files.remove(self.log.path)
         self._remove(paths)
+
+    def _remove_later(self, others: Iterable[PurePath], delay_ms: int) -> None:
+        files, renamed = self._home.files, []
+        for path in (self.log.path, *others):
+            self._home.checksums.pop(path.name, None)
+            if path == self.log.path or files.exists(path):
+                renamed.append(path.with_name(path.name + FileState.DELETED.value))
+                files.rename(path, renamed[-1])
+
+        def remove() -> None:
+            with suppress(OSError):  # what can't be removed stays, as after a crash
+                for path in renamed:
+                    if files.exists(path):
+                        files.remove(path)
+
+        self._home.shared.call_later(delay_ms, remove)
 
     def remove_indexes(self) -> None:
         """Remove the files of the indexes, if there are any."""

@@ -47,16 +47,18 @@ class LogConfig:
     """One field for each config: Kafka's name with underscores; sizes in bytes, times in ms.
 
     The broker fills the fields by their names: a field is the only place where a log's config gets
-    its type. The defaults are Kafka's.
+    its type. The defaults are Kafka's, but for delays of deletion, of which there are none.
 
     `local_retention_ms` and `local_retention_bytes` of -2 are those of retention.*.
 
-    Four fields are not the value of a topic config. `keeps_leader_epochs` follows from
+    Five fields are not the value of a topic config. `keeps_leader_epochs` follows from
     ``message.format.version``: below 0.11 batches carry no epoch. `producer_id_expiration_ms` is
-    the broker's. `require_zero_base_offset` refuses a produced batch whose base offset is not 0, as
-    Apache Kafka does (``conformance=apache``); otherwise base offsets are overwritten unread, or
-    judged by conditional publish (KIP-27). `validate_records` parses every record that a client
-    appends, as Apache Kafka does; without it the header is believed where it suffices.
+    the broker's, and so is `directory_delete_delay_ms` (``log.segment.delete.delay.ms``): how long
+    the directory of a log that is gone stays. `require_zero_base_offset` refuses a produced batch
+    whose base offset is not 0, as Apache Kafka does (``conformance=apache``); otherwise base
+    offsets are overwritten unread, or judged by conditional publish (KIP-27). `validate_records`
+    parses every record that a client appends, as Apache Kafka does; without it the header is
+    believed where it suffices.
     """
 
     segment_bytes: int = 1 << 30
@@ -90,8 +92,10 @@ class LogConfig:
     segment_index_bytes: int = 10 << 20
     flush_messages: int = MAX_LONG
     flush_ms: int = MAX_LONG
+    file_delete_delay_ms: int = 0
     keeps_leader_epochs: bool = field(default=True, metadata=NO_TOPIC_CONFIG)
     producer_id_expiration_ms: int = field(default=DAY_MS, metadata=NO_TOPIC_CONFIG)
+    directory_delete_delay_ms: int = field(default=0, metadata=NO_TOPIC_CONFIG)
     require_zero_base_offset: bool = field(default=False, metadata=NO_TOPIC_CONFIG)
     validate_records: bool = field(default=False, metadata=NO_TOPIC_CONFIG)
 
