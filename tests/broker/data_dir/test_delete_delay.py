@@ -28,7 +28,7 @@ def deleted(files: FaultyFileSystem) -> list[str]:
 def three_segments(lasting: DurableDriver, **configs: str) -> Driver:
     """A topic of three segments, of which retention takes two when the clock moves on."""
     driver = lasting.driver
-    create(driver, "t", retention_bytes="1", **configs)
+    create(driver, "t", ((1,),), retention_bytes="1", **configs)
     log = driver.cluster.brokers[1].replicas["t", 0].log
     for _ in range(2):
         produce(driver, "t", b"v")
