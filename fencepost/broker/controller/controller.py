@@ -7,7 +7,6 @@ and publishes it to the brokers. Elections are its decision alone.
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from uuid import UUID
 
 from fencepost.broker.configs.effective_configs import TopicSettings
 from fencepost.broker.controller.elections import (
@@ -33,6 +32,7 @@ from fencepost.broker.metadata.image import (
     ControllerAddress,
     PartitionImage,
     TopicImage,
+    with_registration,
 )
 from fencepost.protocol.errors import ErrorCode
 
@@ -298,103 +298,23 @@ class Controller:
             )
         self._set_broker(replace(broker, fenced=True), leaves=True, is_registered=False)
 
-    def fail_replicas(self, broker_id: int, replicas: Iterable[tuple[str, UUID, int]]) -> None:
-        """A broker can't use these replicas' logs: it leaves their ISRs, and others lead.
-
-        They are offline until the broker registers again, or says that it can use them again.
-
-        :param replicas: Topic, its id, and index; those reported before stay as they are.
-        """
-        changes = {}
-        for name, index, before in self._reported(broker_id, replicas):
-            if broker_id not in before.failed:
-                failed = replace(before, failed=(*before.failed, broker_id))
-                changes[name, index] = self._next_state(name, failed, gone=(broker_id,))
-        if changes:
-            self.update_partitions(changes)
-
-    def restore_replicas(self, broker_id: int, replicas: Iterable[tuple[str, UUID, int]]) -> None:
-        """A broker can use these replicas' logs again, and may lead where it is eligible.
-
-        :param replicas: Topic, its id, and index; those that have not failed stay as they are.
-        """
-        changes = {}
-        for name, index, before in self._reported(broker_id, replicas):
-            if broker_id in before.failed:
-                changes[name, index] = self._next_state(name, without_failed(before, broker_id))
-        if changes:
-            self.update_partitions(changes)
-
-    def _reported(
-        self, broker_id: int, replicas: Iterable[tuple[str, UUID, int]]
-    ) -> Iterator[tuple[str, int, PartitionImage]]:
-        """The partitions that a broker reports, as they are; without those it has no replica of."""
-        for name, topic_id, index in replicas:
-            topic, partition = self.image.topics.get(name), self.image.partition(name, index)
-            if topic is None or topic.topic_id != topic_id or partition is None:
-                continue
-            if broker_id in partition.replicas:
-                yield name, index, partition
-
-    def _next_state(
-        self, topic: str, changed: PartitionImage, gone: Collection[int] = ()
-    ) -> PartitionImage:
-        """A partition whose failed replicas have changed, in its next epoch."""
-        after = self._reevaluated(topic, changed, gone)
-        if after is changed:
-            return replace(changed, partition_epoch=changed.partition_epoch + 1)
-        return after
-
-    def on_replica_wiped(self, topic: str, index: int, broker_id: int) -> None:
-        """A broker has lost a replica's records: it leaves the ISR, and its registration is over.
-
-        With the new broker epoch, fetches from before the loss admit it nowhere (KIP-903, KIP-966).
-        Where it alone can lead it leads again, in the next leader epoch and without a record.
-
-        :raises ControllerError: UNKNOWN_TOPIC_OR_PARTITION where there is no such partition.
-        """
-        before = without_failed(self.partition(topic, index), broker_id)
-        broker = self.image.brokers.get(broker_id)
-        isr = [b for b in before.isr if b != broker_id]
-        after = change_partition(before, self.election_rules(topic), isr=isr, lost=[broker_id])
-        if after.leader == before.leader == broker_id:
-            after = replace(
-                after,
-                leader_epoch=before.leader_epoch + 1,
-                partition_epoch=before.partition_epoch + 1,
-            )
-        if broker is not None:
-            renewed = replace(broker, epoch=broker.epoch + 1)
-            self.image = replace(self.image, brokers={**self.image.brokers, broker_id: renewed})
-        self.update_partitions({(topic, index): after})
-
     def _set_broker(self, broker: BrokerImage, *, leaves: bool, is_registered: bool = True) -> None:
         """A broker comes or goes: every partition of which it has a replica is evaluated again."""
-        brokers = dict(sorted({**self.image.brokers, broker.broker_id: broker}.items()))
-        unregistered = dict(self.image.unregistered)
-        unregistered.pop(broker.broker_id, None)
-        if not is_registered:
-            unregistered[broker.broker_id] = brokers.pop(broker.broker_id)
-        online = [b.broker_id for b in brokers.values() if not b.fenced]
-        controller = self.image.controller_id
-        if online and controller not in online:
-            controller = min(online)
-        self.image = replace(
-            self.image, brokers=brokers, unregistered=unregistered, controller_id=controller
-        )
+        self.image = with_registration(self.image, broker, is_registered=is_registered)
         touched = {}
         for name, index, partition in self._partitions(self.image.topics):
             if broker.broker_id in partition.replicas:
                 gone = (broker.broker_id,) if leaves else ()
                 before = partition if leaves else without_failed(partition, broker.broker_id)
-                after = self._reevaluated(name, before, gone)
+                after = self.reevaluated(name, before, gone)
                 if after is not partition:
                     touched[name, index] = after
         self.update_partitions(touched)
 
-    def _reevaluated(
+    def reevaluated(
         self, topic: str, partition: PartitionImage, gone: Collection[int] = ()
     ) -> PartitionImage:
+        """A partition after its election, as the cluster is now, without brokers that are gone."""
         unclean = self._settings(topic).unclean_leader_election_enable
         return change_partition(
             partition,
@@ -515,7 +435,7 @@ class Controller:
         """Configs changed: an unclean election may be allowed now, or the ISR large enough."""
         settled = {}
         for name, index, partition in self._partitions(topics):
-            after = self._reevaluated(name, partition)
+            after = self.reevaluated(name, partition)
             if after is not partition:
                 settled[name, index] = after
         if settled:

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol, TypeVar, cast
 from fencepost.broker.configs.config_layers import ConfigLayers
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.controller import Controller
+from fencepost.broker.controller.failed_replicas import fail_replicas, restore_replicas
 from fencepost.broker.controller.requests import (
     AllocateProducerIds,
     AlterPartitions,
@@ -110,10 +111,10 @@ class ControllerApis:
             case AlterPartitions():
                 return controller.alter_partitions(request.proposals)
             case FailReplicas():
-                controller.fail_replicas(request.broker_id, request.replicas)
+                fail_replicas(controller, request.broker_id, request.replicas)
                 return None
             case RestoreReplicas():
-                controller.restore_replicas(request.broker_id, request.replicas)
+                restore_replicas(controller, request.broker_id, request.replicas)
                 return None
             case AllocateProducerIds():
                 return controller.next_producer_ids(request.count)

@@ -7,7 +7,7 @@ What a fault answers with metadata of earlier leader epochs comes from `LeaderEp
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
@@ -162,6 +162,39 @@ def resolve_name(
 def online_brokers(view: ClusterImage) -> frozenset[int]:
     """The brokers that are registered and not fenced."""
     return frozenset(b.broker_id for b in view.brokers.values() if not b.fenced)
+
+
+def with_registration(
+    image: ClusterImage, broker: BrokerImage, *, is_registered: bool = True
+) -> ClusterImage:
+    """The cluster with a broker as it is registered now, or as one that was unregistered.
+
+    The brokers stay in the order of their ids. Where the broker that clients are told to be the
+    controller is not online, the first that is takes its place.
+    """
+    broker_id = broker.broker_id
+    brokers = {**image.brokers, broker_id: broker}
+    unregistered = {b: each for b, each in image.unregistered.items() if b != broker_id}
+    if not is_registered:
+        unregistered[broker_id] = brokers.pop(broker_id)
+    online = [b for b, each in brokers.items() if not each.fenced]
+    controller_id = image.controller_id
+    if online and controller_id not in online:
+        controller_id = min(online)
+    return replace(
+        image,
+        brokers=dict(sorted(brokers.items())),
+        unregistered=unregistered,
+        controller_id=controller_id,
+    )
+
+
+def with_next_epoch(image: ClusterImage, broker_id: int) -> ClusterImage:
+    """The cluster after a broker's registration began again; itself where it has none."""
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        return image
+    return with_registration(image, replace(broker, epoch=broker.epoch + 1))
 
 
 def offline_replicas(partition: PartitionImage, online: frozenset[int]) -> tuple[int, ...]:

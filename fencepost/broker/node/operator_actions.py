@@ -9,6 +9,7 @@ every follower has taken the steps that came of it.
 from collections.abc import Collection, Iterable
 
 from fencepost.broker.controller import Fence
+from fencepost.broker.controller.failed_replicas import wipe_replica
 from fencepost.broker.core.errors import ControllerError, ControllerUnreachable
 from fencepost.broker.core.events import Kind
 from fencepost.broker.metadata.image import PartitionImage
@@ -256,7 +257,7 @@ def wipe(cluster: Cluster, topic: str, index: int, broker_id: int) -> None:
         broker=broker_id,
         alone={*partition.isr, *partition.elr} <= {broker_id},
     )
-    cluster.controller.on_replica_wiped(topic, index, broker_id)
+    wipe_replica(cluster.controller, topic, index, broker_id)
     cluster.scheduler.run_due()
 
 

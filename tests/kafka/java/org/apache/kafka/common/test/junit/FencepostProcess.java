@@ -63,7 +63,7 @@ final class FencepostProcess {
         folder = Files.createTempDirectory("fencepost-");
         List<String> command = new ArrayList<>(List.of(System.getProperty("fencepost.python")));
         command.addAll(List.of("-m", "fencepost", "serve", "--stop-with-stdin"));
-        command.addAll(List.of("--port", "0", "--control-port", "0"));
+        command.addAll(List.of("--port", "0", "--control-port", "0", "--controller-port", "0"));
         command.addAll(options);
         process = new ProcessBuilder(command)
                 .redirectOutput(folder.resolve("out").toFile())
