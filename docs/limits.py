@@ -114,7 +114,7 @@ LIMITS: Final[Mapping[str, tuple[Limit, ...]]] = {
         Limit(
             name="partitions that a CreateTopics, CreatePartitions or Metadata creates",
             default=MAX_PARTITIONS_PER_REQUEST,
-            error="POLICY_VIOLATION for all of its topics",
+            error="POLICY_VIOLATION for all of its topics; a Metadata creates none of them",
         ),
         Limit(
             name="configs in an answer of DescribeConfigs",

@@ -26,13 +26,12 @@ class ControllerClient(Protocol):
         ...
 
 
-def auto_create_topics(broker: ControllerClient, names: Iterable[str]) -> dict[str, ErrorCode]:
+def auto_create_topics(broker: ControllerClient, names: Iterable[str]) -> None:
     """Have topics created because a client asked for them, all at once.
 
-    :returns: An error by name. It is NONE also where the answer is still on its way: the view says
-        whether the topic is there. REQUEST_TIMED_OUT where the controller is not reached;
-        POLICY_VIOLATION for all where they have more partitions together than one request may
-        create.
+    The client is not told what becomes of it, here as in Kafka: it asks again. Nothing is created
+    where the controller is not reached, or where they have more partitions together than one
+    request may create.
     """
     configs = broker.configs
     topics = [
@@ -46,11 +45,15 @@ def auto_create_topics(broker: ControllerClient, names: Iterable[str]) -> dict[s
         )
         for name in names
     ]
-    return _create(broker, topics)
+    _create(broker, topics)
 
 
 def create_internal_topic(broker: ControllerClient, name: str) -> ErrorCode:
-    """Have ``__consumer_offsets`` created if it is not there; its error is as above."""
+    """Have ``__consumer_offsets`` created if it is not there.
+
+    :returns: NONE also where the answer is still on its way: the view says whether the topic is
+        there. REQUEST_TIMED_OUT where the controller is not reached.
+    """
     if name in broker.view.topics:
         return ErrorCode.NONE
     return _create(broker, [_internal_topic(broker, name)])[name]

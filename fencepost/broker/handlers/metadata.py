@@ -2,7 +2,8 @@
 
 Topics are asked for by name, by id, or all. A name that is not there yet is created, with
 ``num.partitions`` and ``default.replication.factor``, when the request allows it and
-``auto.create.topics.enable`` does; it is answered as created at once. Illegal names never are.
+``auto.create.topics.enable`` does. As in Kafka it is UNKNOWN_TOPIC_OR_PARTITION in this answer, and
+the next one has it, unless it could not be created. Illegal names are never created.
 
 Replicas are offline whose brokers the controller does not believe in, or whose log failed. A
 partition without a leader is LEADER_NOT_AVAILABLE. In the old message format leader epochs are -1.
@@ -14,7 +15,7 @@ authorized operations of the cluster (v8+ of topics); v10 topic ids in answers a
 (KIP-516); v13 a top-level error.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
@@ -24,7 +25,12 @@ from fencepost.broker.controller.topic_changes import topic_name_problem
 from fencepost.broker.core.outcomes import answer_in_slices
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import Context
-from fencepost.broker.metadata.image import TopicImage, offline_replicas, online_brokers
+from fencepost.broker.metadata.image import (
+    ClusterImage,
+    TopicImage,
+    offline_replicas,
+    online_brokers,
+)
 from fencepost.broker.replication.partition_checks import NO_EPOCH
 from fencepost.broker.security import authorizer
 from fencepost.protocol.errors import ErrorCode
@@ -50,11 +56,12 @@ def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse | Wait[Me
         topics = [_describe(ctx, request, t) for t in ctx.broker.view.topics.values()]
         return _response(ctx, request, tuple(topics))
     distinct = list(dict.fromkeys(asked or ()))
-    created = _create_missing(ctx, request, distinct)
+    view = ctx.broker.view  # of this answer, which does not have what is created for the next
+    _create_missing(ctx, request, distinct)
     return answer_in_slices(
         ctx.broker.scheduler,
         distinct,
-        lambda topic: _answer(ctx, request, topic, created),
+        lambda topic: _answer(ctx, request, topic, view),
         lambda found: _response(ctx, request, tuple(found)),
     )
 
@@ -96,12 +103,8 @@ def _response(
 
 
 def _answer(
-    ctx: Context,
-    request: MetadataRequest,
-    asked: MetadataRequestTopic,
-    created: Mapping[str, ErrorCode],
+    ctx: Context, request: MetadataRequest, asked: MetadataRequestTopic, view: ClusterImage
 ) -> MetadataResponseTopic:
-    view = ctx.broker.view
     if asked.topic_id is not None:
         topic = view.topic_by_id(asked.topic_id)
         if topic is None:
@@ -113,21 +116,20 @@ def _answer(
         return _describe(ctx, request, topic)
     if topic_name_problem(name) is not None:
         return _error(name, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    # Without an error the view is still on its way: the client asks again.
-    code = created.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return _error(name, code or ErrorCode.LEADER_NOT_AVAILABLE)
+    return _error(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _create_missing(
     ctx: Context, request: MetadataRequest, asked: Iterable[MetadataRequestTopic]
-) -> Mapping[str, ErrorCode]:
-    """Create the topics that are not there, where that is allowed; the error of each, or NONE."""
+) -> None:
+    """Have the topics created that are not there, where that is allowed."""
     if not (request.allow_auto_topic_creation and ctx.broker.configs.auto_create_topics_enable):
-        return {}
+        return
     known = ctx.broker.view.topics
     names = [topic.name or "" for topic in asked if topic.topic_id is None]
     missing = [name for name in names if name not in known and topic_name_problem(name) is None]
-    return auto_create_topics(ctx.broker, missing) if missing else {}
+    if missing:
+        auto_create_topics(ctx.broker, missing)
 
 
 def _error(name: str, code: ErrorCode) -> MetadataResponseTopic:

@@ -12,6 +12,7 @@ from fencepost.broker.server.journal import Exchange
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec.error_codes import error_code_finder
+from fencepost.protocol.errors import ErrorCode
 
 MAX_CACHED: Final = 64
 CACHED_API: Final = BY_NAME["metadata"]
@@ -57,10 +58,14 @@ class ResponseCache:
     ) -> None:
         """Add a response, unless its request changed the view (created a topic).
 
+        One that lacks a topic is not added: asked for again, it is tried again to create.
+
         :param chunks: What encodes the response.
         """
         if view is self._view:
-            find = error_code_finder(exchange.api, exchange.version, exchange.dialect)
+            errors = error_code_finder(exchange.api, exchange.version, exchange.dialect)(response)
+            if ErrorCode.UNKNOWN_TOPIC_OR_PARTITION in errors:
+                return
             if len(self._cached) >= MAX_CACHED:
                 self._cached.clear()
-            self._cached[key] = b"".join(chunks), find(response)
+            self._cached[key] = b"".join(chunks), errors

@@ -147,12 +147,12 @@ def test_the_controller_has_no_handler_of_what_brokers_answer() -> None:
 # -- what brokers ask on their own account --------------------------------------------------------
 
 
-def test_a_topic_that_is_still_to_be_created_has_no_leader_yet() -> None:
+def test_a_topic_that_is_still_to_be_created_is_not_known() -> None:
     driver, post = start()
     post.keeps = True
     request = MetadataRequest(topics=(MetadataRequestTopic(name="t"),))
     (topic,) = driver.ask(1, "metadata", NEWEST, request).topics
-    assert (topic.error_code, exists(driver)) == (ErrorCode.LEADER_NOT_AVAILABLE, False)
+    assert (topic.error_code, exists(driver)) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False)
     post.keeps = False
     post.deliver(len(post.kept))
     (topic,) = driver.ask(1, "metadata", NEWEST, request).topics
@@ -164,7 +164,7 @@ def test_a_broker_that_is_cut_off_creates_no_topic() -> None:
     driver.cluster.network.cut_link(ONE, CONTROLLER)
     request = MetadataRequest(topics=(MetadataRequestTopic(name="t"),))
     (topic,) = driver.ask(1, "metadata", NEWEST, request).topics
-    assert (topic.error_code, exists(driver)) == (ErrorCode.REQUEST_TIMED_OUT, False)
+    assert (topic.error_code, exists(driver)) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False)
 
 
 INIT = InitProducerIdRequest(
