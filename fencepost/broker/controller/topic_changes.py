@@ -209,15 +209,19 @@ class TopicPlanner:
     def _assignment_problem(self, replicas: tuple[int, ...], factor: int) -> str | None:
         if not replicas:
             return "The manual partition assignment includes an empty replica list."
-        for broker_id in replicas:
+        before = None
+        for broker_id in sorted(replicas):  # of several problems Kafka names the first of these
             if broker_id not in self.image.brokers:
                 return (
                     f"The manual partition assignment includes broker {broker_id}, but no such "
                     "broker is registered."
                 )
-        if len(set(replicas)) < len(replicas):
-            twice = next(b for b in replicas if replicas.count(b) > 1)
-            return f"The manual partition assignment includes the broker {twice} more than once."
+            if broker_id == before:
+                return (
+                    f"The manual partition assignment includes the broker {broker_id} more than "
+                    "once."
+                )
+            before = broker_id
         if len(replicas) != factor:
             return (
                 f"The manual partition assignment includes a partition with {len(replicas)} "

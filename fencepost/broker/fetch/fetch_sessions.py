@@ -119,6 +119,10 @@ class FetchSessionCache:
         forgotten = set(_forgotten(request))
         return (known.keys() - forgotten) | requested_partitions(request).keys()
 
+    def remove(self, session_id: int) -> None:
+        """Forget a session, if there is one."""
+        self._sessions.pop(session_id, None)
+
     def clear(self) -> None:
         """Forget all sessions."""
         self._sessions.clear()

@@ -152,8 +152,13 @@ def _assignments(ctx: ControllerContext, asked: CreatableTopic) -> tuple[tuple[i
                 ErrorCode.INVALID_REQUEST,
                 f"A manual partition assignment was specified, but {name} was not set to -1.",
             )
-    by_index = _by_index(asked.assignments)
+    by_index, twice = _by_index(asked.assignments)
     ctx.controller.topic_planner.check_assignments(tuple(by_index.values()))
+    if twice is not None:
+        raise ControllerError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Found multiple manual partition assignments for partition {twice}",
+        )
     if sorted(by_index) != list(range(len(by_index))):
         raise ControllerError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -164,17 +169,17 @@ def _assignments(ctx: ControllerContext, asked: CreatableTopic) -> tuple[tuple[i
 
 def _by_index(
     assignments: Sequence[CreatableReplicaAssignment],
-) -> dict[int, tuple[int, ...]]:
+) -> tuple[dict[int, tuple[int, ...]], int | None]:
+    """The assignments up to the first index that has one already, and that index.
+
+    As in Kafka those before it are looked at first.
+    """
     found: dict[int, tuple[int, ...]] = {}
     for assignment in assignments:
         if assignment.partition_index in found:
-            raise ControllerError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                "Found multiple manual partition assignments for partition "
-                f"{assignment.partition_index}",
-            )
+            return found, assignment.partition_index
         found[assignment.partition_index] = assignment.broker_ids
-    return found
+    return found, None
 
 
 def _never_created(times: Mapping[str, int]) -> list[CreatableTopicResult]:

@@ -6,7 +6,7 @@ behind it names the next one. Topics that are not there take no room on a page.
 
 A cursor whose partition is negative, or whose topic is not the first at or behind it that the
 request names, is INVALID_REQUEST; a nameless topic is UNKNOWN_SERVER_ERROR for the whole request,
-as it is at a real broker. A partition without a leader is no error here: its leader is -1. Eligible
+as it is at a real broker, unless a cursor comes behind it. A partition without a leader is no error here: its leader is -1. Eligible
 leader replicas are an empty list where there are none: clients cannot do with null.
 """
 
@@ -39,8 +39,6 @@ def _read(
     ctx: Context, request: DescribeTopicPartitionsRequest
 ) -> Steps[DescribeTopicPartitionsResponse]:
     names = sorted({topic.name for topic in request.topics})
-    if "" in names:
-        return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     cursor, view = request.cursor, ctx.broker.view
     start = "" if cursor is None else cursor.topic_name
     wanted = [name for name in names or sorted(view.topics) if name >= start]
@@ -48,6 +46,8 @@ def _read(
         return refuse(request, ErrorCode.INVALID_REQUEST)
     if cursor is not None and names and wanted[:1] != [start]:
         return refuse(request, ErrorCode.INVALID_REQUEST)
+    if "" in wanted:
+        return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     most = ctx.broker.configs.max_request_partition_size_limit
     page = _Page(ctx.broker, left=max(min(request.response_partition_limit, most), 1))
     for name in wanted:

@@ -67,6 +67,8 @@ from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.interface import OffsetMovedToTier, OffsetOutOfRange
 
 READ_COMMITTED: Final = 1
+ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
+FIRST_WITH_IDS: Final = 13
 _MANY: Final = 200
 """Partitions: a waiting request for more is not read again at each append."""
 _PAUSE_MS: Final = 4
@@ -79,6 +81,8 @@ def handle(ctx: Context, request: FetchRequest) -> Answer[FetchResponse]:
     plan = ctx.broker.fetch_sessions.plan(request, ctx.version, ctx.now_ms)
     if plan.error:
         return FetchResponse(error_code=plan.error)
+    if request.isolation_level not in ISOLATION_LEVELS and _is_any_known(ctx, plan):
+        return _refuse_isolation_level(ctx, request, plan)
     reading = _Reading(ctx, request, plan, fetch_source_of(request, ctx.version))
     if len(plan.partitions) > SLICE and not reading.fetcher.is_follower:
         return take_turns(ctx.broker.scheduler, _read_in_turns(reading))
@@ -117,6 +121,28 @@ def refuse(request: FetchRequest, error_code: int) -> FetchResponse:
             )
             for topic in request.topics
         ),
+    )
+
+
+def _is_any_known(ctx: Context, plan: FetchPlan) -> bool:
+    """Whether there is anything to read: Kafka looks at the isolation level only then."""
+    view = ctx.broker.view
+    for topic, topic_id, index in plan.partitions:
+        name = resolve_name(view, topic, topic_id, by_id=ctx.version >= FIRST_WITH_IDS)
+        if not isinstance(name, ErrorCode) and view.partition(name, index) is not None:
+            return True
+    return False
+
+
+def _refuse_isolation_level(ctx: Context, request: FetchRequest, plan: FetchPlan) -> FetchResponse:
+    """As Kafka refuses what its handler fails over: by partitions up to v12, and at the top."""
+    if not plan.incremental:
+        ctx.broker.fetch_sessions.remove(plan.session_id)
+    refused = refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+    return replace(
+        refused,
+        responses=refused.responses if ctx.version < FIRST_WITH_IDS else (),
+        session_id=request.session_id,
     )
 
 
@@ -275,7 +301,7 @@ class _Reading:
 
     def _read_partition(self, key: Key, asked: FetchPartition, left: int) -> PartitionData:
         ctx, (topic, topic_id, index) = self.ctx, key
-        name = resolve_name(ctx.broker.view, topic, topic_id, by_id=ctx.version >= 13)
+        name = resolve_name(ctx.broker.view, topic, topic_id, by_id=ctx.version >= FIRST_WITH_IDS)
         if isinstance(name, ErrorCode):
             return error_answer(index, name, aborted=())
         epoch = max(asked.current_leader_epoch, NO_EPOCH)  # any negative one is none

@@ -44,6 +44,7 @@ from fencepost.protocol.messages.metadata import (
 )
 
 FIRST_WITH_NULL_FOR_ALL: Final = 1
+FIRST_BY_ID: Final = 12
 
 
 def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse | Wait[MetadataResponse]:
@@ -52,6 +53,8 @@ def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse | Wait[Me
     everything = asked is None or (not asked and ctx.version < FIRST_WITH_NULL_FOR_ALL)
     if not everything and any(t.name is None and t.topic_id is None for t in asked or ()):
         return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+    if ctx.version < FIRST_BY_ID and any(t.topic_id is not None for t in asked or ()):
+        return refuse(request, ErrorCode.INVALID_REQUEST)
     if everything:
         topics = [_describe(ctx, request, t) for t in ctx.broker.view.topics.values()]
         return _response(ctx, request, tuple(topics))
@@ -140,7 +143,7 @@ def _unknown_id(topic_id: UUID, version: int) -> MetadataResponseTopic:
     """Names may be null from v12 on; before, there is none to give."""
     return MetadataResponseTopic(
         error_code=ErrorCode.UNKNOWN_TOPIC_ID,
-        name=None if version >= 12 else "",
+        name=None if version >= FIRST_BY_ID else "",
         topic_id=topic_id,
     )
 

@@ -43,7 +43,8 @@ class _TopicKey(NamedTuple):
 
 class _Result(NamedTuple):
     topic: _TopicKey
-    partition: int
+    partition: int | None
+    """None for a topic that there is not, and of which no partition is named: Kafka answers it."""
     error_code: int
 
 
@@ -69,7 +70,8 @@ def handle(
         image = None if isinstance(name, ErrorCode) else view.topics.get(name)
         if image is None:
             code = name if isinstance(name, ErrorCode) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            refused += [_Result(key, each.partition_index, code) for each in topic.partitions]
+            named = [each.partition_index for each in topic.partitions] or [None]
+            refused += [_Result(key, index, code) for index in named]
             continue
         of_topic = accepted.setdefault(image.name, _Accepted(image, {}, []))
         for each in topic.partitions:
@@ -153,9 +155,10 @@ def _response(results: Iterable[_Result]) -> OffsetCommitResponse:
     for topic, partition, error_code in results:
         if topic is not last:  # mostly the same: a topic id takes long to hash
             last, of_topic = topic, topics[topic]
-        of_topic.append(
-            OffsetCommitResponsePartition(partition_index=partition, error_code=error_code)
-        )
+        if partition is not None:
+            of_topic.append(
+                OffsetCommitResponsePartition(partition_index=partition, error_code=error_code)
+            )
     return OffsetCommitResponse(
         topics=tuple(
             OffsetCommitResponseTopic(

@@ -49,16 +49,27 @@ from fencepost.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from fencepost.protocol.record_reader import ReadBudget
-from fencepost.protocol.records import LOG_OVERHEAD, TRANSACTIONAL_FLAG
+from fencepost.protocol.records import (
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL_FLAG,
+    CorruptBatch,
+    batch_size,
+)
 
 _LENGTH: Final = struct.Struct(">8xi")
+_MAGIC_AT: Final = 16
 _ATTRIBUTES_LOW_BYTE: Final = 22
 
 
 def handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | HangUp:
     """Append every batch, then answer as ``acks`` says."""
     may_check = ctx.broker.configs.may_check_expected_offsets
-    if _is_transactional(request, every_batch=may_check):
+    try:
+        is_transactional = _is_transactional(request, every_batch=may_check)
+    except CorruptBatch as error:
+        return _refuse_corrupt(request, str(error))
+    if is_transactional:
         return refuse(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.acks not in (ALL, 0, 1):
         outcomes = [
@@ -141,15 +152,35 @@ def _distinct_partitions(
             yield name, topic_id, partition
 
 
+def _refuse_corrupt(request: ProduceRequest, message: str) -> ProduceResponse | HangUp:
+    """All partitions are refused with the message of the first that has no batch, as in Kafka."""
+    if request.acks == 0:
+        return HANG_UP
+    refused = refuse(request, ErrorCode.CORRUPT_MESSAGE)
+    return replace(
+        refused,
+        responses=tuple(
+            replace(
+                topic,
+                partition_responses=tuple(
+                    replace(each, error_message=message) for each in topic.partition_responses
+                ),
+            )
+            for topic in refused.responses
+        ),
+    )
+
+
 def _is_transactional(request: ProduceRequest, *, every_batch: bool) -> bool:
     """Whether any batch is marked so; the mark lies at a fixed place of its header.
 
     :param every_batch: Whether a partition may have more than one, which else is refused anyway.
+    :raises CorruptBatch: When a partition before it begins with bytes that are no batch.
     """
     for topic in request.topic_data:
         for partition in topic.partition_data:
             records = partition.records
-            if records is None or len(records) <= _ATTRIBUTES_LOW_BYTE:
+            if records is None or not batch_size(records) or records[_MAGIC_AT] != MAGIC:
                 continue
             if records[_ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG:
                 return True

@@ -230,6 +230,14 @@ def test_too_many_partitions_in_all_refuse_every_topic_of_the_request() -> None:
         ([(1, [1])], "partitions should be a consecutive 0-based integer sequence"),
         ([(0, [1]), (0, [2])], "Found multiple manual partition assignments for partition 0"),
         (
+            [(0, [2, 2]), (0, [2])],
+            "The manual partition assignment includes the broker 2 more than once.",
+        ),
+        (
+            [(0, [7, 2, 2])],
+            "The manual partition assignment includes the broker 2 more than once.",
+        ),
+        (
             [(1, [7])],
             "The manual partition assignment includes broker 7, but no such broker is registered.",
         ),

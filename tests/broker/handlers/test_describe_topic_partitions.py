@@ -180,3 +180,7 @@ def test_a_nameless_topic_fails_the_request_as_at_a_real_broker(three: Driver) -
         ("", ErrorCode.UNKNOWN_SERVER_ERROR),
         ("t1", ErrorCode.UNKNOWN_SERVER_ERROR),
     ]
+
+
+def test_a_nameless_topic_before_the_cursor_is_passed_over(three: Driver) -> None:
+    assert errors(describe(three, ["", "t1"], cursor=("t1", 0))) == [("t1", ErrorCode.NONE)]

@@ -221,6 +221,23 @@ def test_what_has_been_cancelled_is_not_tried_again() -> None:
     assert not driver.leader("t").watermark_watch.waits
 
 
+@pytest.mark.parametrize("version", [12, 13])
+def test_an_unknown_isolation_level_fails_the_request_where_there_is_something_to_read(
+    version: int,
+) -> None:
+    driver = Driver(1)
+    topic_id = create(driver, "t")
+    topic = FetchTopic(topic="t", topic_id=topic_id, partitions=(from_offset(0),))
+    request = FetchRequest(isolation_level=2, session_epoch=0, topics=(topic,))
+    answer = driver.ask(1, "fetch", version, request)
+    assert (answer.error_code, answer.session_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
+    codes = [p.error_code for t in answer.responses for p in t.partitions]
+    assert codes == ([ErrorCode.UNKNOWN_SERVER_ERROR] if version < 13 else [])
+    unknown = replace(topic, partitions=(replace(from_offset(0), partition=5),))
+    answer = driver.ask(1, "fetch", version, replace(request, topics=(unknown,)))
+    assert answer.error_code == ErrorCode.NONE
+
+
 # -- epochs and leaders ---------------------------------------------------------------------------
 
 

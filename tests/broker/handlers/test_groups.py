@@ -217,6 +217,12 @@ def test_of_a_partition_named_twice_the_last_commit_is_kept_and_both_are_answere
     assert [each.committed_offset for each in fetched.partitions] == [7, 8]
 
 
+def test_an_unknown_topic_is_answered_though_no_partition_of_it_is_named() -> None:
+    driver, leader = cluster()
+    answer = ask(driver, leader, commit("g", topics=(("t", ()), ("nope", ()))))
+    assert [(each.name, each.partitions) for each in answer.topics] == [("nope", ())]
+
+
 def test_an_offset_of_an_older_topic_of_that_name_is_not_fetched() -> None:
     driver, leader = cluster(1)
     shard = driver.broker(leader).coordinator.runtime.shards[0]

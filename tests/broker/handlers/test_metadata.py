@@ -90,6 +90,16 @@ def test_by_id_from_v12() -> None:
     )
 
 
+@pytest.mark.parametrize("version", [10, 11])
+def test_an_id_before_v12_fails_the_request(version: int) -> None:
+    driver = Driver(1)
+    topic_id = create(driver, "t")
+    request = MetadataRequest(topics=(MetadataRequestTopic(name="t", topic_id=topic_id),))
+    answer = driver.ask(1, "metadata", version, request)
+    assert [t.error_code for t in answer.topics] == [ErrorCode.INVALID_REQUEST]
+    assert (answer.brokers, answer.controller_id, answer.cluster_id) == ((), -1, None)
+
+
 def test_topics_are_created_when_request_and_broker_allow_it() -> None:
     driver = Driver(3, {"num.partitions": "4", "default.replication.factor": "2"})
     (refused,) = ask(driver, "t").topics

@@ -107,6 +107,42 @@ def test_what_is_checked_before_an_append_is_reported_before_the_acks(
     assert produced(driver.ask(1, "produce", 12, request)).error_code == code
 
 
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        (b"\0" * 61, "Record size 0 is less than the minimum record overhead (14)"),
+        (batch(b"a")[:16] + b"\3" + batch(b"a")[17:], "Invalid magic found in record: 3"),
+    ],
+)
+def test_bytes_that_begin_no_batch_fail_the_whole_request(records: bytes, message: str) -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    create(driver, "u")
+    request = produce_request(("t", 0, batch(b"a")), ("u", 0, records))
+    answer = driver.ask(1, "produce", 12, request)
+    found = [
+        (p.error_code, p.error_message) for t in answer.responses for p in t.partition_responses
+    ]
+    assert found == [(ErrorCode.CORRUPT_MESSAGE, message)] * 2
+    assert driver.leader("t").log.log_end_offset == 0
+    assert driver.send(1, "produce", 12, replace(request, acks=0)).hung_up
+
+
+def test_only_a_whole_batch_of_the_present_format_is_transactional() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    whole = batch(b"a", transactional=True, producer=(7, 0, 0))
+    codes = [
+        produced(driver.ask(1, "produce", 12, produce_request(("t", 0, records)))).error_code
+        for records in (whole, whole[:-1], whole[:16] + b"\1" + whole[17:])
+    ]
+    assert codes == [
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_RECORD,
+    ]
+
+
 def test_waits_complete_in_the_order_in_which_their_records_stand() -> None:
     driver = Driver(2)
     create(driver, "t", [(1, 2)])
