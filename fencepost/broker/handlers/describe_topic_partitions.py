@@ -6,8 +6,9 @@ behind it names the next one. Topics that are not there take no room on a page.
 
 A cursor whose partition is negative, or whose topic is not the first at or behind it that the
 request names, is INVALID_REQUEST; a nameless topic is UNKNOWN_SERVER_ERROR for the whole request,
-as it is at a real broker, unless a cursor comes behind it. A partition without a leader is no error here: its leader is -1. Eligible
-leader replicas are an empty list where there are none: clients cannot do with null.
+as it is at a real broker, unless a cursor comes behind it. A partition without a leader is no error
+here: its leader is -1. Eligible leader replicas are an empty list where there are none: clients
+cannot do with null.
 """
 
 from dataclasses import dataclass, field
