@@ -35,7 +35,9 @@ _ELECTIONS: Final = {0: ElectionType.PREFERRED, 1: ElectionType.UNCLEAN}
 def handle(ctx: ControllerContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Hold every election that is needed, in one new view of the cluster."""
     election = _ELECTIONS.get(request.election_type)
-    if election is None and request.topic_partitions != ():  # Kafka looks at it for each topic
+    if request.topic_partitions == ():  # Kafka looks at the type for each topic alone
+        return ElectLeadersResponse()
+    if election is None:
         return _refused(
             request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"
         )

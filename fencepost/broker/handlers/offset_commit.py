@@ -70,8 +70,9 @@ def handle(
         image = None if isinstance(name, ErrorCode) else view.topics.get(name)
         if image is None:
             code = name if isinstance(name, ErrorCode) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            named = [each.partition_index for each in topic.partitions] or [None]
-            refused += [_Result(key, index, code) for index in named]
+            refused += [_Result(key, each.partition_index, code) for each in topic.partitions]
+            if not topic.partitions:
+                refused.append(_Result(key, None, code))
             continue
         of_topic = accepted.setdefault(image.name, _Accepted(image, {}, []))
         for each in topic.partitions:
