@@ -16,6 +16,7 @@ from fencepost.protocol.errors import ErrorCode
 
 _MEBIBYTE: Final = 1 << 20
 _CONTROLLER: Final = "CONTROLLER"
+_PROTOCOLS: Final = "listener.security.protocol.map"
 _OVERRIDES: Final = "max.connections.per.ip.overrides"
 _THREADS: Final = (
     "background.threads",
@@ -155,9 +156,29 @@ def _assignment_intervals(layers: ConfigLayers) -> str | None:
     return None
 
 
+def _protocol_map(layers: ConfigLayers) -> str | None:
+    for entry in str(layers.value(_PROTOCOLS)).split(","):
+        if ":" not in entry:
+            return (
+                f"Error parsing configuration property '{_PROTOCOLS}': "
+                f"begin 0, end -1, length {len(entry.strip())}"
+            )
+    return None
+
+
 def _listeners(layers: ConfigLayers) -> str | None:
-    named = {str(each).partition(":")[0].upper() for each in _tuple(layers.value("listeners"))}
-    if _CONTROLLER in named or not layers.is_dynamic("listeners"):
+    if not layers.is_dynamic("listeners"):  # fencepost's own
+        return None
+    listeners = _tuple(layers.value("listeners"))
+    named = [each.partition(":")[0].upper() for each in listeners]
+    mapped = [each.partition(":")[0].strip() for each in str(layers.value(_PROTOCOLS)).split(",")]
+    for name in named:
+        if name not in mapped and name != _CONTROLLER:
+            return (
+                f"Error creating broker listeners from '[{', '.join(listeners)}]': "
+                f"No security protocol defined for listener {name}"
+            )
+    if _CONTROLLER in named:
         return None
     return (
         "requirement failed: controller.listener.names must contain at least one value appearing "
@@ -170,6 +191,7 @@ _RULES: Final[Mapping[tuple[str, ...], _Rule]] = {
     ("queued.max.request.bytes", "socket.request.max.bytes"): _queued_bytes,
     ("max.connections.per.ip", _OVERRIDES): _connections_per_ip,
     (*_NOT_ABOVE, *_NOT_ABOVE.values(), *_NOT_BELOW.values()): _assignment_intervals,
+    (_PROTOCOLS,): _protocol_map,
     ("listeners",): _listeners,
 }
 """By the configs that they are about."""

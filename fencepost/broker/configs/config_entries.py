@@ -85,7 +85,7 @@ def broker_entries(broker: ConfigLayers, keys: Collection[str] | None) -> Entrie
             yield _entry(config, broker.value(name), found, read_only=read_only)
     for name in sorted(broker.names - table.keys()):
         if keys is None or name in keys:
-            yield _entry_of_plugin(name, broker.texts_of(name))
+            yield _entry_of_plugin(name, _texts_with_base(broker, name))
 
 
 def cluster_default_entries(broker: ConfigLayers, keys: Collection[str] | None) -> Entries:
@@ -139,6 +139,15 @@ def logger_entries(keys: Collection[str] | None) -> Entries:
             config_source=ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
             config_type=ConfigType.UNKNOWN,
         )
+
+
+def _texts_with_base(broker: ConfigLayers, name: str) -> list[ConfigSynonym]:
+    """The texts of a name with a listener's prefix, and those of the config behind that."""
+    base = find_broker_config(name)
+    found = broker.texts_of(name) + ([] if base is None else broker.texts_of(base.name))
+    found.sort(key=lambda synonym: synonym.source)
+    first = next(place for place, synonym in enumerate(found) if synonym.name == name)
+    return found[first:]
 
 
 def _entry_of_plugin(name: str, found: Collection[ConfigSynonym]) -> DescribeConfigsResourceResult:
