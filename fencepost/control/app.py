@@ -212,7 +212,7 @@ class _LogForwarder(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line, and the exception that it reports."""
-        logs.logger(part="control").log(
+        logs.logger("fencepost.control", part="control").log(
             record.levelno, "http", detail=record.getMessage(), exc_info=record.exc_info
         )
 

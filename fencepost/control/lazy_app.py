@@ -55,7 +55,7 @@ async def serve(
         sock.close()
         return
     if log_token:
-        logs.logger(part="control").info("control_token", token=token)
+        logs.logger("fencepost.control", part="control").info("control_token", token=token)
     await serve_http(sock, stop)
 
 
@@ -94,7 +94,9 @@ async def _prepare_on_thread(
             except (OSError, ImportError) as error:
                 if not _lacks_descriptors(error):
                     raise
-                logs.logger(part="control").warning("control_api_waits", detail=str(error))
+                logs.logger("fencepost.control", part="control").warning(
+                    "control_api_waits", detail=str(error)
+                )
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), _RETRY_AFTER_S)
     finally:

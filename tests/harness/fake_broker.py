@@ -12,6 +12,7 @@ from fencepost.broker.controller.controller import Controller
 from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.context import Context, Peer
+from fencepost.broker.core.log_levels import LogLevels
 from fencepost.broker.core.scheduler import ManualClock, Scheduler
 from fencepost.broker.handlers import (
     CONTROLLER_APIS,
@@ -52,6 +53,10 @@ class FakeBroker:
     @property
     def view(self) -> ClusterImage:
         return self.controller.image
+
+    @property
+    def log_levels(self) -> LogLevels:
+        return self.controller.log_levels
 
     def create(self, topic: str, configs: Mapping[str, str]) -> None:
         self.controller.create_topic(NewTopic(name=topic, configs=configs))

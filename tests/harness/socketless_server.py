@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.context import Peer
+from fencepost.broker.core.log_levels import ROOT, Level
 from fencepost.broker.core.scheduler import ManualClock
 from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
 from fencepost.broker.server.asyncio_connection import AsyncioConnection
@@ -142,6 +143,7 @@ class PureClient(_Client):
         self.exceptions: list[str] = []
         self.requests: list[tuple[str, int]] = []
         self.is_output_ready = False
+        listener.broker.log_levels.set_level(ROOT, Level.DEBUG)
         self.connection = Connection(
             listener.broker,
             Peer(connection_id="c", host=ADDRESS[0], listener_host="203.0.113.7"),
@@ -150,7 +152,6 @@ class PureClient(_Client):
             journal=listener.server.journal,
             response_cache=listener.response_cache,
             memory=listener.server.request_memory,
-            log_requests=True,
         )
 
     @property

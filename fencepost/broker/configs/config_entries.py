@@ -23,14 +23,13 @@ from fencepost.broker.configs.config_layers import ConfigLayers, ConfigSource, C
 from fencepost.broker.configs.config_table import own_configs
 from fencepost.broker.configs.group_configs import group_configs, group_value
 from fencepost.broker.configs.topic_configs import topic_configs
+from fencepost.broker.core.log_levels import LogLevels
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsSynonym,
 )
 
 Entries = Iterator[DescribeConfigsResourceResult]
-ROOT_LOGGER = "root"
-ROOT_LEVEL = "INFO"
 
 
 def topic_entries(
@@ -130,15 +129,16 @@ def client_metrics_entries(configs: Mapping[str, str], keys: Collection[str] | N
         yield _entry(config, value, [found] if name in configs else [], read_only=False)
 
 
-def logger_entries(keys: Collection[str] | None) -> Entries:
-    """The loggers of a broker: one, since levels are chosen at start for the whole process."""
-    if keys is None or ROOT_LOGGER in keys:
-        yield DescribeConfigsResourceResult(
-            name=ROOT_LOGGER,
-            value=ROOT_LEVEL,
-            config_source=ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
-            config_type=ConfigType.UNKNOWN,
-        )
+def logger_entries(levels: LogLevels, keys: Collection[str] | None) -> Entries:
+    """The loggers of a broker with their levels."""
+    for name, level in levels.by_name().items():
+        if keys is None or name in keys:
+            yield DescribeConfigsResourceResult(
+                name=name,
+                value=level.name,
+                config_source=ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+                config_type=ConfigType.UNKNOWN,
+            )
 
 
 def _texts_with_base(broker: ConfigLayers, name: str) -> list[ConfigSynonym]:

@@ -15,7 +15,6 @@ from fencepost.broker.configs.broker_configs import broker_configs, unknown_brok
 from fencepost.broker.configs.broker_rules import dynamic_problem
 from fencepost.broker.configs.client_metrics_configs import validate_client_metrics_configs
 from fencepost.broker.configs.config_def import ConfigError
-from fencepost.broker.configs.config_entries import ROOT_LEVEL, ROOT_LOGGER
 from fencepost.broker.configs.config_layers import NO_CONFIGS, ConfigLayers
 from fencepost.broker.configs.group_configs import validate_group_configs
 from fencepost.broker.configs.operations import (
@@ -25,7 +24,11 @@ from fencepost.broker.configs.operations import (
     check_operations,
 )
 from fencepost.broker.configs.topic_configs import topic_configs
+from fencepost.broker.controller.elr_configs import elr_config_problem
+from fencepost.broker.controller.log_level_changes import apply_log_levels, log_level_problem
 from fencepost.broker.controller.topic_changes import topic_name_problem
+from fencepost.broker.core.log_levels import LogLevels
+from fencepost.broker.metadata.features import keeps_eligible_replicas
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages import struct
@@ -83,17 +86,22 @@ class ClientMetricsChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoChange:
-    """A request that is right and changes nothing."""
+class LogLevelChange:
+    """Levels of loggers that are set or unset."""
+
+    operations: Sequence[AlterConfigOp]
 
 
-Decision = TopicChange | BrokerChange | GroupChange | ClientMetricsChange | NoChange | ConfigError
+Decision = (
+    TopicChange | BrokerChange | GroupChange | ClientMetricsChange | LogLevelChange | ConfigError
+)
 
 
 class ConfigRegistry(Protocol):
     """What the controller does for configs."""
 
     image: ClusterImage
+    log_levels: LogLevels
 
     def set_configs_of_topics(self, changed: Mapping[str, Mapping[str, str]]) -> None:
         """Replace the dynamic configs of topics."""
@@ -112,7 +120,6 @@ class ConfigRegistry(Protocol):
         ...
 
 
-_LEVELS: Final = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 _NOT_A_LIST: Final = "Can't {op} to key {name} because its type is not LIST."
 _DUPLICATE: Final = "Each resource must appear at most once."
 
@@ -175,21 +182,21 @@ class ConfigChanges:
 
         :param topics: Collects the changes of topics, which are made in one image.
         """
-        image = self.registry.image
+        registry, image = self.registry, self.registry.image
         match decision:
             case TopicChange(topic=topic, configs=configs):
                 if configs != image.configs_of(topic):
                     topics[topic] = configs
             case BrokerChange(broker_id=broker_id, configs=configs):
                 if configs != image.broker_configs.get(broker_id, NO_CONFIGS):
-                    self.registry.set_broker_configs(broker_id, configs)
+                    registry.set_broker_configs(broker_id, configs)
             case GroupChange(group=group, configs=configs):
-                if configs != image.group_configs.get(group, NO_CONFIGS):
-                    self.registry.set_group_configs(group, configs)
+                registry.set_group_configs(group, configs)
             case ClientMetricsChange(subscription=name, configs=configs):
-                if configs != image.client_metrics_configs.get(name, NO_CONFIGS):
-                    self.registry.set_client_metrics_configs(name, configs)
-            case NoChange() | ConfigError():
+                registry.set_client_metrics_configs(name, configs)
+            case LogLevelChange(operations=operations):
+                apply_log_levels(registry.log_levels, operations)
+            case ConfigError():
                 pass
 
     def _topic(self, name: str, operations: Sequence[AlterConfigOp]) -> Decision:
@@ -249,10 +256,11 @@ class ConfigChanges:
         if isinstance(configs, ConfigError):
             return configs
         invalid = dynamic_problem(self.layers, configs, per_broker=broker_id is not None)
-        if invalid is None and broker_id is not None and _names_min_isr(operations):
-            return _invalid_config(
-                "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
-            )
+        if invalid is None and keeps_eligible_replicas(self.registry.image.features):
+            named = {operation.name for operation in operations}
+            if self.replace:
+                named |= self.registry.image.broker_configs.get(broker_id, NO_CONFIGS).keys()
+            invalid = elr_config_problem(broker_id, named, configs)
         return invalid or BrokerChange(broker_id=broker_id, configs=configs)
 
     def _group(self, name: str, operations: Sequence[AlterConfigOp]) -> Decision:
@@ -295,46 +303,14 @@ class ConfigChanges:
             return _invalid_request(
                 f"Unexpected node id. Expected {self.broker_id}, but received {name}"
             )
-        for operation in operations:
-            problem = _logger_problem(operation)
-            if problem is not None:
-                return problem
-        return NoChange()
-
-
-def _names_min_isr(operations: Sequence[AlterConfigOp]) -> bool:
-    """Who is an eligible leader (KIP-966) must not depend on which broker is asked."""
-    return any(operation.name == "min.insync.replicas" for operation in operations)
+        problem = log_level_problem(operations)
+        return problem or LogLevelChange(operations=operations)
 
 
 def parse_node_id(text: str) -> int | None:
     """A broker id as clients write it, None where it is not a number."""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() else None
-
-
-def _logger_problem(operation: AlterConfigOp) -> ConfigError | None:
-    name, level = operation.name, operation.value
-    if operation.op_type == OpType.DELETE:
-        if name == ROOT_LOGGER:
-            return _invalid_request("Removing the log level of the root logger is not allowed")
-    elif operation.op_type != OpType.SET:
-        known = [op.name for op in OpType if op == operation.op_type]
-        op = known[0] if known else str(operation.op_type)
-        return _invalid_request(f"{op} operation is not allowed for the BROKER_LOGGER resource")
-    if name != ROOT_LOGGER:
-        return _invalid_config(f"Logger {name} does not exist!")
-    if level not in _LEVELS:
-        return _invalid_config(
-            f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
-            f"Valid log levels are {', '.join(_LEVELS)}"
-        )
-    if level != ROOT_LEVEL:
-        return _invalid_config(
-            f"Cannot set the log level of {name} to {level}: "
-            "fencepost's log level is chosen when it starts"
-        )
-    return None
 
 
 def _invalid_request(message: str) -> ConfigError:

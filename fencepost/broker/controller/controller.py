@@ -17,6 +17,7 @@ from fencepost.broker.controller.elections import (
     is_clean_leader,
     without_failed,
 )
+from fencepost.broker.controller.elr_configs import elr_configs
 from fencepost.broker.controller.quorum import without_voter
 from fencepost.broker.controller.requests import IsrProposal, proposal_error
 from fencepost.broker.controller.topic_changes import (
@@ -25,6 +26,7 @@ from fencepost.broker.controller.topic_changes import (
     TopicPlanner,
 )
 from fencepost.broker.core.errors import ControllerError
+from fencepost.broker.core.log_levels import LogLevels
 from fencepost.broker.metadata.features import NEWEST, Levels, keeps_eligible_replicas
 from fencepost.broker.metadata.image import (
     BrokerImage,
@@ -54,6 +56,8 @@ class Controller:
         controller_ids: tuple[int, ...] = (),
         address: ControllerAddress | None = None,
         downgrades_unsafely: bool = True,
+        min_insync_replicas: str | None = None,
+        log_levels: LogLevels | None = None,
     ) -> None:
         """What it is given.
 
@@ -61,6 +65,8 @@ class Controller:
         :param controller_ids: The quorum's voters; empty where a broker is the only one.
         :param address: Where it listens for tools; None where it does not.
         :param downgrades_unsafely: Whether a feature may lose metadata when it is asked for.
+        :param min_insync_replicas: What holds without dynamic configs, to be kept as one where
+            there is an ELR (`elr_configs`); None keeps none.
         """
         registered = {broker.broker_id: broker for broker in brokers}
         self._controller_ids = controller_ids
@@ -73,6 +79,9 @@ class Controller:
         self.downgrades_unsafely = downgrades_unsafely
         self.record_producer_ids: Callable[[int], None] = _record_nothing
         """Told the next producer id, before any below it is given out."""
+        self._min_insync_replicas = min_insync_replicas
+        self.log_levels = log_levels or LogLevels()
+        """Of all nodes' loggers."""
         self.image = ClusterImage(
             version=1,
             cluster_id=cluster_id,
@@ -80,6 +89,7 @@ class Controller:
             brokers=registered,
             controller_ids=controller_ids,
             controller_address=address,
+            broker_configs=elr_configs({}, NEWEST, min_insync_replicas),
         )
 
     # -- topics ---------------------------------------------------------------------------------
@@ -334,7 +344,11 @@ class Controller:
         """Finalize levels that `features.update_error` accepts; no change where they are final."""
         features = {**self.image.features, **levels}
         if features != self.image.features:
-            self._publish_next(replace(self.image, features=features), set())
+            before = self.image.broker_configs
+            configs = elr_configs(before, features, self._min_insync_replicas)
+            changed = set() if configs is before else set(self.image.topics)
+            image = replace(self.image, features=features, broker_configs=configs)
+            self._publish_next(image, changed)
 
     def remove_voter(self, node_id: int) -> None:
         """Take one of several voters out of the controllers' quorum."""
@@ -359,14 +373,17 @@ class Controller:
         self._reevaluate_all(self.image.topics)
 
     def set_group_configs(self, group: str, configs: Mapping[str, str]) -> None:
-        """Replace the dynamic configs of a group."""
-        groups = _with_configs(self.image.group_configs, group, configs)
-        self._publish_next(replace(self.image, group_configs=groups), set())
+        """Replace the dynamic configs of a group; no change where it has them."""
+        if configs != self.image.group_configs.get(group, {}):
+            groups = _with_configs(self.image.group_configs, group, configs)
+            self._publish_next(replace(self.image, group_configs=groups), set())
 
     def set_client_metrics_configs(self, subscription: str, configs: Mapping[str, str]) -> None:
         """Replace the configs of a client metrics subscription; without any it is gone."""
-        subscriptions = _with_configs(self.image.client_metrics_configs, subscription, configs)
-        self._publish_next(replace(self.image, client_metrics_configs=subscriptions), set())
+        before = self.image.client_metrics_configs
+        if configs != before.get(subscription, {}):
+            after = _with_configs(before, subscription, configs)
+            self._publish_next(replace(self.image, client_metrics_configs=after), set())
 
     def next_producer_ids(self, count: int) -> range:
         """Producer ids that no producer has had."""
@@ -387,7 +404,7 @@ class Controller:
             topics={},
             names={},
             topic_configs={},
-            broker_configs={},
+            broker_configs=elr_configs({}, NEWEST, self._min_insync_replicas),
             group_configs={},
             client_metrics_configs={},
             features=NEWEST,
@@ -395,12 +412,14 @@ class Controller:
             former_voters=(),
         )
         self._publish_next(empty, set(self.image.topics))
+        self.log_levels.reset()
 
     # -- restart --------------------------------------------------------------------------------
 
     def load_image(self, image: ClusterImage) -> None:
         """Take over an earlier image; `publish_image` sends it to the brokers."""
-        self.image = image
+        configs = elr_configs(image.broker_configs, image.features, self._min_insync_replicas)
+        self.image = replace(image, broker_configs=configs)
 
     def restart_partitions(
         self,

@@ -7,6 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.auto_topic_creation import ControllerClient
 from fencepost.broker.core import context
+from fencepost.broker.core.log_levels import LogLevels
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.fetch.fetch_sessions import FetchSessionCache
 from fencepost.broker.groups.group_coordinator import GroupCoordinator
@@ -74,6 +75,7 @@ class BrokerNode(ProduceNode, ControllerClient, Protocol):
     """The highest versions that it serves, by API name, where that is not `Api.max_version`."""
     fetch_sessions: FetchSessionCache
     client_metrics: ClientMetricsManager
+    log_levels: LogLevels
     remote_log_manager: RemoteLogManager
     leader_throttle: ReplicationThrottle
 

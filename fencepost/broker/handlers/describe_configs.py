@@ -3,7 +3,7 @@
 Answers every config of a topic, of the broker that is asked, or of all brokers by default (an empty
 broker name: only what is set dynamically), with its source, and on request with its synonyms and a
 line of documentation. Groups and client metrics subscriptions without configs answer the defaults,
-whether or not there is one of that name; the only logger is ``root``.
+whether or not there is one of that name. Loggers are those of this server.
 
 Versions: 3 adds the type of a config and its documentation.
 
@@ -167,7 +167,9 @@ def _loggers(
 ) -> config_entries.Entries | ConfigError:
     if not name:
         return _invalid_request("Broker id must not be empty")
-    return _not_this_broker(ctx, name, "") or config_entries.logger_entries(keys)
+    return _not_this_broker(ctx, name, "") or config_entries.logger_entries(
+        ctx.broker.log_levels, keys
+    )
 
 
 def _not_this_broker(ctx: ListenerContext, name: str, otherwise: str) -> ConfigError | None:

@@ -1,9 +1,9 @@
 """IncrementalAlterConfigs (44), versions 0 to 1: KIP-339.
 
-Sets, removes, appends to and subtracts from single configs of topics and brokers. Each resource is
-decided by itself and, where nothing is wrong with it, changed at once; one that stands in the
-request twice is refused in both places. Groups, client metrics subscriptions and loggers have no
-config that acts here, so they take only what holds anyway.
+Sets, removes, appends to and subtracts from single configs of topics, brokers, groups and client
+metrics subscriptions, and sets levels of loggers. Each resource is decided by itself and, where
+nothing is wrong with it, changed at once; one that stands in the request twice is refused in both
+places.
 
 Versions: 1 is 0 in the compact encoding.
 """

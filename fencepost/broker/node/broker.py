@@ -8,6 +8,7 @@ from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.requests import Envelope
 from fencepost.broker.coordinator.commit_queue import ReplicaLog
 from fencepost.broker.core.events import Events
+from fencepost.broker.core.log_levels import LogLevels
 from fencepost.broker.core.scheduler import Scheduler
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.faults.registry import FaultRegistry
@@ -59,6 +60,7 @@ class Broker:
         version_limits: Mapping[str, int],
         limits_by_features: bool,
         offset_value_version: int,
+        log_levels: LogLevels,
     ) -> None:
         """Make a broker that runs.
 
@@ -76,6 +78,7 @@ class Broker:
         """Whether it is down because it was killed."""
         self.view = view
         self.configs = configs
+        self.log_levels = log_levels
         self.scheduler = scheduler
         self.rng = rng
         self.network = network

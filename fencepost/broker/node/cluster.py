@@ -22,6 +22,7 @@ from fencepost.broker.controller.leader_balance import LeaderBalance
 from fencepost.broker.controller.requests import AllocateProducerIds
 from fencepost.broker.controller.topic_changes import NewTopic
 from fencepost.broker.core.events import Events, Kind
+from fencepost.broker.core.log_levels import LogLevels
 from fencepost.broker.core.scheduler import Clock, Scheduler
 from fencepost.broker.faults.registry import FaultRegistry
 from fencepost.broker.faults.remote_storage import FaultyObjectStore, RemoteFaultRegistry
@@ -116,12 +117,14 @@ class Cluster:
         make_persistence: MakePersistence | None = None,
         make_objects: MakeObjectStore | None = None,
         max_log_bytes: int | None = None,
+        log_levels: LogLevels | None = None,
     ) -> None:
         """Start it.
 
         :param carry: Delivers the messages between the nodes: in the same turn when served.
         :param make_persistence: Makes the place where its metadata and logs are; None is memory.
         :param make_objects: Makes the remote tier, if the configs enable it; None is memory.
+        :param log_levels: The loggers of the process; None where it has none.
         :param max_log_bytes: What logs in memory may take together; None is no limit.
         :raises DataDirUnusable: When the data directory can't be used.
         """
@@ -163,7 +166,10 @@ class Cluster:
             settings=self._configs.topic,
             publish=self._publish,
             downgrades_unsafely=options.conformance is Conformance.KIP,
+            log_levels=log_levels or LogLevels(),
+            min_insync_replicas=str(self._configs.layers.value("min.insync.replicas")),
         )
+        self._configs.update(self.controller.image)
         self.controller_apis = ControllerApis(
             self.controller, self._configs, self.scheduler, controller_handler_of
         )
@@ -186,9 +192,8 @@ class Cluster:
         self._start()
 
     def _go_on_from(self, persistence: Persistence) -> None:
-        image = persistence.restored_image(self.controller.image)
-        self._configs.update(image)
-        self.controller.load_image(image)
+        self.controller.load_image(persistence.restored_image(self.controller.image))
+        self._configs.update(self.controller.image)
         persistence.start(self.controller)
 
     def reset(self) -> None:
@@ -331,10 +336,12 @@ class Cluster:
             log_dir=None if log_dir is None else str(log_dir.directory),
             sync=log_dir is not None and log_dir.syncs,
         )
+        configs = self._make_configs(broker_id, own)
+        configs.update(self.controller.image)
         broker = Broker(
             broker_id,
             view=self.controller.image,
-            configs=self._make_configs(broker_id, own),
+            configs=configs,
             scheduler=self.scheduler,
             rng=self.rng,
             network=self.network,
@@ -350,6 +357,7 @@ class Cluster:
             version_limits={**STABLE_VERSIONS, **options.api_max} if apache else options.api_max,
             limits_by_features=not apache,
             offset_value_version=4 if apache else 3,
+            log_levels=self.controller.log_levels,
         )
         self.network.attach(broker)
         self._log_maintenance.append(LogMaintenance(broker))

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Final, cast
 
 from fencepost.broker.core.context import Peer
+from fencepost.broker.core.log_levels import REQUESTS
 from fencepost.broker.server import logs
 from fencepost.broker.server.connection import Connection
 from fencepost.broker.server.resources import LIMITS
@@ -67,7 +68,6 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             journal=self._server.journal,
             response_cache=self._listener.response_cache,
             memory=self._server.request_memory,
-            log_requests=logs.is_debug(),
         )
         refusal = self._listener.admit(self)
         if refusal is not None:
@@ -183,6 +183,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
 
     def _log(self) -> "FilteringBoundLogger":
         return logs.logger(
+            REQUESTS,
             broker=self._listener.broker.broker_id,
             connection=self._connection.peer.connection_id,
             client_id=self._connection.client_id,

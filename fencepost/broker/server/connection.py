@@ -87,7 +87,6 @@ class Connection:
         journal: Journal,
         response_cache: ResponseCache,
         memory: RequestMemory | None = None,
-        log_requests: bool = False,
     ) -> None:
         self.peer: Final = peer
         self.client_id: str | None = None
@@ -105,7 +104,6 @@ class Connection:
         self._clock = clock
         self._journal = journal
         self._response_cache = response_cache
-        self._logs_requests = log_requests
         self._memory = memory = memory or RequestMemory()
         self._responses = responses = Responses(clock, journal, memory, owner, self.close)
         self.output: Final = responses.output
@@ -382,7 +380,7 @@ class Connection:
         )
         self._journal.open(exchange)
         self._queue.append(exchange)
-        if self._logs_requests:
+        if self._broker.log_levels.logs_requests:
             self._owner.log_request(api, version)
         return exchange
 

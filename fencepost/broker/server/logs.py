@@ -17,13 +17,14 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from io import TextIOBase
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Final, TextIO, cast
 
 from fencepost.broker.core.events import Event, Kind
+from fencepost.broker.core.log_levels import SERVER, Level, LogLevels
 from fencepost.protocol.other_protocols import SASL_HANDSHAKE, OtherProtocol
 
 if TYPE_CHECKING:
@@ -31,24 +32,30 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger as Logger
 
 
-LEVELS: Final = ("debug", "info", "warning", "error")
-_level = "info"
+LEVELS: Final[Mapping[str, Level]] = {
+    "debug": Level.DEBUG,
+    "info": Level.INFO,
+    "warning": Level.WARN,
+    "error": Level.ERROR,
+}
+"""The levels of an option and of structlog's methods, by name."""
+_METHODS: Final = {**LEVELS, "exception": Level.ERROR, "critical": Level.FATAL}
+_NAME: Final = "_logger"
+levels: Final = LogLevels()
+"""Of this process's loggers: one process, one log."""
 
 
 def set_level(level: str) -> None:
-    """Set the level, one of ``LEVELS``; before the first line is logged."""
-    global _level  # noqa: PLW0603  # one process, one log
-    _level = level
+    """Begin with this level, one of ``LEVELS``."""
+    levels.start(LEVELS[level])
 
 
-def is_debug() -> bool:
-    """Whether single requests are logged."""
-    return _level == "debug"
+def logger(name: str = SERVER, **bound: object) -> "Logger":
+    """A logger bound to key-values, such as a connection and its client.
 
-
-def logger(**bound: object) -> "Logger":
-    """A logger bound to key-values, such as a connection and its client."""
-    return _configured().bind(**bound)
+    :param name: One of `LOGGERS`, which has the level.
+    """
+    return _configured().bind(**{_NAME: name}, **bound)
 
 
 class _Stderr(TextIOBase):
@@ -59,6 +66,15 @@ class _Stderr(TextIOBase):
 
     def flush(self) -> None:
         sys.stderr.flush()
+
+
+def _drop_below_level(_logger: object, method: str, event: "EventDict") -> "EventDict":
+    """Drop the lines that the level of their logger leaves out, as it is now."""
+    if _METHODS[method] < levels.level(event.pop(_NAME)):
+        from structlog import DropEvent
+
+        raise DropEvent
+    return event
 
 
 def _escape_values(_logger: object, _method: str, event: "EventDict") -> "EventDict":
@@ -76,6 +92,7 @@ def _configured() -> "Logger":
     import structlog
 
     processors: list[Processor] = [
+        _drop_below_level,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
@@ -92,9 +109,7 @@ def _configured() -> "Logger":
         ]
     structlog.configure(
         processors=processors,
-        wrapper_class=structlog.make_filtering_bound_logger(
-            logging.getLevelNamesMapping()[_level.upper()]
-        ),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET),
         logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Stderr())),
         cache_logger_on_first_use=True,
     )

@@ -35,7 +35,7 @@ class ConnectionOwner(Protocol):
         ...
 
     def log_request(self, api: Api, version: int) -> None:
-        """Log a request; called if the connection was made with ``log_requests``."""
+        """Log a request; called where single requests are logged."""
         ...
 
     def log_exception(self, event: str, **details: object) -> None:

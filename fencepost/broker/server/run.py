@@ -390,6 +390,7 @@ def _make_cluster(
         make_persistence=_open_data_dir(options, descriptors),
         make_objects=make_objects,
         max_log_bytes=None if max_log_bytes == NO_LIMIT or options.data_dir else max_log_bytes,
+        log_levels=logs.levels,
     )
 
 

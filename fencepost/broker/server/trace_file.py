@@ -251,7 +251,7 @@ class TraceFile:
             line = self._describe(item)
         except Exception:  # noqa: BLE001  # a bug costs one line, never the later ones
             self._lacks_lines = True
-            logs.logger(part="trace").exception("line_failed")
+            logs.logger("fencepost.trace", part="trace").exception("line_failed")
             return
         try:
             self._files.write(line)
@@ -263,4 +263,4 @@ class TraceFile:
     def _fail(self, error: OSError) -> None:
         if not self._has_failed:
             self._has_failed = True
-            logs.logger(part="trace").error("trace_ended", detail=str(error))
+            logs.logger("fencepost.trace", part="trace").error("trace_ended", detail=str(error))

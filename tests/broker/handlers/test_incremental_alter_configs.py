@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from fencepost.broker.core.log_levels import LOGGERS, REQUESTS, ROOT
 from fencepost.broker.handlers import incremental_alter_configs
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from fencepost.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -156,11 +161,55 @@ def test_a_text_has_a_greatest_length(kind: int) -> None:
     assert "exceeds the maximum value size of 32767 bytes" in response.error_message
 
 
-def test_the_log_level_does_not_change() -> None:
-    (response,) = alter(broker(), resource(LOGGER, "1", ("root", SET, "DEBUG")))
-    assert response.error_code == ErrorCode.INVALID_CONFIG
-    assert response.error_message is not None
-    assert "when it starts" in response.error_message
+NO_LEVEL = (
+    "Cannot set the log level of root to debug as it is not a supported log level. "
+    "Valid log levels are DEBUG, ERROR, FATAL, INFO, TRACE, WARN"
+)
+
+
+def levels(asked: FakeBroker) -> dict[str, str]:
+    resources = (DescribeConfigsResource(resource_type=LOGGER, resource_name="1"),)
+    (result,) = asked.ask(
+        "describe_configs", 4, DescribeConfigsRequest(resources=resources)
+    ).results
+    return {entry.name: entry.value for entry in result.configs}
+
+
+def test_levels_of_loggers_are_set_and_unset() -> None:
+    asked = broker()
+    assert levels(asked) == dict.fromkeys([*LOGGERS, ROOT], "INFO")
+    (response,) = alter(asked, resource(LOGGER, "1", (ROOT, SET, "WARN"), (REQUESTS, SET, "TRACE")))
+    assert response.error_code == ErrorCode.NONE
+    assert levels(asked) == dict.fromkeys([*LOGGERS, ROOT], "WARN") | {REQUESTS: "TRACE"}
+    assert asked.log_levels.logs_requests
+    alter(asked, resource(LOGGER, "1", (REQUESTS, DELETE, None)))
+    assert levels(asked)[REQUESTS] == "WARN"
+    asked.controller.reset()
+    assert levels(asked)[ROOT] == "INFO"
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (("nosuch", SET, "INFO"), "Logger nosuch does not exist!"),
+        (("nosuch", DELETE, None), "Logger nosuch does not exist!"),
+        ((ROOT, DELETE, None), "Removing the log level of the root logger is not allowed"),
+        (
+            (ROOT, SET, "debug"),
+            NO_LEVEL,
+        ),
+    ],
+)
+def test_one_wrong_level_leaves_all_as_they_are(
+    config: tuple[str, int, str | None], message: str
+) -> None:
+    asked = broker()
+    (response,) = alter(asked, resource(LOGGER, "1", (REQUESTS, SET, "DEBUG"), config))
+    assert response.error_message == message
+    assert levels(asked)[REQUESTS] == "INFO"
+    (response,) = alter(asked, resource(LOGGER, "1", (REQUESTS, SET, "DEBUG")), validate_only=True)
+    assert response.error_code == ErrorCode.NONE
+    assert levels(asked)[REQUESTS] == "INFO"
 
 
 def test_refuses_every_resource() -> None:

@@ -18,6 +18,7 @@ from typing import Final
 
 import pytest
 
+from fencepost.broker.core.log_levels import REQUESTS, ROOT, SERVER, Level
 from fencepost.broker.server import logs
 
 
@@ -53,9 +54,28 @@ def test_a_bug_is_told_with_where_it_was_but_not_with_the_data_at_hand(
 
 
 def test_nothing_below_the_level_is_written(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not logs.is_debug()
+    assert not logs.levels.logs_requests
     logs.logger().debug("request")
     assert capsys.readouterr().err == ""
+
+
+def test_each_logger_has_a_level_that_may_change(capsys: pytest.CaptureFixture[str]) -> None:
+    def written() -> list[str]:
+        for name in (SERVER, REQUESTS):
+            logs.logger(name).debug("low", of=name)
+            logs.logger(name).error("high", of=name)
+        lines = map(json.loads, capsys.readouterr().err.splitlines())
+        return [f"{line['event']} {line['of']}" for line in lines]
+
+    try:
+        logs.levels.set_level(REQUESTS, Level.TRACE)
+        assert written() == [f"high {SERVER}", f"low {REQUESTS}", f"high {REQUESTS}"]
+        logs.levels.set_level(ROOT, Level.FATAL)
+        assert written() == [f"low {REQUESTS}", f"high {REQUESTS}"]
+        logs.levels.unset_level(REQUESTS)
+        assert written() == []
+    finally:
+        logs.set_level("info")
 
 
 # -- streams that do not block ------------------------------------------------------------------
