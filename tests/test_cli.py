@@ -77,6 +77,10 @@ EVERYTHING: Final = ServeOptions(
         "log.cleanup.policy": "compact,delete",
         "remote.log.storage.system.enable": "true",
     },
+    broker_configs={
+        2: {"message.max.bytes": "5", "broker.rack": "a:b"},
+        0: {"log.retention.ms": "1"},
+    },
     racks=("east", "west"),
     api_max=release_ceilings("4.1")
     | {"fetch": 8, "list_offsets": 3, "metadata": 6, "offset_for_leader_epoch": 2},
@@ -102,7 +106,8 @@ def test_every_option() -> None:
         " --topic one --topic two:5,cleanup.policy=compact,delete,segment.ms=1000"
         " --topic three:2:3 --strict-configs"
         " --config num.partitions=4 --config default.replication.factor=2"
-        " --config log.cleanup.policy=compact,delete"
+        " --config log.cleanup.policy=compact,delete --broker-config 2:message.max.bytes=5"
+        " --broker-config 2:broker.rack=a:b --broker-config 0:log.retention.ms=1"
         " --racks east,west --api-max fetch=8 --api-max ListOffsets=3 --api-max 3=6"
         " --api-max Offset-For-Leader-Epoch=2 --like-kafka v4.1"
         " --clock manual --conformance apache --seed 7 --log-level warning --stop-with-stdin"
@@ -133,6 +138,7 @@ def test_every_option_from_the_environment() -> None:
         "FENCEPOST_STRICT_CONFIGS": "true",
         "FENCEPOST_CONFIG": "num.partitions=4 default.replication.factor=2"
         " log.cleanup.policy=compact,delete",
+        "FENCEPOST_BROKER_CONFIG": "2:message.max.bytes=5 2:broker.rack=a:b\n0:log.retention.ms=1",
         "FENCEPOST_RACKS": "east,west",
         "FENCEPOST_API_MAX": "fetch=8 LIST_OFFSETS=3\n3=6 offset_for_leader_epoch=2",
         "FENCEPOST_LIKE_KAFKA": "4.1.0",
@@ -259,6 +265,22 @@ def test_a_config_value_may_be_empty() -> None:
         ("--topic t:1:2", "replication factor 2 is larger than the number of brokers, 1"),
         ("--config num.partitions", "--config: 'num.partitions' is not KEY=VALUE"),
         ("--config =1", "--config: '=1' is not KEY=VALUE"),
+        ("--broker-config a=1", "--broker-config: 'a=1' is not ID:KEY=VALUE"),
+        ("--broker-config 1:a", "--broker-config: '1:a' is not ID:KEY=VALUE"),
+        ("--broker-config 1:a=1 --broker-config 1:a=1", "'1:a=1' gives a a second time"),
+        (
+            "--broker-ids 0,5 --broker-config 1:num.partitions=1",
+            "'1:num.partitions=1' is of no broker of this cluster, whose ids are 0, 5",
+        ),
+        (
+            "--broker-config 1:num.partitions=x",
+            "broker 1: Invalid value x for configuration num.partitions: Not a number of type INT",
+        ),
+        ("--broker-config 1:num.partition=1", "num.partition; did you mean num.partitions?"),
+        (
+            "--strict-configs --broker-config 1:node.id=7",
+            "broker 1: Configuration node.id cannot be set in fencepost",
+        ),
         ("--config num.partition=1", "num.partition; did you mean num.partitions?"),
         ("--strict-configs --config no.such=1", "Unknown config name: no.such"),
         ("--topic t,segment.ms", "--topic: 't,segment.ms' is not NAME[:PARTITIONS[:RF]][,KEY=VAL"),

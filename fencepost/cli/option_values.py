@@ -3,14 +3,15 @@
 The table of configs is read only where there are some: start-up time counts.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import Final, NamedTuple, NoReturn, TypeVar
 
 from fencepost.broker.controller.topic_changes import NewTopic, topic_name_problem
 from fencepost.protocol.topic_text import TOPIC_FORM, add_config, parse_topic
 
 _T = TypeVar("_T")
+_BROKER_CONFIG_FORM: Final = "ID:KEY=VALUE"
 
 
 class OptionError(Exception):
@@ -61,6 +62,44 @@ def read_configs(given: Sequence[OptionText], *, on_disk: bool, strict: bool) ->
         if error is not None:
             raise OptionError(error.message)
     return configs
+
+
+def read_broker_configs(
+    given: Sequence[OptionText],
+    configs: Mapping[str, str],
+    ids: Collection[int],
+    *,
+    on_disk: bool,
+    strict: bool,
+) -> dict[int, dict[str, str]]:
+    """The static configs of single brokers, by broker id.
+
+    :param configs: Those of all brokers, which the others take precedence over.
+    :param ids: The ids of the brokers.
+    :raises OptionError: When they can't be.
+    """
+    by_broker: dict[int, dict[str, str]] = {}
+    for each in given:
+        broker_id, colon, text = each.text.partition(":")
+        if not colon or not broker_id.isascii() or not broker_id.isdecimal():
+            each.refuse(f"is not {_BROKER_CONFIG_FORM}")
+        if int(broker_id) not in ids:
+            brokers = ", ".join(map(str, ids))
+            each.refuse(f"is of no broker of this cluster, whose ids are {brokers}")
+        own = by_broker.setdefault(int(broker_id), {})
+        try:
+            add_config(own, text, _BROKER_CONFIG_FORM)
+        except ValueError as error:
+            each.refuse(str(error))
+    for number, own in by_broker.items():
+        from fencepost.broker.configs.broker_configs import validate_static_configs
+        from fencepost.broker.configs.broker_rules import static_problem
+
+        problem = validate_static_configs(own, on_disk=on_disk, strict=strict)
+        problem = problem or static_problem({**configs, **own})
+        if problem is not None:
+            raise OptionError(f"broker {number}: {problem.message}")
+    return by_broker
 
 
 def read_topics(

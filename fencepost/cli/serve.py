@@ -23,7 +23,13 @@ from fencepost.broker.server.remote_urls import RemoteUnavailable, is_in_memory,
 from fencepost.broker.server.resources import TooFewDescriptors
 from fencepost.broker.server.run import NO_LIMIT, ClockMode, Ready, ServeOptions, run
 from fencepost.broker.server.trace_file import TraceUnavailable
-from fencepost.cli.option_values import OptionError, OptionText, read_configs, read_topics
+from fencepost.cli.option_values import (
+    OptionError,
+    OptionText,
+    read_broker_configs,
+    read_configs,
+    read_topics,
+)
 from fencepost.cli.serve_options import SERVE_OPTIONS, Option
 from fencepost.control import lazy_app
 from fencepost.protocol.apis import (
@@ -64,8 +70,9 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     control_host = _host(_last_text(found, "control_host"))
     token, is_token_drawn = _control_token(found, control_host)
     broker_ids = _node_ids(found["broker_ids"])
+    brokers = _brokers(found["brokers"], broker_ids)
     options = ServeOptions(
-        brokers=_brokers(found["brokers"], broker_ids),
+        brokers=brokers,
         broker_ids=tuple(sorted(broker_ids)),
         controller_ids=_node_ids(found["controller_ids"]),
         controller_port=_controller_port(found["controller_port"]),
@@ -83,6 +90,13 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         remote=remote,
         topics=read_topics(found["topic"], configs, on_disk=on_disk, strict=strict),
         configs=configs,
+        broker_configs=read_broker_configs(
+            found["broker_config"],
+            configs,
+            sorted(broker_ids) or range(1, brokers + 1),
+            on_disk=on_disk,
+            strict=strict,
+        ),
         strict_configs=strict,
         racks=_racks(_last_text(found, "racks")) if found["racks"] else (),
         api_max=_ceilings(found["like_kafka"], found["api_max"]),

@@ -154,6 +154,12 @@ SERVE_OPTIONS: Final = (
         help="Set a broker config by Kafka's own name. May be repeated.",
     ),
     Option(
+        name="broker-config",
+        metavar="ID:KEY=VALUE",
+        repeated=True,
+        help="Set a config of a single broker, instead of what --config says. May be repeated.",
+    ),
+    Option(
         name="strict-configs",
         metavar="",
         default="false",

@@ -56,24 +56,33 @@ def _listed(ids: tuple[int, ...]) -> str:
 
 
 async def _broker_problems(wanted: ClusterBody, state: ClusterState) -> list[str]:
-    """What the first broker that runs tells of its configs and versions."""
+    """What brokers that run tell of their configs, and the first of them of its versions."""
     running = [each for each in state.brokers if each.state == "running"]
     if not running:
         return []
     first = running[0]
+    addresses = {each.id: (each.host, each.port) for each in running}
+    found: list[str] = []
     async with Client(f"{first.host}:{first.port}", client_id=_CLIENT_ID) as client:
         try:
-            client.add_addresses({first.id: (first.host, first.port)})
-            configs = await _configs(client, first.id, tuple(wanted.configs))
+            client.add_addresses(addresses)
+            for broker_id in sorted({first.id, *(addresses.keys() & wanted.broker_configs.keys())}):
+                found += await _config_problems(wanted, client, broker_id)
             versions = await (await client.broker(first.id)).versions()
         except KafkaClientError as error:
             return [f"broker {first.id} does not answer: {error}"]
-    found = [
-        f"{key} is {configs.get(key)}, and {value} is wanted"
-        for key, value in wanted.configs.items()
+    return found + list(_version_problems(wanted, versions))
+
+
+async def _config_problems(wanted: ClusterBody, client: Client, broker_id: int) -> list[str]:
+    expected = {**wanted.configs, **wanted.broker_configs.get(broker_id, {})}
+    configs = await _configs(client, broker_id, tuple(expected))
+    where = f" at broker {broker_id}" if broker_id in wanted.broker_configs else ""
+    return [
+        f"{key} is {configs.get(key)}{where}, and {value} is wanted"
+        for key, value in expected.items()
         if configs.get(key) != value
     ]
-    return found + list(_version_problems(wanted, versions))
 
 
 async def _configs(client: Client, broker: int, keys: tuple[str, ...]) -> dict[str, str | None]:

@@ -49,6 +49,8 @@ class ClusterBody(Body):
     """Whether the controller listens for tools, on a free port."""
     configs: dict[str, str] = Field(default_factory=dict)
     """Broker configs by Kafka's names, as text."""
+    broker_configs: dict[NodeId, dict[str, str]] = Field(default_factory=dict)
+    """Configs of single brokers, by broker id, instead of those of all."""
     racks: Listed[str] = ()
     """Of each broker in the order of ids, from the first again where there are fewer."""
     api_max: dict[str, int] = Field(default_factory=dict)
@@ -86,6 +88,9 @@ class ClusterBody(Body):
             raise ValueError(
                 f"brokers is {self.brokers}, and there are {len(self.broker_ids)} broker_ids"
             )
+        for broker_id in self.broker_configs:
+            if broker_id not in self.ids:
+                raise ValueError(f"broker_configs has {broker_id}, which is none of the brokers")
         return self
 
     @property
@@ -109,6 +114,11 @@ class ClusterBody(Body):
             ("max-memory", self.max_memory),
             ("log-level", self.log_level),
             *(("config", f"{key}={value}") for key, value in self.configs.items()),
+            *(
+                ("broker-config", f"{broker_id}:{key}={value}")
+                for broker_id, configs in self.broker_configs.items()
+                for key, value in configs.items()
+            ),
             *(("api-max", f"{api}={version}") for api, version in self.api_max.items()),
         ]
         return [f"--{name}={value}" for name, value in given if value is not None]

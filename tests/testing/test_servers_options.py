@@ -64,9 +64,21 @@ def test_broker_ids_say_how_many_brokers_there_are() -> None:
     assert read_options({"brokers": 2}, None).ids == (1, 2)
 
 
+def test_configs_of_single_brokers() -> None:
+    options = {"brokers": 2, "broker_configs": {2: {"broker.rack": "a", "num.partitions": "3"}}}
+    assert set(read_options(options, None).server_key) >= {
+        "--broker-config=2:broker.rack=a",
+        "--broker-config=2:num.partitions=3",
+    }
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (
+            {"broker_configs": {2: {"num.partitions": "3"}}},
+            "broker_configs has 2, which is none of the brokers",
+        ),
         ({"brokers": 3, "broker_ids": [0]}, "brokers is 3, and there are 1 broker_ids"),
         ({"broker_ids": [0, 0]}, "broker_ids has an id twice"),
         ({"broker_ids": [-1]}, "broker_ids[0]: "),

@@ -44,9 +44,11 @@ class EffectReports:
         """Report again what is set from now on."""
         self._reported.clear()
 
-    def report_static(self, configs: Mapping[str, str]) -> None:
-        """Report what every broker was started with."""
-        self._report(BROKER, {None: configs}, (None,))
+    def report_static(
+        self, configs: Mapping[str, str], own: Mapping[int, Mapping[str, str]]
+    ) -> None:
+        """Report what brokers were started with: all of them, and single ones by broker id."""
+        self._report(BROKER, {None: configs, **own}, (None, *own))
 
     def report_changes(
         self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]

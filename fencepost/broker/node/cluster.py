@@ -88,6 +88,8 @@ class ClusterOptions:
     topics: tuple[NewTopic, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
     """Static broker configs, checked; the same for all brokers."""
+    broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    """Static configs of single brokers, checked, by broker id; they come before those of all."""
     racks: tuple[str, ...] = ()
     """The rack of each broker in the order of their ids; going round where there are fewer."""
     api_max: Mapping[str, int] = field(default_factory=dict)
@@ -101,8 +103,11 @@ class ClusterOptions:
     def by_id(self) -> Iterator[tuple[BrokerId, Address, str | None]]:
         """Id, address and rack of each broker."""
         ids = self.broker_ids or range(1, len(self.addresses) + 1)
-        racks = cycle(self.racks or (self.configs.get("broker.rack"),))
+        racks = cycle(self.racks) if self.racks else map(self._rack, ids)
         return zip(map(BrokerId, ids), self.addresses, racks, strict=False)
+
+    def _rack(self, broker_id: int) -> str | None:
+        return {**self.configs, **self.broker_configs.get(broker_id, {})}.get("broker.rack")
 
 
 class Cluster:
@@ -152,7 +157,7 @@ class Cluster:
         self._static = {**DEFAULTS, **settable_configs(options.configs)}
         self._configs = self._make_configs(_NO_BROKER, self._controller_static_configs())
         self._effect_reports = EffectReports(self.events, on_disk=self.persistence is not None)
-        self._effect_reports.report_static(options.configs)
+        self._effect_reports.report_static(options.configs, options.broker_configs)
         self.tier_faults = RemoteFaultRegistry(self.scheduler, self.events)
         self.remote_storage_metrics = RemoteStorageMetrics()
         self.objects = self._make_objects(make_objects)
@@ -327,7 +332,7 @@ class Cluster:
         apache = options.conformance is Conformance.APACHE
         log_dir = None if persistence is None else persistence.log_dir(broker_id)
         own = static_configs(
-            self._static,
+            {**self._static, **settable_configs(options.broker_configs.get(broker_id, {}))},
             broker_id=broker_id,
             host=address.host,
             port=address.port,

@@ -146,6 +146,8 @@ class ServeOptions:
     """The URL of the remote tier, valid by `remote_problem`; None leaves it to the configs."""
     topics: tuple[NewTopic, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
+    broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    """Configs of single brokers, by broker id."""
     racks: tuple[str, ...] = ()
     """The racks of the brokers in the order of their ids, repeated where there are fewer."""
     api_max: Mapping[str, int] = field(default_factory=dict)
@@ -378,6 +380,7 @@ def _make_cluster(
         controller_address=None if controller_socket is None else address(controller_socket),
         topics=options.topics,
         configs=options.configs,
+        broker_configs=options.broker_configs,
         racks=options.racks,
         api_max=_with_what_follows(options.api_max),
         conformance=options.conformance,

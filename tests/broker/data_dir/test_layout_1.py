@@ -65,7 +65,8 @@ def test_a_directory_of_the_first_layout_is_opened_and_upgraded(end: str) -> Non
     assert (driver.partition("t").leader, driver.partition("t").isr) == (2, (1, 2, 3))
     image = driver.cluster.controller.image
     assert image.configs_of("t") == {"retention.ms": "-1"}
-    assert image.broker_configs == {None: {"log.retention.ms": "-1"}}
+    kept = {"log.retention.ms": "-1", "min.insync.replicas": "1"}
+    assert image.broker_configs == {None: kept}
     assert produce(driver, "t", b"g").base_offset == 4
     assert layout(files) == LAYOUT
     driver.cluster.close()

@@ -148,7 +148,7 @@ def test_dynamic_configs_and_features_are_there_again() -> None:
     lasting.kill()
     image = lasting.begin().cluster.controller.image
     assert image.broker_configs == {
-        None: {"log.retention.ms": "77"},
+        None: {"log.retention.ms": "77", "min.insync.replicas": "1"},
         2: {"message.max.bytes": "999"},
     }
     assert image.group_configs == {"g": {"consumer.session.timeout.ms": "50000"}}
