@@ -46,6 +46,11 @@ class ListenerNode(Protocol):
         ...
 
     @property
+    def log_levels(self) -> LogLevels:
+        """Of the process's loggers."""
+        ...
+
+    @property
     def scheduler(self) -> Scheduler:
         """Of the whole cluster."""
         ...
@@ -75,7 +80,6 @@ class BrokerNode(ProduceNode, ControllerClient, Protocol):
     """The highest versions that it serves, by API name, where that is not `Api.max_version`."""
     fetch_sessions: FetchSessionCache
     client_metrics: ClientMetricsManager
-    log_levels: LogLevels
     remote_log_manager: RemoteLogManager
     leader_throttle: ReplicationThrottle
 

@@ -60,6 +60,7 @@ class ControllerServer:
         self._controller = controller
         self._apis = apis
         self.configs = configs
+        self.log_levels = controller.log_levels
         self.scheduler = scheduler
         self.events = events
         self.faults = faults
