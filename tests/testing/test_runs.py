@@ -48,7 +48,7 @@ def test_the_marker_and_the_fixtures_are_described(tmp_path: Path) -> None:
     ("marker", "message"),
     [
         ("broker=3", "@pytest.mark.fencepost: there is no field 'broker'; there are brokers, "),
-        ("configs={'no.such': '1'}", "fencepost serve: Unknown config name: no.such"),
+        ("configs={'num.partitions': 'x'}", "fencepost serve: Invalid value x for configuration "),
         ("topics=['orders:1:3']", "(INVALID_REPLICATION_FACTOR)"),
     ],
 )
