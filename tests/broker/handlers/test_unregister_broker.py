@@ -6,6 +6,7 @@ from typing import Final
 
 from fencepost.broker.controller import Fence
 from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.core.events import Event, Kind
 from fencepost.broker.node import operator_actions
 from fencepost.control.cluster_state import broker_state
 from fencepost.protocol.errors import ErrorCode
@@ -114,6 +115,17 @@ def test_no_replica_is_placed_on_it() -> None:
     topic = NewTopic(name="t", partitions=8, replication_factor=2, configs={})
     partitions = driver.cluster.controller.create_topic(topic).partitions
     assert {b for each in partitions for b in each.replicas} == {1, 3}
+
+
+def test_events_tell_when_it_goes_and_comes() -> None:
+    driver = Driver(2)
+    seen: list[Event] = []
+    driver.cluster.events.listeners += (seen.append,)
+    unregister(driver, GONE)
+    operator_actions.stop(driver.cluster, GONE)
+    operator_actions.start(driver.cluster, GONE)
+    states = [e.details["state"] for e in seen if e.kind is Kind.BROKER_CHANGED]
+    assert states == ["unregistered", "stopped", "running", "unfenced"]
 
 
 def test_the_state_of_the_cluster_tells_of_it_until_a_reset() -> None:
