@@ -27,7 +27,6 @@ LATER: Final[Mapping[str, str]] = {
     "add_offsets_to_txn": TRANSACTIONS,
     "add_partitions_to_txn": TRANSACTIONS,
     "add_raft_voter": THIS_RELEASE,
-    "alter_replica_log_dirs": THIS_RELEASE,
     "alter_share_group_offsets": SHARE_GROUPS,
     "consumer_group_describe": CONSUMER_GROUPS,
     "consumer_group_heartbeat": CONSUMER_GROUPS,

@@ -22,7 +22,7 @@ from fencepost.broker.server import journal, trace_file
 from fencepost.broker.server.connection import MAX_IN_FLIGHT
 from fencepost.broker.server.logs import MAX_WAITING
 from fencepost.broker.server.resources import CONTROL_CONNECTIONS
-from fencepost.cli.serve import MAX_HOST, MAX_PORT
+from fencepost.cli.serve import MAX_HOST, MAX_LOG_DIRS, MAX_PORT
 from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.control import guard, limits, message_json, metrics, routes_journal
 from fencepost.protocol.codec.reader import MAX_ELEMENTS, MAX_TAGGED_FIELDS
@@ -348,6 +348,7 @@ LIMITS: Final[Mapping[str, tuple[Limit, ...]]] = {
     ),
     "options": (
         Limit(name="brokers", default=MAX_BROKERS, error=_BAD_OPTION),
+        Limit(name="log directories of a broker", default=MAX_LOG_DIRS, error=_BAD_OPTION),
         Limit(name="the highest port", default=MAX_PORT, error=_BAD_OPTION),
         Limit(name="characters of a host's name", default=MAX_HOST, error=_BAD_OPTION),
     ),

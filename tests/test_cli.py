@@ -82,6 +82,7 @@ EVERYTHING: Final = ServeOptions(
         0: {"log.retention.ms": "1"},
     },
     racks=("east", "west"),
+    log_dirs=3,
     api_max=release_ceilings("4.1")
     | {"fetch": 8, "list_offsets": 3, "metadata": 6, "offset_for_leader_epoch": 2},
     clock=ClockMode.MANUAL,
@@ -108,7 +109,8 @@ def test_every_option() -> None:
         " --config num.partitions=4 --config default.replication.factor=2"
         " --config log.cleanup.policy=compact,delete --broker-config 2:message.max.bytes=5"
         " --broker-config 2:broker.rack=a:b --broker-config 0:log.retention.ms=1"
-        " --racks east,west --api-max fetch=8 --api-max ListOffsets=3 --api-max 3=6"
+        " --racks east,west --log-dirs 3 --api-max fetch=8 --api-max ListOffsets=3"
+        " --api-max 3=6"
         " --api-max Offset-For-Leader-Epoch=2 --like-kafka v4.1"
         " --clock manual --conformance apache --seed 7 --log-level warning --stop-with-stdin"
         " --trace traces/today --trace-files 2"
@@ -140,6 +142,7 @@ def test_every_option_from_the_environment() -> None:
         " log.cleanup.policy=compact,delete",
         "FENCEPOST_BROKER_CONFIG": "2:message.max.bytes=5 2:broker.rack=a:b\n0:log.retention.ms=1",
         "FENCEPOST_RACKS": "east,west",
+        "FENCEPOST_LOG_DIRS": "3",
         "FENCEPOST_API_MAX": "fetch=8 LIST_OFFSETS=3\n3=6 offset_for_leader_epoch=2",
         "FENCEPOST_LIKE_KAFKA": "4.1.0",
         "FENCEPOST_CLOCK": "manual",
@@ -325,6 +328,7 @@ def test_a_config_value_may_be_empty() -> None:
         ("--trace /tmp --trace-files 0", "--trace-files: '0' is not a number from 1 on"),
         ("--stop-with-stdin=yes", "--stop-with-stdin: 'yes' is not true or false"),
         ("--brokers", "argument --brokers: expected one argument"),
+        ("--log-dirs 65", "--log-dirs: '65' is not a number from 1 to 64"),
         ("--broker 3", "unrecognized arguments: --broker 3"),
         ("3", "unrecognized arguments: 3"),
         ("--directory /tmp", "unrecognized arguments: --directory /tmp"),

@@ -209,6 +209,7 @@ PROOFS: Final = {
         "scenario/test_document.py::test_a_mistake_about_a_long_text_is_one_line_that_can_be_read"
     ),
     "brokers": "test_cli.py::test_what_serve_refuses",
+    "log directories of a broker": "test_cli.py::test_what_serve_refuses",
     "the highest port": "test_cli.py::test_what_serve_refuses",
     "characters of a host's name": "test_cli.py::test_what_serve_refuses",
 }

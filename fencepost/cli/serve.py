@@ -42,6 +42,7 @@ from fencepost.protocol.lookup import parse_api_ceiling
 
 TIER_CONFIG: Final = "remote.log.storage.system.enable"
 MAX_PORT: Final = 65535
+MAX_LOG_DIRS: Final = 64
 MAX_HOST: Final = 255
 """Characters of a name (RFC 1035, section 2.3.4)."""
 _SIZE: Final = re.compile(r"(?P<number>[0-9]{1,18})(?P<unit>[kmgt]?)(i?b)?")
@@ -99,6 +100,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         ),
         strict_configs=strict,
         racks=_racks(_last_text(found, "racks")) if found["racks"] else (),
+        log_dirs=_last_text(found, "log_dirs").number(1, MAX_LOG_DIRS),
         api_max=_ceilings(found["like_kafka"], found["api_max"]),
         trace=Path(_last_text(found, "trace").text) if found["trace"] else None,
         trace_files=_last_text(found, "trace_files").number(1) if found["trace_files"] else None,

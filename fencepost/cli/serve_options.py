@@ -175,6 +175,12 @@ SERVE_OPTIONS: Final = (
         " fewer.",
     ),
     Option(
+        name="log-dirs",
+        metavar="N",
+        default="1",
+        help="How many log directories each broker has, between which replicas can be moved.",
+    ),
+    Option(
         name="api-max",
         metavar="API=VERSION",
         repeated=True,

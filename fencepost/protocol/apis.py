@@ -143,6 +143,7 @@ APIS: Final[tuple[Api, ...]] = (
     _api(31, "delete_acls", 1, 3, 2, "0.11.0:0 2.0:1 2.5:2 3.3:3"),
     _api(32, "describe_configs", 1, 4, 4, "0.11.0:0 1.1:1 2.0:2 2.6:3 2.8:4"),
     _api(33, "alter_configs", 0, 2, 2, "0.11.0:0 2.0:1 2.8:2"),
+    _api(34, "alter_replica_log_dirs", 1, 2, 2, "1.0:0 2.0:1 2.8:2"),
     _api(35, "describe_log_dirs", 1, 5, 2, "1.0:0 2.0:1 2.6:2 3.2:3 3.3:4 4.3:5"),
     _api(36, "sasl_authenticate", 0, 2, 2, "1.0:0 2.2:1 2.5:2"),
     _api(37, "create_partitions", 0, 3, 2, "1.0:0 2.0:1 2.5:2 2.7:3"),

@@ -25,8 +25,12 @@ DIR: Final = PurePath("/data")
 class DurableDriver:
     """A file system, and the cluster that lives on it now."""
 
-    def __init__(self, brokers: int = 3, *, sync: bool = False, **configs: str) -> None:
+    def __init__(
+        self, brokers: int = 3, *, sync: bool = False, log_dirs: int = 1, **configs: str
+    ) -> None:
         self.files = FaultyFileSystem()
+        self.log_dirs = log_dirs
+        """How many each broker has."""
         self.brokers = brokers
         self.sync = sync
         self.configs: Mapping[str, str] = {k.replace("_", "."): v for k, v in configs.items()}
@@ -49,6 +53,7 @@ class DurableDriver:
             configs=self.configs,
             broker_ids=broker_ids,
             data_dir=data_dir,
+            log_dirs=self.log_dirs,
             topics=topics,
             make_objects=self.make_objects,
         )
@@ -77,7 +82,7 @@ class DurableDriver:
         return persistence
 
     def log_dir(self, broker_id: int) -> LogDir:
-        return self.persistence.log_dirs[broker_id]
+        return self.persistence.log_dirs[broker_id].dirs[0]
 
     def names(self, broker_id: int) -> set[str]:
         """The partitions' directories of a broker."""

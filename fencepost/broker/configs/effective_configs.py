@@ -74,6 +74,7 @@ class BrokerConfigs:
     broker_session_timeout_ms: int
     check_expected_offsets: bool
     connections_max_idle_ms: int
+    cordoned_log_dirs: frozenset[str]
     default_replication_factor: int
     delete_topic_enable: bool
     fetch_max_bytes: int
@@ -115,6 +116,7 @@ class BrokerConfigs:
     remote_log_index_file_cache_total_size_bytes: int
     remote_log_manager_task_interval_ms: int
     remote_log_storage_system_enable: bool
+    replica_alter_log_dirs_io_max_bytes_per_second: int
     replica_fetch_backoff_ms: int
     replica_fetch_max_bytes: int
     replica_fetch_response_max_bytes: int
@@ -230,7 +232,7 @@ class BrokerConfigs:
         vars(self).update(_parsed(_BROKER_ATTRIBUTES, self.layers.value))
         directories = self.layers.value("log.dirs" if self.layers.on_disk else "log.dir")
         assert isinstance(directories, tuple)
-        self.log_dir: str = directories[0]
+        self.log_dirs: tuple[str, ...] = directories
 
     def _topic_settings(self, configs: Mapping[str, str]) -> TopicSettings:
         values = self.layers.topic_values(configs)
@@ -316,14 +318,12 @@ def static_configs(
     port: int,
     advertised_host: str,
     rack: str | None = None,
-    log_dir: str | None = None,
     sync: bool = False,
 ) -> dict[str, str]:
     """The static configs of a broker: those ``given``, and those of its address and id.
 
     ``given`` has passed `broker_configs.validate_static_configs` and `settable_configs`. A ``rack``
-    has precedence over ``broker.rack``. ``log_dir`` is None where logs are kept in memory; with
-    ``sync`` each append is forced to disk.
+    has precedence over ``broker.rack``. With ``sync`` each append is forced to disk.
     """
     configs = {
         **given,
@@ -337,8 +337,6 @@ def static_configs(
     }
     if rack is not None:
         configs["broker.rack"] = rack
-    if log_dir is not None:
-        configs["log.dirs"] = log_dir
     if sync:
         configs["log.flush.interval.messages"] = "1"
     return configs

@@ -5,6 +5,8 @@
     DIR/broker-N.inventory
                         what there is of its logs (`fencepost.broker.data_dir.log_inventory`)
     DIR/broker-N/       broker N's log directory (`fencepost.broker.data_dir.log_dir`)
+    DIR/broker-N.dK/, DIR/broker-N.dK.inventory
+                        with ``--log-dirs``: its further directories, from K=1 on
 
 DIR may also be the log directory of a real Kafka. Then it is that of the broker which has the id
 that ``meta.properties`` says; the topics are those whose directories are there, and the cluster is
@@ -25,6 +27,7 @@ from fencepost.broker.data_dir import metadata_log
 from fencepost.broker.data_dir.kafka_metadata import topic_configs
 from fencepost.broker.data_dir.log_checkpoints import LogInventories
 from fencepost.broker.data_dir.log_dir import LogDir
+from fencepost.broker.data_dir.log_dirs import LogDirs
 from fencepost.broker.data_dir.log_inventory import ClusterPosition, InventoryFile
 from fencepost.broker.data_dir.metadata_log import (
     FIRST_WITH_INVENTORY,
@@ -109,20 +112,61 @@ class DataDir:
             else self._cluster_id
         )
 
-    def log_dir(
+    def log_dirs(
         self,
         broker_id: int,
+        count: int,
+        *,
+        now_ms: Callable[[], int],
+        unique: Callable[[], UUID],
+        soon: Callable[[Callable[[], None]], None],
+        shared: ProcessLimits,
+    ) -> LogDirs:
+        """A broker's log directories, made if they are missing.
+
+        :param count: How many it is to have.
+        :raises DataDirUnusable: When one can't be made, is another broker's, or has logs and is not
+            to be one of them.
+        """
+        self._check_further_dirs(broker_id, count)
+        return LogDirs(
+            [
+                self._log_dir(
+                    broker_id, number, now_ms=now_ms, unique=unique, soon=soon, shared=shared
+                )
+                for number in range(count)
+            ]
+        )
+
+    def _check_further_dirs(self, broker_id: int, count: int) -> None:
+        """No directory may have logs behind the last one."""
+        begin = f"{_BROKER_DIR}{broker_id}.d"
+        for name in self._fs.names(self.path):
+            number = name.removeprefix(begin)
+            if not name.startswith(begin) or not number.isdecimal() or int(number) < count:
+                continue
+            found = map(file_names.parse_directory_name, self._fs.names(self.path / name))
+            if any(each is not None for each in found):
+                raise DataDirUnusable(
+                    f"{self.path / name} has logs, and broker {broker_id} is to have {count} log "
+                    f"director{'y' if count == 1 else 'ies'}: start with --log-dirs "
+                    f"{int(number) + 1} or more"
+                )
+
+    def _log_dir(
+        self,
+        broker_id: int,
+        number: int,
         *,
         now_ms: Callable[[], int],
         unique: Callable[[], UUID],
         soon: Callable[[Callable[[], None]], None],
         shared: ProcessLimits,
     ) -> LogDir:
-        """A broker's log directory, made if it is missing.
-
-        :raises DataDirUnusable: When it can't be made, or is another broker's.
-        """
-        path = self._log_dir_path(broker_id)
+        path, name = self._log_dir_path(broker_id), f"{_BROKER_DIR}{broker_id}"
+        if number:
+            name = f"{name}.d{number}"
+            path = self.path / name
         try:
             _make_directory(self._fs, path, sync=self.sync)
             self._check_meta_properties(path, broker_id, unique)
@@ -130,7 +174,7 @@ class DataDir:
             raise DataDirUnusable(_reason(path, error)) from error
         file = InventoryFile(
             self._fs,
-            self.path / f"{_BROKER_DIR}{broker_id}.inventory",
+            self.path / f"{name}.inventory",
             broker_id=broker_id,
             cluster_id=lambda: self.cluster_id,
             position=self.position,

@@ -168,6 +168,11 @@ class LogInventories:
         """A log was closed, and nothing is written to it any more, if that went well."""
         self._file.put(key, InventoryRow(topic_id, inventory, is_closed))
 
+    def put_adopted(self, key: Key, row: InventoryRow) -> None:
+        """A copy of another directory's log is a log of this one: it is written down at once."""
+        self._file.put(key, row)
+        self._file.flush()
+
     def remove(self, key: Key) -> None:
         """A log is about to be deleted."""
         self._file.remove(key)

@@ -26,7 +26,12 @@ from uuid import UUID
 
 from fencepost.broker.data_dir.log_checkpoints import LogCheckpoints, LogInventories
 from fencepost.broker.data_dir.log_inventory import ClusterPosition, InventoryRow
-from fencepost.broker.data_dir.log_opening import LogDamage, LogOpening, Repair
+from fencepost.broker.data_dir.log_opening import (
+    CheckpointedOffsets,
+    LogDamage,
+    LogOpening,
+    Repair,
+)
 from fencepost.broker.data_dir.offset_checkpoints import Key, OffsetCheckpoints
 from fencepost.broker.data_dir.partition_directories import PartitionDirectories
 from fencepost.broker.data_dir.restart import ReplicaState, repair_alone
@@ -51,7 +56,7 @@ _BROKER_EPOCH: Final = -1
 
 
 class LogDir:
-    """A `Disk` in files.
+    """The part of a broker's `ReplicaStorage` that is in one directory.
 
     :ivar syncs: Whether what it writes is to outlive the machine.
     :ivar clean: Whether the broker had ended in order when it last began.
@@ -273,6 +278,69 @@ class LogDir:
             self.directories.write_topic_id(key, topic.topic_id)
         else:
             self._delete_log(key)
+
+    # -- copies of logs of another directory ----------------------------------------------------
+
+    def open_future_log(self, key: Key, topic_id: UUID, config: LogConfig) -> FileLog:
+        """An empty log, to copy one of another directory into; nothing is written down of it.
+
+        :raises StorageFailure: When it can't be made.
+        """
+        name = file_names.directory_name(*key)
+        try:
+            path = self.directories.make_future(key, topic_id)
+        except OSError as error:
+            raise StorageFailure(name, error) from error
+        opening = LogOpening(
+            fs=self._fs,
+            path=path,
+            name=name,
+            config=config,
+            now_ms=self._now_ms(),
+            shared=self._shared,
+            is_there=False,
+            is_clean=True,
+            inventory=None,
+            checkpointed=CheckpointedOffsets(),
+        )
+        return opening.open(Repair.REFUSE).log
+
+    def adopt_future_log(self, replica: Replica, future: FileLog) -> FileLog:
+        """Close a copy that is whole, and open it as the replica's log.
+
+        :raises StorageFailure: When that fails.
+        """
+        key, name = (replica.topic, replica.index), future.name
+        future.close(sync=self.syncs)
+        inventory = future.inventory(replica.high_watermark)
+        if not self.syncs:  # then nothing of it is durable
+            inventory = replace(inventory, recovery_point=0)
+        row = InventoryRow(replica.topic_id, inventory, is_closed=True)
+        try:
+            self.directories.adopt_future(key)
+            self.checkpoints.inventory.put_adopted(key, row)
+            opening = replace(self._opening(key, future.config, row), is_clean=True)
+        except OSError as error:
+            raise StorageFailure(name, error) from error
+        log = self._open[key] = opening.open(Repair.REFUSE).log
+        self._closed.pop(key, None)
+        self.checkpoints.on_opened(key, replica.topic_id, log, row)
+        return log
+
+    def delete_future_log(self, key: Key) -> None:
+        """Lose a copy; there may be none."""
+        try:
+            self.directories.delete_future(key)
+        except OSError as error:
+            self._report_problem(str(error))
+
+    def has_open(self, key: Key) -> bool:
+        """Whether a replica has a log of this directory."""
+        return key in self._open
+
+    def is_recorded(self, key: Key) -> bool:
+        """Whether the inventory has a log, be it there or not."""
+        return key in self.checkpoints.inventory.rows
 
     def close_log(self, key: Key, replica: Replica, *, crash: bool) -> None:
         """Close a replica's log; after a crash it is only let go of."""

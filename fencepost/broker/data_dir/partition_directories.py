@@ -3,6 +3,7 @@
     <topic>-<partition>/                 a log, and partition.metadata with the id of its topic
     <topic>-<partition>.<unique>-delete/ a log that is deleted, until its files are removed
     <topic>-<partition>.<unique>-stray/  a log of no topic that is known, as at a real broker
+    <topic>-<partition>.<unique>-future/ a copy of a log that is in another directory of the broker
 
 Directories with other names are left alone.
 """
@@ -34,6 +35,7 @@ class PartitionDirectories:
     :param sync: Whether what it writes is to outlive the machine.
     :param unique: Makes the names under which logs that are lost wait for their removal.
     :ivar paths: Of every log, open or not.
+    :ivar futures: Of every copy that is to take a log's place.
     :ivar report_problem: Told what can't be removed, a line each.
     """
 
@@ -41,6 +43,7 @@ class PartitionDirectories:
         self, fs: FileSystem, directory: PurePath, *, sync: bool, unique: Callable[[], UUID]
     ) -> None:
         self.paths: dict[Key, PurePath] = {}
+        self.futures: dict[Key, PurePath] = {}
         self.report_problem: Callable[[str], None] = _ignore_problem
         self._fs = fs
         self._directory = directory
@@ -50,6 +53,7 @@ class PartitionDirectories:
     def find(self) -> list[Iterator[None]]:
         """Find the logs that there are; returns the removal of those that are deleted."""
         self.paths.clear()
+        self.futures.clear()
         deleted = []
         for name in self._fs.names(self._directory):
             found = file_names.parse_directory_name(name)
@@ -58,6 +62,8 @@ class PartitionDirectories:
                 continue
             if found.state is file_names.DirectoryState.LIVE:
                 self.paths[found.topic, found.partition] = path
+            elif found.state is file_names.DirectoryState.FUTURE:
+                self.futures[found.topic, found.partition] = path
             elif found.state is file_names.DirectoryState.DELETED:
                 deleted.append(self._removal(path))
         return deleted
@@ -73,6 +79,32 @@ class PartitionDirectories:
         self._write_topic_id(path, topic_id)
         if self._sync:
             self._fs.sync_dir(self._directory)
+        self.paths[key] = path
+
+    def make_future(self, key: Key, topic_id: UUID) -> PurePath:
+        """Make the directory of a copy, and remove an earlier one."""
+        self.delete_future(key)
+        path = self._directory / file_names.future_directory_name(*key, self._unique())
+        self._fs.make_dirs(path)
+        self._write_topic_id(path, topic_id)
+        if self._sync:
+            self._fs.sync_dir(self._directory)
+        self.futures[key] = path
+        return path
+
+    def delete_future(self, key: Key) -> None:
+        """Remove a copy; there may be none."""
+        path = self.futures.pop(key, None)
+        if path is not None:
+            self._fs.remove_tree(path)
+
+    def adopt_future(self, key: Key) -> None:
+        """Let a copy have the log's name."""
+        path = self._directory / file_names.directory_name(*key)
+        self._fs.rename(self.futures[key], path)
+        if self._sync:
+            self._fs.sync_dir(self._directory)
+        del self.futures[key]
         self.paths[key] = path
 
     def topic_id(self, key: Key) -> UUID | None:

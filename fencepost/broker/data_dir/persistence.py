@@ -25,6 +25,7 @@ from fencepost.broker.data_dir.directory import (
     data_dir_errors,
 )
 from fencepost.broker.data_dir.log_dir import LogDir
+from fencepost.broker.data_dir.log_dirs import LogDirs, all_dirs
 from fencepost.broker.data_dir.log_opening import LogDamage, Repair
 from fencepost.broker.data_dir.metadata_log import ControllerState, MetadataLog
 from fencepost.broker.data_dir.offset_checkpoints import Key
@@ -137,7 +138,7 @@ class DataDirPersistence:
     ) -> None:
         """:param shared: What all logs of the process hold together; None is the default."""
         self.data_dir = data_dir
-        self.log_dirs: dict[int, LogDir] = {}
+        self.log_dirs: dict[int, LogDirs] = {}
         self.recovery_report: RecoveryReport | None = None
         self._scheduler = scheduler
         self._events = events
@@ -168,20 +169,21 @@ class DataDirPersistence:
         """Set the cluster's id, which log directories have to have as well."""
         self.data_dir.set_cluster_id(cluster_id)
 
-    def log_dir(self, broker_id: int) -> LogDir:
-        """A broker's log directory, made if it is missing.
+    def broker_log_dirs(self, broker_id: int, count: int) -> LogDirs:
+        """A broker's log directories, made if they are missing.
 
-        :raises DataDirUnusable: When it can't be made, or is another broker's.
+        :raises DataDirUnusable: When one can't be made, or is another broker's.
         """
-        made = self.log_dirs[broker_id] = self.data_dir.log_dir(
+        made = self.log_dirs[broker_id] = self.data_dir.log_dirs(
             broker_id,
+            count,
             now_ms=self._scheduler.wall_ms,
             unique=self._unique,
             soon=self._scheduler.soon,
             shared=self._shared,
         )
         self._shared.call_later = self._call_later
-        made.on_recovered = partial(self._on_recovered, broker_id)
+        made.report_recoveries_to(partial(self._on_recovered, broker_id))
         return made
 
     def _call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
@@ -189,7 +191,8 @@ class DataDirPersistence:
 
     def start_checkpoints(self, broker: "Broker") -> None:
         """Start the timers that write a broker's checkpoints."""
-        CheckpointTimers(broker, self.log_dirs[broker.broker_id], self.data_dir).start()
+        for log_dir in self.log_dirs[broker.broker_id].dirs:
+            CheckpointTimers(broker, log_dir, self.data_dir).start()
 
     def restored_image(self, fresh: ClusterImage) -> ClusterImage:
         """The image to start with: the brokers of ``fresh``, the topics and configs on disk.
@@ -201,7 +204,7 @@ class DataDirPersistence:
         for log_dir in self.log_dirs.values():
             with data_dir_errors(log_dir.directory):
                 log_dir.on_broker_start()
-            clean = clean and (log_dir.clean or not log_dir.log_count)
+            clean = clean and log_dir.clean
         is_adopted = self.data_dir.is_adopted
         known, missing = self._load_state(fresh.cluster_id)
         ids = {topic.topic_id: name for name, topic in known.topics.items()}
@@ -308,7 +311,7 @@ class DataDirPersistence:
     def _is_outdated(self, controller: Controller) -> bool:
         """Whether the controller's metadata are older than what the brokers have last seen."""
         position, path = self.data_dir.position, self.data_dir.path / METADATA_LOG_FILE
-        seen = [log_dir.metadata_seen for log_dir in self.log_dirs.values()]
+        seen = [log_dir.metadata_seen for log_dir in all_dirs(self.log_dirs)]
         version = max((each.version for each in seen), default=0)
         if self.data_dir.controller_state is None or version <= self._restored_state.version:
             return False
@@ -370,7 +373,7 @@ class DataDirPersistence:
         if data_dir.kafka_broker_id is None:
             return ControllerState(cluster_id=cluster_id), ()
         known, missing = adopt_kafka_log_dir(
-            self.log_dirs[data_dir.kafka_broker_id],
+            self.log_dirs[data_dir.kafka_broker_id].dirs[0],
             data_dir.kafka_broker_id,
             cluster_id,
             self._unique,

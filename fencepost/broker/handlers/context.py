@@ -16,6 +16,8 @@ from fencepost.broker.metadata.image import ClusterImage
 from fencepost.broker.produce.append import ProduceNode
 from fencepost.broker.produce.producer_id_manager import ProducerIdManager
 from fencepost.broker.replication.replica import Replica
+from fencepost.broker.replication.replica_manager import ReplicaManager
+from fencepost.broker.replication.replica_storage import ReplicaStorage
 from fencepost.broker.replication.throttle import ReplicationThrottle
 from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
 from fencepost.protocol.apis import Api
@@ -82,6 +84,8 @@ class BrokerNode(ProduceNode, ControllerClient, Protocol):
     client_metrics: ClientMetricsManager
     remote_log_manager: RemoteLogManager
     leader_throttle: ReplicationThrottle
+    replica_manager: ReplicaManager
+    storage: ReplicaStorage
 
     @property
     def coordinator(self) -> GroupCoordinator:

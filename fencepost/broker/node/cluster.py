@@ -33,6 +33,11 @@ from fencepost.broker.node.broker import Broker
 from fencepost.broker.node.controller_server import ControllerServer
 from fencepost.broker.node.persistence import MakePersistence, Persistence
 from fencepost.broker.produce.producer_id_manager import ProducerIdManager
+from fencepost.broker.replication.log_dir_placement import (
+    IN_MEMORY,
+    LogDirPlacement,
+    directory_names,
+)
 from fencepost.broker.replication.log_maintenance import LogMaintenance
 from fencepost.broker.replication.replica_storage import MemoryReplicaStorage, ReplicaStorage
 from fencepost.broker.tiering.remote_storage_metrics import CountedObjectStore, RemoteStorageMetrics
@@ -92,6 +97,8 @@ class ClusterOptions:
     """Static configs of single brokers, checked, by broker id; they come before those of all."""
     racks: tuple[str, ...] = ()
     """The rack of each broker in the order of their ids; going round where there are fewer."""
+    log_dirs: int = 1
+    """How many log directories each broker has."""
     api_max: Mapping[str, int] = field(default_factory=dict)
     """The highest versions that brokers serve, by API name, where not the highest there are; below
     the lowest there is where an API is not served."""
@@ -330,7 +337,11 @@ class Cluster:
     def _make_broker(self, broker_id: BrokerId, address: Address, rack: str | None) -> Broker:
         options, persistence = self.options, self.persistence
         apache = options.conformance is Conformance.APACHE
-        log_dir = None if persistence is None else persistence.log_dir(broker_id)
+        log_dirs = (
+            None
+            if persistence is None
+            else persistence.broker_log_dirs(broker_id, options.log_dirs)
+        )
         own = static_configs(
             {**self._static, **settable_configs(options.broker_configs.get(broker_id, {}))},
             broker_id=broker_id,
@@ -338,9 +349,17 @@ class Cluster:
             port=address.port,
             advertised_host=address.advertised_host,
             rack=rack,
-            log_dir=None if log_dir is None else str(log_dir.directory),
-            sync=log_dir is not None and log_dir.syncs,
+            sync=log_dirs is not None and log_dirs.syncs,
         )
+        storage: ReplicaStorage
+        if log_dirs is None:
+            names = directory_names(IN_MEMORY, options.log_dirs)
+            storage = self._memory_storage(LogDirPlacement(names))
+            if options.log_dirs > 1:
+                own["log.dir"] = ",".join(names)
+        else:
+            storage = log_dirs
+            own["log.dirs"] = ",".join(storage.placement.names)
         configs = self._make_configs(broker_id, own)
         configs.update(self.controller.image)
         broker = Broker(
@@ -350,7 +369,7 @@ class Cluster:
             scheduler=self.scheduler,
             rng=self.rng,
             network=self.network,
-            disk=self._memory_storage() if log_dir is None else log_dir,
+            disk=storage,
             producer_ids=ProducerIdManager(
                 partial(self._request_producer_ids, broker_id),
                 self.scheduler,
@@ -386,7 +405,7 @@ class Cluster:
             return MemoryObjectStore(self.scheduler.soon, self.log_memory.add)
         return make_objects(self.scheduler)
 
-    def _memory_storage(self) -> ReplicaStorage:
+    def _memory_storage(self, placement: LogDirPlacement) -> ReplicaStorage:
         memory = None if self.log_memory.limit is None else self.log_memory
 
         def make_log(name: str, config: LogConfig) -> Log:
@@ -395,7 +414,7 @@ class Cluster:
         def free_later(steps: Iterator[None]) -> None:
             storage.free_logs(steps)  # the one that the edge has set by then
 
-        storage = MemoryReplicaStorage(make_log)
+        storage = MemoryReplicaStorage(make_log, placement)
         store = MemorySegmentStore(memory, free_later)
         return storage
 

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable, Iterable
-from pathlib import PurePath
 from typing import Protocol, TypeAlias
 
 from fencepost.broker.controller.controller import Controller
@@ -13,10 +12,8 @@ from fencepost.broker.node.broker import Broker
 from fencepost.broker.replication.replica_storage import ReplicaStorage
 
 
-class LogDirectory(ReplicaStorage, Protocol):
-    """One broker's log directory."""
-
-    directory: PurePath
+class LogDirectories(ReplicaStorage, Protocol):
+    """One broker's log directories."""
 
     @property
     def syncs(self) -> bool:
@@ -46,10 +43,10 @@ class Persistence(Protocol):
         """Set the cluster's id, which log directories have to have as well."""
         ...
 
-    def log_dir(self, broker_id: int) -> LogDirectory:
-        """A broker's log directory, made if it is missing.
+    def broker_log_dirs(self, broker_id: int, count: int) -> LogDirectories:
+        """A broker's log directories, made if they are missing.
 
-        :raises DataDirUnusable: When it can't be made, or is another broker's.
+        :raises DataDirUnusable: When one can't be made, or is another broker's.
         """
         ...
 

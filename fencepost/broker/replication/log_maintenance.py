@@ -6,12 +6,14 @@ from typing import Protocol
 from fencepost.broker.core.scheduler import Timer
 from fencepost.broker.replication.isr import IsrManager
 from fencepost.broker.replication.node import ReplicaNode
+from fencepost.broker.replication.replica_manager import ReplicaManager
 
 
 class MaintainedNode(ReplicaNode, Protocol):
     """What the maintenance of logs needs of a broker."""
 
     isr_manager: IsrManager
+    replica_manager: ReplicaManager
 
 
 class LogMaintenance:
@@ -55,7 +57,8 @@ class LogMaintenance:
         for replica in list(self._broker.replicas.values()):
             with self._broker.offline_on_failure(replica):
                 replica.log.delete_expired(now_ms, replica.high_watermark)
-                self._broker.remote_log_manager.delete_local(replica, now_ms)
+                if not self._broker.replica_manager.log_dir_moves.is_moving(replica):
+                    self._broker.remote_log_manager.delete_local(replica, now_ms)
                 replica.log.expire_producers(now_ms)
         self._after(self._broker.configs.log_retention_check_interval_ms, self._delete_expired)
 
@@ -63,8 +66,9 @@ class LogMaintenance:
         configs = self._broker.configs
         if configs.log_cleaner_enable:
             now_ms = self._broker.scheduler.wall_ms()
+            moves = self._broker.replica_manager.log_dir_moves
             for replica in list(self._broker.replicas.values()):
-                if not replica.log.config.is_compacted:
+                if not replica.log.config.is_compacted or moves.is_moving(replica):
                     continue
                 with self._broker.offline_on_failure(replica):
                     replica.log.compact(now_ms, replica.high_watermark)

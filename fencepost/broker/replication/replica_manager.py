@@ -18,6 +18,7 @@ from fencepost.broker.replication.follower.follower import Follower
 from fencepost.broker.replication.follower.steps import Hold
 from fencepost.broker.replication.node import ReplicaNode
 from fencepost.broker.replication.replica import MaybeExpandIsr, NotifyFollower, Replica
+from fencepost.broker.replication.replica_alter_log_dirs import ReplicaAlterLogDirsManager
 from fencepost.broker.replication.replica_storage import ReplicaStorage
 from fencepost.storage.files.file_system import StorageFailure
 from fencepost.storage.log.config import LogConfig
@@ -56,6 +57,7 @@ class ReplicaManager:
         self._followers: dict[tuple[str, int], Follower] = {}
         self._on_elected = on_elected
         self._on_resigned = on_resigned
+        self.log_dir_moves = ReplicaAlterLogDirsManager(node, storage, self.replicas)
         # The same objects for all replicas, because there are many.
         self._notify_follower: NotifyFollower = partial(
             node.network.notify_follower, node.broker_id
@@ -71,6 +73,7 @@ class ReplicaManager:
             follower.stop()
         self._followers.clear()
         self._node.remote_log_manager.stop()
+        self.log_dir_moves.stop()
         for key, replica in self.replicas.items():
             if replica.is_leader:
                 self._on_resigned(replica)
@@ -130,6 +133,7 @@ class ReplicaManager:
         if self.replicas.get(key) is not replica:
             return
         del self.replicas[key]
+        self.log_dir_moves.cancel(key)
         follower = self._followers.pop(key, None)
         if follower is not None:
             follower.stop()
@@ -281,8 +285,9 @@ class ReplicaManager:
 
     def _new_replica(self, topic: TopicImage, index: int, config: LogConfig) -> Replica | None:
         """A replica with its log; None where the log can't be opened: then it is offline."""
+        cordoned = self._node.configs.cordoned_log_dirs
         try:
-            log, high_watermark = self._storage.open_log(topic, index, config)
+            log, high_watermark = self._storage.open_log(topic, index, config, cordoned)
         except StorageFailure as failure:
             self._record_offline((topic.name, index), topic.topic_id, failure)
             return None
@@ -298,6 +303,7 @@ class ReplicaManager:
             high_watermark=high_watermark,
         )
         self.replicas[topic.name, index] = replica
+        self.log_dir_moves.on_replica_opened(replica)
         return replica
 
     def _set_role(self, replica: Replica, partition: PartitionImage) -> None:
@@ -339,6 +345,7 @@ class ReplicaManager:
 
     def _remove_replica(self, topic: str, index: int) -> None:
         self.offline.pop((topic, index), None)
+        self.log_dir_moves.cancel((topic, index))
         self._storage.delete_unused_log(topic, index)
         follower = self._followers.pop((topic, index), None)
         if follower is not None:
@@ -355,6 +362,8 @@ class ReplicaManager:
         """No topic is left, as after a reset: delete all logs in one step, which is faster."""
         for topic in before.topics.values():
             self._node.remote_log_manager.delete_topic(topic)
+        for key in list(self.log_dir_moves.futures):
+            self.log_dir_moves.cancel(key)
         deleted = list(self.replicas.values())
         self.replicas.clear()
         for follower in self._followers.values():

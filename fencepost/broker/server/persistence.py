@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
+from fencepost.broker.data_dir.log_dirs import all_dirs
 from fencepost.broker.data_dir.persistence import DataDirPersistence
 from fencepost.broker.node.cluster import Cluster
 from fencepost.broker.server import logs
@@ -43,7 +44,7 @@ def serve_files(cluster: Cluster) -> Iterator[None]:
         executor.submit(run)
 
     with ThreadPoolExecutor(_THREADS, "sync") as executor:
-        for log_dir in persistence.log_dirs.values():
+        for log_dir in all_dirs(persistence.log_dirs):
             log_dir.checkpoints.run_sync = submit
         try:
             yield

@@ -150,6 +150,8 @@ class ServeOptions:
     """Configs of single brokers, by broker id."""
     racks: tuple[str, ...] = ()
     """The racks of the brokers in the order of their ids, repeated where there are fewer."""
+    log_dirs: int = 1
+    """How many log directories each broker has."""
     api_max: Mapping[str, int] = field(default_factory=dict)
     """Lower limits of the highest version, by API name; below the lowest version the API is not
     served."""
@@ -382,6 +384,7 @@ def _make_cluster(
         configs=options.configs,
         broker_configs=options.broker_configs,
         racks=options.racks,
+        log_dirs=options.log_dirs,
         api_max=_with_what_follows(options.api_max),
         conformance=options.conformance,
         strict_configs=options.strict_configs,

@@ -26,7 +26,7 @@ from fencepost.storage.formats.file_names import (
     segment_file_name,
 )
 
-_BROKER_DIR: Final = re.compile(r"broker-(?P<id>[0-9]+)")
+_BROKER_DIR: Final = re.compile(r"broker-(?P<id>[0-9]+)(?:\.d[0-9]+)?")
 _DEPTH: Final = 2
 _METADATA_TOPIC: Final = "__cluster_metadata"
 """KRaft's own log, which follows other rules."""

@@ -24,6 +24,8 @@ CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 LOCK: Final = ".lock"
 
 _LONGEST: Final = 255
+MAX_FUTURE_TOPIC: Final = _LONGEST - len("-." + 32 * "f" + "-future")
+"""The most characters of a topic and a partition that can be moved to another directory."""
 
 
 class FileKind(Enum):
@@ -117,6 +119,14 @@ def deleted_directory_name(topic: str, partition: int, unique: UUID) -> str:
     """
     end = f"-{partition}.{unique.hex}-{DirectoryState.DELETED.value}"
     return topic[: _LONGEST - len(end)] + end
+
+
+def future_directory_name(topic: str, partition: int, unique: UUID) -> str:
+    """The name of a partition's directory on its way in: ``topic-0.<32 hex digits>-future``.
+
+    The topic's name and the number have `MAX_FUTURE_TOPIC` characters together at most.
+    """
+    return f"{topic}-{partition}.{unique.hex}-{DirectoryState.FUTURE.value}"
 
 
 def parse_directory_name(name: str) -> PartitionDirectory | None:

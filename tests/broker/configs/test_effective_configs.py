@@ -26,6 +26,8 @@ IMAGE = ClusterImage(
     brokers={1: BrokerImage(broker_id=1, host="h", port=1)},
 )
 OTHER_TEXTS = {
+    "cordoned.log.dirs": "*",
+    "replica.alter.log.dirs.io.max.bytes.per.second": "1000",
     "metric.reporters": "com.example.Receiver",
     # One more would not do.
     "compression.gzip.level": "5",
@@ -156,9 +158,9 @@ def test_with_fsync_every_append_is_forced_to_disk_whatever_the_topic_says() -> 
     assert configs.log_config("t").flush_messages == 1
 
 
-def test_the_log_directory_is_where_the_files_are() -> None:
-    assert BrokerConfigs(1, ON_DISK).log_dir == "/data/broker-1"
-    assert BrokerConfigs(1).log_dir == "/tmp/kafka-logs"
+def test_the_log_directories_are_where_the_files_are() -> None:
+    assert BrokerConfigs(1, ON_DISK).log_dirs == ("/data/broker-1",)
+    assert BrokerConfigs(1).log_dirs == ("/tmp/kafka-logs",)
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,9 @@ def test_a_folder_of_them(tmp_path: Path) -> None:
 def test_a_kafkas_directory_that_was_served_with_more_brokers(tmp_path: Path) -> None:
     log_dir(tmp_path / "logs", 1)
     log_dir(tmp_path / "logs" / "broker-2", 2)
+    log_dir(tmp_path / "logs" / "broker-2.d1", 2)
     (tmp_path / "logs" / "t-0").mkdir()
-    assert brokers(tmp_path / "logs") == [(1, "."), (2, "broker-2")]
+    assert brokers(tmp_path / "logs") == [(1, "."), (2, "broker-2"), (2, "broker-2.d1")]
 
 
 def test_a_broker_that_did_not_say_who_it_is(tmp_path: Path) -> None:
