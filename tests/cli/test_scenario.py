@@ -166,6 +166,6 @@ def test_against_nobody(files: dict[str, Path]) -> None:
 
 def test_a_cluster_that_cannot_be_served(files: dict[str, Path]) -> None:
     odd = files["passes"].with_name("odd.yaml")
-    odd.write_text(dedent(PASSES).replace("min.insync.replicas: 2", "no.such.config: 2"))
+    odd.write_text(dedent(PASSES).replace("min.insync.replicas: 2", "min.insync.replica: 2"))
     finished = scenario("run", odd, code=1)
-    assert "no.such.config" in finished.out
+    assert "did you mean min.insync.replicas?" in finished.out

@@ -92,8 +92,15 @@ def test_it_ends_with_whoever_holds_the_other_end(tmp_path: Path) -> None:
 
 def test_what_serve_refuses_is_its_one_line(tmp_path: Path) -> None:
     with pytest.raises(CannotServe) as refusal:
-        start(ClusterBody(configs={"no.such": "1"}), tmp_path / "log")
-    assert str(refusal.value) == "fencepost serve: Unknown config name: no.such"
+        start(ClusterBody(configs={"num.partition": "1"}), tmp_path / "log")
+    assert str(refusal.value) == (
+        "fencepost serve: Unknown config name: num.partition; did you mean num.partitions?"
+    )
+
+
+def test_strict_configs_are_an_option_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(CannotServe, match=r"Unknown config name: no\.such$"):
+        start(ClusterBody(configs={"no.such": "1"}, strict_configs=True), tmp_path / "log")
 
 
 def test_one_that_is_late_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
