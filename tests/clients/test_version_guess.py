@@ -1,4 +1,4 @@
-"""franz-go's kversion, behind ``kcl misc probe-version``, guesses the release of ``--like-kafka``."""
+"""A Go client's kversion, as ``kcl misc probe-version``, guesses what ``--like-kafka`` names."""
 
 from __future__ import annotations
 
