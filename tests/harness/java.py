@@ -21,15 +21,17 @@ _QUICK: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", 
 
 
 @cache
-def jars(pom: Path = HOME / "pom.xml") -> Path:
-    """The folder of the jars that ``pom`` names; fetched once (about 15 s, 55 MB)."""
+def jars(pom: Path = HOME / "pom.xml", goal: str = "copy-dependencies") -> Path:
+    """The folder of the jars that ``pom`` names; fetched once (about 15 s, 55 MB).
+
+    :param goal: Of Maven's plugin for dependencies: ``copy`` takes what its configuration names.
+    """
     tool("java")
     maven = tool("mvn")
 
     def fetch(folder: Path) -> None:
-        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
-        command = [maven, "-B", "-q", "-f", str(pom), *goal, f"-DoutputDirectory={folder}"]
-        run(command, timeout_s=280)
+        options = ["-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
+        run([maven, "-B", "-q", "-f", str(pom), f"dependency:{goal}", *options], timeout_s=280)
 
     return made_once("java", [pom], fetch)
 
@@ -86,13 +88,20 @@ def story_command(name: str, *arguments: str, options: tuple[str, ...] = ()) -> 
 
     :param options: More options of the JVM.
     """
-    source = HOME / f"{name}.java"
+    return command(
+        name, *arguments, options=(*_QUICK, *options), folders=[compiled(f"{name}.java")]
+    )
 
-    def compile_source(folder: Path) -> None:
-        run([tool("javac"), "-cp", f"{jars()}/*", "-d", str(folder), str(source)])
 
-    compiled = made_once(name, [HOME / "pom.xml", source], compile_source)
-    return command(name, *arguments, options=(*_QUICK, *options), folders=[compiled])
+def compiled(*names: str) -> Path:
+    """The folder of the classes of these sources of ``tests/clients/java``."""
+    sources = [HOME / name for name in names]
+
+    def compile_sources(folder: Path) -> None:
+        run([tool("javac"), "-cp", f"{jars()}/*", "-d", str(folder), *map(str, sources)])
+
+    inputs = [HOME / "pom.xml", *sources]
+    return made_once(names[0].removesuffix(".java"), inputs, compile_sources)
 
 
 def story(name: str, *arguments: str, timeout_s: float = 90) -> Finished:

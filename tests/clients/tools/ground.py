@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -11,12 +12,19 @@ from tests.clients.tools.playing import Ground
 from tests.harness.kafka import start_kafka
 from tests.harness.served_cluster import Cluster, configs, serving
 
+REAL: Final = os.environ.get("FENCEPOST_TOOLS_ON") == "kafka"
+
 _CONFIGS: Final = {
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
 }
 """What `tests.harness.kafka` gives its brokers, and a client can see."""
+
+
+def chosen(folder: Path) -> AbstractContextManager[Ground]:
+    """What ``FENCEPOST_TOOLS_ON`` names: fencepost, unless that is ``kafka``."""
+    return kafka(folder) if REAL else fencepost(folder)
 
 
 @contextmanager

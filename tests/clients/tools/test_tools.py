@@ -5,16 +5,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 from zipfile import ZipFile
 
 import pytest
 
-from tests.clients.tools import ground
+from tests.clients.tools.ground import REAL
 from tests.clients.tools.playing import Ground, answer
 from tests.clients.tools.session import Session, sessions
 from tests.clients.tools.tools import NOT_RUN, TOOLS
@@ -22,15 +19,6 @@ from tests.harness.cache import made_once
 from tests.harness.java import HOME, jars
 from tests.harness.require import tool
 from tests.harness.run import run
-
-REAL: Final = os.environ.get("FENCEPOST_TOOLS_ON") == "kafka"
-
-
-@pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    folder = tmp_path_factory.mktemp("tools")
-    with (ground.kafka if REAL else ground.fencepost)(folder) as started:
-        yield started
 
 
 def first_difference(session: Session, brokers: Ground) -> tuple[list[str], list[str]] | None:

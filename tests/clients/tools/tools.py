@@ -60,6 +60,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "kafka.tools.TestRaftServer": "a server",
     "org.apache.kafka.connect.cli.ConnectDistributed": _WORKER,
     "org.apache.kafka.connect.cli.ConnectStandalone": _WORKER,
+    "org.apache.kafka.connect.mirror.MirrorMaker": "copies one cluster to another: see below",
     **dict.fromkeys(
         (
             "kafka.server.KafkaConfig",
