@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -35,6 +35,8 @@ class Kafka:
     folders: Mapping[int, Path]
     processes: dict[int, Process]
     """Those that run, by node id."""
+    controllers: Sequence[str] = ()
+    """The address of each node's controller."""
     frozen: set[int] = field(default_factory=set)
 
     def kill(self, node: int) -> None:
@@ -118,7 +120,12 @@ def start_kafka(
         (place / "server.properties").write_text("".join(lines))
     _format(folders, controllers)
     bootstrap = ",".join(f"127.0.0.1:{port}" for port in brokers)
-    kafka = Kafka(cluster=Cluster(bootstrap=bootstrap), folders=folders, processes={})
+    kafka = Kafka(
+        cluster=Cluster(bootstrap=bootstrap),
+        folders=folders,
+        processes={},
+        controllers=[f"127.0.0.1:{port}" for port in controllers],
+    )
     for node in folders:
         kafka.start(node)
     kafka.wait()

@@ -31,9 +31,15 @@ def chosen(folder: Path) -> AbstractContextManager[Ground]:
 def fencepost(folder: Path) -> Iterator[Ground]:
     """Three brokers that keep their logs in files."""
     options = ["--data-dir", str(folder / "data"), "--racks", "r1,r2,r3"]
-    options += ["--controller-ids", "1,2,3", *configs(_CONFIGS)]
+    options += ["--controller-ids", "1,2,3", "--controller-port", "0", *configs(_CONFIGS)]
     with serving(folder / "fencepost.log", *options) as cluster:
-        yield _ground(folder, cluster, [folder / "data" / f"broker-{n}" for n in (1, 2, 3)])
+        assert cluster.controller is not None
+        yield _ground(
+            folder,
+            cluster,
+            cluster.controller,
+            [folder / "data" / f"broker-{n}" for n in (1, 2, 3)],
+        )
 
 
 @contextmanager
@@ -42,12 +48,13 @@ def kafka(folder: Path) -> Iterator[Ground]:
     started = start_kafka(folder / "kafka", nodes=3)
     try:
         logs = [started.folders[n] / "logs" for n in (1, 2, 3)]
-        yield _ground(folder, started.cluster, logs)
+        yield _ground(folder, started.cluster, started.controllers[0], logs)
     finally:
         started.stop()
 
 
-def _ground(folder: Path, cluster: Cluster, logs: list[Path]) -> Ground:
+def _ground(folder: Path, cluster: Cluster, controller: str, logs: list[Path]) -> Ground:
     files = folder / "files"
     files.mkdir()
-    return Ground(brokers=cluster.bootstrap.split(","), folder=files, logs=logs)
+    brokers = cluster.bootstrap.split(",")
+    return Ground(brokers=brokers, controller=controller, folder=files, logs=logs)

@@ -2,8 +2,8 @@
 
 Of a shell a command may use the filters of `_FILTERS`, ``head`` also for a tool that ends only
 when it is told to, ``printf TEXT |`` for the input of a tool, and ``echo TEXT > FILE``. ``retry``
-repeats it until it prints what is expected. ``$BROKERS``, ``$DIR`` and ``$LOGS1`` are what `Ground`
-says. Of the output, lines of the log are left out; standard error comes last, marked by ``!``.
+repeats it until it prints what is expected. ``$BROKERS`` and the like are what `Ground` says. Of the
+output, lines of the log are left out, and standard error comes last, marked by ``!``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from tests.harness.kafka_tools import kafka_tool
 
 _RETRY_S: Final = 10.0
 _LOG_LINE: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} |\tat |Caused by: |\t\.\.\. ")
-_UUID: Final = re.compile(r"(?<![\w-])(?!(?:[A-Z][a-z_-]*)+\b)(?=[\w-]*[A-Z])[\w-]{22}(?![\w-])")
+_UUID: Final = re.compile(
+    r"(?<![\w-])(?!(?:[A-Z][a-z_-]*)+(?![\w-]))(?=[\w-]*[A-Z])[\w-]{22}(?![\w-])"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,8 @@ class Ground:
 
     brokers: Sequence[str]
     """The address of each broker, ids from 1."""
+    controller: str
+    """``$CONTROLLER``: the address of a controller's listener."""
     folder: Path
     """``$DIR``: where a session has its files."""
     logs: Sequence[Path]
@@ -39,6 +43,7 @@ class Ground:
         """Each name, and what it stands for; longer values first."""
         yield "$BROKERS", ",".join(self.brokers)
         yield from ((f"$BROKER{n}", broker) for n, broker in enumerate(self.brokers, 1))
+        yield "$CONTROLLER", self.controller
         yield from ((f"$LOGS{n}", str(path)) for n, path in enumerate(self.logs, 1))
         yield "$DIR", str(self.folder)
 
