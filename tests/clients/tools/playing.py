@@ -2,8 +2,8 @@
 
 Of a shell a command may use the filters of `_FILTERS`, ``head`` also for a tool that ends only
 when it is told to, ``printf TEXT |`` for the input of a tool, and ``echo TEXT > FILE``. ``retry``
-repeats it until it prints what is expected. ``$BROKERS`` and the like are what `Ground` says. Of the
-output, lines of the log are left out, and standard error comes last, marked by ``!``.
+repeats it until it prints what is expected. ``$BROKERS`` and the like are what `Ground` says. Of
+the output, lines of the log are left out, and standard error comes last, marked by ``!``.
 """
 
 from __future__ import annotations
