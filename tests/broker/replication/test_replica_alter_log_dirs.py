@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -270,3 +271,53 @@ def test_directories_may_be_added_and_none_that_has_logs_left_out() -> None:
 def _directories(lasting: DurableDriver, name: str) -> set[str]:
     folder = DIR / name
     return {each for each in lasting.files.names(folder) if lasting.files.is_dir(folder / each)}
+
+
+class _Killed(BaseException):
+    """The process ends before an operation on files."""
+
+
+CHANGES = ("rename", "write_atomic", "remove", "remove_tree", "make_dirs")
+MAX_CHANGES = 60
+
+
+def test_whenever_a_kill_ends_a_move_every_record_is_there_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moved = []
+    for survivors in range(MAX_CHANGES):
+        lasting = DurableDriver(1, log_dirs=2)
+        create(lasting.driver, "t", [(1,)])
+        for value in (b"a", b"b", b"c"):
+            produce(lasting.driver, "t", value)
+        left = survivors
+
+        def count(operation: Callable[..., object]) -> Callable[..., object]:
+            def run(*args: object, **named: object) -> object:
+                nonlocal left
+                if not left:
+                    raise _Killed
+                left -= 1
+                return operation(*args, **named)
+
+            return run
+
+        with monkeypatch.context() as patch:
+            for name in CHANGES:
+                patch.setattr(lasting.files, name, count(getattr(lasting.files, name)))
+            with suppress(_Killed):
+                move(lasting.driver, FILES[1])
+        lasting.kill()
+        lasting.begin()
+        assert content(lasting.driver) == [b"a", b"b", b"c"]
+        lasting.driver.advance(1_000)
+        ((number, _),) = where(lasting.driver)["t", 0]
+        moved.append(number)
+        produce(lasting.driver, "t", b"d")
+        lasting.kill()
+        lasting.begin()
+        assert content(lasting.driver) == [b"a", b"b", b"c", b"d"]
+        if left:
+            break
+    assert moved[-1] == 1
+    assert 0 in moved
