@@ -34,6 +34,7 @@ record BrokerHandle(int id, FencepostInstance cluster) {
                         ? BrokerState.RUNNING
                         : BrokerState.NOT_RUNNING,
                 "isShutdown", arguments -> !state().runningIds().contains(id),
+                "boundPort", arguments -> cluster.nodes().get(id).port(),
                 "config", arguments -> config(),
                 "metadataCache", arguments -> metadataCache(),
                 "logManager", arguments -> logManager(),
@@ -76,6 +77,7 @@ record BrokerHandle(int id, FencepostInstance cluster) {
     private MetadataCache metadataCache() {
         return handle(MetadataCache.class, Map.of(
                 "numPartitions", arguments -> state().partitions((String) arguments[0]),
+                "getAliveBrokerNodes", arguments -> List.copyOf(cluster.nodes().values()),
                 "hasAliveBroker", arguments -> state().runningIds().contains(arguments[0]),
                 "getLeaderAndIsr", arguments ->
                         state().leaderAndIsr((String) arguments[0], (int) arguments[1])));

@@ -2,6 +2,7 @@ package org.apache.kafka.common.test.junit;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -17,6 +18,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.clients.consumer.GroupProtocol;
+import org.apache.kafka.common.Node;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.test.ClusterInstance;
@@ -187,6 +189,14 @@ final class FencepostInstance implements ClusterInstance {
     @Override
     public String bootstrapServers() {
         return process.bootstrap();
+    }
+
+    /** The brokers, by id. */
+    Map<Integer, Node> nodes() {
+        Iterator<Integer> ports = brokerBoundPorts().iterator();
+        Map<Integer, Node> nodes = new TreeMap<>();
+        brokerIds().forEach(id -> nodes.put(id, new Node(id, "localhost", ports.next())));
+        return nodes;
     }
 
     @Override
