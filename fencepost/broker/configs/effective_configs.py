@@ -108,6 +108,7 @@ class BrokerConfigs:
     offsets_topic_num_partitions: int
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
+    producer_id_expiration_check_interval_ms: int
     producer_id_expiration_ms: int
     quota_window_num: int
     quota_window_size_seconds: int

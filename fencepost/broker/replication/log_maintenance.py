@@ -26,6 +26,9 @@ class LogMaintenance:
     def start(self) -> None:
         """Set the first timers, or set them again."""
         self._after(self._broker.configs.log_retention_check_interval_ms, self._delete_expired)
+        self._after(
+            self._broker.configs.producer_id_expiration_check_interval_ms, self._expire_producers
+        )
         self._after(self._broker.configs.log_cleaner_backoff_ms, self._compact)
         self._after(self._broker.configs.replica_lag_time_max_ms // 2, self._shrink_isrs)
         self._after(
@@ -59,8 +62,14 @@ class LogMaintenance:
                 replica.log.delete_expired(now_ms, replica.high_watermark)
                 if not self._broker.replica_manager.log_dir_moves.is_moving(replica):
                     self._broker.remote_log_manager.delete_local(replica, now_ms)
-                replica.log.expire_producers(now_ms)
         self._after(self._broker.configs.log_retention_check_interval_ms, self._delete_expired)
+
+    def _expire_producers(self) -> None:
+        configs, now_ms = self._broker.configs, self._broker.scheduler.wall_ms()
+        for replica in list(self._broker.replicas.values()):
+            with self._broker.offline_on_failure(replica):
+                replica.log.expire_producers(now_ms)
+        self._after(configs.producer_id_expiration_check_interval_ms, self._expire_producers)
 
     def _compact(self) -> None:
         configs = self._broker.configs

@@ -48,11 +48,12 @@ def test_producers_by_id_with_their_last_sequence_and_timestamp() -> None:
 
 
 def test_silent_producers_are_forgotten() -> None:
-    driver = Driver(1, {"producer.id.expiration.ms": "600000"})
+    key = "producer.id.expiration.check.interval.ms"
+    driver = Driver(1, {"producer.id.expiration.ms": "5000", key: "500"})
     create(driver, "t")
     produce_as(driver, (1, 0, 0), b"a")
     assert len(describe(driver, "t").active_producers) == 1
-    driver.advance(1_000_000)
+    driver.advance(6_000)
     assert describe(driver, "t").active_producers == ()
 
 

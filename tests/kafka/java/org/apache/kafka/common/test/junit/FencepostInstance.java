@@ -24,6 +24,7 @@ import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.server.common.Feature;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.config.AbstractKafkaConfig;
 import org.apache.kafka.server.fault.FaultHandlerException;
@@ -64,10 +65,14 @@ final class FencepostInstance implements ClusterInstance {
     }
 
     private void downgrade() {
-        FeatureUpdate update =
-                new FeatureUpdate(level(), FeatureUpdate.UpgradeType.UNSAFE_DOWNGRADE);
+        FeatureUpdate.UpgradeType type = FeatureUpdate.UpgradeType.UNSAFE_DOWNGRADE;
+        Feature replicas = Feature.ELIGIBLE_LEADER_REPLICAS_VERSION;
+        short without = replicas.defaultLevel(config.metadataVersion());
         try (Admin admin = admin()) {
-            admin.updateFeatures(Map.of(MetadataVersion.FEATURE_NAME, update),
+            admin.updateFeatures(
+                    Map.of(
+                            MetadataVersion.FEATURE_NAME, new FeatureUpdate(level(), type),
+                            replicas.featureName(), new FeatureUpdate(without, type)),
                     new UpdateFeaturesOptions()).all().get();
         } catch (InterruptedException | ExecutionException error) {
             throw new IllegalStateException("metadata.version is not " + level(), error);
