@@ -32,7 +32,7 @@ record BrokerHandle(int id, FencepostInstance cluster) {
                 "awaitShutdown", arguments -> null,
                 "brokerState", arguments -> state().runningIds().contains(id)
                         ? BrokerState.RUNNING
-                        : BrokerState.NOT_RUNNING,
+                        : BrokerState.SHUTTING_DOWN,
                 "isShutdown", arguments -> !state().runningIds().contains(id),
                 "boundPort", arguments -> cluster.nodes().get(id).port(),
                 "config", arguments -> config(),
