@@ -58,10 +58,11 @@ def test_what_differs_from_the_list_is_a_problem() -> None:
         result("BrokerTest#stop", "pass"),
         result("BrokerTest#stop", "pass"),
     ]
+    by = "is listed: java KafkaBroker.logManager()"
     assert list(problems(results, LISTED)) == [
         "BrokerTest#stop ran 2 times",
         "GroupsTest#share[1] passes, but is listed: groups",
-        "BrokerTest#log fails by KafkaBroker.metrics(), but is listed: java KafkaBroker.logManager()",
+        f"BrokerTest#log fails by KafkaBroker.metrics(), but {by}",
         "BrokerTest#start fails: AssertionError: 3",
     ]
     assert summary(results[2:], LISTED) == "2 of 3 pass, 1 fail and are not listed"
