@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.TreeSet;
@@ -92,20 +93,24 @@ final class FencepostInstance implements ClusterInstance {
         options.addAll(List.of("--conformance", conformance, "--log-level", "warning"));
         options.addAll(List.of("--broker-ids", list(brokerIds())));
         options.addAll(List.of("--controller-ids", list(controllerIds()), "--controller-port", "0"));
-        config.serverProperties().forEach((key, value) -> {
-            // One that is not a broker's is ignored by Kafka; fencepost sees a slip in it.
-            if (AbstractKafkaConfig.CONFIG_DEF.names().contains(key)) {
-                options.addAll(List.of("--config", key + "=" + value));
-            }
-        });
-        String racks = brokerIds().stream()
-                .map(id -> config.perServerOverrideProperties().getOrDefault(id, Map.of()))
-                .map(each -> each.getOrDefault("broker.rack", ""))
-                .collect(Collectors.joining(","));
-        if (!racks.replace(",", "").isEmpty()) {
-            options.addAll(List.of("--racks", racks));
-        }
+        options.addAll(List.of("--log-dirs", String.valueOf(config.numDisksPerBroker())));
+        known(config.serverProperties()).forEach((key, value) ->
+                options.addAll(List.of("--config", key + "=" + value)));
+        config.perServerOverrideProperties().forEach((id, properties) ->
+                known(properties).forEach((key, value) -> {
+                    // A controller's config is one of the whole process.
+                    options.addAll(brokerIds().contains(id)
+                            ? List.of("--broker-config", id + ":" + key + "=" + value)
+                            : List.of("--config", key + "=" + value));
+                }));
         return options;
+    }
+
+    /** Those of brokers: Kafka ignores others, in which fencepost sees a slip. */
+    private static SortedMap<String, String> known(Map<String, String> properties) {
+        SortedMap<String, String> known = new TreeMap<>(properties);
+        known.keySet().retainAll(AbstractKafkaConfig.CONFIG_DEF.names());
+        return known;
     }
 
     @Override
