@@ -119,7 +119,7 @@ async def test_what_is_no_http_is_answered_and_logged_in_the_clusters_log(
         def log(self, level: int, event: str, *, detail: str, exc_info: object) -> None:
             lines.append((level, event, detail))
 
-    monkeypatch.setattr(logs, "logger", lambda **_bound: Logger())
+    monkeypatch.setattr(logs, "logger", lambda *_, **_bound: Logger())
     await ok(control, "GET", "/healthz")
     reader, writer = await asyncio.open_connection(HOST, control.base_url.port)
     writer.write(b"\x00\x00\x00\x0a\x00\x12\r\n\r\n")
