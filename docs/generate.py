@@ -28,6 +28,8 @@ from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE
 from tests.clients.tools.session import sessions
 from tests.clients.tools.tools import NOT_RUN
+from tests.oracle.random_requests.pools import BOUNDS
+from tests.oracle.random_requests.reasons import OPEN, REASONS
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -68,6 +70,20 @@ def apis() -> str:
 def all_apis() -> str:
     """Every API of 4.3.1."""
     return table(("key", "API", "versions here", "in 4.3.1", "note"), api_table.rows())
+
+
+def random_reasons() -> str:
+    """Why answers may differ from a real Kafka's."""
+    rows = [*((each, "") for each in REASONS), *((each, "yes") for each in OPEN)]
+    return table(
+        ("API", "field", "why it may differ", "to be mended"),
+        ((f"`{_cell(r.api)}`", f"`{_cell(r.path)}`", r.why, is_open) for r, is_open in rows),
+    )
+
+
+def random_bounds() -> str:
+    """What random requests leave out."""
+    return table(("field", "why"), ((f"`{name}`", why) for name, why in sorted(BOUNDS.items())))
 
 
 def serve_options() -> str:
@@ -278,6 +294,8 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "commands": commands,
     "control-api": control_api,
     **{f"limits-of-{section}": partial(limits, section) for section in LIMITS},
+    "random-bounds": random_bounds,
+    "random-reasons": random_reasons,
     "scenarios": scenarios,
     "serve-options": serve_options,
     "broker-configs": broker_table,

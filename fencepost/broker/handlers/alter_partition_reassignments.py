@@ -37,8 +37,9 @@ def handle(
     admin = PartitionAdmin(ctx.controller)
     problems = iter(admin.alter_reassignments(asked, keep_factor=not allow))
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=allow,
-        error_message=None if request.topics else "",  # as a real broker does
+        # A request without topics gets the defaults of a response, as at a real broker.
+        allow_replication_factor_change=allow or not request.topics,
+        error_message=None if request.topics else "",
         responses=tuple(
             ReassignableTopicResponse(
                 name=topic.name,

@@ -118,8 +118,8 @@ def _answer(
     if topic is not None:
         return _describe(ctx, request, topic)
     if topic_name_problem(name) is not None:
-        return _error(name, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    return _error(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _error(request, name, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    return _error(request, name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _create_missing(
@@ -135,8 +135,17 @@ def _create_missing(
         auto_create_topics(ctx.broker, missing)
 
 
-def _error(name: str, code: ErrorCode) -> MetadataResponseTopic:
-    return MetadataResponseTopic(error_code=code, name=name)
+def _error(request: MetadataRequest, name: str, code: ErrorCode) -> MetadataResponseTopic:
+    """What a client may do is said of a topic that there is not as well, as in Kafka."""
+    return MetadataResponseTopic(
+        error_code=code, name=name, topic_authorized_operations=_operations(request)
+    )
+
+
+def _operations(request: MetadataRequest) -> int:
+    if request.include_topic_authorized_operations:
+        return authorizer.TOPIC
+    return authorizer.NOT_REQUESTED
 
 
 def _unknown_id(topic_id: UUID, version: int) -> MetadataResponseTopic:
@@ -155,11 +164,7 @@ def _describe(ctx: Context, request: MetadataRequest, topic: TopicImage) -> Meta
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=tuple(map(_without_offline, partitions)) if ctx.version == 0 else partitions,
-        topic_authorized_operations=(
-            authorizer.TOPIC
-            if request.include_topic_authorized_operations
-            else authorizer.NOT_REQUESTED
-        ),
+        topic_authorized_operations=_operations(request),
     )
 
 

@@ -68,9 +68,9 @@ def handle(ctx: Context, request: ProduceRequest) -> Answer[ProduceResponse] | H
     try:
         is_transactional = _is_transactional(request, every_batch=may_check)
     except CorruptBatch as error:
-        return _refuse_corrupt(request, str(error))
+        return _refuse_each(ctx, request, ErrorCode.CORRUPT_MESSAGE, str(error))
     if is_transactional:
-        return refuse(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return _refuse_each(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.acks not in (ALL, 0, 1):
         outcomes = [
             refuse_acks(ctx, name, topic_id, partition)
@@ -152,22 +152,20 @@ def _distinct_partitions(
             yield name, topic_id, partition
 
 
-def _refuse_corrupt(request: ProduceRequest, message: str) -> ProduceResponse | HangUp:
-    """All partitions are refused with the message of the first that has no batch, as in Kafka."""
+def _refuse_each(
+    ctx: Context, request: ProduceRequest, code: ErrorCode, message: str | None = None
+) -> ProduceResponse | HangUp:
+    """As Kafka refuses a whole request: each partition once, and no topic that names none."""
     if request.acks == 0:
         return HANG_UP
-    refused = refuse(request, ErrorCode.CORRUPT_MESSAGE)
-    return replace(
-        refused,
-        responses=tuple(
-            replace(
-                topic,
-                partition_responses=tuple(
-                    replace(each, error_message=message) for each in topic.partition_responses
-                ),
+    return _respond(
+        ctx,
+        [
+            PartitionOutcome(
+                name, topic_id, replace(error_response(data.index, code), error_message=message)
             )
-            for topic in refused.responses
-        ),
+            for name, topic_id, data in _distinct_partitions(request)
+        ],
     )
 
 

@@ -155,6 +155,8 @@ def _problem(update: FeatureUpdate, now: int, controller_id: int) -> str | None:
         return "The controller does not support the given upgrade type."
     if wanted < 0:
         return "A feature version cannot be less than 0."
+    if supported is None and not wanted:
+        return f"Feature {update.feature} not found."
     if supported is None:
         return f"Local controller {controller_id} does not support this feature."
     low, high = supported

@@ -313,6 +313,7 @@ def test_the_number_of_replicas_can_be_made_to_stay() -> None:
     ]
     assert ask(driver, ("t", [(0, [1, 2, 3])])).allow_replication_factor_change
     assert len(driver.partition("t").replicas) == 3
+    assert ask(driver, allow=False).allow_replication_factor_change  # without any topic
 
 
 def test_replicas_that_are_to_go_do_not_count() -> None:

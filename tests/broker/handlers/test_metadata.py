@@ -113,6 +113,19 @@ def test_topics_are_created_when_request_and_broker_allow_it() -> None:
     assert illegal.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
+def test_what_a_client_may_do_is_said_of_an_unknown_topic_as_well() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    topics = tuple(MetadataRequestTopic(name=name) for name in ("t", "nope", "a b"))
+    request = MetadataRequest(
+        topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=True
+    )
+    known, unknown, illegal = driver.ask(1, "metadata", 12, request).topics
+    assert known.topic_authorized_operations > 0
+    assert unknown.topic_authorized_operations == known.topic_authorized_operations
+    assert illegal.topic_authorized_operations == known.topic_authorized_operations
+
+
 def test_a_broker_may_create_nothing() -> None:
     driver = Driver(1, {"auto.create.topics.enable": "false"})
     (answer,) = ask(driver, "t", create_missing=True).topics

@@ -120,6 +120,8 @@ def test_bytes_that_begin_no_batch_fail_the_whole_request(records: bytes, messag
     create(driver, "u")
     request = produce_request(("t", 0, batch(b"a")), ("u", 0, records))
     answer = driver.ask(1, "produce", 12, request)
+    twice = driver.ask(1, "produce", 12, produce_request(("u", 0, records), ("u", 0, records)))
+    assert [len(topic.partition_responses) for topic in twice.responses] == [1]
     found = [
         (p.error_code, p.error_message) for t in answer.responses for p in t.partition_responses
     ]

@@ -213,6 +213,11 @@ def test_one_that_cannot_be_refuses_them_all(version: int) -> None:
     assert level(driver) == HIGHEST
 
 
+def test_level_0_of_a_feature_that_there_is_not_is_refused_in_other_words() -> None:
+    answer = update(Driver(1), ("nope", 0, 1))
+    assert answer.error_message == FAILED.format(0, "nope", "Feature nope not found.")
+
+
 def test_a_feature_that_nobody_knows_is_refused_in_kafkas_words() -> None:
     answer = update(Driver(1), ("nope", 1, 1))
     assert answer.error_message == FAILED.format(

@@ -1,0 +1,475 @@
+"""The values that fields are given: known and unknown names, edges, and what a real broker bears.
+
+``BOUNDS`` are the fields that are given less than they could be, because a wild value makes a real
+broker wait, work or break for long, or belongs to what a later issue brings.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+from fencepost.protocol.apis import Api
+from tests.harness import batches
+from tests.harness.wire import Value
+from tests.oracle.random_requests.messages import Generator, Ref, Values
+
+MAX_INT32: Final = 2**31 - 1
+MAX_INT64: Final = 2**63 - 1
+INTERNAL: Final = "__consumer_offsets"
+UNKNOWN_ID: Final = UUID(int=7)
+_DAY_MS: Final = 86_400_000
+_VALID_SESSION_MS: Final = (1_000_000, 1_800_000)
+
+BOUNDS: Final[Mapping[str, str]] = {
+    "timeout_ms": "whether a short time is enough is a race",
+    "max_wait_ms": "a Fetch waits for it",
+    "session_timeout_ms": "a member that expires while others are asked is a race",
+    "rebalance_timeout_ms": "a JoinGroup waits for members that do not come",
+    "join_group.group_id": "version 0 has no rebalance timeout: its group is always a new one",
+    "offset_commit.group_id": "the group without a name would outlive its world",
+    "client_instance_id": "how often a client may push its telemetry is a matter of time",
+    "num_partitions": "each partition is a directory of files",
+    "count": "each partition is a directory of files",
+    "create_topics.CreatableTopic.name": "Kafka's own topics have to stay",
+    "delete_topics.DeleteTopicState.name": "Kafka's own topics have to stay",
+    "delete_topics.topic_names": "Kafka's own topics have to stay",
+    "create_partitions.CreatePartitionsTopic.name": "Kafka's own topics have to stay",
+    "delete_records.DeleteRecordsTopic.name": "Kafka's own topics have to stay",
+    "TransactionalId": "transactions come later",
+    "key_type": "coordinators of transactions and share groups come later",
+    "owner_principal_type": "tokens of others come later",
+    "owner_principal_name": "tokens of others come later",
+    "alter_client_quotas.validate_only": "storing quotas comes later",
+    "alter_user_scram_credentials.upsertions": "storing credentials comes later",
+    "unregister_broker.broker_id": "the broker has to stay",
+    "add_raft_voter.cluster_id": "the quorum has to stay",
+    "remove_raft_voter.cluster_id": "the quorum has to stay",
+    "feature": "transactions and later kinds of groups have features of their own",
+    "update_features.validate_only": "an UpdateFeatures that is done cannot be undone",
+    "metadata.MetadataRequestTopic.name": "a topic is named or has an id, not both",
+    "produce.TopicProduceData.name": "the log of offsets has to stay readable",
+    "topic_data": "of a partition that is named twice a real broker may append one batch and"
+    " report on another",
+    "fetch.topics": "a partition that is named twice counts once or twice, as sessions see it",
+    "config_operation": "a real controller resigns over an operation that it does not know",
+    "records": "a real broker never answers a Produce with null for records",
+    "fetch.topic_id": "a real broker fails over two partitions of no topic",
+    "session_id": "a real broker fails over ids that it could not have given",
+    "protocols": "a real broker counts a protocol twice that a member names twice",
+    "alter_configs.resources": "a real broker never answers an AlterConfigs with one twice",
+    "describe_log_dirs.DescribableLogDirTopic.topic": "the log of offsets has the commits of all",
+    "retention_time_ms": "an offset that expires while others are asked is a race",
+    "alter_configs.AlterableConfig.value": "a broker's configs stay harmless",
+    "incremental_alter_configs.AlterableConfig.value": "a broker's configs stay harmless",
+}
+"""Fields, and why their values are bounded."""
+
+
+def one_of(*values: object) -> Values:
+    """Value of these; one that is repeated is the likelier."""
+    return lambda rng: rng.choice(values)
+
+
+def mostly(often: Sequence[object], seldom: Sequence[object], part: float = 0.85) -> Values:
+    """What is likely to be good, and now and then what is not."""
+    return lambda rng: rng.choice(often if rng.random() < part else seldom)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The names of some dozens of requests. Each world has its own, so that none inherits state."""
+
+    name: str
+    now_ms: int
+    """What records' timestamps count from."""
+
+    @property
+    def topics(self) -> Mapping[str, tuple[int, Mapping[str, str]]]:
+        """The topics that are there in the beginning: how many partitions, which configs."""
+        w = self.name
+        return {
+            f"{w}-one": (1, {}),
+            f"{w}-three": (3, {"min.insync.replicas": "1"}),
+            f"{w}-compact": (1, {"cleanup.policy": "compact"}),
+            f"{w}-stamped": (1, {"message.timestamp.type": "LogAppendTime"}),
+            f"{w}-zipped": (2, {"compression.type": "gzip", "max.message.bytes": "600"}),
+        }
+
+    def generator(self) -> Generator:
+        """Of requests in this world."""
+        return Generator(_values(self), _STRUCTS, _WEIGHTS, BOUNDS)
+
+    def batches(self) -> Sequence[bytes | None]:
+        """What is produced: good batches, and each kind of bad one."""
+        t = self.now_ms - _DAY_MS
+        row, keyless, late = (t, b"k", b"v"), (t + 1, None, b"v"), (t + 2 * _DAY_MS, b"k", b"v")
+        good = [
+            batches.build([row]),
+            batches.build([row, (t + 2, b"l", None), (t + 1, b"m", b"")]),
+            batches.build([keyless, row]),
+            batches.build([(t, b"k", b"v" * 400)]),
+            *(
+                batches.build([row], producer_id=p, producer_epoch=e, base_sequence=s)
+                for p, e, s in ((7, 0, 0), (7, 0, 1), (7, 0, 2), (7, 1, 0), (8, 0, 0), (8, 0, 5))
+            ),
+        ]
+        one = good[0]
+        return (
+            *good * 3,
+            batches.build([late]),
+            batches.build([(-1, b"k", b"v")]),
+            batches.build([row], base_offset=5),
+            batches.build([row], attributes=8),
+            batches.build([row], attributes=1),
+            batches.build([row], attributes=7),
+            batches.build([row], attributes=0x20),
+            batches.build([row], producer_id=7, producer_epoch=0, base_sequence=-1),
+            batches.build([(t, b"k", b"v" * 700)]),
+            one + good[1],
+            one[:-1],
+            one[:16],
+            one[:5],
+            one + b"\0" * 7,
+            one[:-1] + b"x",
+            one[:16] + b"\1" + one[17:],
+            one[:16] + b"\3" + one[17:],
+            b"",
+            b"\0" * 100,
+        )
+
+
+def _values(world: World) -> Mapping[str, Values]:
+    w = world.name
+    there = list(world.topics)
+    unknown = [f"{w}-no", f"{w}-gone"]
+    illegal = ["", "a b", ".", "..", "x" * 250, "\N{LATIN SMALL LETTER E WITH ACUTE}"]
+    fresh = [f"{w}-new1", f"{w}-new2", f"{w}-new3", f"{w}.new1", f"{w}_new1"]
+    topic = mostly([*there * 3, *fresh], [*unknown, *illegal, INTERNAL])
+    own_topic = mostly([*fresh * 3, *there], [*unknown, *illegal])
+    ids = mostly([Ref("topic", name) for name in (*there, *fresh)], [UNKNOWN_ID, None])
+    groups = [f"{w}-g1", f"{w}-g2"]
+    group = mostly(groups, [f"{w}-g3", f"{w}-never", ""])
+    member = mostly([Ref("member", n) for n in (1, 1, 1, 2, 3)], ["", "stranger", "m" * 300], 0.75)
+    instance = mostly([None], ["i1", "i2", "", "i 3"], 0.7)
+    partition = mostly([0, 0, 0, 1, 2], [3, -1, MAX_INT32, -(2**31)])
+    epoch = mostly([-1, -1, -1, 0], [1, -2, MAX_INT32])
+    offset = mostly([0, 0, 1, 2, 3, 5], [-1, -2, 100, MAX_INT64, -(2**63)])
+    t = world.now_ms - _DAY_MS
+    times = [-1, -2, -3, -4, -5, -6, t, t + 1, t + 2, 0]
+    waits = one_of(5000, 20_000, MAX_INT32)
+    broker = mostly([1], [2, 0, -1, MAX_INT32])
+    acks = mostly([-1, -1, 1], [2, -2, 0])
+    return {
+        "TopicName": topic,
+        "resource_name": topic,
+        "produce.TopicProduceData.name": mostly([*there * 3, *fresh], [*unknown, *illegal]),
+        "topic_names": own_topic,
+        "create_topics.CreatableTopic.name": own_topic,
+        "describe_log_dirs.DescribableLogDirTopic.topic": mostly([*there, *fresh], unknown),
+        "delete_topics.DeleteTopicState.name": own_topic,
+        "create_partitions.CreatePartitionsTopic.name": own_topic,
+        "delete_records.DeleteRecordsTopic.name": own_topic,
+        "topic_id": ids,
+        "fetch.topic_id": mostly([Ref("topic", name) for name in (*there, *fresh)], [UNKNOWN_ID]),
+        "GroupId": group,
+        "offset_commit.group_id": mostly(groups, [f"{w}-g3", f"{w}-never"]),
+        "member_id": member,
+        "group_instance_id": instance,
+        "generation_id": mostly([-1, 1, 2, 3], [0, -2, MAX_INT32]),
+        "generation_id_or_member_epoch": mostly([-1, 1, 2, 3], [0, -2, MAX_INT32]),
+        "member_epoch": mostly([-1], [0, 1, -2]),
+        "partition": partition,
+        "partition_index": partition,
+        "partition_indexes": partition,
+        "partitions": partition,
+        "index": partition,
+        "current_leader_epoch": epoch,
+        "last_fetched_epoch": epoch,
+        "leader_epoch": mostly([0, 0, 1], [-1, -2, 5, MAX_INT32]),
+        "committed_leader_epoch": mostly([-1, 0], [1, -2, MAX_INT32]),
+        "fetch_offset": offset,
+        "offset": offset,
+        "committed_offset": offset,
+        "log_start_offset": mostly([-1, 0], [1, -2]),
+        "timestamp": mostly(times, [-7, -100, MAX_INT64, -(2**63), world.now_ms]),
+        "committed_metadata": mostly(["", "m", "m" * 4096], [None, "m" * 4097]),
+        "timeout_ms": waits,
+        "max_wait_ms": one_of(0, 0, 0, 1, 20, -1),
+        "min_bytes": mostly([0, 1, 1], [-1, 1_000_000, MAX_INT32]),
+        "max_bytes": mostly([MAX_INT32, 1_000_000], [0, 1, 100, -1]),
+        "partition_max_bytes": mostly([1_000_000], [0, 1, 100, -1, MAX_INT32]),
+        "isolation_level": mostly([0, 1], [2, -1]),
+        "session_id": mostly([0, 0, Ref("session", 1), Ref("session", 2)], [5, 1_000_000]),
+        "session_epoch": mostly([-1, 0, 0, 1, 2, 3], [-2, MAX_INT32]),
+        "rack_id": one_of("", "r1", "r2"),
+        "cluster_id": one_of(None, None, "another"),
+        "fetch.replica_id": mostly([-1], [-2, -3, 1, 2, 0]),
+        "replica_epoch": mostly([-1], [0, 1, MAX_INT64]),
+        "replica_directory_id": one_of(None, UNKNOWN_ID),
+        "list_offsets.replica_id": mostly([-1], [-2, 1, 2]),
+        "offset_for_leader_epoch.replica_id": mostly([-1, -2], [1, 2]),
+        "broker_ids": broker,
+        "replicas": broker,
+        "acks": acks,
+        "records": one_of(*world.batches()),
+        "TransactionalId": one_of(None),
+        "transaction_timeout_ms": mostly([60_000], [0, -1, MAX_INT32]),
+        "producer_id": mostly([-1, -1, Ref("producer", 1)], [0, 7, MAX_INT64, -2]),
+        "producer_epoch": mostly([-1, -1, 0], [1, -2, 32767]),
+        "enable2_pc": one_of(False, False, True),
+        "keep_prepared_txn": one_of(False, False, True),
+        "key_type": mostly([0], [3, -1, 127], 0.9),
+        "key": group,
+        "coordinator_keys": group,
+        "session_timeout_ms": mostly(_VALID_SESSION_MS, [0, -1, 5999, 1_800_001, MAX_INT32]),
+        "rebalance_timeout_ms": one_of(0, 1, 50, 150, -1),
+        "protocol_type": mostly(["consumer"], ["", "other", None]),
+        "protocol_name": mostly(["range"], ["", "roundrobin", None]),
+        "join_group.JoinGroupRequestProtocol.name": mostly(["range"], ["roundrobin", ""]),
+        "metadata": one_of(b"", b"\0\1", b"meta"),
+        "assignment": one_of(b"", b"\0\1", b"assigned"),
+        "reason": one_of(None, "", "because", "r" * 300),
+        "retention_time_ms": one_of(-1, -1, _DAY_MS),
+        "states_filter": one_of("Stable", "Empty", "Dead", "stable", "PreparingRebalance", "", "x"),
+        "types_filter": one_of("classic", "Classic", "consumer", "share", "", "x"),
+        "client_software_name": one_of("apache-kafka-java", "a", "", "a b", "-", "x" * 40),
+        "client_software_version": one_of("4.3.1", "1", "", "a b", "-", "."),
+        "num_partitions": mostly([1, 2, 3, -1], [0, -2]),
+        "count": mostly([2, 3, 4], [1, 0, -1]),
+        "replication_factor": mostly([1, -1], [0, 2, -2, 32767]),
+        "configuration_keys": one_of(*_TOPIC_CONFIGS, "nope", ""),
+        "config_operation": one_of(0, 0, 1, 2, 3),
+        "configs.name": one_of(*_TOPIC_CONFIGS, "nope", ""),
+        "election_type": mostly([0, 1], [2, -1, 127]),
+        "feature": one_of(
+            "metadata.version", "kraft.version", "eligible.leader.replicas.version", "nope", ""
+        ),
+        "max_version_level": one_of(0, 1, 2, 28, 29, 30, -1, 100),
+        "upgrade_type": one_of(1, 2, 3, 0, 4, -1),
+        "update_features.validate_only": one_of(True),
+        "endpoint_type": mostly([1], [2, 0, 3, -1]),
+        "get_telemetry_subscriptions.client_instance_id": one_of(None),
+        "owner_principal_type": one_of(None),
+        "owner_principal_name": one_of(None),
+        "entity_type": mostly(["user", "client-id", "ip"], ["", "nope"]),
+        "entity_name": mostly(["u1", "c1", None], ["", "127.0.0.1"]),
+        "match_type": mostly([0, 1, 2], [3, -1]),
+        "alter_client_quotas.OpData.key": mostly(
+            ["producer_byte_rate", "consumer_byte_rate", "request_percentage"], ["nope", ""]
+        ),
+        "alter_client_quotas.validate_only": one_of(True),
+        "mechanism": one_of(1, 2, 0, 3, -1),
+        "sasl_handshake.mechanism": one_of("PLAIN", "SCRAM-SHA-256", "", "x"),
+        "unregister_broker.broker_id": one_of(2, 5, 0, -1, MAX_INT32),
+        "add_raft_voter.cluster_id": one_of("another", ""),
+        "remove_raft_voter.cluster_id": one_of("another", ""),
+        "resource_types": one_of(2, 4, 8, 16, 32, 0, 3, -1),
+        "operation": one_of(0, 1, 2, 3, 4, 10, 13, 20, -1),
+        "permission_type": one_of(0, 1, 2, 3, 4, -1),
+        "pattern_type_filter": one_of(0, 1, 2, 3, 4, 5, -1),
+        "client_instance_id": lambda rng: UUID(int=rng.getrandbits(128)),
+        "response_partition_limit": mostly([1, 2, 2000], [0, -1, MAX_INT32]),
+        "topic_name": mostly(["__cluster_metadata"], [*there, "", "nope"]),
+    }
+
+
+_TOPIC_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
+    "cleanup.policy": ("delete", "compact", "compact,delete", "none", "", "x"),
+    "compression.type": ("gzip", "producer", "zstd", "lz4", "snappy", "uncompressed", "x", ""),
+    "max.message.bytes": ("600", "1048588", "0", "-1", "x", ""),
+    "min.insync.replicas": ("1", "2", "0", "-1"),
+    "retention.ms": ("-1", "604800000", "-2", "x", str(MAX_INT64), str(MAX_INT64 + 1)),
+    "retention.bytes": ("-1", "1000000000", "x"),
+    "segment.bytes": ("1048576", "1073741824", "1000", "x", str(MAX_INT32 + 1)),
+    "segment.ms": ("604800000", "1", "0", "x"),
+    "message.timestamp.type": ("CreateTime", "LogAppendTime", "x"),
+    "message.timestamp.after.max.ms": ("3600000", str(MAX_INT64), "-1"),
+    "unclean.leader.election.enable": ("true", "false", "TRUE", "x", ""),
+    "min.cleanable.dirty.ratio": ("0.5", "0", "1", "1.5", "x"),
+    "index.interval.bytes": ("4096", "-1", " 1 "),
+    "file.delete.delay.ms": ("60000", "0", "-1"),
+    "preallocate": ("false", "true", "x"),
+    "remote.storage.enable": ("false", "x"),
+    "leader.replication.throttled.replicas": ("*", "0:1", "0:1,1:2", "x", ""),
+    "follower.replication.throttled.replicas": ("*", "", "a:b"),
+    "flush.messages": ("1", "0", str(MAX_INT64)),
+    "max.compaction.lag.ms": ("1", "0", str(MAX_INT64)),
+    "segment.jitter.ms": ("0", "5", "-1"),
+}
+BROKER_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
+    "log.retention.ms": ("604800000", "-1", "x"),
+    "log.cleaner.min.compaction.lag.ms": ("0", "5", "-1"),
+    "min.insync.replicas": ("1", "0"),
+    "broker.id": ("1", "2"),
+    "node.id": ("1",),
+    "num.partitions": ("1",),
+    "nope": ("1", ""),
+    "": ("1",),
+}
+_GROUP_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
+    "consumer.session.timeout.ms": ("45000", "60000", "1", "x"),
+    "consumer.heartbeat.interval.ms": ("5000", "15000", "1", "60000"),
+    "share.auto.offset.reset": ("latest", "earliest", "x"),
+    "nope": ("1",),
+}
+_METRICS_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
+    "metrics": ("*", "org.apache.kafka.", "", "x,y"),
+    "interval.ms": ("1000", "100", "99", "x", "3600001"),
+    "match": ("client_id=a.*", "client_id=[", "nope=1", ""),
+    "nope": ("1",),
+}
+LOGGER_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
+    "kafka.server.KafkaApis": ("INFO", "WARN", "ERROR", "x"),
+    "nope": ("INFO",),
+}
+_TOPIC, _BROKER, _LOGGER, _METRICS, _GROUP = 2, 4, 8, 16, 32
+_BY_TYPE: Final = {
+    _TOPIC: _TOPIC_CONFIGS,
+    _BROKER: BROKER_CONFIGS,
+    _LOGGER: LOGGER_CONFIGS,
+    _METRICS: _METRICS_CONFIGS,
+    _GROUP: _GROUP_CONFIGS,
+}
+
+
+def _resource_type(rng: random.Random) -> int:
+    if rng.random() < 0.06:
+        return rng.choice((0, 1, 3, 64, -1, 127))
+    return rng.choice((_TOPIC, _TOPIC, _TOPIC, _BROKER, _METRICS, _GROUP, _LOGGER))
+
+
+def _describe_resource(rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+    kind = _resource_type(rng)
+    keys = made.configuration_keys
+    if keys is not None or kind == _BROKER:
+        pool = [*_BY_TYPE.get(kind, _TOPIC_CONFIGS), "nope"]
+        keys = tuple(rng.choice(pool) for _ in range(rng.randint(0, 3)))
+    return replace(
+        made,
+        resource_type=kind,
+        resource_name=_resource_name(rng, kind, made.resource_name),
+        configuration_keys=keys,
+    )
+
+
+def _resource_name(rng: random.Random, kind: int, topic: str) -> str:
+    if kind in (_BROKER, _LOGGER) and rng.random() > 0.05:
+        return rng.choice(("1", "1", "1", "", "2", "x", "-1"))
+    return topic
+
+
+def _altered_resource(rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+    kind = _resource_type(rng)
+    pool = _BY_TYPE.get(kind, _TOPIC_CONFIGS)
+    configs = []
+    for config in made.configs:
+        name = rng.choice([*pool, "nope"] if rng.random() < 0.1 else list(pool))
+        values = pool.get(name, ("1",))
+        value = None if rng.random() < 0.1 else rng.choice(values)
+        configs.append(replace(config, name=name, value=value))
+    name = _resource_name(rng, kind, made.resource_name)
+    return replace(made, resource_type=kind, resource_name=name, configs=tuple(configs))
+
+
+def _topic_config(rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+    name = rng.choice(list(_TOPIC_CONFIGS) if rng.random() < 0.9 else ["nope", ""])
+    value = rng.choice((*_TOPIC_CONFIGS.get(name, ("1",)), None))
+    return replace(made, name=name, value=value)
+
+
+def _creatable(rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+    """Either numbers or assignments, most of the time."""
+    if made.assignments and rng.random() < 0.8:
+        return replace(made, num_partitions=-1, replication_factor=-1)
+    if rng.random() < 0.8:
+        return replace(made, assignments=())
+    return made
+
+
+def _distinct_produced(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+    topics = {(each.name, each.topic_id): each for each in made.topic_data}
+    return replace(
+        made,
+        topic_data=tuple(
+            replace(topic, partition_data=_each_once(topic.partition_data, "index"))
+            for topic in topics.values()
+        ),
+    )
+
+
+def _distinct_fetched(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+    topics = {(each.topic, each.topic_id): each for each in made.topics}
+    return replace(
+        made,
+        topics=tuple(
+            replace(topic, partitions=_each_once(topic.partitions, "partition"))
+            for topic in topics.values()
+        ),
+    )
+
+
+def _each_once(elements: Sequence[Value], key: str) -> tuple[Value, ...]:
+    return tuple({getattr(each, key): each for each in elements}.values())
+
+
+def _named_one_way(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+    return made if made.topic_id is None else replace(made, name=None)
+
+
+def _no_credentials(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+    return replace(made, upsertions=())
+
+
+def _distinct_resources(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+    distinct = {(each.resource_type, each.resource_name): each for each in made.resources}
+    return replace(made, resources=tuple(distinct.values()))
+
+
+def _new_group(rng: random.Random, _api: Api, version: int, made: Value) -> Value:
+    protocols = {each.name: each for each in made.protocols}
+    made = replace(made, protocols=tuple(protocols.values()))
+    if version > 0 or made.group_id == "":
+        return made
+    return replace(made, group_id=f"{made.group_id}-v0-{rng.randrange(10**9)}")
+
+
+def _validated(_rng: random.Random, _api: Api, version: int, made: Value) -> Value:
+    """An UpdateFeatures that changes nothing: version 0 has nothing to say so."""
+    if version > 0:
+        return replace(made, validate_only=True)
+    updates = tuple(replace(each, feature="nope") for each in made.feature_updates)
+    return replace(made, feature_updates=updates)
+
+
+Together = Callable[[random.Random, Api, int, Value], Value]
+_STRUCTS: Final[Mapping[str, Together]] = {
+    "describe_configs.DescribeConfigsResource": _describe_resource,
+    "alter_configs.AlterConfigsResource": _altered_resource,
+    "incremental_alter_configs.AlterConfigsResource": _altered_resource,
+    "alter_user_scram_credentials.AlterUserScramCredentialsRequest": _no_credentials,
+    "produce.ProduceRequest": _distinct_produced,
+    "fetch.FetchRequest": _distinct_fetched,
+    "metadata.MetadataRequestTopic": _named_one_way,
+    "alter_configs.AlterConfigsRequest": _distinct_resources,
+    "create_topics.CreatableTopicConfig": _topic_config,
+    "create_topics.CreatableTopic": _creatable,
+    "join_group.JoinGroupRequest": _new_group,
+    "update_features.UpdateFeaturesRequest": _validated,
+}
+_WEIGHTS: Final[Mapping[str, float]] = {
+    "produce": 3.0,
+    "fetch": 2.0,
+    "list_offsets": 2.0,
+    "join_group": 2.0,
+    "sync_group": 2.0,
+    "offset_commit": 2.0,
+    "create_topics": 1.5,
+    "describe_configs": 1.5,
+    "incremental_alter_configs": 1.5,
+    "delete_topics": 0.6,
+}
+"""How likely each API is; 1 where nothing is said."""

@@ -1,0 +1,82 @@
+"""What random requests to two clusters are made of; `tests.oracle.random_requests` sends them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Final
+from uuid import UUID
+
+import pytest
+
+from fencepost.protocol.apis import APIS, Api
+from fencepost.protocol.codec import encode_request
+from fencepost.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from tests.oracle.random_requests.messages import RandomRequest, all_names
+from tests.oracle.random_requests.pools import BOUNDS, World
+from tests.oracle.random_requests.reasons import OPEN, REASONS, reason_of
+from tests.oracle.random_requests.twins import Difference, Twins
+
+WORLD: Final = World(name="w", now_ms=1_700_000_000_000)
+EACH: Final = 40
+
+
+def requests(api: Api) -> Iterator[RandomRequest]:
+    generator = WORLD.generator()
+    for index in range(EACH):
+        yield generator.request(random.Random(f"1/{index}"), index, api)
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_requests_of_every_api_can_be_sent(api: Api) -> None:
+    twins = Twins()
+    for request in requests(api):
+        message = request.of_side(lambda ref: twins.value(ref, 0))
+        assert encode_request(api, request.written, 1, "random", message)
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_a_seed_makes_the_same_requests_again(api: Api) -> None:
+    assert list(requests(api)) == list(requests(api))
+
+
+def test_every_bound_is_of_a_field() -> None:
+    assert BOUNDS.keys() - all_names() == set()
+
+
+def test_every_reason_is_of_an_api() -> None:
+    apis = {api.name for api in APIS}
+    for reason in (*REASONS, *OPEN):
+        covered = [api for api in apis if reason.is_of(api)]
+        assert covered, reason
+
+
+def test_what_has_no_name_is_a_bug() -> None:
+    assert reason_of("metadata", Difference("topics.error_code", 0, 3)) is None
+
+
+def topics(*found: tuple[str, int]) -> MetadataResponse:
+    return MetadataResponse(
+        topics=tuple(MetadataResponseTopic(name=name, topic_id=UUID(int=n)) for name, n in found)
+    )
+
+
+def test_ids_may_differ_and_must_stay_what_they_are() -> None:
+    twins = Twins()
+    assert not twins.differences(topics(("a", 1), ("b", 2)), topics(("a", 8), ("b", 9)))
+    assert not twins.differences(topics(("b", 2)), topics(("b", 9)))
+    (different,) = twins.differences(topics(("b", 2)), topics(("b", 8)))
+    assert different.path == "topics.topic_id"
+    (different,) = twins.differences(topics(("a", 1)), topics(("c", 8)))
+    assert different.path == "topics.name"
+
+
+def test_another_order_is_told_as_one() -> None:
+    found = Twins().differences(topics(("a", 1), ("b", 2)), topics(("b", 9), ("a", 8)))
+    assert [each.path for each in found] == ["topics[order]"]
+
+
+def test_what_one_answer_lacks_is_told() -> None:
+    (found,) = Twins().differences(topics(("a", 1), ("b", 2)), topics(("a", 8)))
+    assert (found.path, found.fencepost) == ("topics", ())
+    assert found.kafka == topics(("b", 2)).topics
