@@ -26,7 +26,7 @@ from fencepost.scenario.actions.executor import ACTIONS
 from fencepost.scenario.loader import read, shipped
 from fencepost.verbs.bodies import Body
 from fencepost.verbs.catalogue import CATALOGUE
-from tests.clients.tools.session import sessions
+from tests.clients.tools.session import FOLDER, PROGRAMS, sessions
 from tests.clients.tools.tools import NOT_RUN
 from tests.oracle.random_requests.pools import BOUNDS
 from tests.oracle.random_requests.reasons import OPEN, REASONS
@@ -261,8 +261,8 @@ def limits(section: str) -> str:
     )
 
 
-def kafka_tools() -> str:
-    """Kafka's command-line tools, by the sessions that tests play."""
+def played(folder: Path) -> str:
+    """Kafka's command-line tools, or other programs, by the sessions that tests play."""
     return table(
         ("tool", "run with", "prints what it prints at a real 4.3.1"),
         (
@@ -271,7 +271,7 @@ def kafka_tools() -> str:
                 ", ".join(f"`{option}`" for option in session.options),
                 f"comes with {session.later}" if session.later else "yes",
             )
-            for session in sessions()
+            for session in sessions(folder)
         ),
     )
 
@@ -300,7 +300,8 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "serve-options": serve_options,
     "broker-configs": broker_table,
     "kafka-classes-not-run": classes_not_run,
-    "kafka-tools": kafka_tools,
+    "kafka-tools": partial(played, FOLDER),
+    "other-programs": partial(played, PROGRAMS),
     "topic-configs": topic_table,
     "configs-without-effect": without_effect,
 }

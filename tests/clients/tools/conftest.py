@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.clients.tools.ground import chosen
-from tests.clients.tools.playing import Ground
+from tests.clients.tools.playing import PROGRAMS, Ground
+
+collect_ignore = [] if PROGRAMS else ["test_programs.py"]
+"""Programs that no package registry has are run only where they are at hand."""
 
 
 @pytest.fixture(scope="session")

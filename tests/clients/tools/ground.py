@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.clients.tools.playing import Ground
+from tests.clients.tools.playing import REAL, Ground
 from tests.harness.kafka import start_kafka
 from tests.harness.served_cluster import Cluster, configs, serving
-
-REAL: Final = os.environ.get("FENCEPOST_TOOLS_ON") == "kafka"
 
 _CONFIGS: Final = {
     "auto.create.topics.enable": "false",

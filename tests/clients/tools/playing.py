@@ -8,6 +8,7 @@ the output, lines of the log are left out, and standard error comes last, marked
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,9 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.clients.tools.session import RETRY, Step, stages
+from tests.clients.tools.session import RETRY, Session, Step, stages
 from tests.clients.tools.tools import TOOLS
 from tests.harness.kafka_tools import kafka_tool
+from tests.harness.run import run as run_program
+
+REAL: Final = os.environ.get("FENCEPOST_TOOLS_ON") == "kafka"
+"""Whether a real Kafka is what the commands are run on."""
+
+PROGRAMS: Final = os.environ.get("FENCEPOST_TEST_PROGRAMS")
+"""The folder of programs that are not Kafka's, and that no package registry has."""
 
 _RETRY_S: Final = 10.0
 _LOG_LINE: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} |\tat |Caused by: |\t\.\.\. ")
@@ -48,6 +56,29 @@ class Ground:
         yield "$DIR", str(self.folder)
 
 
+def check(session: Session, ground: Ground) -> None:
+    """Play a session.
+
+    :raises AssertionError: When a step does not print what is expected; of a session that needs
+        what fencepost does not have, when all of them do.
+    """
+    found = _first_difference(session, ground)
+    if session.later and not REAL:
+        assert found is not None, f"it prints the same without {session.later}"
+    elif found is not None:
+        expected, printed = found
+        assert printed == expected
+
+
+def _first_difference(session: Session, ground: Ground) -> tuple[list[str], list[str]] | None:
+    """What a step is expected to print, and what it prints, of the first where these differ."""
+    for step in session.steps:
+        lines = answer(step, ground)
+        if lines != list(step.expected):
+            return [f"$ {step.command}", *step.expected], [f"$ {step.command}", *lines]
+    return None
+
+
 def answer(step: Step, ground: Ground) -> list[str]:
     """What a step prints; with ``retry`` the last that it prints, in `_RETRY_S`."""
     lines = run(step.command, ground)
@@ -65,11 +96,16 @@ def run(command: str, ground: Ground) -> list[str]:
     *feeding, tool = _before_filters(stages(command))
     filters = stages(command)[len(feeding) + 1 :]
     if tool[0] == "echo":
-        Path(tool[3]).write_text(tool[1])
+        Path(tool[3]).write_text(tool[1].replace("\\n", "\n"))
         return []
     stdin = "".join(stage[1].replace("\\n", "\n") for stage in feeding)
     cut = int(filters[0][1].removeprefix("-")) if filters and filters[0][0] == "head" else 0
-    done = kafka_tool(TOOLS[tool[0]], *tool[1:], stdin=stdin, lines=cut, timeout_s=40, code=None)
+    if tool[0] in TOOLS:
+        done = kafka_tool(
+            TOOLS[tool[0]], *tool[1:], stdin=stdin, lines=cut, timeout_s=40, code=None
+        )
+    else:
+        done = run_program([f"{PROGRAMS}/{tool[0]}", *tool[1:]], stdin=stdin, code=None)
     lines = [*_said(done.out), *(f"! {line}" for line in _said(done.err))]
     lines = [_masked(line, ground) for line in lines]
     for each in filters:

@@ -11,19 +11,20 @@ from typing import Final
 
 from tests.clients.tools.ground import kafka
 from tests.clients.tools.playing import Ground, run
-from tests.clients.tools.session import FOLDER, RETRY, Step, sessions, written
+from tests.clients.tools.session import FOLDER, PROGRAMS, RETRY, Step, sessions, written
 
 _SETTLED_S: Final = 1.0
 
 
 def record(names: list[str]) -> None:
-    """Each named session, or all, from a Kafka started for them."""
+    """Each named session, or all of Kafka's tools, from a Kafka started for them."""
     with tempfile.TemporaryDirectory() as folder, kafka(Path(folder)) as ground:
-        for session in sessions():
-            if not names or session.name in names:
-                steps = tuple(_answered(step, ground) for step in session.steps)
-                text = written(dataclasses.replace(session, steps=steps))
-                (FOLDER / f"{session.name}.txt").write_text(text)
+        for place in (FOLDER, PROGRAMS):
+            for session in sessions(place):
+                if session.name in names or (place is FOLDER and not names):
+                    steps = tuple(_answered(step, ground) for step in session.steps)
+                    text = written(dataclasses.replace(session, steps=steps))
+                    (place / f"{session.name}.txt").write_text(text)
 
 
 def _answered(step: Step, ground: Ground) -> Step:

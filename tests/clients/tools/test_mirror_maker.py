@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from tests.clients.tools.ground import REAL
+from tests.clients.tools.playing import REAL
 from tests.harness.confluent import delivered, read_partition, send
 from tests.harness.java import command
 from tests.harness.kafka import start_kafka
