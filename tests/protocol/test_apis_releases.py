@@ -26,11 +26,14 @@ RECORDED: Final = {
 }
 """Highest versions by API key in each release, as kafka-python has them on record."""
 OPTIONAL: Final = {
+    "add_raft_voter",
     "describe_quorum",
     "describe_topic_partitions",
     "get_telemetry_subscriptions",
     "list_config_resources",
     "push_telemetry",
+    "remove_raft_voter",
+    "unregister_broker",
 }
 """Some brokers of a release did not have them: those with ZooKeeper, or without a plugin for
 metrics. What is on record may be of such a broker."""

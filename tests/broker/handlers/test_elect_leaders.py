@@ -82,8 +82,7 @@ def test_the_preferred_replica_leads_again(version: int) -> None:
 
 
 def test_nobody_leads_again_unless_it_is_told_to() -> None:
-    rebalance = {"auto.leader.rebalance.enable": "true"}
-    driver = Driver(3, {**rebalance, "leader.imbalance.check.interval.seconds": "1"})
+    driver = Driver(3, {"leader.imbalance.check.interval.seconds": "1"})
     create(driver, "t", [(1, 2, 3)])
     driver.elect("t", 0, 2)
     driver.advance(600_000)
