@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.kafka import Kafka
 from tests.harness.served_cluster import serve
 from tests.oracle.asking import Row
-from tests.oracle.comparing import RECORDINGS, Recording
+from tests.oracle.comparing import RECORDINGS, SINGLE, Recording
+from tests.oracle.random_requests.__main__ import SEED, compare
+from tests.oracle.random_requests.comparison import Result
 from tests.oracle.steering import ControlSteering, KafkaSteering
 
 
@@ -59,11 +62,18 @@ class AskedKafkas:
     def __init__(self, new_folder: Callable[[], Path]) -> None:
         self._new_folder = new_folder
         self._answers: dict[str, list[Row]] = {}
+        self._random: Result | AssertionError | None = None
 
     def answers(self, recording: Recording) -> list[Row]:
         if recording.name not in self._answers:
             self._ask([each for each in RECORDINGS if _is_made_like(each, recording)])
         return self._answers[recording.name]
+
+    def random_requests(self) -> Result | AssertionError:
+        """What random requests to the Kafka of one broker and to a fencepost showed."""
+        self.answers(SINGLE)
+        assert self._random is not None
+        return self._random
 
     def _ask(self, recordings: list[Recording]) -> None:
         kafka = recordings[0].start_kafka(self._new_folder())
@@ -71,8 +81,17 @@ class AskedKafkas:
         try:
             for each in recordings:
                 self._answers[each.name] = each.ask(kafka.cluster, steering)
+            if SINGLE in recordings:
+                self._random = self._compare(kafka)
         finally:
             kafka.stop()
+
+    def _compare(self, kafka: Kafka) -> Result | AssertionError:
+        """An error is for the test of random requests alone."""
+        try:
+            return compare(kafka.cluster, self._new_folder(), SEED)
+        except AssertionError as error:
+            return error
 
 
 def _is_made_like(one: Recording, other: Recording) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.oracle.asking import Row
 from tests.oracle.comparing import Recording, differences, told_in_order
+from tests.oracle.conftest import AskedKafkas
+from tests.oracle.random_requests.__main__ import count
 
 
 def test_fencepost_answers_as_a_running_kafka_does(
@@ -16,6 +18,13 @@ def test_a_running_kafka_still_answers_as_it_was_recorded(
     recording: Recording, kafka_says: list[Row]
 ) -> None:
     _agree(recording, recording.rows, kafka_says)
+
+
+def test_random_requests_are_answered_as_a_running_kafka_does(asked_kafkas: AskedKafkas) -> None:
+    found = asked_kafkas.random_requests()
+    assert not isinstance(found, AssertionError), found
+    assert not found.failures, "\n".join(map(str, found.failures))
+    assert found.requests.total() >= count()
 
 
 def _agree(recording: Recording, want: list[Row], got: list[Row]) -> None:

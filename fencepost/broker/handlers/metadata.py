@@ -51,10 +51,11 @@ def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse | Wait[Me
     """Describe the cluster as this broker sees it."""
     asked = request.topics
     everything = asked is None or (not asked and ctx.version < FIRST_WITH_NULL_FOR_ALL)
-    if not everything and any(t.name is None and t.topic_id is None for t in asked or ()):
-        return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
-    if ctx.version < FIRST_BY_ID and any(t.topic_id is not None for t in asked or ()):
+    named = () if everything else asked or ()
+    if ctx.version < FIRST_BY_ID and any(t.topic_id or t.name is None for t in named):
         return refuse(request, ErrorCode.INVALID_REQUEST)
+    if any(t.name is None and t.topic_id is None for t in named):
+        return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     if everything:
         topics = [_describe(ctx, request, t) for t in ctx.broker.view.topics.values()]
         return _response(ctx, request, tuple(topics))

@@ -98,6 +98,9 @@ def test_an_id_before_v12_fails_the_request(version: int) -> None:
     answer = driver.ask(1, "metadata", version, request)
     assert [t.error_code for t in answer.topics] == [ErrorCode.INVALID_REQUEST]
     assert (answer.brokers, answer.controller_id, answer.cluster_id) == ((), -1, None)
+    nameless = MetadataRequest(topics=(MetadataRequestTopic(name=None),))
+    answer = driver.ask(1, "metadata", version, nameless)
+    assert [t.error_code for t in answer.topics] == [ErrorCode.INVALID_REQUEST]
 
 
 def test_topics_are_created_when_request_and_broker_allow_it() -> None:

@@ -1,7 +1,8 @@
 """``python -m tests.oracle.random_requests SEED [INDEX]``: compare, or replay one request.
 
 ``FENCEPOST_RANDOM_REQUESTS`` says how many requests. ``FENCEPOST_RANDOM_KAFKA=HOST:PORT`` names a
-Kafka that runs already, made like the one of ``tests.oracle.comparing.SINGLE``.
+Kafka that runs already, made like the one of ``tests.oracle.comparing.SINGLE``; its topics are
+deleted.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ OPTIONS: Final = (
 )
 """How fencepost is served to be configured as the Kafka is."""
 DEFAULT_COUNT: Final = 300
+SEED: Final = int(os.environ.get("FENCEPOST_RANDOM_SEED", "6"))
+"""Of the comparison in the tests."""
 
 
 def count() -> int:

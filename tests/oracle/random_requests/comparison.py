@@ -48,7 +48,7 @@ _AGAIN: Final = 10
 _PAUSE_S: Final = 0.05
 _TOPIC, _BROKER, _LOGGER = 2, 4, 8
 _DELETE: Final = 1
-_MARKER: Final = "marker"
+MARKER: Final = "marker"
 _WEEK_MS: Final = 604_800_000
 _TIMEOUT_MS: Final = 20_000
 _SAID: Final = ("message", "configs")
@@ -127,7 +127,8 @@ class Comparison:
             _wait_for_coordinator(side)
             _wait_for_producer_id(side)
             _reset_configs(side)
-            marker = CreatableTopic(name=_MARKER, num_partitions=1, replication_factor=1)
+            _delete_topics(side, "")
+            marker = CreatableTopic(name=MARKER, num_partitions=1, replication_factor=1)
             request = CreateTopicsRequest(topics=(marker,), timeout_ms=_TIMEOUT_MS)
             side.ask(BY_NAME["create_topics"], 7, request)
 
@@ -236,12 +237,12 @@ class Comparison:
     def _mark(self, side: Side, value: str) -> None:
         config = AlterableConfig(name="retention.ms", config_operation=0, value=value)
         resource = AlterConfigsResource(
-            resource_type=_TOPIC, resource_name=_MARKER, configs=(config,)
+            resource_type=_TOPIC, resource_name=MARKER, configs=(config,)
         )
         alter = IncrementalAlterConfigsRequest(resources=(resource,))
         side.ask(BY_NAME["incremental_alter_configs"], 1, alter)
         wanted = DescribeConfigsResource(
-            resource_type=_TOPIC, resource_name=_MARKER, configuration_keys=("retention.ms",)
+            resource_type=_TOPIC, resource_name=MARKER, configuration_keys=("retention.ms",)
         )
         describe = DescribeConfigsRequest(resources=(wanted,))
 
@@ -259,7 +260,8 @@ def _delete_topics(side: Side, world: str) -> None:
 def _is_deleted(side: Side, world: str) -> bool:
     """Whether no topic of a world is there; those that are will be deleted."""
     topics = side.ask(BY_NAME["metadata"], 12, MetadataRequest(topics=None)).topics
-    own = tuple(DeleteTopicState(name=t.name) for t in topics if t.name.startswith(f"{world}"))
+    names = [each.name for each in topics if not each.is_internal and each.name != MARKER]
+    own = tuple(DeleteTopicState(name=each) for each in names if each.startswith(world))
     if own:
         request = DeleteTopicsRequest(topics=own, timeout_ms=_TIMEOUT_MS)
         side.ask(BY_NAME["delete_topics"], 6, request)

@@ -70,7 +70,7 @@ REASONS: Final = (
     ),
     Reason(
         api="describe_configs|create_topics",
-        path=r".*configs\.(value|config_source|synonyms)",
+        path=r".*configs\.(value|config_source|synonyms.*)",
         why="the configs that the Kafka of the comparison was started with",
     ),
 )

@@ -156,7 +156,7 @@ class Twins:
             yield from self._compare(inner, one, other)
         elif not ((one == other and name == "leader") or self.pair(kind, one, other)):
             yield Difference(inner, one, other)
-        elif kind == "topic" and isinstance(topic := _name_of(left), str):
+        elif kind == "topic" and one is not None and isinstance(topic := _name_of(left), str):
             self.name("topic", topic, one, other)
 
     def _same(self, left: object, right: object) -> bool:
