@@ -32,6 +32,7 @@ from fencepost.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from fencepost.protocol.messages.init_producer_id import InitProducerIdRequest
+from fencepost.protocol.messages.list_config_resources import ListConfigResourcesResponse
 from fencepost.protocol.messages.list_groups import ListGroupsResponse
 from fencepost.protocol.messages.metadata import MetadataRequest
 from tests.harness.wait import wait_until
@@ -212,10 +213,14 @@ class Comparison:
         return kafka, fencepost, found
 
     def _own(self, answer: Value) -> Value:
-        """An answer without the groups and logs of other worlds, which may be in any state."""
+        """An answer without the groups, logs and configs of other worlds: in whatever state."""
         if isinstance(answer, ListGroupsResponse):
             groups = (each for each in answer.groups if each.group_id.startswith(self._world))
             return replace(answer, groups=tuple(groups))
+        if isinstance(answer, ListConfigResourcesResponse):
+            found = answer.config_resources
+            own = (each for each in found if each.resource_name.startswith(self._world))
+            return replace(answer, config_resources=tuple(own))
         if isinstance(answer, DescribeLogDirsResponse):
             return replace(answer, results=tuple(map(self._own_logs, answer.results)))
         return answer
