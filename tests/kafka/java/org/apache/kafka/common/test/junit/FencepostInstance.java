@@ -9,8 +9,8 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
-import java.util.concurrent.ExecutionException;
 import java.util.TreeSet;
+import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import kafka.server.ControllerServer;
@@ -19,9 +19,12 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.clients.consumer.GroupProtocol;
+import org.apache.kafka.clients.consumer.ShareConsumer;
 import org.apache.kafka.common.Node;
+import org.apache.kafka.common.errors.UnsupportedVersionException;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.serialization.Deserializer;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
@@ -94,15 +97,17 @@ final class FencepostInstance implements ClusterInstance {
         options.addAll(List.of("--broker-ids", list(brokerIds())));
         options.addAll(List.of("--controller-ids", list(controllerIds()), "--controller-port", "0"));
         options.addAll(List.of("--log-dirs", String.valueOf(config.numDisksPerBroker())));
-        known(config.serverProperties()).forEach((key, value) ->
+        Map<String, String> common = new TreeMap<>(config.serverProperties());
+        config.perServerOverrideProperties().forEach((id, properties) -> {
+            if (brokerIds().contains(id)) {
+                known(properties).forEach((key, value) -> options.addAll(
+                        List.of("--broker-config", id + ":" + key + "=" + value)));
+            } else { // a controller's config is one of the whole process
+                common.putAll(properties);
+            }
+        });
+        known(common).forEach((key, value) ->
                 options.addAll(List.of("--config", key + "=" + value)));
-        config.perServerOverrideProperties().forEach((id, properties) ->
-                known(properties).forEach((key, value) -> {
-                    // A controller's config is one of the whole process.
-                    options.addAll(brokerIds().contains(id)
-                            ? List.of("--broker-config", id + ":" + key + "=" + value)
-                            : List.of("--config", key + "=" + value));
-                }));
         return options;
     }
 
@@ -233,6 +238,21 @@ final class FencepostInstance implements ClusterInstance {
     @Override
     public Set<GroupProtocol> supportedGroupProtocols() {
         return Set.of(GroupProtocol.CLASSIC);
+    }
+
+    /** Where there are no share groups it fails at once: it would wait for half a minute first. */
+    @Override
+    public <K, V> ShareConsumer<K, V> shareConsumer(
+            Map<String, Object> configs, Deserializer<K> keys, Deserializer<V> values) {
+        try (Admin admin = admin()) {
+            if (!admin.describeFeatures().featureMetadata().get().finalizedFeatures()
+                    .containsKey(Feature.SHARE_VERSION.featureName())) {
+                throw new UnsupportedVersionException("the cluster has no share groups");
+            }
+        } catch (InterruptedException | ExecutionException error) {
+            throw new IllegalStateException("the cluster does not say its features", error);
+        }
+        return ClusterInstance.super.shareConsumer(configs, keys, values);
     }
 
     // -- what is in Kafka's JVM only -----------------------------------------------------------
