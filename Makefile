@@ -75,7 +75,7 @@ docs: $(DEV) ## Write the generated tables of README.md and docs/
 	$(BIN)/python -m docs.generate
 
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+	--no-header --no-annotate --no-strip-extras --no-emit-index-url --no-emit-find-links
 
 # One resolution for all of them, so that they can be installed together.
 lock: ## Lock the newest versions that pyproject.toml allows (needs uv)
