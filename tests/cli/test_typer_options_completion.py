@@ -25,7 +25,12 @@ OFFERED: Final = {
     "fencepost broker stop ": ["1", "2", "3"],
     "fencepost broker isolate 1 --from ": ["controller", "1", "2", "3"],
     "fencepost broker kill 1 --fence ": ["now", "timeout", "never"],
-    "fencepost fault add List": ["ListOffsets", "ListGroups", "ListPartitionReassignments"],
+    "fencepost fault add List": [
+        "ListOffsets",
+        "ListGroups",
+        "ListPartitionReassignments",
+        "ListConfigResources",
+    ],
     "fencepost fault add Fetch --topic ": ["t"],
     "fencepost fault add Fetch --disconnect ": ["before", "after"],
     "fencepost fault add Fetch --count ": ["always"],

@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from fencepost.broker.metadata.features import SUPPORTED
 from tests.harness.confluent import delivered, read_partition, send
 from tests.harness.kafka_tools import kafka_tool
 from tests.harness.run import Finished
@@ -31,9 +32,10 @@ def features(cluster: Cluster, *arguments: str, code: int = 0) -> Finished:
 
 
 def described(cluster: Cluster) -> dict[str, str]:
-    """What the tool says of the one feature, by its own words but for the epoch."""
-    (line,) = features(cluster, "describe").out.splitlines()
-    words = line.split()
+    """What the tool says of the feature, by its own words but for the epoch."""
+    lines = [line.split() for line in features(cluster, "describe").out.splitlines()]
+    assert [words[1] for words in lines] == sorted(SUPPORTED)
+    (words,) = (words for words in lines if words[1] == NAME)
     assert words[-2] == "Epoch:"
     assert int(words[-1]) > 0
     return dict(zip(words[:-2:2], words[1:-2:2], strict=True))

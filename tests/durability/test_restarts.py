@@ -160,7 +160,7 @@ def test_another_process_and_a_smaller_cluster_are_refused_in_a_line(serve: Serv
     assert refused() == f"{where} is in use by another process that runs"
     served.stop()
     assert refused() == (
-        f"{where} holds the logs of brokers up to 3, and there are to be 1: "
+        f"{where} holds the logs of brokers 1 to 3, and the brokers are to be 1: "
         "start with --brokers 3 or more"
     )
     file = where / "registry.log"

@@ -33,16 +33,22 @@ NAMES: Final = (
 )
 NUMBERS: Final = (0, 0, 0, 1, 1, 2, 3, -1, -2, -6, 5, 100)
 ROUND_NUMBERS: Final = (*NUMBERS, 10_000, 60_000)
+SMALL_NUMBERS: Final = tuple(number for number in NUMBERS if number >= 0)
+"""What every field of a number can hold."""
 LARGE_NUMBERS: Final = (2**15 - 1, 2**31 - 1, -(2**31), 2**62, 2**63 - 1, -(2**63))
+RANDOM_APIS: Final = [api for api in APIS if api.name != "unregister_broker"]
 BLOBS: Final = (b"", b"\0", b"\xff" * 9, bytes(range(64)))
 
 
 def random_request(rng: random.Random, api: Api | None = None) -> bytes:
-    """A whole frame of any version of any API that is served, its fields full of surprises."""
-    chosen = api or rng.choice(APIS)
+    """A whole frame of any version of any API that is served, its fields full of surprises.
+
+    Not of UnregisterBroker: it takes the only broker's partitions away, as it does in Kafka.
+    """
+    chosen = api or rng.choice(RANDOM_APIS)
     version = rng.randint(chosen.min_version, chosen.max_version)
     wide = ROUND_NUMBERS if rng.random() < 0.7 else (*ROUND_NUMBERS, *LARGE_NUMBERS)
-    for numbers in (wide, NUMBERS):
+    for numbers in (wide, NUMBERS, SMALL_NUMBERS):
         message = _random_value(request_class(chosen), rng, numbers)
         try:
             chunks = encode_request(chosen, version, rng.getrandbits(31), "fuzz", message)

@@ -113,7 +113,7 @@ class Witness:
         record = b"%d" % self.produced
         produce = produce_body(self.topic, build([(self.produced, None, record)]))
         answer = self.connection.call("Produce", 9, produce)["Responses"][0]
-        assert answer["PartitionResponses"][0]["BaseOffset"] == self.produced
+        assert answer["PartitionResponses"][0]["BaseOffset"] == self.produced, answer
         wanted = {"Partition": 0, "FetchOffset": self.produced, "PartitionMaxBytes": 1000}
         topics = [{"Topic": self.topic, "Partitions": [wanted]}]
         fetch: Body = {"MaxWaitMs": 5000, "MinBytes": 1, "Topics": topics}

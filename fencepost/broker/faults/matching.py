@@ -83,9 +83,15 @@ def partition_index_of(shape: TopicFields, partition: object) -> int:
     return index
 
 
+def topic_holders(shape: TopicFields, holder: object) -> tuple[object, ...]:
+    """What has the topics: a request or a group in it, or the elements that contain them."""
+    return (holder,) if shape.container is None else getattr(holder, shape.container)
+
+
 def asks_for_all(shape: TopicFields, version: int, holder: object) -> bool:
     """Whether no topic is named, and so each is meant."""
-    named = [getattr(holder, field) for field in shape.request_fields]
+    holders = topic_holders(shape, holder)
+    named = [getattr(each, field) for each in holders for field in shape.request_fields]
     if shape.null_is_all and None in named:
         return True
     return version < shape.empty_is_all_below and not any(named)
@@ -111,12 +117,18 @@ def _topics(
     if isinstance(holder, FetchRequest):
         yield from _fetched(ctx, holder)
         return
-    for field in shape.request_fields:
-        for topic in getattr(holder, field) or ():
-            indexes = None
-            if shape.partitions is not None:
-                indexes = [partition_index_of(shape, p) for p in getattr(topic, shape.partitions)]
-            yield topic_name_of(shape, ctx, topic), indexes
+    for topic in named_topics(shape, holder):
+        indexes = None
+        if shape.partitions is not None:
+            indexes = [partition_index_of(shape, p) for p in getattr(topic, shape.partitions)]
+        yield topic_name_of(shape, ctx, topic), indexes
+
+
+def named_topics(shape: TopicFields, holder: object) -> Iterator[object]:
+    """The topics that a request, or a group in one, names: structs or names."""
+    for each in topic_holders(shape, holder):
+        for field in shape.request_fields:
+            yield from getattr(each, field) or ()
 
 
 def _fetched(ctx: Context, request: FetchRequest) -> Iterator[tuple[str | None, Collection[int]]]:

@@ -16,10 +16,12 @@ from fencepost.broker.faults.interceptor import Interception
 from fencepost.broker.faults.matching import (
     FIRST_OFFSET_FETCH_OF_GROUPS,
     asks_for_all,
+    named_topics,
     partition_index_of,
     topic_name_of,
     topics_of,
 )
+from fencepost.broker.faults.offset_refusals import refused_group, refused_offset_deletions
 from fencepost.broker.faults.request_fields import (
     FieldName,
     TopicFields,
@@ -39,17 +41,12 @@ from fencepost.protocol.messages.elect_leaders import (
 from fencepost.protocol.messages.fetch import FetchResponse
 from fencepost.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
 )
 from fencepost.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
 )
 
 if TYPE_CHECKING:
@@ -133,7 +130,7 @@ def split_request(part: _Part, request: Message) -> SplitRequest | None:
 
     def refuse(selected: Message) -> Message:
         if isinstance(selected, OffsetDeleteRequest):
-            return _refuse_offset_deletions(selected, part.code)
+            return refused_offset_deletions(selected, part.code)
         return cast("Message", handler_of(selectors.api).refuse(selected, part.code))
 
     if selectors.api.name == "offset_fetch" and part.ctx.version >= FIRST_OFFSET_FETCH_OF_GROUPS:
@@ -144,7 +141,7 @@ def split_request(part: _Part, request: Message) -> SplitRequest | None:
         split = _split_topics(part, request, refuse)
         # With no topic left the rest would mean every topic, page by page.
         is_paged = selectors.api.name == "describe_topic_partitions" and split.selected is not None
-        return None if is_paged and not any(_named(part.shape, split.rest)) else split
+        return None if is_paged and not any(named_topics(part.shape, split.rest)) else split
     return _split_keys(part, request, refuse)
 
 
@@ -156,7 +153,8 @@ def _is_about_topics(part: _Part, request: Message) -> bool:
     """
     if part.selectors.api.name != "metadata" or part.code == ErrorCode.REBOOTSTRAP_REQUIRED:
         return False
-    return asks_for_all(part.shape, part.ctx.version, request) or any(_named(part.shape, request))
+    shape = part.shape
+    return asks_for_all(shape, part.ctx.version, request) or any(named_topics(shape, request))
 
 
 # -- topics -------------------------------------------------------------------------------------
@@ -171,12 +169,7 @@ def _split_topics(part: _Part, holder: Message, refuse: RefuseWith) -> SplitRequ
     only_in_response = shape.partitions is None and part.selectors.partition is not None
     if only_in_response or asks_for_all(shape, part.ctx.version, holder):
         return SplitRequest(None, holder, lambda response: _with_errors(part, response))
-    halves: dict[FieldName, tuple[tuple[object, ...], tuple[object, ...]]] = {
-        field: _partition_topics(part, getattr(holder, field) or ())
-        for field in shape.request_fields
-    }
-    selected = replace(holder, **{field: half[0] for field, half in halves.items()})
-    rest = replace(holder, **{field: half[1] for field, half in halves.items()})
+    selected, rest = _halves(part, holder)
     topics_field = shape.response_field
     assert topics_field is not None, "such a rule is refused"
     nothing_is_all = asks_for_all(shape, part.ctx.version, rest)
@@ -187,6 +180,26 @@ def _split_topics(part: _Part, holder: Message, refuse: RefuseWith) -> SplitRequ
         return replace(response, **{topics_field: _joined(shape, carried_out, refused)})
 
     return SplitRequest(selected, rest, join)
+
+
+def _halves(part: _Part, holder: Message) -> tuple[Message, Message]:
+    """What names topics with those that are selected, and with the others."""
+    container = part.shape.container
+    if container is not None:
+        halves = [_halves_of_fields(part, each) for each in getattr(holder, container)]
+        selected, rest = (tuple(half[side] for half in halves) for side in (0, 1))
+        return replace(holder, **{container: selected}), replace(holder, **{container: rest})
+    return _halves_of_fields(part, holder)
+
+
+def _halves_of_fields(part: _Part, holder: Message) -> tuple[Message, Message]:
+    halves: dict[FieldName, tuple[tuple[object, ...], tuple[object, ...]]] = {
+        field: _partition_topics(part, getattr(holder, field) or ())
+        for field in part.shape.request_fields
+    }
+    selected = replace(holder, **{field: half[0] for field, half in halves.items()})
+    rest = replace(holder, **{field: half[1] for field, half in halves.items()})
+    return selected, rest
 
 
 def _split_elections(part: _Part, request: ElectLeadersRequest, refuse: RefuseWith) -> SplitRequest:
@@ -217,10 +230,6 @@ def _split_elections(part: _Part, request: ElectLeadersRequest, refuse: RefuseWi
         return split.join(replace(elected, replica_election_results=results))
 
     return split._replace(join=join)
-
-
-def _named(shape: TopicFields, holder: Message) -> Iterable[object]:
-    return (topic for field in shape.request_fields for topic in getattr(holder, field) or ())
 
 
 def _partition_topics(
@@ -265,8 +274,8 @@ def _joined(
 
 
 def _identity(shape: TopicFields, topic: Message) -> tuple[object, ...]:
-    fields = (shape.name, "topic_id", "resource_type")
-    return tuple(getattr(topic, field, None) for field in fields)
+    name = getattr(topic, shape.response_name or shape.name)
+    return (name, *(getattr(topic, field, None) for field in ("topic_id", "resource_type")))
 
 
 def _with_errors(part: _Part, response: Message) -> Message:
@@ -328,7 +337,6 @@ def _split_keys(part: _Part, request: Message, refuse: RefuseWith) -> SplitReque
     return SplitRequest(selected, rest, join)
 
 
-_NO_OFFSET = -1
 _JoinResponses = Callable[[Message], Message]
 
 
@@ -345,7 +353,9 @@ def _split_groups(part: _Part, request: Message) -> SplitRequest:
         elif selectors.topic is None:
             refused.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=code))
         else:
-            split = _split_topics(part, group, lambda g: _refused_group(g, code))
+            split = _split_topics(
+                part, group, lambda g: refused_group(cast(OffsetFetchRequestGroup, g), code)
+            )
             rest.append(cast(OffsetFetchRequestGroup, split.rest))
             joins[group.group_id] = split.join
 
@@ -357,41 +367,3 @@ def _split_groups(part: _Part, request: Message) -> SplitRequest:
         return replace(response, groups=(*carried_out, *refused))
 
     return SplitRequest(None, replace(whole, groups=tuple(rest)), join)
-
-
-def _refused_group(group: Message, code: int) -> OffsetFetchResponseGroup:
-    requested = cast(OffsetFetchRequestGroup, group)
-    return OffsetFetchResponseGroup(
-        group_id=requested.group_id,
-        topics=tuple(
-            OffsetFetchResponseTopics(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    OffsetFetchResponsePartitions(
-                        partition_index=index, committed_offset=_NO_OFFSET, error_code=code
-                    )
-                    for index in topic.partition_indexes
-                ),
-            )
-            for topic in requested.topics or ()
-        ),
-    )
-
-
-def _refuse_offset_deletions(request: OffsetDeleteRequest, code: int) -> OffsetDeleteResponse:
-    """The same error for every partition, and none for the whole."""
-    return OffsetDeleteResponse(
-        topics=tuple(
-            OffsetDeleteResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    OffsetDeleteResponsePartition(
-                        partition_index=partition.partition_index, error_code=code
-                    )
-                    for partition in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
-    )

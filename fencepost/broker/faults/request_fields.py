@@ -5,7 +5,7 @@ definitions give the type of a name (a topic's, a group's); what they do not say
 Names of fields are those of the message classes. Each table is derived when a fault first needs it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, TypeAlias
@@ -48,13 +48,17 @@ class TopicFields:
     request_fields: tuple[FieldName, ...]
     """Fields of the request; an element is a struct, or the name itself."""
     name: FieldName
-    """Of a topic, in request and response."""
+    """Of a topic in the request, and in the response but for `response_name`."""
+    container: FieldName | None = None
+    """Field of the request whose elements hold `request_fields`; None where the request does."""
     partitions: FieldName | None = None
     """Of a topic in the request; None where it names no partitions."""
     index: FieldName | None = None
     """Of a partition there; None where partitions are plain numbers."""
     response_field: FieldName | None = None
     """Of the response; None where it has no error for a topic or partition."""
+    response_name: FieldName | None = None
+    """Of a topic in the response, where it is not that of the request."""
     response_partitions: FieldName | None = None
     """Of a topic in the response; None where it has errors of topics alone."""
     response_index: FieldName | None = None
@@ -84,7 +88,9 @@ class KeyFields:
 @cache
 def topic_fields(api: Api) -> TopicFields | None:
     """Where an API names topics; None where it names none."""
-    requested = list(_topic_arrays(api, "request"))
+    container, requested = None, list(_topic_arrays(_structs(api, "request")))
+    if not requested:
+        container, requested = _contained_topic_arrays(api)
     if not requested:
         return None
     structs = [each.struct for each in requested if each.struct is not None]
@@ -92,6 +98,7 @@ def topic_fields(api: Api) -> TopicFields | None:
     found = TopicFields(
         request_fields=tuple(dict.fromkeys(each.name for each in requested)),
         name=next(filter(None, map(_topic_name_field, structs))),
+        container=container,
         partitions=None if partitions is None else partitions.name,
         index=_index_field(partitions),
         null_is_all=any(each.nullable for each in requested),
@@ -144,24 +151,26 @@ def titles_of_apis_with_transactional_ids() -> list[str]:
 
 def _with_response(api: Api, requested: TopicFields) -> TopicFields:
     """Add the fields of the response that have an error for a topic or for a partition."""
-    for field in _topic_arrays(api, "response"):
+    for field in _topic_arrays(_structs(api, "response")):
         if field.struct is None:
             continue
         arrays = _partition_arrays([field.struct])
         partitions = _first(a for a in arrays if a.struct is not None and _has(a.struct, _ERROR))
         if partitions is not None or _has(field.struct, _ERROR):
+            name = _topic_name_field(field.struct)
             return replace(
                 requested,
                 response_field=field.name,
+                response_name=None if name == requested.name else name,
                 response_partitions=None if partitions is None else partitions.name,
                 response_index=_index_field(partitions),
             )
     return requested
 
 
-def _topic_arrays(api: Api, side: Side) -> Iterator[FieldSchema]:
-    """The arrays of topics at the top of a message and in its groups, in every version."""
-    for struct in _structs(api, side):
+def _topic_arrays(structs: Iterable[StructSchema]) -> Iterator[FieldSchema]:
+    """The arrays of topics in these structs."""
+    for struct in structs:
         types = entity_types(struct)
         for field in struct.fields:
             if field.name in _NOT_REQUESTED or not field.array:
@@ -169,6 +178,16 @@ def _topic_arrays(api: Api, side: Side) -> Iterator[FieldSchema]:
             named = field.struct is not None and _topic_name_field(field.struct) is not None
             if named or types.get(field.name) == _TOPIC:
                 yield field
+
+
+def _contained_topic_arrays(api: Api) -> tuple[FieldName | None, list[FieldSchema]]:
+    """The field of a request whose elements have arrays of topics, and these, in every version."""
+    for version in _versions(api):
+        for field in message_schema(api.name, "request", version).fields:
+            topics = [] if field.struct is None else list(_topic_arrays([field.struct]))
+            if topics:
+                return field.name, topics
+    return None, []
 
 
 def _structs(api: Api, side: Side) -> Iterator[StructSchema]:

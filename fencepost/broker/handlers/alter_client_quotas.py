@@ -11,7 +11,7 @@ Versions: v1 compact types.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from fencepost.broker.controller.controller_apis import ControllerContext
 from fencepost.broker.security.client_quotas import (
@@ -30,6 +30,7 @@ from fencepost.protocol.messages.alter_client_quotas import (
     ResponseEntryData,
 )
 
+_Key: TypeAlias = tuple[tuple[str, str | None], ...]
 NOT_STORED: Final = QuotaError(
     ErrorCode.UNSUPPORTED_VERSION,
     "The quota is valid, but fencepost does not enforce client quotas, and so it stores none",
@@ -38,11 +39,16 @@ NOT_STORED: Final = QuotaError(
 
 def handle(_ctx: ControllerContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
     """Check each entity."""
-    results: dict[tuple[tuple[str, str | None], ...], ResponseEntryData] = {}
+    results: dict[_Key, ResponseEntryData] = {}
+    repeated: set[_Key] = set()
     for entry in request.entries:
         entity = _entity(entry)
         key = tuple(sorted(entity.items(), key=str))
-        error = _error(entity, entry, is_again=key in results)
+        if key in repeated:
+            continue
+        if key in results:
+            repeated.add(key)
+        error = _error(entity, entry, is_again=key in repeated)
         if error is None and not request.validate_only and _sets(entry):
             error = NOT_STORED
         results[key] = _result(entity, error)

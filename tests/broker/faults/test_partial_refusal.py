@@ -47,6 +47,7 @@ NAMING_PARTITIONS: Final = (
     *("produce", "fetch", "list_offsets", "offset_commit", "offset_fetch", "delete_records"),
     *("offset_for_leader_epoch", "elect_leaders", "alter_partition_reassignments"),
     *("offset_delete", "describe_quorum", "describe_producers"),
+    "alter_replica_log_dirs",
 )
 """The APIs whose answers have an element for each topic and partition that is asked about."""
 NAMING_TOPICS: Final = (
@@ -107,11 +108,19 @@ class Asking:
         for field in wire.fields:
             if field.name in self.shape.request_fields:
                 content[field.name] = self._named(field)
+            elif field.name == self.shape.container:
+                content[field.name] = (self._container(field),)
             elif field.name == "groups" and field.struct is not None:
                 content["groups"] = (self._group(field),)
             elif field.name in _GIVEN:
                 content[field.name] = _GIVEN[field.name]
         self.request = ours(wire, content)
+
+    def _container(self, field: FieldSchema) -> Content:
+        assert field.struct is not None
+        arrays = [each for each in field.struct.fields if each.name in self.shape.request_fields]
+        named = {each.name: self._named(each) for each in arrays}
+        return {**smallest(field.struct), **named}
 
     def _group(self, field: FieldSchema) -> Content:
         assert field.struct is not None
@@ -153,7 +162,7 @@ def told(driver: Driver, shape: TopicFields, answer: Message) -> Told:
         assert getattr(holder, "error_code", 0) != CODE
         assert shape.response_field is not None
         for topic in getattr(holder, shape.response_field):
-            name = getattr(topic, shape.name) or names[topic.topic_id]
+            name = getattr(topic, shape.response_name or shape.name) or names[topic.topic_id]
             inner = shape.response_partitions
             partitions = () if inner is None else getattr(topic, inner)
             codes = {

@@ -211,7 +211,20 @@ def test_a_response_names_topics_as_its_request_does(api: Api) -> None:
         for field in each.fields
         if field.name == shape.response_field and field.struct is not None
     ]
-    assert shape.name in names(topics)
+    assert (shape.response_name or shape.name) in names(topics)
+
+
+def test_topics_may_stand_in_what_a_request_contains() -> None:
+    assert topic_fields(BY_NAME["alter_replica_log_dirs"]) == TopicFields(
+        request_fields=("topics",),
+        name="name",
+        container="dirs",
+        partitions="partitions",
+        response_field="results",
+        response_name="topic_name",
+        response_partitions="partitions",
+        response_index="partition_index",
+    )
 
 
 @pytest.mark.parametrize(
