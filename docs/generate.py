@@ -29,7 +29,7 @@ from fencepost.verbs.catalogue import CATALOGUE
 from tests.clients.tools.session import FOLDER, PROGRAMS, sessions
 from tests.clients.tools.tools import NOT_RUN
 from tests.oracle.random_requests.pools import BOUNDS
-from tests.oracle.random_requests.reasons import OPEN, REASONS
+from tests.oracle.random_requests.reasons import REASONS
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -74,10 +74,9 @@ def all_apis() -> str:
 
 def random_reasons() -> str:
     """Why answers may differ from a real Kafka's."""
-    rows = [*((each, "") for each in REASONS), *((each, "yes") for each in OPEN)]
     return table(
-        ("API", "field", "why it may differ", "to be mended"),
-        ((f"`{_cell(r.api)}`", f"`{_cell(r.path)}`", r.why, is_open) for r, is_open in rows),
+        ("API", "field", "why it may differ"),
+        ((f"`{_cell(each.api)}`", f"`{_cell(each.path)}`", each.why) for each in REASONS),
     )
 
 

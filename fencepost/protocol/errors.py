@@ -5,6 +5,13 @@ Message fields carry plain ints: an error code that a config chooses (KIP-27,
 """
 
 from enum import IntEnum
+from typing import Final
+
+MALFORMED_REQUEST: Final = (
+    "This most likely occurs because of a request being malformed by the client library or the "
+    "message was sent to an incompatible broker. See the broker logs for more details."
+)
+"""Kafka's message for INVALID_REQUEST where a request says nothing more precise."""
 
 
 class ErrorCode(IntEnum):

@@ -1,7 +1,8 @@
 """Changes of resources' dynamic configs, for both APIs that alter them.
 
-As in Apache Kafka the checks come in this order: duplicate names, nulls, the kind of resource, its
-name, the operations, the resulting configs, and only then whether a topic exists. A
+As in Apache Kafka the checks come in this order: duplicate names, nulls, the kind of resource, the
+operations, its name, the resulting configs, and only then whether a topic exists. The name of a
+broker is checked before the operations, because the node that is asked checks it. A
 resource is changed as a whole or not at all, and does not wait for the others of its request.
 """
 
@@ -200,13 +201,6 @@ class ConfigChanges:
                 pass
 
     def _topic(self, name: str, operations: Sequence[AlterConfigOp]) -> Decision:
-        if not name:
-            return _invalid_request("Default topic resources are not allowed.")
-        problem = topic_name_problem(name)
-        if problem is not None:
-            return ConfigError(
-                code=ErrorCode.INVALID_TOPIC_EXCEPTION, message=f"Topic name is invalid: {problem}"
-            )
         configs = apply_operations(
             NO_CONFIGS if self.replace else self.registry.image.configs_of(name),
             operations,
@@ -215,6 +209,13 @@ class ConfigChanges:
         )
         if isinstance(configs, ConfigError):
             return configs
+        if not name:
+            return _invalid_request("Default topic resources are not allowed.")
+        problem = topic_name_problem(name)
+        if problem is not None:
+            return ConfigError(
+                code=ErrorCode.INVALID_TOPIC_EXCEPTION, message=f"Topic name is invalid: {problem}"
+            )
         before = self.registry.image.configs_of(name)
         if configs or before:
             invalid = self.layers.topic_problem(configs, before)
@@ -264,22 +265,22 @@ class ConfigChanges:
         return invalid or BrokerChange(broker_id=broker_id, configs=configs)
 
     def _group(self, name: str, operations: Sequence[AlterConfigOp]) -> Decision:
-        if not name:
-            return _invalid_request("Default group resources are not allowed.")
         configs = self._without_lists(self.registry.image.group_configs.get(name), operations)
         if isinstance(configs, ConfigError):
             return configs
+        if not name:
+            return _invalid_request("Default group resources are not allowed.")
         return validate_group_configs(configs, self.layers) or GroupChange(
             group=name, configs=configs
         )
 
     def _client_metrics(self, name: str, operations: Sequence[AlterConfigOp]) -> Decision:
-        if not name:
-            return _invalid_request("Subscription name can't be empty")
         before = self.registry.image.client_metrics_configs.get(name)
         configs = self._without_lists(before, operations)
         if isinstance(configs, ConfigError):
             return configs
+        if not name:
+            return _invalid_request("Subscription name can't be empty")
         return validate_client_metrics_configs(configs) or ClientMetricsChange(
             subscription=name, configs=configs
         )

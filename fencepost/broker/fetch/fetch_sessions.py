@@ -8,6 +8,8 @@ that was unused for two minutes makes room.
     (0, 0) or (x, 0)         full request, and a new session in place of x
     (0, -1) or (x, -1)       full request without a session; x is closed
     (x, e), e > 0            incremental; e must be the one after the last
+
+A session whose last partition is forgotten is closed, and that answer has no session id.
 """
 
 import random
@@ -35,6 +37,8 @@ class CachedPartition:
     """A partition of a session, and what it was last answered."""
 
     request: FetchPartition
+    name: str | None = None
+    """Of the topic, from when its id was first known on: a session keeps it, as Kafka's does."""
     high_watermark: int = -1
     log_start_offset: int = -1
     answered: bool = False
@@ -110,6 +114,9 @@ class FetchSessionCache:
         session.epoch = request.session_epoch
         session.last_used_ms = now_ms
         _update(session, request)
+        if not session.partitions:
+            del self._sessions[session.session_id]
+            return FetchPlan({})
         return FetchPlan(session.partitions, session_id=session.session_id, incremental=True)
 
     def requested(self, request: FetchRequest) -> Collection[Key]:

@@ -22,7 +22,7 @@ from fencepost.broker.controller.topic_changes import topic_name_problem
 from fencepost.broker.core.outcomes import answer_in_slices
 from fencepost.broker.core.waits import Wait
 from fencepost.broker.handlers.context import ListenerContext
-from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.errors import MALFORMED_REQUEST, ErrorCode
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -40,10 +40,8 @@ _TOO_MANY: Final = f"The answer has more than {MAX_ENTRIES} configs: name fewer 
 def handle(
     ctx: ListenerContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse | Wait[DescribeConfigsResponse]:
-    for resource in request.resources:
-        if resource.resource_type not in _KNOWN:
-            message = f"Unknown resource type {resource.resource_type}"
-            return _refused(request, ErrorCode.INVALID_REQUEST, message)
+    if any(resource.resource_type not in _KNOWN for resource in request.resources):
+        return _refused(request, ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
     # A resource that is named again is answered again, by the same objects.
     known: dict[DescribeConfigsResource, DescribeConfigsResult] = {}
     entries = 0

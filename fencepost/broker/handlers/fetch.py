@@ -207,6 +207,8 @@ class _Reading:
     tiered: dict[Key, RemoteFetch] = field(default_factory=dict)
     """What is to be read from the tier; until it is, there are no records in the answer."""
     watched: list[WatchList] = field(default_factory=list)
+    unknown: list[Key] = field(default_factory=list)
+    """Partitions that are not read because the broker does not know them: answered last."""
 
     @property
     def enough(self) -> bool:
@@ -224,6 +226,7 @@ class _Reading:
         self.answers.clear()
         self.tiered.clear()
         self.watched.clear()
+        self.unknown.clear()
         limit = self.request.max_bytes
         if not self.fetcher.is_follower:
             limit = min(limit, self.ctx.broker.configs.fetch_max_bytes)
@@ -231,9 +234,9 @@ class _Reading:
         for key, cached in tuple(self.plan.partitions.items()):
             left = max(0, limit - self.size - self.promised)
             if self.ctx.refusal is None:
-                answer = self._read_partition(key, cached.request, left)
+                answer = self._read_partition(key, cached, left)
             else:
-                answer = self._read_unless_refused(key, cached.request, left, self.ctx.refusal)
+                answer = self._read_unless_refused(key, cached, left, self.ctx.refusal)
             self.answers[key] = answer
             if (
                 answer.error_code
@@ -248,6 +251,8 @@ class _Reading:
             elif answer.records:
                 self.size += sum(map(len, answer.records))
             yield
+        for key in self.unknown:
+            self.answers[key] = self.answers.pop(key)
 
     def take(self, key: Key, outcome: tuple[Buffer, ...] | ErrorCode) -> None:
         """Put into the answer what the tier gave."""
@@ -258,7 +263,7 @@ class _Reading:
 
     def respond(self) -> FetchResponse:
         """What was read, less what an incremental session has been told already."""
-        topics: dict[tuple[str, UUID | None], list[PartitionData]] = {}
+        topics: list[tuple[tuple[str, UUID | None], list[PartitionData]]] = []
         leaders: set[int] = set()
         sent: list[Key] = []
         for key, answer in self.answers.items():
@@ -268,14 +273,16 @@ class _Reading:
                 sent.append(key)
             if answer.current_leader.leader_id >= 0:
                 leaders.add(answer.current_leader.leader_id)
-            topics.setdefault(key[:2], []).append(answer)
+            if not topics or topics[-1][0] != key[:2]:  # as in Kafka, a topic may come twice
+                topics.append((key[:2], []))
+            topics[-1][1].append(answer)
         if self.plan.session_id:
             move_to_end(self.plan.partitions, sent)
         return FetchResponse(
             session_id=self.plan.session_id,
             responses=tuple(
                 FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(partitions))
-                for (name, topic_id), partitions in topics.items()
+                for (name, topic_id), partitions in topics
             ),
             node_endpoints=self._endpoints(leaders) if leaders else (),
         )
@@ -288,7 +295,7 @@ class _Reading:
         return news
 
     def _read_unless_refused(
-        self, key: Key, asked: FetchPartition, left: int, refusal: PartitionRefusal
+        self, key: Key, cached: CachedPartition, left: int, refusal: PartitionRefusal
     ) -> PartitionData:
         """A late refusal reads as well: a follower's fetch then counts as one."""
         topic, topic_id, index = key
@@ -296,19 +303,29 @@ class _Reading:
         is_refused = refusal.applies_to(name, index)
         if is_refused and not refusal.is_late:
             return error_answer(index, refusal.code)
-        answer = self._read_partition(key, asked, left)
+        answer = self._read_partition(key, cached, left)
         return error_answer(index, refusal.code) if is_refused else answer
 
-    def _read_partition(self, key: Key, asked: FetchPartition, left: int) -> PartitionData:
-        ctx, (topic, topic_id, index) = self.ctx, key
-        name = resolve_name(ctx.broker.view, topic, topic_id, by_id=ctx.version >= FIRST_WITH_IDS)
+    def _read_partition(self, key: Key, cached: CachedPartition, left: int) -> PartitionData:
+        ctx, (topic, topic_id, index), asked = self.ctx, key, cached.request
+        by_id = ctx.version >= FIRST_WITH_IDS
+        name = cached.name or resolve_name(ctx.broker.view, topic, topic_id, by_id=by_id)
         if isinstance(name, ErrorCode):
+            self.unknown.append(key)
             return error_answer(index, name, aborted=())
+        if by_id:
+            cached.name = name
+            known = ctx.broker.view.topics.get(name)
+            if known is not None and known.topic_id != topic_id:
+                return error_answer(index, ErrorCode.INCONSISTENT_TOPIC_ID)
         epoch = max(asked.current_leader_epoch, NO_EPOCH)  # any negative one is none
         replica = find_replica(ctx.broker, name, index, epoch)
         if isinstance(replica, Replica):
             replica = self.fetcher.error_for(replica, epoch) or replica
         if isinstance(replica, ErrorCode):
+            if replica is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self.unknown.append(key)
+                return error_answer(index, replica, aborted=())
             return self._refused(name, index, replica)
         self.watched.append(
             replica.end_watch if self.fetcher.reads_to_log_end else replica.watermark_watch
@@ -316,8 +333,6 @@ class _Reading:
         return self._read_replica(key, replica, asked, left)
 
     def _refused(self, topic: str, index: int, code: ErrorCode) -> PartitionData:
-        if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return error_answer(index, code, aborted=())
         known = self.ctx.broker.view.partition(topic, index)
         if code not in _HINTED or self.ctx.version < 16 or known is None:
             return error_answer(index, code)
@@ -364,7 +379,7 @@ class _Reading:
             high_watermark=replica.high_watermark,
             last_stable_offset=replica.last_stable_offset,
             log_start_offset=log.log_start_offset,
-            aborted_transactions=() if committed else None,
+            aborted_transactions=() if committed and diverging is None else None,
             records=records,
             diverging_epoch=diverging or NOT_DIVERGING,
         )

@@ -22,7 +22,7 @@ from fencepost.broker.core.waits import Wait
 from fencepost.broker.groups.group_coordinator import OFFSETS_TOPIC
 from fencepost.broker.handlers.context import Context
 from fencepost.broker.metadata.image import BrokerImage
-from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.errors import MALFORMED_REQUEST, ErrorCode
 from fencepost.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -37,9 +37,7 @@ _NO_NODE: Final = -1
 _MESSAGES: Final = {
     ErrorCode.NONE: "NONE",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
-    ErrorCode.INVALID_REQUEST: "This most likely occurs because of a request being malformed by "
-    "the client library or the message was sent to an incompatible broker. See the broker logs for "
-    "more details.",
+    ErrorCode.INVALID_REQUEST: MALFORMED_REQUEST,
 }
 
 

@@ -91,11 +91,23 @@ def test_a_wrong_epoch_changes_nothing() -> None:
 
 def test_epochs_go_round() -> None:
     kept = sessions()
-    session_id = ask(kept, (0, 0)).session_id
+    session_id = ask(kept, (0, 0), ("t", from_offset(1))).session_id
     largest = (1 << 31) - 1
     kept._sessions[session_id].epoch = largest - 1
     assert ask(kept, (session_id, largest)).error is ErrorCode.NONE
     assert ask(kept, (session_id, 1)).error is ErrorCode.NONE
+
+
+def test_a_session_without_partitions_is_closed() -> None:
+    kept = sessions()
+    session_id = ask(kept, (0, 0), ("t", from_offset(1))).session_id
+    forget = replace(
+        fetch_request(session=(session_id, 1)),
+        forgotten_topics_data=(ForgottenTopic(topic="t", partitions=(0,)),),
+    )
+    plan = kept.plan(forget, VERSION, 0)
+    assert (plan.error, plan.session_id, offsets(plan)) == (ErrorCode.NONE, 0, [])
+    assert ask(kept, (session_id, 2)).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_names_and_ids_are_not_mixed_within_a_session() -> None:
@@ -114,8 +126,8 @@ def test_when_there_is_no_room_one_gets_no_session() -> None:
 
 def test_the_longest_unused_makes_room_after_two_minutes() -> None:
     kept = sessions(slots=2)
-    first = ask(kept, (0, 0)).session_id
-    second = ask(kept, (0, 0)).session_id
+    first = ask(kept, (0, 0), ("t", from_offset(1))).session_id
+    second = ask(kept, (0, 0), ("t", from_offset(1))).session_id
     assert ask(kept, (first, 1), now_ms=1000).error is ErrorCode.NONE
     assert ask(kept, (0, 0), now_ms=EVICTION_MS - 1).session_id == 0
     assert ask(kept, (0, 0), now_ms=EVICTION_MS).session_id > 0

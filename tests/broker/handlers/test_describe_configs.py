@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.config_layers import ConfigSource
 from fencepost.broker.configs.config_table import (
@@ -12,7 +14,7 @@ from fencepost.broker.configs.config_table import (
 )
 from fencepost.broker.configs.effective_configs import static_configs
 from fencepost.broker.handlers import describe_configs
-from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.errors import MALFORMED_REQUEST, ErrorCode
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -136,3 +138,17 @@ def test_refuses_every_resource() -> None:
         (TOPIC, "a", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         (BROKER, "1", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
     ]
+
+
+@pytest.mark.parametrize("kind", [0, 1, 64])
+def test_an_unknown_kind_of_resource_refuses_all_in_kafkas_words(kind: int) -> None:
+    asked = broker()
+    resources = tuple(
+        DescribeConfigsResource(resource_type=each, resource_name="1", configuration_keys=None)
+        for each in (BROKER, kind)
+    )
+    request = DescribeConfigsRequest(resources=resources)
+    results = asked.ask("describe_configs", 4, request).results
+    assert {(each.error_code, each.error_message) for each in results} == {
+        (ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
+    }

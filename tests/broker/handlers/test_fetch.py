@@ -314,6 +314,8 @@ def test_logs_that_parted_are_told_where() -> None:
     answer = fetched(driver.ask(2, "fetch", 12, fetch_request(("t", ahead))))
     assert (answer.error_code, size(answer)) == (ErrorCode.NONE, 0)
     assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (0, 2)
+    committed = replace(fetch_request(("t", ahead)), isolation_level=1)
+    assert fetched(driver.ask(2, "fetch", 12, committed)).aborted_transactions is None
     same = replace(from_offset(2), last_fetched_epoch=0)
     assert values(fetched(driver.ask(2, "fetch", 12, fetch_request(("t", same))))) == [b"c"]
 
@@ -329,6 +331,42 @@ def test_topic_ids_from_v13_name_one_topic_and_not_its_successor() -> None:
         response = driver.ask(1, "fetch", 13, FetchRequest(session_epoch=-1, topics=(topic,)))
         assert response.responses[0].topic_id == topic_id
         assert fetched(response).error_code == code
+
+
+def test_unknown_partitions_come_last_and_a_topic_may_come_twice() -> None:
+    driver = Driver(1)
+    for name in ("t", "u"):
+        create(driver, name)
+    asked = [
+        ("t", from_offset(0, 7)),
+        ("no", from_offset(0)),
+        ("t", from_offset(9)),
+        ("u", from_offset(0)),
+    ]
+    response = driver.ask(1, "fetch", 12, fetch_request(*asked))
+    assert [
+        (topic.topic, [(p.partition_index, p.error_code) for p in topic.partitions])
+        for topic in response.responses
+    ] == [
+        ("t", [(0, ErrorCode.OFFSET_OUT_OF_RANGE)]),
+        ("u", [(0, ErrorCode.NONE)]),
+        ("t", [(7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]),
+        ("no", [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]),
+    ]
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_session_keeps_the_name_of_a_topic_id(*, replaced: bool) -> None:
+    driver = Driver(1)
+    topic = FetchTopic(topic_id=create(driver, "t"), partitions=(from_offset(0),))
+    response = driver.ask(1, "fetch", 13, FetchRequest(topics=(topic,), session_epoch=0))
+    driver.cluster.controller.delete_topics(["t"])
+    if replaced:
+        create(driver, "t")
+    following = FetchRequest(session_id=response.session_id, session_epoch=1)
+    code = ErrorCode(fetched(driver.ask(1, "fetch", 13, following)).error_code)
+    kept, other = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INCONSISTENT_TOPIC_ID
+    assert code is (other if replaced else kept)
 
 
 # -- sessions -------------------------------------------------------------------------------------

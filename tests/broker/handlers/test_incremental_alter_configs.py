@@ -68,6 +68,14 @@ def test_a_resource_is_changed_as_a_whole_or_not_at_all() -> None:
     assert asked.view.configs_of("good") == {"segment.ms": "5"}
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"), [(TOPIC, "a b"), (TOPIC, ""), (GROUP, ""), (CLIENT_METRICS, "")]
+)
+def test_an_operation_that_is_illegal_is_told_before_an_illegal_name(kind: int, name: str) -> None:
+    (response,) = alter(broker(), resource(kind, name, ("interval.ms", APPEND, "1")))
+    assert response.error_code == ErrorCode.INVALID_CONFIG
+
+
 def test_validate_only_changes_nothing() -> None:
     asked = broker()
     asked.create("t", {})

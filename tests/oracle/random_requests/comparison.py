@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import time
 from collections import Counter
@@ -38,7 +37,7 @@ from fencepost.protocol.messages.metadata import MetadataRequest
 from tests.harness.wait import wait_until
 from tests.harness.wire import Value
 from tests.oracle.random_requests.messages import RandomRequest
-from tests.oracle.random_requests.pools import BROKER_CONFIGS, LOGGER_CONFIGS, World
+from tests.oracle.random_requests.pools import BROKER_CONFIGS, ROOT_LOGGER, World
 from tests.oracle.random_requests.reasons import reason_of
 from tests.oracle.random_requests.sides import Both, Side
 from tests.oracle.random_requests.twins import Difference, Twins
@@ -48,7 +47,7 @@ WORLD_SIZE: Final = 100
 _AGAIN: Final = 10
 _PAUSE_S: Final = 0.05
 _TOPIC, _BROKER, _LOGGER = 2, 4, 8
-_DELETE: Final = 1
+_SET, _DELETE = 0, 1
 MARKER: Final = "marker"
 _WEEK_MS: Final = 604_800_000
 _TIMEOUT_MS: Final = 20_000
@@ -275,14 +274,15 @@ def _is_deleted(side: Side, world: str) -> bool:
 
 def _reset_configs(side: Side) -> None:
     """Take back what an earlier run may have set for the broker."""
-    api = BY_NAME["incremental_alter_configs"]
-    for kind, names in ((_BROKER, BROKER_CONFIGS), (_LOGGER, LOGGER_CONFIGS)):
-        for resource, name in itertools.product(("", "1"), names):
-            config = AlterableConfig(name=name, config_operation=_DELETE, value=None)
-            altered = AlterConfigsResource(
-                resource_type=kind, resource_name=resource, configs=(config,)
-            )
-            side.ask(api, 1, IncrementalAlterConfigsRequest(resources=(altered,)))
+    unset = [
+        AlterableConfig(name=name, config_operation=_DELETE, value=None) for name in BROKER_CONFIGS
+    ]
+    root = AlterableConfig(name=ROOT_LOGGER, config_operation=_SET, value="WARN")
+    changes = [(_BROKER, name, config) for name in ("", "1") for config in unset]
+    for kind, name, config in (*changes, (_LOGGER, "1", root)):
+        altered = AlterConfigsResource(resource_type=kind, resource_name=name, configs=(config,))
+        request = IncrementalAlterConfigsRequest(resources=(altered,))
+        side.ask(BY_NAME["incremental_alter_configs"], 1, request)
 
 
 def _wait_for_coordinator(side: Side) -> None:

@@ -55,6 +55,7 @@ BOUNDS: Final[Mapping[str, str]] = {
     "topic_data": "of a partition that is named twice a real broker may append one batch and"
     " report on another",
     "fetch.topics": "a partition that is named twice counts once or twice, as sessions see it",
+    "configuration_keys": "but for the root, each server has loggers of its own",
     "config_operation": "a real controller resigns over an operation that it does not know",
     "records": "a real broker never answers a Produce with null for records, and fails over codecs"
     " that there are not",
@@ -322,8 +323,9 @@ _METRICS_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
     "match": ("client_id=a.*", "client_id=[", "nope=1", ""),
     "nope": ("1",),
 }
+ROOT_LOGGER: Final = "root"
 LOGGER_CONFIGS: Final[Mapping[str, Sequence[str | None]]] = {
-    "kafka.server.KafkaApis": ("INFO", "WARN", "ERROR", "x"),
+    ROOT_LOGGER: ("INFO", "WARN", "ERROR", "x"),
     "nope": ("INFO",),
 }
 _TOPIC, _BROKER, _LOGGER, _METRICS, _GROUP = 2, 4, 8, 16, 32
@@ -345,9 +347,10 @@ def _resource_type(rng: random.Random) -> int:
 def _describe_resource(rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
     kind = _resource_type(rng)
     keys = made.configuration_keys
-    if keys is not None or kind == _BROKER:
+    if keys is not None or kind in (_BROKER, _LOGGER):
         pool = [*_BY_TYPE.get(kind, _TOPIC_CONFIGS), "nope"]
-        keys = tuple(rng.choice(pool) for _ in range(rng.randint(0, 3)))
+        least = 1 if kind == _LOGGER else 0
+        keys = tuple(rng.choice(pool) for _ in range(rng.randint(least, 3)))
     return replace(
         made,
         resource_type=kind,

@@ -75,26 +75,7 @@ REASONS: Final = (
     ),
 )
 
-OPEN: Final = (
-    Reason(
-        api="describe_configs",
-        path="results.(configs|error_message)",
-        why="levels of loggers, and the message for an unknown type of resource",
-    ),
-    Reason(
-        api="(incremental_)?alter_configs",
-        path="responses.error_code",
-        why="which of two errors comes first, where a name is illegal and an operation is too",
-    ),
-    Reason(
-        api="fetch",
-        path=".*",
-        why="sessions whose requests name unknown partitions",
-    ),
-)
-"""Differences that are known and not mended yet."""
-
 
 def reason_of(api: str, difference: Difference) -> Reason | None:
     """Why two answers differ, None for a bug that is not known."""
-    return next((each for each in (*REASONS, *OPEN) if each.covers(api, difference)), None)
+    return next((each for each in REASONS if each.covers(api, difference)), None)
