@@ -11,7 +11,9 @@ import pytest
 
 from fencepost.protocol.apis import APIS, Api
 from fencepost.protocol.codec import encode_request
+from fencepost.protocol.messages.fetch import PartitionData
 from fencepost.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from tests.harness.batches import build
 from tests.oracle.random_requests.messages import RandomRequest, all_names
 from tests.oracle.random_requests.pools import BOUNDS, World
 from tests.oracle.random_requests.reasons import REASONS, reason_of
@@ -80,3 +82,15 @@ def test_what_one_answer_lacks_is_told() -> None:
     (found,) = Twins().differences(topics(("a", 1), ("b", 2)), topics(("a", 8)))
     assert (found.path, found.fencepost) == ("topics", ())
     assert found.kafka == topics(("b", 2)).topics
+
+
+def test_the_time_of_an_append_may_differ_and_other_records_may_not() -> None:
+    stamped = [build([(1, b"k", b"v")], attributes=8) for _ in range(2)]
+    stamped[1] = stamped[1][:35] + bytes(8) + stamped[1][43:]
+    others = [build([(time, b"k", b"v")]) for time in (1, 2)]
+    assert not Twins().differences(*map(fetched, stamped))
+    assert Twins().differences(*map(fetched, others))
+
+
+def fetched(records: bytes) -> PartitionData:
+    return PartitionData(partition_index=0, records=(records,))

@@ -123,8 +123,8 @@ class FetchSessionCache:
         """The partitions that a request is about, its session's too, whether it is right or not."""
         session = self._sessions.get(request.session_id)
         known = session.partitions if session and request.session_epoch > 0 else {}
-        forgotten = set(_forgotten(request))
-        return (known.keys() - forgotten) | requested_partitions(request).keys()
+        named = known.keys() | requested_partitions(request).keys()
+        return named - set(_forgotten(request)) if known else named
 
     def remove(self, session_id: int) -> None:
         """Forget a session, if there is one."""
@@ -175,14 +175,15 @@ def _forgotten(request: FetchRequest) -> Iterator[Key]:
 
 
 def _update(session: FetchSession, request: FetchRequest) -> None:
-    for key in _forgotten(request):
-        session.partitions.pop(key, None)
+    """What a request both names and forgets is forgotten, as in Kafka."""
     for key, asked in requested_partitions(request).items():
         known = session.partitions.get(key)
         if known is None:
             session.partitions[key] = asked
         else:
             known.request = asked.request
+    for key in _forgotten(request):
+        session.partitions.pop(key, None)
 
 
 def move_to_end(session_partitions: dict[Key, CachedPartition], answered: list[Key]) -> None:

@@ -207,8 +207,10 @@ class _Reading:
     tiered: dict[Key, RemoteFetch] = field(default_factory=dict)
     """What is to be read from the tier; until it is, there are no records in the answer."""
     watched: list[WatchList] = field(default_factory=list)
+    unknown_ids: list[Key] = field(default_factory=list)
     unknown: list[Key] = field(default_factory=list)
-    """Partitions that are not read because the broker does not know them: answered last."""
+    """Partitions that are not read because the broker does not know them. They are answered last,
+    and a consumer's topic ids before the other ones."""
 
     @property
     def enough(self) -> bool:
@@ -226,13 +228,14 @@ class _Reading:
         self.answers.clear()
         self.tiered.clear()
         self.watched.clear()
+        self.unknown_ids.clear()
         self.unknown.clear()
         limit = self.request.max_bytes
         if not self.fetcher.is_follower:
             limit = min(limit, self.ctx.broker.configs.fetch_max_bytes)
+        left = limit
         # A copy: between two steps another request may change the session.
         for key, cached in tuple(self.plan.partitions.items()):
-            left = max(0, limit - self.size - self.promised)
             if self.ctx.refusal is None:
                 answer = self._read_partition(key, cached, left)
             else:
@@ -250,8 +253,9 @@ class _Reading:
                 self.promised += self.tiered[key].max_bytes
             elif answer.records:
                 self.size += sum(map(len, answer.records))
+            left = max(0, limit - self.size - self.promised)
             yield
-        for key in self.unknown:
+        for key in (*self.unknown_ids, *self.unknown):
             self.answers[key] = self.answers.pop(key)
 
     def take(self, key: Key, outcome: tuple[Buffer, ...] | ErrorCode) -> None:
@@ -311,7 +315,7 @@ class _Reading:
         by_id = ctx.version >= FIRST_WITH_IDS
         name = cached.name or resolve_name(ctx.broker.view, topic, topic_id, by_id=by_id)
         if isinstance(name, ErrorCode):
-            self.unknown.append(key)
+            (self.unknown if self.fetcher.is_follower else self.unknown_ids).append(key)
             return error_answer(index, name, aborted=())
         if by_id:
             cached.name = name
@@ -414,6 +418,8 @@ class _Reading:
         index, offset = asked.partition, asked.fetch_offset
         max_bytes = min(asked.partition_max_bytes, left)
         is_first = not self.size and not self.promised
+        if max_bytes < 0 and replica.log.log_start_offset <= offset < bound:
+            return error_answer(index, ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka's reader fails
         try:
             return replica.log.read(
                 offset, max_bytes=max_bytes, upper_bound=bound, min_one_batch=is_first

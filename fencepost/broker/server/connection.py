@@ -317,7 +317,7 @@ class Connection:
             name = f"API key {header.api_key}" if api is None else api.title
             self._close_on(other, CloseReason("not_served", f"{name} v{header.version}"))
             return
-        exchange = self._open(api, 0, header, frame, header.body_offset)
+        exchange = self._open(api, 0, header, frame, skip_tags(frame, header, api))
         from fencepost.broker.handlers.api_versions import refuse_version
 
         self._responses.write(exchange, refuse_version(self._broker))

@@ -110,6 +110,16 @@ def test_a_session_without_partitions_is_closed() -> None:
     assert ask(kept, (session_id, 2)).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_a_partition_that_is_named_and_forgotten_is_forgotten() -> None:
+    kept = sessions()
+    session_id = ask(kept, (0, 0), ("t", from_offset(1)), ("u", from_offset(1))).session_id
+    both = replace(
+        fetch_request(("t", from_offset(5)), session=(session_id, 1)),
+        forgotten_topics_data=(ForgottenTopic(topic="t", partitions=(0,)),),
+    )
+    assert offsets(kept.plan(both, VERSION, 0)) == [("u", 0, 1)]
+
+
 def test_names_and_ids_are_not_mixed_within_a_session() -> None:
     kept = sessions()
     session_id = ask(kept, (0, 0)).session_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -353,6 +354,28 @@ def test_unknown_partitions_come_last_and_a_topic_may_come_twice() -> None:
         ("t", [(7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]),
         ("no", [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]),
     ]
+
+
+def test_unknown_topic_ids_come_before_other_unknown_partitions() -> None:
+    driver = Driver(1)
+    known, unknown = create(driver, "t"), UUID(int=7)
+    asked = tuple(
+        FetchTopic(topic_id=topic_id, partitions=(from_offset(0, index),))
+        for topic_id, index in ((known, 9), (unknown, 0))
+    )
+    response = driver.ask(1, "fetch", 13, FetchRequest(session_epoch=-1, topics=asked))
+    assert [topic.topic_id for topic in response.responses] == [unknown, known]
+
+
+def test_a_negative_limit_fails_where_there_is_something_to_read() -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    produce(driver, "t", b"a")
+    for offset, code in ((0, ErrorCode.UNKNOWN_SERVER_ERROR), (1, ErrorCode.NONE)):
+        of_partition = fetch_request(("t", from_offset(offset, max_bytes=-1)))
+        of_request = fetch_request(("t", from_offset(offset)), max_bytes=-1)
+        for asked in (of_partition, of_request):
+            assert fetched(driver.ask(1, "fetch", 12, asked)).error_code == code
 
 
 @pytest.mark.parametrize("replaced", [False, True])

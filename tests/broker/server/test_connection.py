@@ -173,10 +173,17 @@ def test_a_handshake_of_sasl_is_answered_and_named(capsys: pytest.CaptureFixture
 
 def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
     client = SocketlessServer().open()
-    client.send(struct.pack(">ihhih", 10, 18, 99, 5, -1))
+    client.send(struct.pack(">ihhihb", 11, 18, 99, 5, -1, 0))
     assert client.frames() == [bytes.fromhex("00000005002300000001001200000004")]
     client.ask("api_versions", 3, ApiVersionsRequest(client_software_name="x"))
     assert not client.connection.is_closing
+
+
+def test_an_unknown_version_of_api_versions_without_tagged_fields_closes() -> None:
+    client = SocketlessServer().open()
+    client.send(struct.pack(">ihhih", 10, 18, 99, 5, -1))
+    assert client.frames() == []
+    assert client.connection.is_closing
 
 
 def test_a_version_above_the_brokers_limit_is_unknown() -> None:

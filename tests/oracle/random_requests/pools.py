@@ -54,6 +54,7 @@ BOUNDS: Final[Mapping[str, str]] = {
     "produce.TopicProduceData.name": "the log of offsets has to stay readable",
     "topic_data": "of a partition that is named twice a real broker may append one batch and"
     " report on another",
+    "fetch.FetchTopic.topic": "the log of offsets has the commits of all",
     "fetch.topics": "a partition that is named twice counts once or twice, as sessions see it",
     "configuration_keys": "but for the root, each server has loggers of its own",
     "config_operation": "a real controller resigns over an operation that it does not know",
@@ -168,6 +169,7 @@ def _values(world: World) -> Mapping[str, Values]:
         "TopicName": topic,
         "resource_name": topic,
         "produce.TopicProduceData.name": mostly([*there * 3, *fresh], [*unknown, *illegal]),
+        "fetch.FetchTopic.topic": mostly([*there * 3, *fresh], [*unknown, *illegal]),
         "topic_names": own_topic,
         "create_topics.CreatableTopic.name": own_topic,
         "describe_log_dirs.DescribableLogDirTopic.topic": mostly([*there, *fresh], unknown),

@@ -14,6 +14,7 @@ from dataclasses import fields, is_dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from fencepost.protocol.compression import decompress
 from tests.harness.wire import Value
 from tests.oracle.random_requests.messages import Ref
 
@@ -45,6 +46,9 @@ _RECOGNIZED: Final = frozenset(
 )
 _NOTHING: Final = (None, "", -1, 0)
 """The same in all clusters: not an id."""
+_BATCH_HEADER: Final = 61
+_LOG_APPEND_TIME: Final = 8
+_CODEC: Final = 7
 _NEAR_MS: Final = 7_200_000
 _TIME: Final = re.compile(r"\b1[5-9]\d{11}\b")
 
@@ -163,7 +167,7 @@ class Twins:
         if isinstance(left, str) and isinstance(right, str):
             return left == right or self._text(left, 0) == self._text(right, 1)
         if isinstance(left, (bytes, memoryview)) and isinstance(right, (bytes, memoryview)):
-            return bytes(left) == bytes(right)
+            return _record_content(left) == _record_content(right)
         if _is_now(left) and _is_now(right):
             return True
         return left == right
@@ -200,6 +204,26 @@ def _spellings(value: object) -> tuple[str, ...]:
     if isinstance(value, UUID):
         return str(value), base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
     return (str(value),)
+
+
+def _record_content(data: bytes | memoryview) -> list[bytes]:
+    """Batches without what each broker makes for itself, and unpacked.
+
+    That is the time of the append, how the broker itself compresses, and the checksum over both.
+    """
+    found, content = bytes(data), []
+    while len(found) >= _BATCH_HEADER:
+        batch = bytearray(found[: 12 + int.from_bytes(found[8:12], "big")])
+        found = found[len(batch) :]
+        attributes = int.from_bytes(batch[21:23], "big")
+        batch[17:21] = bytes(4)
+        if attributes & _LOG_APPEND_TIME:
+            batch[35:43] = bytes(8)
+        if attributes & _CODEC:
+            batch[8:12] = bytes(4)
+            batch[_BATCH_HEADER:] = decompress(attributes & _CODEC, batch[_BATCH_HEADER:])
+        content.append(bytes(batch))
+    return [*content, found]
 
 
 def _is_now(value: object) -> bool:
