@@ -30,6 +30,8 @@ BOUNDS: Final[Mapping[str, str]] = {
     "session_timeout_ms": "a member that expires while others are asked is a race",
     "rebalance_timeout_ms": "a JoinGroup waits for members that do not come",
     "join_group.group_id": "version 0 has no rebalance timeout: its group is always a new one",
+    "offset_commit.topics": "of a partition that is named twice fencepost commits and answers the"
+    " last offset alone",
     "offset_commit.group_id": "the group without a name would outlive its world",
     "client_instance_id": "how often a client may push its telemetry is a matter of time",
     "num_partitions": "each partition is a directory of files",
@@ -340,6 +342,10 @@ _BY_TYPE: Final = {
 }
 
 
+Together = Callable[[random.Random, Api, int, Value], Value]
+"""Changes a struct whose fields belong together."""
+
+
 def _resource_type(rng: random.Random) -> int:
     if rng.random() < 0.06:
         return rng.choice((0, 1, 3, 64, -1, 127))
@@ -395,26 +401,22 @@ def _creatable(rng: random.Random, _api: Api, _version: int, made: Value) -> Val
     return made
 
 
-def _distinct_produced(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
-    topics = {(each.name, each.topic_id): each for each in made.topic_data}
-    return replace(
-        made,
-        topic_data=tuple(
-            replace(topic, partition_data=_each_once(topic.partition_data, "index"))
-            for topic in topics.values()
-        ),
-    )
+def _distinct(topics: str, name: str, partitions: str, index: str) -> Together:
+    """Name each topic once, and each of its partitions.
 
+    :param topics: Field of the request, and so on inwards: of a topic's name, its partitions, and
+        a partition's index.
+    """
 
-def _distinct_fetched(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
-    topics = {(each.topic, each.topic_id): each for each in made.topics}
-    return replace(
-        made,
-        topics=tuple(
-            replace(topic, partitions=_each_once(topic.partitions, "partition"))
-            for topic in topics.values()
-        ),
-    )
+    def distinct(_rng: random.Random, _api: Api, _version: int, made: Value) -> Value:
+        found = {(getattr(each, name), each.topic_id): each for each in getattr(made, topics)}
+        once = (
+            replace(topic, **{partitions: _each_once(getattr(topic, partitions), index)})
+            for topic in found.values()
+        )
+        return replace(made, **{topics: tuple(once)})
+
+    return distinct
 
 
 def _each_once(elements: Sequence[Value], key: str) -> tuple[Value, ...]:
@@ -450,14 +452,16 @@ def _validated(_rng: random.Random, _api: Api, version: int, made: Value) -> Val
     return replace(made, feature_updates=updates)
 
 
-Together = Callable[[random.Random, Api, int, Value], Value]
 _STRUCTS: Final[Mapping[str, Together]] = {
     "describe_configs.DescribeConfigsResource": _describe_resource,
     "alter_configs.AlterConfigsResource": _altered_resource,
     "incremental_alter_configs.AlterConfigsResource": _altered_resource,
     "alter_user_scram_credentials.AlterUserScramCredentialsRequest": _no_credentials,
-    "produce.ProduceRequest": _distinct_produced,
-    "fetch.FetchRequest": _distinct_fetched,
+    "produce.ProduceRequest": _distinct("topic_data", "name", "partition_data", "index"),
+    "fetch.FetchRequest": _distinct("topics", "topic", "partitions", "partition"),
+    "offset_commit.OffsetCommitRequest": _distinct(
+        "topics", "name", "partitions", "partition_index"
+    ),
     "metadata.MetadataRequestTopic": _named_one_way,
     "alter_configs.AlterConfigsRequest": _distinct_resources,
     "create_topics.CreatableTopicConfig": _topic_config,
