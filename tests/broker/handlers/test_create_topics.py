@@ -293,6 +293,13 @@ def test_configs_are_judged_before_counts(name: str, value: str | None, message:
     assert refused == [("t", ErrorCode.INVALID_CONFIG, message)]
 
 
+def test_a_null_is_refused_where_the_config_is_named_again() -> None:
+    configs = [("retention.ms", None), ("retention.ms", "5")]
+    message = "Null value not supported for topic configs: retention.ms"
+    refused = refusals(Driver(1), creatable("t", configs=configs))
+    assert refused == [("t", ErrorCode.INVALID_CONFIG, message)]
+
+
 def test_a_taken_name_is_refused_before_configs_are_judged() -> None:
     driver = Driver(1)
     create(driver, "t")
