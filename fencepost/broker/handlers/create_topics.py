@@ -110,7 +110,7 @@ def _count_partitions(ctx: ControllerContext, topics: Sequence[CreatableTopic]) 
 
 
 def _plan(ctx: ControllerContext, asked: CreatableTopic) -> _Planned | CreatableTopicResult:
-    controller, configs = ctx.controller, _configs(asked)
+    controller, configs = ctx.controller, _named_configs(asked)
     try:
         controller.topic_planner.check_new_name(asked.name)
         invalid = ctx.own_layers.topic_problem(configs)
@@ -123,7 +123,7 @@ def _plan(ctx: ControllerContext, asked: CreatableTopic) -> _Planned | Creatable
     return _Planned(planned, texts)
 
 
-def _configs(asked: CreatableTopic) -> dict[str, str | None]:
+def _named_configs(asked: CreatableTopic) -> dict[str, str | None]:
     """By name the last value, but null where one of them is, which is refused."""
     nulls = (config.name for config in asked.configs if config.value is None)
     return {config.name: config.value for config in asked.configs} | dict.fromkeys(nulls)
