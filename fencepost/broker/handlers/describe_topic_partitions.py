@@ -6,7 +6,7 @@ behind it names the next one. Topics that are not there take no room on a page.
 
 A cursor whose partition is negative, or whose topic is not the first at or behind it that the
 request names, is INVALID_REQUEST; a nameless topic is UNKNOWN_SERVER_ERROR for the whole request,
-as it is at a real broker, unless a cursor comes behind it. A partition without a leader is no error
+as it is at a real broker, unless there is a cursor. A partition without a leader is no error
 here: its leader is -1. Eligible leader replicas are an empty list where there are none: clients
 cannot do with null.
 """
@@ -47,7 +47,7 @@ def _read(
         return refuse(request, ErrorCode.INVALID_REQUEST)
     if cursor is not None and names and wanted[:1] != [start]:
         return refuse(request, ErrorCode.INVALID_REQUEST)
-    if "" in wanted:
+    if cursor is None and "" in wanted:
         return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     most = ctx.broker.configs.max_request_partition_size_limit
     page = _Page(ctx.broker, left=max(min(request.response_partition_limit, most), 1))

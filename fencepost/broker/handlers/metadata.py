@@ -3,7 +3,8 @@
 Topics are asked for by name, by id, or all. A name that is not there yet is created, with
 ``num.partitions`` and ``default.replication.factor``, when the request allows it and
 ``auto.create.topics.enable`` does. As in Kafka it is UNKNOWN_TOPIC_OR_PARTITION in this answer, and
-the next one has it, unless it could not be created. Illegal names are never created.
+the next one has it, unless it could not be created. Illegal names are never created. Where a
+request has ids, its names count for nothing.
 
 Replicas are offline whose brokers the controller does not believe in, or whose log failed. A
 partition without a leader is LEADER_NOT_AVAILABLE. In the old message format leader epochs are -1.
@@ -59,7 +60,8 @@ def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse | Wait[Me
     if everything:
         topics = [_describe(ctx, request, t) for t in ctx.broker.view.topics.values()]
         return _response(ctx, request, tuple(topics))
-    distinct = list(dict.fromkeys(asked or ()))
+    distinct = list(dict.fromkeys(named))
+    distinct = [topic for topic in distinct if topic.topic_id] or distinct
     view = ctx.broker.view  # of this answer, which does not have what is created for the next
     _create_missing(ctx, request, distinct)
     return answer_in_slices(

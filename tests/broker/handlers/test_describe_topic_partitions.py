@@ -182,5 +182,10 @@ def test_a_nameless_topic_fails_the_request_as_at_a_real_broker(three: Driver) -
     ]
 
 
+def test_a_nameless_topic_at_the_cursor_is_an_illegal_one(three: Driver) -> None:
+    answer = describe(three, ["", "t1"], cursor=("", 2))
+    assert errors(answer) == [("", ErrorCode.INVALID_TOPIC_EXCEPTION), ("t1", ErrorCode.NONE)]
+
+
 def test_a_nameless_topic_before_the_cursor_is_passed_over(three: Driver) -> None:
     assert errors(describe(three, ["", "t1"], cursor=("t1", 0))) == [("t1", ErrorCode.NONE)]

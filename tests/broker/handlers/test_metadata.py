@@ -103,6 +103,15 @@ def test_an_id_before_v12_fails_the_request(version: int) -> None:
     assert [t.error_code for t in answer.topics] == [ErrorCode.INVALID_REQUEST]
 
 
+def test_names_count_for_nothing_beside_ids() -> None:
+    driver = Driver(1)
+    topic_id = create(driver, "t")
+    create(driver, "u")
+    assert [topic.name for topic in ask(driver, "u", topic_id).topics] == ["t"]
+    (unknown,) = ask(driver, "u", UUID(int=7)).topics
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
 def test_topics_are_created_when_request_and_broker_allow_it() -> None:
     driver = Driver(3, {"num.partitions": "4", "default.replication.factor": "2"})
     (refused,) = ask(driver, "t").topics
