@@ -65,6 +65,8 @@ def _join(ctx: Context, request: JoinGroupRequest) -> JoinGroupResponse | Wait[J
 
 
 def _as_of(version: int, response: JoinGroupResponse) -> JoinGroupResponse:
-    if version < _FIRST_WITH_NULL_PROTOCOL and response.protocol_name is None:
-        return replace(response, protocol_name="")
-    return response
+    """No protocol is the empty string, or null in the versions that have it, as in Kafka."""
+    none = "" if version < _FIRST_WITH_NULL_PROTOCOL else None
+    if response.protocol_name or response.protocol_name == none:
+        return response
+    return replace(response, protocol_name=none)

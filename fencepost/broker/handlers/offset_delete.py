@@ -29,7 +29,10 @@ def handle(
         return refuse(request, shard)
     existing: defaultdict[str, list[int]] = defaultdict(list)
     unknown: list[tuple[str, int, ErrorCode]] = []
+    unknown_topics: list[str] = []  # answered also where no partition of them is named
     for topic in request.topics:
+        if topic.name not in ctx.broker.view.topics:
+            unknown_topics.append(topic.name)
         for partition in topic.partitions:
             index = partition.partition_index
             if ctx.broker.view.partition(topic.name, index) is None:
@@ -42,7 +45,7 @@ def handle(
         if error is not ErrorCode.NONE:
             return refuse(request, error)
         known = [(name, index, code) for name, code in codes.items() for index in existing[name]]
-        return OffsetDeleteResponse(topics=_topics([*unknown, *known]))
+        return OffsetDeleteResponse(topics=_topics(unknown_topics, [*unknown, *known]))
 
     return map_response(requests.delete_offsets(shard, request.group_id, existing), respond)
 
@@ -52,11 +55,12 @@ def refuse(_request: OffsetDeleteRequest, error_code: int) -> OffsetDeleteRespon
 
 
 def _topics(
-    results: Iterable[tuple[str, int, ErrorCode]],
+    names: Iterable[str], results: Iterable[tuple[str, int, ErrorCode]]
 ) -> tuple[OffsetDeleteResponseTopic, ...]:
-    topics: defaultdict[str, list[OffsetDeleteResponsePartition]] = defaultdict(list)
+    topics: dict[str, list[OffsetDeleteResponsePartition]] = {name: [] for name in names}
     for name, index, code in results:
-        topics[name].append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
+        of_topic = topics.setdefault(name, [])
+        of_topic.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
     return tuple(
         OffsetDeleteResponseTopic(name=name, partitions=tuple(partitions))
         for name, partitions in topics.items()

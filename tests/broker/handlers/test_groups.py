@@ -47,6 +47,7 @@ from tests.broker.groups.scripts import (
     leave,
     leave_alone,
     offset,
+    protocols,
     sync,
 )
 from tests.broker.groups.scripts import (
@@ -328,6 +329,21 @@ def test_a_deleted_topics_offsets_are_deleted() -> None:
 
 
 # -- versions -------------------------------------------------------------------------
+
+
+def test_a_deletion_answers_unknown_topics_though_no_partition_of_them_is_named() -> None:
+    driver, leader = cluster(1)
+    enter(driver, leader)
+    answer = ask(driver, leader, delete_offsets("g", t=(), no=()))
+    assert [(topic.name, topic.partitions) for topic in answer.topics] == [("no", ())]
+
+
+@pytest.mark.parametrize(("version", "none"), [(4, ""), (6, ""), (7, None)])
+def test_a_protocol_without_a_name_is_none(version: int, none: str | None) -> None:
+    driver, leader = cluster(1)
+    member = ask(driver, leader, join("g", version=version)).member_id
+    nameless = join("g", member, version=version, protocols=protocols(""))
+    assert ask(driver, leader, nameless).protocol_name == none
 
 
 def test_before_version_1_the_session_timeout_is_the_rebalance_timeout() -> None:
