@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from fencepost.broker.faults.kinds import Refuse
+from fencepost.broker.handlers import metadata
+from fencepost.broker.handlers.context import Context
 from fencepost.control.message_json import WHOLE, exchange_state, response_json
 from fencepost.protocol.apis import APIS, BY_KEY, BY_NAME
 from fencepost.protocol.codec import decode_response, encode_request
@@ -230,6 +232,15 @@ def test_a_connection_speaks_the_dialect_until_it_ends() -> None:
     assert client.answer(2, "list_offsets", 4).topics[0].partitions[0].error_code == 0
 
 
+@pytest.mark.parametrize("version", [0, 2, 3, 4])
+def test_a_client_that_does_not_ask_speaks_kafkas_versions(version: int) -> None:
+    client = served().open()
+    plain = ApiVersionsRequest(client_software_name="x", client_software_version="1")
+    client.ask("api_versions", version, plain)
+    client.ask("list_offsets", 4, REQUEST)
+    assert errors_in(client, 1, "list_offsets", 4) == (ErrorCode.UNSUPPORTED_VERSION,)
+
+
 def test_each_connection_asks_for_itself() -> None:
     edge = served()
     asked(edge)
@@ -274,20 +285,33 @@ def test_a_request_that_a_fault_refuses_asks_for_nothing() -> None:
 
 @pytest.mark.parametrize("is_asked", [True, False])
 def test_large_requests_are_read_by_the_dialect_too(*, is_asked: bool) -> None:
+    """Of OffsetCommit, whose partitions have other sizes in the draft."""
     edge = served()
     client = asked(edge) if is_asked else edge.open()
-    partitions = tuple(FetchPartition(partition=n, partition_max_bytes=1) for n in range(30_000))
-    request = FetchRequest(topics=(FetchTopic(topic="t", partitions=partitions),))
-    client.ask("fetch", 9, request)
-    for _ in range(100):
+    partitions = tuple(
+        OffsetCommitRequestPartition(partition_index=index, committed_offset=index)
+        for index in range(30_000)
+    )
+    topic = OffsetCommitRequestTopic(name="t", partitions=partitions)
+    request = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=(topic,))
+    client.ask("offset_commit", 6, request)
+    while len(client.frames()) <= is_asked and not client.connection.is_closing:
         edge.cluster.scheduler.run_due()
         client.turn()
-    answer = client.answer(int(is_asked), "fetch", 9)
-    ((first, *_),) = (topic.partitions for topic in answer.responses)
-    assert first.error_code == (0 if is_asked else ErrorCode.UNSUPPORTED_VERSION)
+    errors = errors_in(client, int(is_asked), "offset_commit", 6)
+    assert (ErrorCode.UNSUPPORTED_VERSION in errors) is not is_asked
+    assert len(errors) == 30_000 - is_asked, "there is partition 0"
 
 
-def test_metadata_is_cached_for_all_connections() -> None:
+def test_metadata_is_cached_for_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    handled: list[object] = []
+    handle = metadata.handle
+
+    def counted(ctx: Context, request: MetadataRequest) -> object:
+        handled.append(request)
+        return handle(ctx, request)
+
+    monkeypatch.setattr(metadata, "handle", counted)
     edge = served()
     request = MetadataRequest(topics=(MetadataRequestTopic(name="t"),))
     for client in (edge.open(), asked(edge), asked(edge)):
@@ -296,7 +320,7 @@ def test_metadata_is_cached_for_all_connections() -> None:
         exchange for exchange in edge.server.journal if exchange.api.name == "metadata"
     )
     assert first.response() == second.response() == third.response()
-    assert len(edge.listener.response_cache._cached) == 1
+    assert len(handled) == 1
 
 
 # -- the journal, and drafts with versions of their own -----------------------------------------
