@@ -27,6 +27,7 @@ SCALARS = {
     "string": ("str", '""'),
     "bytes": ("bytes", 'b""'),
     "bool": ("bool", "False"),
+    "presence": ("bool", "False"),
     "float64": ("float", "0.0"),
     "uuid": ("UUID | None", "None"),
 }

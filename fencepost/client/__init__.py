@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fencepost.client.cluster import init_producer_id, metadata
     from fencepost.client.connection import Connection, connect
     from fencepost.client.errors import (
+        DialectNotServed,
         Disconnected,
         KafkaClientError,
         MalformedAnswer,
@@ -69,6 +70,7 @@ __all__ = [
     "Appender",
     "Client",
     "Connection",
+    "DialectNotServed",
     "Disconnected",
     "EpochEnd",
     "ExpectedOffsetMismatch",
@@ -110,6 +112,7 @@ _PUBLIC_NAMES: Final = {
     "cluster": ("init_producer_id", "metadata"),
     "connection": ("Connection", "connect"),
     "errors": (
+        "DialectNotServed",
         "Disconnected",
         "KafkaClientError",
         "MalformedAnswer",

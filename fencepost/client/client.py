@@ -12,7 +12,7 @@ from typing import Final, Self
 from uuid import UUID
 
 from fencepost.client.cluster import ClusterMetadata, PartitionMetadata, metadata
-from fencepost.client.connection import TIMEOUT_S, Connection, connect
+from fencepost.client.connection import TIMEOUT_S, Connection, connect, find_dialect
 from fencepost.client.errors import KafkaClientError, NoLeader, Unreachable
 from fencepost.client.model import Partition
 from fencepost.protocol.shown_text import without_user_info
@@ -29,11 +29,20 @@ class Client:
 
     :param bootstrap: ``host:port,...`` of brokers by which the others are learnt.
     :param client_id: Sent with every request; None sends a null.
-    :raises ValueError: When that is no such list.
+    :param dialect: That all connections speak: see `connect`. A broker that does not serve it is
+        not asked: `DialectNotServed`.
+    :raises ValueError: When that is no such list, or there is no such dialect.
     """
 
-    def __init__(self, bootstrap: str, *, client_id: str | None = DEFAULT_CLIENT_ID) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        client_id: str | None = DEFAULT_CLIENT_ID,
+        dialect: str | None = None,
+    ) -> None:
         self.client_id = client_id
+        self.dialect = None if dialect is None else find_dialect(dialect).name
         self._bootstrap = tuple(map(_address, bootstrap.split(",")))
         self._addresses: dict[int, Address] = {}
         self._connections: dict[Address, Connection] = {}
@@ -168,7 +177,9 @@ class Client:
                 return found
             if found is not None:
                 await found.close()
-            opened = await connect(*address, self.client_id, timeout_s=timeout_s)
+            opened = await connect(
+                *address, self.client_id, dialect=self.dialect, timeout_s=timeout_s
+            )
             self._connections[address] = opened
             return opened
 

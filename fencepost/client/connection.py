@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fencepost.client.errors import (
+    DialectNotServed,
     Disconnected,
     KafkaClientError,
     MalformedAnswer,
@@ -109,8 +110,7 @@ class Connection:
     """A connection that is open until it is closed, by either side. Made by `connect`.
 
     :param client_id: Sent with every request; None sends a null.
-    :ivar dialect: The draft that both sides speak; with None all versions are Kafka's. Brokers
-        have to be set to the same.
+    :ivar dialect: The draft that both sides speak; with None all versions are Kafka's.
     """
 
     def __init__(
@@ -167,12 +167,15 @@ class Connection:
     async def versions(self, *, timeout_s: float = TIMEOUT_S) -> dict[int, tuple[int, int]]:
         """The versions of each API by its key that the broker serves, both inclusive.
 
-        It is asked once a connection.
+        It is asked once a connection, together with the connection's dialect.
 
+        :raises DialectNotServed: When the broker does not name the feature of the dialect.
         :raises KafkaClientError: As `ask`.
         """
         if self._versions is None:
             answer = await self._ask_versions(timeout_s)
+            if self.dialect is not None:
+                _check_dialect(self.dialect, answer)
             self._versions = {
                 each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
             }
@@ -181,10 +184,15 @@ class Connection:
     async def best_version(self, api: Api, *, timeout_s: float = TIMEOUT_S) -> int:
         """The highest version of an API that both sides know.
 
+        On a connection with a dialect it is the one that has schemas of the dialect, if any has.
+
         :raises NotServed: When there is none.
         :raises KafkaClientError: As `ask`.
         """
         low, high = (await self.versions(timeout_s=timeout_s)).get(api.key, (0, -1))
+        drafted = None if self.dialect is None else self.dialect.highest(api)
+        if drafted is not None and low <= drafted <= high:
+            return drafted
         version = min(high, api.max_version)
         if version < max(low, api.min_version):
             raise NotServed(f"the broker serves no version of {api.title} that is known here")
@@ -202,7 +210,11 @@ class Connection:
 
     async def _ask_versions(self, timeout_s: float) -> ApiVersionsResponse:
         api = API_VERSIONS.api
-        request = ApiVersionsRequest(client_software_name=SOFTWARE, client_software_version="0")
+        request = ApiVersionsRequest(
+            client_software_name=SOFTWARE,
+            client_software_version="0",
+            dialect_requested=self.dialect is not None,
+        )
         frame = await self._exchange(api, api.max_version, request, timeout_s)
         # A broker that does not know the version answers so in version 0 (KIP-511).
         (code,) = _INT16.unpack_from(frame, 4)
@@ -289,17 +301,53 @@ async def connect(
     port: int,
     client_id: str | None,
     *,
-    dialect: "Draft | None" = None,
+    dialect: str | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> Connection:
-    """Connect to a broker; nothing is sent yet.
+    """Connect to a broker; nothing is sent yet, unless to ask for a dialect.
 
-    :param dialect: The draft that the connection speaks.
+    :param dialect: The name of the draft that the connection speaks, ``kip-320-draft``; with None
+        all versions are Kafka's.
+    :raises ValueError: When there is no such dialect.
     :raises Unreachable: When the connection is not accepted in time.
+    :raises DialectNotServed: When the broker does not serve the dialect.
+    :raises KafkaClientError: As `Connection.ask`, with a dialect.
     """
+    draft = None if dialect is None else find_dialect(dialect)
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError) as error:
         raise Unreachable(f"no broker accepts at {host}:{port}: {error}") from error
-    return Connection(reader, writer, client_id, dialect)
+    connection = Connection(reader, writer, client_id, draft)
+    if draft is not None:
+        try:
+            await connection.versions(timeout_s=timeout_s)
+        except BaseException:
+            await connection.close()
+            raise
+    return connection
+
+
+def find_dialect(name: str) -> "Draft":
+    """The schemas of a dialect; imported when one is used.
+
+    :raises ValueError: When there is no such dialect.
+    """
+    from fencepost.protocol.codec.drafts import find_draft
+
+    return find_draft(name)
+
+
+def _check_dialect(dialect: "Draft", answer: ApiVersionsResponse) -> None:
+    named = answer.supported_features
+    if any(
+        each.name == dialect.feature and each.min_version <= 1 <= each.max_version for each in named
+    ):
+        return
+    levels = [f"{each.name} {each.min_version} to {each.max_version}" for each in named]
+    raise DialectNotServed(
+        f"the broker does not serve the dialect {dialect.name}: of the supported feature"
+        f" {dialect.feature} it does not name level 1, only {', '.join(levels) or 'no feature'};"
+        f" serve it with --dialect {dialect.name}, or connect without a dialect"
+    )

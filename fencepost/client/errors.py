@@ -53,6 +53,12 @@ class NotServed(KafkaClientError):
     failure = Failure.NOT_SERVED
 
 
+class DialectNotServed(NotServed):
+    """The broker does not name the feature of the dialect that was asked for; the connection is
+    closed, because the frames of a draft and of Kafka can't be told apart.
+    """
+
+
 class NoLeader(KafkaClientError):
     """The partition has no known leader, so there is no broker to ask."""
 

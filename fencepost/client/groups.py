@@ -28,7 +28,7 @@ from fencepost.client.consumer_protocol import (
 )
 from fencepost.client.errors import MalformedAnswer
 from fencepost.client.model import Partition
-from fencepost.client.partitions import NO_EPOCH
+from fencepost.client.partitions import NO_EPOCH, NO_TIMESTAMP
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
 from fencepost.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -236,6 +236,9 @@ class CommittedOffset(GroupResponse):
     epoch: int
     """-1 before version 5, or where the commit said none."""
     metadata: str | None
+    timestamp: int
+    """Of the record before the offset, in ms; -1 where the commit said none, and in all versions
+    but 5 of KIP-320's draft."""
 
 
 async def commit_offset(
@@ -245,6 +248,7 @@ async def commit_offset(
     offset: int,
     *,
     epoch: int = NO_EPOCH,
+    timestamp: int = NO_TIMESTAMP,
     note: str = "",
     version: int | None = None,
     timeout_s: float = TIMEOUT_S,
@@ -252,6 +256,7 @@ async def commit_offset(
     """OffsetCommit (8).
 
     :param epoch: Of the record before the offset; -1: not said. From version 6 on.
+    :param timestamp: Of the same record, in ms; -1: not said. In version 6 of KIP-320's draft.
     :param note: The metadata that is committed with it.
     """
     if version is None:
@@ -260,6 +265,7 @@ async def commit_offset(
         partition_index=partition.index,
         committed_offset=offset,
         committed_leader_epoch=epoch,
+        timestamp=timestamp,
         committed_metadata=note,
     )
     topic_id = None
@@ -310,8 +316,9 @@ async def fetch_committed_offset(
             throttle_time_ms=answer.throttle_time_ms,
             error=error,
             offset=-1,
-            epoch=-1,
+            epoch=NO_EPOCH,
             metadata=None,
+            timestamp=NO_TIMESTAMP,
         )
     return CommittedOffset(
         version=version,
@@ -320,6 +327,9 @@ async def fetch_committed_offset(
         offset=part.committed_offset,
         epoch=part.committed_leader_epoch,
         metadata=part.metadata,
+        timestamp=(
+            part.timestamp if isinstance(part, OffsetFetchResponsePartition) else NO_TIMESTAMP
+        ),
     )
 
 

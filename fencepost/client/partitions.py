@@ -49,6 +49,7 @@ from fencepost.protocol.messages.produce import (
 CONSUMER: Final = -1
 """The replica id of a consumer."""
 NO_EPOCH: Final = -1
+NO_TIMESTAMP: Final = -1
 DEFAULT_MAX_BYTES: Final = 1 << 20
 _PRODUCE_TOPIC_IDS: Final = 13
 _FETCH_TOPIC_IDS: Final = 13
@@ -137,8 +138,10 @@ async def fetch(
 ) -> Fetched:
     """Fetch (1) from an offset on, without a session.
 
-    :param epoch: The leader epoch that the client believes in; -1: no check. From version 9 on.
-    :param last_epoch: The epoch of the record before the offset; -1: no check. From version 12 on.
+    :param epoch: The leader epoch that the client believes in; -1: no check. From version 9 on;
+        KIP-320's draft has none in its version 9.
+    :param last_epoch: The epoch of the record before the offset; -1: no check. From version 12 on,
+        and in version 9 of KIP-320's draft.
     """
     if version is None:
         version = await connection.best_version(FETCH.api, timeout_s=timeout_s)
@@ -179,7 +182,8 @@ async def list_offsets(
 ) -> FoundOffset:
     """ListOffsets (2) at a timestamp in ms, or at an `OffsetSpec`.
 
-    :param epoch: The leader epoch that the client believes in; -1: no check. From version 4 on.
+    :param epoch: The leader epoch that the client believes in; -1: no check. From version 4 on;
+        KIP-320's draft has none in its version 4.
     """
     if version is None:
         version = await connection.best_version(LIST_OFFSETS.api, timeout_s=timeout_s)

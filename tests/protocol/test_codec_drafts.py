@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from struct import pack
 from types import ModuleType
@@ -20,9 +20,11 @@ from fencepost.protocol.codec.drafts import (
     DraftField,
     DraftVersion,
     Layout,
+    find_draft,
 )
 from fencepost.protocol.codec.error_codes import error_code_finder
 from fencepost.protocol.codec.schema import Side, message_schema
+from fencepost.protocol.messages.api_versions import ApiVersionsRequest
 from fencepost.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -74,7 +76,22 @@ class Row:
 
 
 # `>i` array sizes and `>h` string sizes are written out, so that no code of the codec is used.
+ASKING = b"\x02f\x020" + b"\x01\xd0\x50\x00"
+"""Two strings, and one tagged field: 10320 (0x50 << 7 | 0x50), of no bytes."""
+API_VERSIONS = [
+    Row(
+        api="api_versions",
+        version=version,
+        side="request",
+        message=ApiVersionsRequest(
+            client_software_name="f", client_software_version="0", dialect_requested=True
+        ),
+        body=ASKING,
+    )
+    for version in (3, 4)
+]
 KIP_320 = [
+    *API_VERSIONS,
     Row(
         api="fetch",
         version=9,
@@ -295,10 +312,44 @@ def test_every_version_of_the_draft_of_kip_320_is_checked() -> None:
 @pytest.mark.parametrize("row", KIP_320, ids=lambda row: f"{row.api}-v{row.version}-{row.side}")
 def test_without_the_draft_these_versions_are_kafkas(row: Row) -> None:
     changed = KIP_320_DRAFT.versions[row.api, row.version]
-    assert changed.base == row.version - 1
+    is_replaced = KIP_320_DRAFT.replaces(BY_NAME[row.api], row.version)
+    assert changed.base == row.version - is_replaced
     if changed.layouts(row.side):
         assert encode(row.api, row.version, row.side, row.message) != row.body
     assert message_schema(row.api, row.side, row.version).kio_class.__version__ == row.version
+
+
+def test_exactly_four_versions_are_replaced() -> None:
+    replaced = {
+        (name, version)
+        for name, version in KIP_320_DRAFT.versions
+        if KIP_320_DRAFT.replaces(BY_NAME[name], version)
+    }
+    assert replaced == {
+        *(("fetch", 9), ("list_offsets", 4), ("offset_commit", 6), ("offset_fetch", 5))
+    }
+    assert {KIP_320_DRAFT.highest(BY_NAME[name]) for name, _ in replaced} == {9, 4, 6, 5}
+    assert KIP_320_DRAFT.highest(BY_NAME["api_versions"]) is None
+    assert KIP_320_DRAFT.highest(BY_NAME["metadata"]) is None
+
+
+@pytest.mark.parametrize("row", API_VERSIONS, ids=lambda row: f"v{row.version}")
+@pytest.mark.parametrize(
+    ("body", "is_requested"),
+    [
+        (ASKING, True),
+        (b"\x02f\x020\x00", False),
+        (b"\x02f\x020\x02\x05\x01x\xd0\x50\x00", True),
+        (b"\x02f\x020\x01\xd0\x51\x00", False),
+    ],
+    ids=["asking", "no tagged field", "behind another", "another"],
+)
+def test_a_tagged_field_without_bytes_is_true_where_it_is_there(
+    row: Row, body: bytes, is_requested: bool
+) -> None:
+    request = decode(row.api, row.version, row.side, body, KIP_320_DRAFT)
+    assert request == replace(row.message, dialect_requested=is_requested)
+    assert decode(row.api, row.version, row.side, body).dialect_requested is False
 
 
 def test_other_versions_are_kafkas_on_a_connection_with_a_draft() -> None:
@@ -317,6 +368,12 @@ def test_every_draft_fits_the_versions_that_it_is_based_on(draft: Draft) -> None
             message = message_schema(name, side, version, draft).cls()
             body = encode(name, version, side, message, draft)
             assert decode(name, version, side, body, draft) == message
+
+
+def test_a_draft_is_found_by_its_name() -> None:
+    assert find_draft("kip-320-draft") is KIP_320_DRAFT
+    with pytest.raises(ValueError, match="no dialect 'kip-320'; the dialects are kip-320-draft"):
+        find_draft("kip-320")
 
 
 # -- a version that no kio has ------------------------------------------------------------------
@@ -426,6 +483,15 @@ def test_a_field_that_the_base_does_not_have_is_refused() -> None:
 def test_a_field_whose_class_was_not_generated_is_refused() -> None:
     draft = draft_of("ListOffsetsPartition", DraftField("not_generated", "int64", -1))
     with pytest.raises(KeyError, match="not_generated"):
+        message_schema("list_offsets", "request", 12, draft)
+
+
+def test_a_field_without_bytes_needs_a_tag(monkeypatch: pytest.MonkeyPatch) -> None:
+    draft = draft_of("ListOffsetsPartition", DraftField("wanted", "presence", False))
+    module = ModuleType("fencepost.protocol.messages.list_offsets")
+    exec(render("list_offsets", 2, [draft]), vars(module))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    with pytest.raises(ValueError, match="wanted has no bytes, so it needs a tag"):
         message_schema("list_offsets", "request", 12, draft)
 
 

@@ -7,7 +7,9 @@ version, or of another type. A field that is not listed is not there. Structs th
 are as in the base. A version may be one that Kafka has with another schema, or one beyond.
 
 A draft is chosen by connection (``Connection.dialect`` of server and client), which hands it to the
-codec with each message. On such a connection, too, all other versions are Kafka's.
+codec with each message. On such a connection, too, all other versions are Kafka's. A broker that
+serves a draft names its ``feature`` among the supported ones of ApiVersions; a client asks for it
+by a tagged field of its ApiVersionsRequest, which brokers that don't know it pass over.
 
 To add a field or a version: add it to a draft below, or a draft to `DRAFTS`; run
 ``python -m tools.generate_messages``, which gives the message classes the new fields; read the
@@ -35,7 +37,9 @@ WireType: TypeAlias = Literal[
     "string",
     "bytes",
     "uuid",
+    "presence",
 ]
+"""As on the wire; ``presence`` is a tagged field without bytes, True where it is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,8 @@ class Draft:
     """A proposal's schemas."""
 
     name: str
+    feature: str = ""
+    """The supported feature, of level 1, that a broker names which serves it to who asks."""
     versions: Mapping[tuple[str, int], DraftVersion]
     """By API name and version."""
 
@@ -93,11 +99,32 @@ class Draft:
         """Whether this draft has schemas of its own for a version."""
         return (api.name, version) in self.versions
 
+    def replaces(self, api: "Api", version: int) -> bool:
+        """Whether peers have to agree on a version: it is not Kafka's with more tagged fields."""
+        changed = self.versions.get((api.name, version))
+        return changed is not None and changed.base != version
+
+    def highest(self, api: "Api") -> int | None:
+        """The highest version of an API that this draft replaces; None where it has none."""
+        replaced = (v for name, v in self.versions if name == api.name and self.replaces(api, v))
+        return max(replaced, default=None)
+
+
+_API_VERSIONS_REQUEST: Final = {
+    "ApiVersionsRequest": (
+        "client_software_name",
+        "client_software_version",
+        DraftField("dialect_requested", "presence", False, tag=10_320),
+    )
+}
 
 KIP_320_DRAFT: Final = Draft(
     name="kip-320-draft",
+    feature="kip.320.draft",
     versions=MappingProxyType(
         {
+            ("api_versions", 3): DraftVersion(base=3, request=_API_VERSIONS_REQUEST),
+            ("api_versions", 4): DraftVersion(base=4, request=_API_VERSIONS_REQUEST),
             ("fetch", 9): DraftVersion(
                 base=8,
                 request={
@@ -154,3 +181,13 @@ KIP_320_DRAFT: Final = Draft(
 
 DRAFTS: Final = MappingProxyType({draft.name: draft for draft in (KIP_320_DRAFT,)})
 """All drafts by name."""
+
+
+def find_draft(name: str) -> Draft:
+    """The draft of a name.
+
+    :raises ValueError: When there is none of it.
+    """
+    if name not in DRAFTS:
+        raise ValueError(f"there is no dialect {name!r}; the dialects are {', '.join(DRAFTS)}")
+    return DRAFTS[name]

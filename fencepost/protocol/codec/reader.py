@@ -276,6 +276,8 @@ def _tags(src: CodeBuilder, tagged: list[FieldSchema]) -> dict[str, str]:
 
 def _tag_value(src: CodeBuilder, f: FieldSchema) -> str:
     """As a field of a flexible version; being there says that it is not null."""
+    if f.kind == "presence":
+        return "True"
     if f.struct is not None and not f.array:
         return _struct(src, f.struct)
     if f.kind in FIXED_WIDTH_CODES and not f.array:

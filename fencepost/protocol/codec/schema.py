@@ -162,6 +162,8 @@ def _draft_field_schema(cls: type, f: "DraftField") -> FieldSchema:
     default = _default(cls, f.name)
     if (type(default), default) != (type(f.default), f.default):
         raise ValueError(f"{cls.__name__}.{f.name} is {default!r} by default, not {f.default!r}")
+    if f.kind == "presence" and f.tag is None:
+        raise ValueError(f"{cls.__name__}.{f.name} has no bytes, so it needs a tag")
     return FieldSchema(f.name, f.kind, f.array, f.nullable, f.tag, default, None)
 
 

@@ -204,6 +204,8 @@ def _tags(src: CodeBuilder, tagged: list[FieldSchema], var: str, out: str) -> No
 
 
 def _tag_value(src: CodeBuilder, f: FieldSchema, value: str, body: str) -> None:
+    if f.kind == "presence":
+        return
     if f.kind in FIXED_WIDTH_CODES and not f.array:
         src.line(
             f"{body} += {src.packer(FIXED_WIDTH_CODES[f.kind])}.pack({_fixed_value(f.kind, value)})"

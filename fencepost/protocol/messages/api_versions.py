@@ -10,6 +10,7 @@ from fencepost.protocol.messages import struct
 class ApiVersionsRequest:
     client_software_name: str = ""  # v3+
     client_software_version: str = ""  # v3+
+    dialect_requested: bool = False  # kip-320-draft
 
 
 @struct(frozen=True, slots=True, kw_only=True)
