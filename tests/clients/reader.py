@@ -63,8 +63,8 @@ class Reader:
             case "commit":
                 self._consumer.commit(asynchronous=False)
                 (found,) = self._consumer.committed([TopicPartition(self._topic, 0)], WAIT_S)
-                epoch = -1 if found.leader_epoch is None else found.leader_epoch
-                return f"committed {found.offset}, epoch {epoch}"
+                epoch: int | None = found.leader_epoch
+                return f"committed {found.offset}, epoch {-1 if epoch is None else epoch}"
             case _:
                 return end(self._settings, self._topic)
 
