@@ -91,6 +91,32 @@ def test_franz_go_notices(fresh: Stage) -> None:
     assert printed == prints("truncation-franz-go")
 
 
+@pytest.mark.parametrize(
+    ("client", "told"),
+    [
+        ("java", "LogTruncationException: 20 diverges at 10, epoch 0"),
+        ("confluent", "broker end offset is 10 (offset leader epoch 0)"),
+    ],
+)
+def test_an_epoch_that_the_leader_never_had_ends_where_its_next_one_begins(
+    fresh: Stage, client: str, told: str
+) -> None:
+    """Epoch 1 was lost with its leader: the logs parted there at the latest."""
+    with fresh.verbs() as verbs:
+        verbs.create_topic(TOPIC, assignments=[[1, 2, 3]])
+    send(fresh.cluster, TOPIC, [b"a%d" % n for n in range(10)])
+    fresh.control.replica("hold", TOPIC, 3, leave_isr=True)
+    assert fresh.control.elect(TOPIC, 2)["leader_epoch"] == 1
+    send(fresh.cluster, TOPIC, [b"a%d" % n for n in range(10, 20)])
+    with fresh.client(client) as reader:
+        assert reader.ask("read 20") == READ_BEFORE
+        elected = fresh.control.elect(TOPIC, 3, unclean=True)
+        (new,) = (each for each in elected["replicas"] if each["broker"] == 3)
+        assert [each["epoch"] for each in new["epochs"]] == [0, 2]
+        assert told in reader.ask("read 1")
+        reader.end()
+
+
 def test_of_an_old_message_format_the_java_consumer_notices_nothing(fresh: Stage) -> None:
     """Without epochs in its records there is nothing that a consumer could compare."""
     configs = {"message.format.version": "0.10.2"}
