@@ -235,7 +235,7 @@ def test_it_comes_behind_every_other_check() -> None:
     assert elsewhere.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_what_is_known_is_answered_at_once_beside_it() -> None:
+def test_other_partitions_are_answered_at_once_beside_it() -> None:
     """No lookup waits for the gate, and none for another partition's."""
     driver = lagging()
     create(driver, "open", [(2, 1)])
