@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any, Final
 
 FOLDER: Final = Path(__file__).parent / "proposals"
-ORDER: Final = ("kip-207", "kip-320", "kip-320-draft", "kip-27", "kip-1023")
-"""The names of the files, without suffix, in the order of the pages."""
 WORK: Final = frozenset(
     {
         "transactions",
@@ -63,11 +61,12 @@ class Proposal:
 
 @cache
 def proposals() -> tuple[Proposal, ...]:
-    """All of them.
+    """All of them, by number; a draft comes after the proposal.
 
     :raises StatementError: When a file is not as described.
     """
-    return tuple(parse(key, (FOLDER / f"{key}.toml").read_text()) for key in ORDER)
+    files = sorted(FOLDER.iterdir(), key=lambda path: (int(path.stem.split("-")[1]), path.stem))
+    return tuple(parse(path.stem, path.read_text()) for path in files)
 
 
 def parse(key: str, text: str) -> Proposal:
