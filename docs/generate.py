@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from docs import api_table
 from docs.limits import LIMITS
+from docs.statements import Proposal, Statement, proposals
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.config_def import ConfigDef, Effect, Table, UpdateMode
 from fencepost.broker.configs.config_table import config_tables
@@ -35,7 +36,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 _BLOCK: Final = re.compile(
-    r"^<!-- generated: (?P<name>[a-z-]+) -->\n(?P<table>.*?)^<!-- end -->$",
+    r"^<!-- generated: (?P<name>[a-z0-9-]+) -->\n(?P<table>.*?)^<!-- end -->$",
     re.MULTILINE | re.DOTALL,
 )
 _MODES: Final = {
@@ -286,6 +287,48 @@ def classes_not_run() -> str:
     )
 
 
+def proposal_table() -> str:
+    """How many statements each proposal makes, and how many of them tests show."""
+    return table(
+        ("proposal", "is about", "statements", "shown by tests", "not applicable", "come later"),
+        (
+            (
+                f"[{each.name}](statements.md#{each.key})",
+                each.subject,
+                str(len(each.statements)),
+                str(sum(bool(statement.tests) for statement in each.statements)),
+                str(sum(bool(statement.not_applicable) for statement in each.statements)),
+                str(sum(bool(statement.comes_with) for statement in each.statements)),
+            )
+            for each in proposals()
+        ),
+    )
+
+
+def statement_table(proposal: Proposal) -> str:
+    """What a proposal says, and the tests that show it."""
+    return table(
+        ("id", "section", "statement", "shown by"),
+        (
+            (each.id.rpartition("-")[2], each.section, _cell(each.says), _shown_by(each))
+            for each in proposal.statements
+        ),
+    )
+
+
+def _shown_by(statement: Statement) -> str:
+    if statement.not_applicable:
+        return f"not applicable: {_cell(statement.not_applicable)}"
+    if statement.comes_with:
+        return f"comes with {statement.comes_with}"
+    return "; ".join(map(_test_link, statement.tests))
+
+
+def _test_link(node_id: str) -> str:
+    path, _, name = node_id.partition("::")
+    return f"[`{name}`](../{path})"
+
+
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "actions": actions,
     "all-apis": all_apis,
@@ -293,6 +336,8 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "commands": commands,
     "control-api": control_api,
     **{f"limits-of-{section}": partial(limits, section) for section in LIMITS},
+    "proposals": proposal_table,
+    **{f"statements-of-{each.key}": partial(statement_table, each) for each in proposals()},
     "random-bounds": random_bounds,
     "random-reasons": random_reasons,
     "scenarios": scenarios,

@@ -13,13 +13,15 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from docs.generate import ROOT
+from fencepost.verbs.methods import Verbs
+from fencepost.verbs.remote import Remote
 from tests.harness import golang, java
 from tests.harness.control_client import Control, Json, covers
 from tests.harness.dialogue import Dialogue
@@ -98,24 +100,39 @@ class Stage:
         environment = {**os.environ, "PATH": path, **places, **variables}
         return run(["bash", "-c", line], env=environment, code=code)
 
+    @contextmanager
+    def verbs(self) -> Iterator[Verbs]:
+        """Every verb, where `control` has none of its own."""
+        assert self.cluster.control is not None
+        with closing(Remote(self.cluster.control)) as remote:
+            yield Verbs(remote)
+
     def address(self, broker: int) -> str:
         return self.cluster.bootstrap.split(",")[broker - 1]
 
     @contextmanager
     def client(
-        self, kind: str, *, policy: str = "none", bootstrap: str | None = None
+        self,
+        kind: str,
+        *member: str,
+        policy: str = "none",
+        bootstrap: str | None = None,
+        log_level: str = "WARN",
     ) -> Iterator[Dialogue]:
         """A consumer that is told what to read: ``java``, ``confluent`` or ``go``.
 
         That is its client id as well.
+
+        :param member: Its group, if it has one, and for librdkafka ``seek`` (see reader.py).
+        :param log_level: Of the Java client.
         """
-        arguments = [bootstrap or self.cluster.bootstrap, TOPIC, kind, policy]
+        arguments = [bootstrap or self.cluster.bootstrap, TOPIC, kind, policy, *member]
         if kind == "java":
-            command = java.story_command("ReaderStory", *arguments)
+            command = java.story_command("ReaderStory", *arguments, log_level=log_level)
         elif kind == "go":
             command = [str(golang.build_program("reader")), *arguments]
         else:
-            arguments[-1] = policy.replace("none", "error")
+            arguments[3] = policy.replace("none", "error")
             command = [sys.executable, str(READER), *arguments]
         with Dialogue(command, self.folder / f"{kind}.log") as reader:
             reader.hear_until("ready")

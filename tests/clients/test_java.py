@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from fencepost.protocol.errors import ErrorCode
 from tests.harness.java import java, story
 from tests.harness.kafka_tools import kafka_tool
 from tests.harness.run import Finished
@@ -83,6 +84,19 @@ def test_client_story(cluster: Cluster) -> None:
         "sought": "42",
         "resumed": "7",
     }
+
+
+def test_the_errors_that_kips_brought_are_the_exceptions_that_they_name() -> None:
+    """Those that extend InvalidMetadataException make a client ask for metadata, others do not."""
+    stale = "InvalidMetadataException RefreshRetriableException RetriableException"
+    exceptions = {
+        ErrorCode.FENCED_LEADER_EPOCH: f"FencedLeaderEpochException {stale}",
+        ErrorCode.UNKNOWN_LEADER_EPOCH: "UnknownLeaderEpochException RetriableException",
+        ErrorCode.OFFSET_NOT_AVAILABLE: "OffsetNotAvailableException RetriableException",
+        ErrorCode.LEADER_NOT_AVAILABLE: f"LeaderNotAvailableException {stale}",
+    }
+    by_code = {str(int(code)): names for code, names in exceptions.items()}
+    assert facts(story("ErrorStory", *by_code)) == by_code
 
 
 # -- admin --------------------------------------------------------------------------------------

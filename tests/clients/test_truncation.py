@@ -9,7 +9,7 @@ import pytest
 
 from tests.clients.stories import TOPIC, Stage, prints, serve_options, stage
 from tests.harness import java
-from tests.harness.confluent import read_partition
+from tests.harness.confluent import read_partition, send
 from tests.harness.dialogue import Dialogue
 from tests.harness.served_cluster import unique
 
@@ -31,6 +31,7 @@ def test_the_java_consumer_is_told_where_the_logs_part(fresh: Stage) -> None:
         consumers.say()
         assert consumers.end() == prints("truncation")
     _asked_where_the_epoch_ends(fresh, "truncation-none")
+    _fetched_nothing_before(fresh, "truncation-none")
     _epoch_was_committed(fresh, group)
 
 
@@ -42,6 +43,13 @@ def _asked_where_the_epoch_ends(stage: Stage, client_id: str) -> None:
     assert (request["broker"], asked["current_leader_epoch"], asked["leader_epoch"]) == (3, 1, 0)
     assert (answers[0]["error_code"], answers[0]["leader_epoch"]) == (0, 0)
     assert answers[0]["end_offset"] == 10
+
+
+def _fetched_nothing_before(stage: Stage, client_id: str) -> None:
+    """From the new leader, until it was told where its epoch ends."""
+    exchanges = stage.control.trace(client_id=client_id)
+    asked = [each["api"] for each in exchanges if each["broker"] == 3]
+    assert asked.index("OffsetForLeaderEpoch") < asked.index("Fetch")
 
 
 def _epoch_was_committed(stage: Stage, group: str) -> None:
@@ -81,6 +89,48 @@ def test_franz_go_notices(fresh: Stage) -> None:
         printed += [reader.ask("read 5"), reader.ask("read 5")]
         reader.end()
     assert printed == prints("truncation-franz-go")
+
+
+@pytest.mark.parametrize(
+    ("client", "told"),
+    [
+        ("java", "LogTruncationException: 20 diverges at 10, epoch 0"),
+        ("confluent", "broker end offset is 10 (offset leader epoch 0)"),
+    ],
+)
+def test_an_epoch_that_the_leader_never_had_ends_where_its_next_one_begins(
+    fresh: Stage, client: str, told: str
+) -> None:
+    """Epoch 1 was lost with its leader: the logs parted there at the latest."""
+    with fresh.verbs() as verbs:
+        verbs.create_topic(TOPIC, assignments=[[1, 2, 3]])
+    send(fresh.cluster, TOPIC, [b"a%d" % n for n in range(10)])
+    fresh.control.replica("hold", TOPIC, 3, leave_isr=True)
+    assert fresh.control.elect(TOPIC, 2)["leader_epoch"] == 1
+    send(fresh.cluster, TOPIC, [b"a%d" % n for n in range(10, 20)])
+    with fresh.client(client) as reader:
+        assert reader.ask("read 20") == READ_BEFORE
+        elected = fresh.control.elect(TOPIC, 3, unclean=True)
+        (new,) = (each for each in elected["replicas"] if each["broker"] == 3)
+        assert [each["epoch"] for each in new["epochs"]] == [0, 2]
+        assert told in reader.ask("read 1")
+        reader.end()
+
+
+def test_of_an_old_message_format_the_java_consumer_notices_nothing(fresh: Stage) -> None:
+    """Without epochs in its records there is nothing that a consumer could compare."""
+    configs = {"message.format.version": "0.10.2"}
+    with fresh.verbs() as verbs:
+        verbs.create_topic(TOPIC, assignments=[[1, 2, 3]], configs=configs)
+    send(fresh.cluster, TOPIC, [b"a%d" % n for n in range(10)])
+    fresh.control.replica("hold", TOPIC, 3, leave_isr=True)
+    send(fresh.cluster, TOPIC, [b"a%d" % n for n in range(10, 20)])
+    with fresh.client("java") as reader:
+        before = reader.ask("read 20")
+        fresh.play("missed")
+        assert [before, reader.ask("read 5")] == prints("missed")
+        reader.end()
+    assert fresh.answers("OffsetForLeaderEpoch", "java") == []
 
 
 # -- behind an old broker -----------------------------------------------------------------------

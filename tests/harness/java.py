@@ -83,13 +83,19 @@ def java(*arguments: str, stdin: str = "", timeout_s: float = 90, code: int | No
     return run(command(*arguments), stdin=stdin, timeout_s=timeout_s, code=code)
 
 
-def story_command(name: str, *arguments: str, options: tuple[str, ...] = ()) -> list[str]:
+def story_command(
+    name: str, *arguments: str, options: tuple[str, ...] = (), log_level: str = "WARN"
+) -> list[str]:
     """A single-file program of ``tests/clients/java``, compiled once (about 2 s).
 
     :param options: More options of the JVM.
     """
     return command(
-        name, *arguments, options=(*_QUICK, *options), folders=[compiled(f"{name}.java")]
+        name,
+        *arguments,
+        options=(*_QUICK, *options),
+        log_level=log_level,
+        folders=[compiled(f"{name}.java")],
     )
 
 

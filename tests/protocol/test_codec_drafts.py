@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from struct import pack
 from types import ModuleType
-from typing import Any, TypeAlias
 
 import pytest
 
-from fencepost.protocol import codec
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.codec.drafts import (
     DRAFTS,
@@ -56,11 +54,10 @@ from fencepost.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from tests.protocol.bodies import Message, decode, encode
 from tests.protocol.messages import SIDES
 from tools.generate_messages import render
 
-Message: TypeAlias = Any
-"""A request or response of any API."""
 LIST_OFFSETS = BY_NAME["list_offsets"]
 
 
@@ -277,22 +274,6 @@ KIP_320 = [
         ),
     ),
 ]
-
-
-def encode(
-    api: str, version: int, side: Side, message: Message, draft: Draft | None = None
-) -> bytes:
-    """The body alone."""
-    if side == "response":
-        chunks = codec.encode_response(BY_NAME[api], version, 1, message, draft)
-        return b"".join(chunks)[4 + codec.response_body_offset(BY_NAME[api], version) :]
-    head = 16 if BY_NAME[api].is_flexible(version) else 15
-    return b"".join(codec.encode_request(BY_NAME[api], version, 1, "c", message, draft))[head:]
-
-
-def decode(api: str, version: int, side: Side, body: bytes, draft: Draft | None = None) -> Message:
-    read = codec.decode_request if side == "request" else codec.decode_response
-    return read(BY_NAME[api], version, body, 0, draft)
 
 
 # -- KIP-320's draft ----------------------------------------------------------------------------

@@ -306,11 +306,11 @@ def test_any_consumer_can_read_the_offsets_topic() -> None:
     topic = FetchTopic(topic=OFFSETS_TOPIC, partitions=(partition,))
     request = FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=(topic,))
     (found,) = driver.ask(leader, "fetch", 11, request).responses
-    records = []
+    stored = []
     for buffer in found.partitions[0].records:
         for at, _ in iter_headers(buffer):
-            records += [decode(one.key or b"", one.value) for one in iter_records(buffer, at)]
-    empty, generation, offset = records
+            stored += [(one.key or b"", one.value or b"") for one in iter_records(buffer, at)]
+    empty, generation, offset = (decode(key, value) for key, value in stored)
     assert isinstance(empty, GroupRecord)
     assert isinstance(generation, GroupRecord)
     assert isinstance(offset, OffsetRecord)
@@ -318,6 +318,7 @@ def test_any_consumer_can_read_the_offsets_topic() -> None:
     assert generation.value.members[0].member_id == member
     assert offset.value is not None
     assert (offset.value.offset, offset.value.leader_epoch) == (5, 3)
+    assert stored[-1][1][:2] == b"\0\3", "in version 3 of its schema (KIP-320)"
 
 
 def test_a_deleted_topics_offsets_are_deleted() -> None:

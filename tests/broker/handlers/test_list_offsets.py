@@ -12,7 +12,7 @@ from fencepost.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from tests.harness.crash_model import Operation
-from tests.harness.driver import Driver
+from tests.harness.driver import Driver, versions
 from tests.harness.driver_requests import create, list_offset, produce
 from tests.harness.durable_driver import DurableDriver
 from tests.harness.records import TIMESTAMP, batch
@@ -116,6 +116,16 @@ def test_below_v4_epochs_are_neither_asked_nor_told() -> None:
     driver.elect("t", 0, 2)
     found = list_offset(driver, "t", LATEST, version=3, current_leader_epoch=0)
     assert (found.error_code, found.leader_epoch) == (ErrorCode.NONE, -1)
+
+
+@pytest.mark.parametrize(("target", "first"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11)])
+def test_a_target_is_not_known_below_its_version(target: int, first: int) -> None:
+    driver = Driver(1)
+    create(driver, "t")
+    for version in versions("list_offsets"):
+        found = list_offset(driver, "t", target, version=version)
+        expected = ErrorCode.UNSUPPORTED_VERSION if version < first else ErrorCode.NONE
+        assert found.error_code == expected, f"v{version}"
 
 
 @pytest.mark.parametrize("turn", [1, outcomes.SLICE])

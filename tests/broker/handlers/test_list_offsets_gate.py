@@ -6,6 +6,8 @@ Broker 2 is elected then, and its high watermark stays behind its log until brok
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fencepost.broker.node import operator_actions
@@ -14,7 +16,7 @@ from fencepost.protocol.errors import ErrorCode
 from tests.harness.driver import Driver
 from tests.harness.driver_requests import create, fetch, list_offset, produce
 from tests.harness.records import TIMESTAMP, batch
-from tests.harness.typed_requests import produce_request, values
+from tests.harness.typed_requests import list_offsets_request, produce_request, values
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, TIERED, PENDING = -1, -2, -3, -4, -5, -6
 OF_0, OF_1, BEHIND_ALL = TIMESTAMP, TIMESTAMP + 1, TIMESTAMP + 2
@@ -231,6 +233,18 @@ def test_it_comes_behind_every_other_check() -> None:
     assert unknown.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
     elsewhere = list_offset(driver, "t", LATEST, broker_id=1)
     assert elsewhere.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_other_partitions_are_answered_at_once_beside_it() -> None:
+    """No lookup waits for the gate, and none for another partition's."""
+    driver = lagging()
+    create(driver, "open", [(2, 1)])
+    produce(driver, "open", b"a", b"b")
+    request = list_offsets_request("t")
+    both = (*request.topics, *list_offsets_request("open").topics)
+    answer = driver.ask(2, "list_offsets", 5, replace(request, topics=both))
+    found = {t.name: (t.partitions[0].error_code, t.partitions[0].offset) for t in answer.topics}
+    assert found == {"t": (REFUSED, -1), "open": (ErrorCode.NONE, 2)}
 
 
 def test_records_are_fetched_meanwhile() -> None:

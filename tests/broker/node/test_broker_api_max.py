@@ -65,6 +65,27 @@ def test_a_consumer_behind_fetch_v8_silently_misses_what_was_lost() -> None:
     assert (answer.error_code, values(answer)) == (ErrorCode.NONE, [b"seen"])
 
 
+@pytest.mark.parametrize("version", [9, 11, 12])
+def test_so_does_a_consumer_of_today_that_sends_no_epoch(version: int) -> None:
+    driver = Driver(2)
+    truncated_and_overwritten(driver)
+    answer = fetch(driver, "t", 2, version=version, current_leader_epoch=-1)
+    assert (answer.error_code, values(answer)) == (ErrorCode.NONE, [b"seen"])
+
+
+@pytest.mark.parametrize("version", [8, 12])
+def test_without_an_epoch_it_is_out_of_range_until_as_much_is_written_as_was_lost(
+    version: int,
+) -> None:
+    driver = Driver(2)
+    truncated_and_overwritten(driver)
+    errors = []
+    for _ in range(2):
+        errors.append(fetch(driver, "t", 4, version=version).error_code)
+        produce(driver, "t", b"one more", acks=1)
+    assert errors == [ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.NONE]
+
+
 def test_a_consumer_of_today_is_fenced_and_then_told_where_the_logs_part() -> None:
     driver = Driver(2)
     truncated_and_overwritten(driver)

@@ -34,6 +34,8 @@ public class TruncationStory {
       // An offset kept elsewhere, with the epoch of the record before it.
       none.seek(partition, new OffsetAndMetadata(end - 5, Optional.of(0), ""));
       truncated("seek", none);
+      none.seek(partition, end - 8); // no epoch, and so nothing to compare
+      tell("plain.next", show(next(none)));
       times(none);
     }
     try (var consumer = consumer("none")) {

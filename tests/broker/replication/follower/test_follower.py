@@ -6,11 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.broker.network.links import BrokerId
+from fencepost.broker.controller import Fence
+from fencepost.broker.handlers.context import Context
+from fencepost.broker.network.links import BrokerId, OnResponse
 from fencepost.broker.node.operator_actions import elect, hold, isolate, rejoin, release, step
 from fencepost.broker.replication.replica import Replica
+from fencepost.protocol.apis import Api
+from fencepost.protocol.errors import ErrorCode
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
-from tests.harness.driver import Driver, ManualTransport, assert_same, content
+from tests.harness.driver import Driver, ManualTransport, Message, assert_same, content
 from tests.harness.driver_requests import create, produce, send_produce
 
 
@@ -332,6 +336,57 @@ def test_it_tries_again_after_the_backoff_when_nobody_answers() -> None:
     assert driver.replica(2, "t").log.log_end_offset == 0
     driver.advance(1)
     assert driver.replica(2, "t").log.log_end_offset == 1
+
+
+@pytest.mark.parametrize(
+    ("api_max", "asked"), [({}, "Fetch"), ({"fetch": 11}, "OffsetForLeaderEpoch")]
+)
+def test_a_leader_that_has_not_heard_of_its_epoch_changes_no_log_and_is_asked_again(
+    api_max: dict[str, int], asked: str
+) -> None:
+    """KIP-320: by the log of a leader in another epoch no follower truncates."""
+    driver = Driver(3, api_max=api_max)
+    create(driver, "t", [(1, 2, 3)])
+    produce(driver, "t", b"a")
+    hold(driver.cluster, "t", 0, 2)
+    send_produce(driver, "t", b"on 1 and 3", acks=1)
+    hold(driver.cluster, "t", 0, 3)
+    isolate(driver.cluster, 2, from_controller=True, fence=Fence.NEVER)
+    elect(driver.cluster, "t", 0, 2)
+    (refused,) = step(driver.cluster, "t", 0, 3)
+    assert (refused.api, refused.leader, refused.leader_epoch) == (asked, 2, 1)
+    assert refused.error == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert (refused.truncated_to, refused.log_end_offset) == (None, 2)
+    rejoin(driver.cluster, 2)
+    driver.release(2, 3)
+    produce(driver, "t", b"b")
+    assert_same(driver)
+    assert [value for _, _, value in content(driver.replica(3, "t"))] == [b"a", b"b"]
+
+
+def test_who_is_fenced_asks_again_until_it_has_heard_of_the_election() -> None:
+    driver = Driver(3, {"replica.fetch.backoff.ms": "300"})
+    create(driver, "t", [(1, 2, 3)])
+    epochs: list[int] = []
+
+    def observe(api: Api, ctx: Context, message: Message) -> OnResponse:
+        if api.title == "Fetch" and message.replica_state.replica_id == 3:
+            epochs.append(message.topics[0].partitions[0].current_leader_epoch)
+        return lambda _answer: None
+
+    isolate(driver.cluster, 3, from_controller=True, fence=Fence.NEVER)
+    elect(driver.cluster, "t", 0, 2)
+    send_produce(driver, "t", b"a", acks=1)
+    driver.cluster.network.observe = observe
+    driver.broker(3).wake_follower("t", 0)
+    for _ in range(3):
+        driver.advance(300)
+    assert set(epochs) == {0}
+    assert len(epochs) >= 3
+    assert driver.replica(3, "t").log.log_end_offset == 0
+    rejoin(driver.cluster, 3)
+    assert epochs[-1] == 1
+    assert_same(driver)
 
 
 def start_late(post: ManualTransport) -> Driver:

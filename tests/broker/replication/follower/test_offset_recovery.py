@@ -23,7 +23,8 @@ from tests.broker.replication.follower.remote_bootstrap import (
     example,
     local_content,
 )
-from tests.harness.driver_requests import list_offset
+from tests.harness.driver_requests import fetch, list_offset
+from tests.harness.typed_requests import values
 
 # -- the rows of the table ----------------------------------------------------------------------
 
@@ -212,3 +213,15 @@ def test_it_joins_the_isr_with_a_small_part_of_the_data() -> None:
     here = sum(segment.size_bytes for segment in driver.new.log.segments())
     tiered = sum(segment.size_bytes for segment in driver.metadata().values())
     assert here / (here + tiered) == pytest.approx(0.1)
+
+
+def test_it_serves_from_the_tier_what_it_did_not_fetch_when_it_leads_one_day() -> None:
+    driver = Start()
+    driver.tier_away(3, local=2)
+    driver.append(5)
+    driver.release()
+    before = [values(fetch(driver, "t", offset)) for offset in (0, 25, 50)]
+    driver.elect("t", 0, 2)
+    assert driver.new.log.local_log_start_offset == 50
+    assert driver.run(broker=2) is None
+    assert [values(fetch(driver, "t", offset)) for offset in (0, 25, 50)] == before
