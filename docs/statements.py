@@ -24,7 +24,6 @@ WORK: Final = frozenset(
     {
         "transactions",
         "access",
-        "the dialect kip-320-draft",
         "fencepost.client.Consumer",
     }
 )
