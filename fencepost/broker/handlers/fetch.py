@@ -329,7 +329,8 @@ class _Reading:
             if known is not None and known.topic_id != topic_id:
                 return error_answer(index, ErrorCode.INCONSISTENT_TOPIC_ID)
         epoch = max(asked.current_leader_epoch, NO_EPOCH)  # any negative one is none
-        replica = find_replica(ctx.broker, name, index, epoch)
+        is_broker = self.fetcher.is_follower
+        replica = find_replica(ctx.broker, name, index, epoch, is_broker=is_broker)
         if isinstance(replica, Replica):
             replica = self.fetcher.error_for(replica, epoch) or replica
         if isinstance(replica, ErrorCode):

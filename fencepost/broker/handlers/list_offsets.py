@@ -226,7 +226,8 @@ def _look_up(
     if target < 0 and ctx.version < _SINCE.get(target, ctx.version + 1):
         return _error(index, ErrorCode.UNSUPPORTED_VERSION)
     find = find_replica if request.replica_id == DEBUGGING else find_leader
-    replica = find(ctx.broker, topic, index, asked.current_leader_epoch)
+    is_broker = request.replica_id >= 0
+    replica = find(ctx.broker, topic, index, asked.current_leader_epoch, is_broker=is_broker)
     if isinstance(replica, ErrorCode):
         return _error(index, replica)
     is_client = request.replica_id == CONSUMER

@@ -12,22 +12,37 @@ NO_EPOCH = -1
 
 
 def find_leader(
-    broker: ReplicaHolder, topic: str, index: int, current_leader_epoch: int = NO_EPOCH
+    broker: ReplicaHolder,
+    topic: str,
+    index: int,
+    current_leader_epoch: int = NO_EPOCH,
+    *,
+    is_broker: bool = False,
 ) -> Replica | ErrorCode:
     """The replica on this broker, if it leads the partition in the epoch that the client knows.
 
-    :param current_leader_epoch: What the client knows; -1 is not checked.
+    The parameters are those of `find_replica`.
     """
-    replica = find_replica(broker, topic, index, current_leader_epoch)
+    replica = find_replica(broker, topic, index, current_leader_epoch, is_broker=is_broker)
     if isinstance(replica, Replica) and not replica.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return replica
 
 
 def find_replica(
-    broker: ReplicaHolder, topic: str, index: int, current_leader_epoch: int = NO_EPOCH
+    broker: ReplicaHolder,
+    topic: str,
+    index: int,
+    current_leader_epoch: int = NO_EPOCH,
+    *,
+    is_broker: bool = False,
 ) -> Replica | ErrorCode:
-    """The replica on this broker, leader or follower, in the epoch that the client knows."""
+    """The replica on this broker, leader or follower, in the epoch that the client knows.
+
+    :param current_leader_epoch: What the client knows; -1 is not checked. That of a topic in the
+        old message format is not checked either, because clients learn none: librdkafka sends 0.
+    :param is_broker: Whether another broker asks, which knows the epoch of every topic.
+    """
     replica = broker.replicas.get((topic, index))
     if replica is None:
         if (topic, index) in broker.offline:
@@ -35,7 +50,9 @@ def find_replica(
         if broker.view.partition(topic, index) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if current_leader_epoch not in (NO_EPOCH, replica.leader_epoch):
+    if current_leader_epoch not in (NO_EPOCH, replica.leader_epoch) and (
+        is_broker or replica.log.config.keeps_leader_epochs
+    ):
         if current_leader_epoch < replica.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH

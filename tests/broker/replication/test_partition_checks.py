@@ -48,3 +48,16 @@ def test_who_is_found(driver: Driver, epoch: int) -> None:
     assert find_leader(driver.broker(1), "t", 0, epoch) is driver.replica(1, "t")
     assert find_replica(driver.broker(2), "t", 0, epoch) is driver.replica(2, "t")
     assert find_leader(driver.broker(2), "t", 0, epoch) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("epoch", [0, 9])
+def test_clients_of_the_old_message_format_know_no_epoch_and_brokers_do(epoch: int) -> None:
+    driver = Driver(2)
+    create(driver, "old", [(1, 2)], message_format_version="0.10.2")
+    driver.elect("old", 0, 2)
+    found = find_leader(driver.broker(2), "old", 0, epoch)
+    assert found is driver.replica(2, "old")
+    refused = find_leader(driver.broker(2), "old", 0, epoch, is_broker=True)
+    assert refused is (
+        ErrorCode.FENCED_LEADER_EPOCH if epoch == 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
+    )
