@@ -31,7 +31,8 @@ class Api:
     """What ApiVersions says; lower than ``min_version`` for Produce alone (KAFKA-18659)."""
     releases: str
     """The releases of Kafka that raised the highest version, in order, each as RELEASE:VERSION.
-    Before the first there was no such API. `fencepost.protocol.apis` reads it."""
+    Before the first there was no such API, nor from one with version -1 on: brokers in KRaft mode
+    got some later. `fencepost.protocol.apis` reads it."""
 
     title: str = field(init=False, compare=False)
     """Kafka's own name, such as ``ListOffsets``."""
@@ -147,10 +148,10 @@ APIS: Final[tuple[Api, ...]] = (
     _api(35, "describe_log_dirs", 1, 5, 2, "1.0:0 2.0:1 2.6:2 3.2:3 3.3:4 4.3:5"),
     _api(36, "sasl_authenticate", 0, 2, 2, "1.0:0 2.2:1 2.5:2"),
     _api(37, "create_partitions", 0, 3, 2, "1.0:0 2.0:1 2.5:2 2.7:3"),
-    _api(38, "create_delegation_token", 1, 3, 2, "1.1:0 2.0:1 2.4:2 3.3:3"),
-    _api(39, "renew_delegation_token", 1, 2, 2, "1.1:0 2.0:1 2.5:2"),
-    _api(40, "expire_delegation_token", 1, 2, 2, "1.1:0 2.0:1 2.5:2"),
-    _api(41, "describe_delegation_token", 1, 3, 2, "1.1:0 2.0:1 2.5:2 3.3:3"),
+    _api(38, "create_delegation_token", 1, 3, 2, "1.1:0 2.0:1 2.4:2 3.3:-1 3.6:3"),
+    _api(39, "renew_delegation_token", 1, 2, 2, "1.1:0 2.0:1 2.5:2 3.3:-1 3.6:2"),
+    _api(40, "expire_delegation_token", 1, 2, 2, "1.1:0 2.0:1 2.5:2 3.3:-1 3.6:2"),
+    _api(41, "describe_delegation_token", 1, 3, 2, "1.1:0 2.0:1 2.5:2 3.3:-1 3.6:3"),
     _api(42, "delete_groups", 0, 2, 2, "1.1:0 2.0:1 2.4:2"),
     _api(43, "elect_leaders", 0, 2, 2, "2.2:0 2.4:2"),
     _api(44, "incremental_alter_configs", 0, 1, 1, "2.3:0 2.4:1"),
@@ -159,8 +160,8 @@ APIS: Final[tuple[Api, ...]] = (
     _api(47, "offset_delete", 0, 0, _NEVER, "2.4:0"),
     _api(48, "describe_client_quotas", 0, 1, 1, "2.6:0 2.8:1"),
     _api(49, "alter_client_quotas", 0, 1, 1, "2.6:0 2.8:1"),
-    _api(50, "describe_user_scram_credentials", 0, 0, 0, "2.7:0"),
-    _api(51, "alter_user_scram_credentials", 0, 0, 0, "2.7:0"),
+    _api(50, "describe_user_scram_credentials", 0, 0, 0, "2.7:0 3.3:-1 3.5:0"),
+    _api(51, "alter_user_scram_credentials", 0, 0, 0, "2.7:0 3.3:-1 3.5:0"),
     _api(55, "describe_quorum", 0, 2, 0, "3.3:1 3.9:2"),
     _api(57, "update_features", 0, 2, 0, "2.7:0 3.3:1 4.0:2"),
     _api(60, "describe_cluster", 0, 2, 0, "2.8:0 3.7:1 4.0:2"),

@@ -24,6 +24,8 @@ NOT_SERVED: Final = sorted({*range(NEWEST_KEY)} - {api.key for api in APIS})
         (["--conformance", "apache"], "v4.3"),
         (["--like-kafka", "4.3"], "v4.3"),
         (["--like-kafka", "3.9"], "v3.9"),
+        (["--like-kafka", "3.6"], "v3.6"),
+        (["--like-kafka", "3.5"], "v3.5"),
         (["--like-kafka", "2.1"], "v2.1"),
     ],
 )
