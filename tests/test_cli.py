@@ -22,6 +22,7 @@ from fencepost.cli.option_values import OptionError
 from fencepost.cli.serve import parse_options
 from fencepost.cli.serve_options import SERVE_OPTIONS
 from fencepost.protocol.apis import release_ceilings
+from fencepost.protocol.codec.drafts import KIP_320_DRAFT
 from fencepost.verbs.remote import default_url
 from tests.harness.run import Finished, run
 from tests.harness.served_cluster import Cluster, serving
@@ -87,6 +88,7 @@ EVERYTHING: Final = ServeOptions(
     | {"fetch": 8, "list_offsets": 3, "metadata": 6, "offset_for_leader_epoch": 2},
     clock=ClockMode.MANUAL,
     conformance=Conformance.APACHE,
+    dialect=KIP_320_DRAFT,
     strict_configs=True,
     log_level="warning",
     seed=7,
@@ -112,8 +114,8 @@ def test_every_option() -> None:
         " --racks east,west --log-dirs 3 --api-max fetch=8 --api-max ListOffsets=3"
         " --api-max 3=6"
         " --api-max Offset-For-Leader-Epoch=2 --like-kafka v4.1"
-        " --clock manual --conformance apache --seed 7 --log-level warning --stop-with-stdin"
-        " --trace traces/today --trace-files 2"
+        " --clock manual --conformance apache --dialect kip-320-draft --seed 7"
+        " --log-level warning --stop-with-stdin --trace traces/today --trace-files 2"
     ).split()
     assert parse_options(arguments, {}) == EVERYTHING
 
@@ -147,6 +149,7 @@ def test_every_option_from_the_environment() -> None:
         "FENCEPOST_LIKE_KAFKA": "4.1.0",
         "FENCEPOST_CLOCK": "manual",
         "FENCEPOST_CONFORMANCE": "apache",
+        "FENCEPOST_DIALECT": "kip-320-draft",
         "FENCEPOST_SEED": "7",
         "FENCEPOST_LOG_LEVEL": "warning",
         "FENCEPOST_STOP_WITH_STDIN": "true",
@@ -319,6 +322,7 @@ def test_a_config_value_may_be_empty() -> None:
         ("--like-kafka 2.9", "'2.9' is not a release that is known; they are 0.10.0, 0.10.1, "),
         ("--clock slow", "--clock: 'slow' is not real or manual"),
         ("--conformance strict", "--conformance: 'strict' is not kip or apache"),
+        ("--dialect kip-320", "--dialect: 'kip-320' is not kip-320-draft"),
         ("--max-memory 0", "--max-memory: '0' is not a size in bytes or with k, m or g"),
         ("--max-memory half", "--max-memory: 'half' is not a size in bytes or with k, m or g"),
         ("--max-memory=-1m", "--max-memory: '-1m' is not a size in bytes or with k, m or g"),

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from fencepost.broker.controller import MAX_BROKER_ID, MAX_BROKERS
 from fencepost.broker.core.errors import ControllerError, DataDirUnusable
@@ -39,6 +39,9 @@ from fencepost.protocol.apis import (
     release_ceilings,
 )
 from fencepost.protocol.lookup import parse_api_ceiling
+
+if TYPE_CHECKING:
+    from fencepost.protocol.codec.drafts import Draft
 
 TIER_CONFIG: Final = "remote.log.storage.system.enable"
 MAX_PORT: Final = 65535
@@ -106,6 +109,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         trace_files=_last_text(found, "trace_files").number(1) if found["trace_files"] else None,
         clock=_clock(_last_text(found, "clock")),
         conformance=_conformance(_last_text(found, "conformance")),
+        dialect=_dialect(_last_text(found, "dialect")) if found["dialect"] else None,
         seed=_last_text(found, "seed").number(0) if found["seed"] else _random_seed(),
         log_level=_log_level(_last_text(found, "log_level")),
         stop_with_stdin=_switch(_last_text(found, "stop_with_stdin")),
@@ -292,6 +296,14 @@ def _conformance(given: OptionText) -> Conformance:
         return Conformance(given.text)
     except ValueError:
         return given.refuse(f"is not {' or '.join(Conformance)}")
+
+
+def _dialect(given: OptionText) -> "Draft":
+    from fencepost.protocol.codec.drafts import DRAFTS
+
+    if given.text not in DRAFTS:
+        given.refuse(f"is not {' or '.join(DRAFTS)}")
+    return DRAFTS[given.text]
 
 
 def _random_seed() -> int:

@@ -219,6 +219,13 @@ SERVE_OPTIONS: Final = (
         help="Where a KIP's text and Apache Kafka's code differ: which one to follow.",
     ),
     Option(
+        name="dialect",
+        metavar="NAME",
+        unset="none",
+        help="Serve the schemas of a proposal that Kafka does not have, kip-320-draft, to clients"
+        " that ask for them.",
+    ),
+    Option(
         name="seed",
         metavar="N",
         unset="a new one every time",

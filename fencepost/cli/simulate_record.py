@@ -137,7 +137,9 @@ class _Trace:
     def ask(self, broker: Broker, api: Api, version: int, request: object, peer: Peer) -> object:
         """Take a client's request to a broker, as bytes, and note both that and the answer."""
         exchange = self._begin(broker, api, version, request, peer)
-        decoded = decode_request(api, version, exchange.frame, exchange.body_offset)
+        decoded = decode_request(
+            api, version, exchange.frame, exchange.body_offset, exchange.dialect
+        )
         now_ms = broker.scheduler.now_ms()
         ctx = Context(broker, version, peer.connection_id, peer, now_ms, exchange.time_ms)
         if api is _PRODUCE and broker.configs.may_check_expected_offsets:
@@ -163,12 +165,12 @@ class _Trace:
         self, broker: Broker, api: Api, version: int, request: object, peer: Peer
     ) -> Exchange:
         name, number = peer.connection_id, next(self._correlation_ids)
-        chunks = encode_request(api, version, number, name, request)
+        chunks = encode_request(api, version, number, name, request, peer.dialect)
         frame = bytearray().join(chunks)[_SIZE_BYTES:]
         offset = skip_tags(frame, read_header(frame), api)
         wall_ms = broker.scheduler.wall_ms()
         exchange = Exchange(
-            wall_ms, broker.broker_id, name, name, api, version, number, frame, offset
+            wall_ms, broker.broker_id, name, name, api, version, number, frame, offset, peer.dialect
         )
         self.journal.open(exchange)
         return exchange
@@ -177,7 +179,9 @@ class _Trace:
         chunks: list[Buffer] | None = None
         if answer is not None:
             number = exchange.correlation_id
-            chunks = encode_response(exchange.api, exchange.version, number, answer)
+            chunks = encode_response(
+                exchange.api, exchange.version, number, answer, exchange.dialect
+            )
         self.journal.close(exchange, chunks, answer, broker.scheduler.wall_ms())
 
     def _write(self, item: Item) -> None:

@@ -62,10 +62,14 @@ def exchange_row(state: ExchangeState) -> tuple[Cell, ...]:
         Text(when, QUIET),
         str(state.broker),
         state.client_id or "-",
-        Text(f"{state.api} v{state.version}", STRONG),
+        Text(f"{state.api} v{state.version}{_in_dialect(state)}", STRONG),
         _outcome(state),
         _shortened(list(dict.fromkeys(_subjects(state.request)))),
     )
+
+
+def _in_dialect(state: ExchangeState) -> str:
+    return "" if state.dialect is None else f" of {state.dialect}"
 
 
 def exchange(state: ExchangeState) -> Sequence[Block]:
@@ -226,7 +230,11 @@ def _topic_row(state: TopicState) -> tuple[Cell, ...]:
 def _cluster(state: ClusterState) -> Sequence[Block]:
     features = ", ".join(f"{name} {level}" for name, level in state.features.items())
     return [
-        line(f"cluster {state.cluster_id}: controller {state.controller}", *_featured(features)),
+        line(
+            f"cluster {state.cluster_id}: controller {state.controller}",
+            *_featured(features),
+            "" if state.dialect is None else f", dialect {state.dialect}",
+        ),
         _clock(state.clock),
         many(BrokerState, state.brokers),
     ]

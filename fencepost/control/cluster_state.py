@@ -70,6 +70,7 @@ def cluster_state(cluster: Cluster, *, reached_host: str) -> ClusterState:
         controller=image.controller_id,
         controller_listener=_controller_listener(image, reached_host),
         features=dict(finalized(image.features)),
+        dialect=None if cluster.options.dialect is None else cluster.options.dialect.name,
         clock=clock_state(cluster),
     )
 

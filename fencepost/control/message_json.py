@@ -245,11 +245,18 @@ def exchange_state(
         client_id=exchange.client_id,
         api=exchange.api.title,
         version=exchange.version,
+        dialect=_dialect(exchange),
         correlation_id=exchange.correlation_id,
         request=request,
         response=response,
         topic_names={text: name for text, name in names if name is not None},
     )
+
+
+def _dialect(exchange: AnyExchange) -> str | None:
+    """The draft whose schemas the exchange has, in place of Kafka's."""
+    draft = exchange.dialect
+    return draft.name if draft and draft.replaces(exchange.api, exchange.version) else None
 
 
 def event_state(number: int, event: Event) -> EventState:

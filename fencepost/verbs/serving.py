@@ -61,6 +61,8 @@ class ClusterBody(Body):
     """A manual clock stands still until it is advanced."""
     conformance: Literal["kip", "apache"] = "kip"
     """Which one to follow where a KIP's text and Apache Kafka's code differ."""
+    dialect: Literal["kip-320-draft"] | None = None
+    """A proposal whose schemas are served to clients that ask for them; null: none."""
     strict_configs: bool = False
     """Whether a config that has no effect, or that Kafka does not have, is refused."""
     seed: Annotated[int, Field(ge=0)] | None = None
@@ -109,6 +111,7 @@ class ClusterBody(Body):
             ("like-kafka", self.like_kafka),
             ("clock", self.clock),
             ("conformance", self.conformance),
+            ("dialect", self.dialect),
             ("strict-configs", "true" if self.strict_configs else None),
             ("seed", self.seed),
             ("max-memory", self.max_memory),

@@ -35,6 +35,23 @@ CLUSTER = {
     "clock": {"mode": "real", "now_ms": 0},
 }
 
+EXCHANGE: dict[str, object] = {
+    "number": 1,
+    "time_ms": 0,
+    "answered_ms": 0,
+    "elapsed_us": None,
+    "newest": 1,
+    "broker": 1,
+    "connection": "c",
+    "client_id": "c",
+    "api": "Fetch",
+    "version": 9,
+    "correlation_id": 1,
+    "request": {},
+    "response": {},
+    "topic_names": {},
+}
+
 
 @pytest.fixture
 def brokers(stub: FakeControlApi) -> None:
@@ -69,6 +86,22 @@ def test_a_dumb_terminal_is_given_plain_lines(brokers: None) -> None:
     text = shown("broker list", TERM="dumb")
     assert "127.0.0.1:9092  running" in text
     assert "─" not in text
+
+
+@pytest.mark.parametrize(
+    ("dialect", "cluster", "exchange"),
+    [
+        (None, "controller 1\n", "Fetch v9  ok"),
+        ("kip-320-draft", "controller 1, dialect kip-320-draft\n", "Fetch v9 of kip-320-draft  ok"),
+    ],
+)
+def test_a_dialect_is_named(
+    stub: FakeControlApi, shell: Shell, dialect: str | None, cluster: str, exchange: str
+) -> None:
+    stub.will(ok({**CLUSTER, "dialect": dialect}))
+    assert cluster in shell.text("cluster")
+    stub.will(ok([{**EXCHANGE, "dialect": dialect}]))
+    assert exchange in shell.text("trace")
 
 
 @pytest.mark.parametrize("columns", [20, 40, 60])

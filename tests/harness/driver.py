@@ -31,6 +31,7 @@ from fencepost.broker.node.cluster import (
 from fencepost.broker.replication.replica import Replica
 from fencepost.protocol import codec, frames
 from fencepost.protocol.apis import BY_NAME, Api
+from fencepost.protocol.codec.drafts import Draft
 from fencepost.protocol.record_reader import iter_records
 from fencepost.protocol.records import iter_headers
 from fencepost.storage.log.leader_epoch_cache import EpochEntry
@@ -84,7 +85,10 @@ class SettableClock(ManualClock):
 
 
 class Driver:
-    """A cluster with its clock."""
+    """A cluster with its clock.
+
+    :param dialect: What the cluster serves, and all clients of this driver speak.
+    """
 
     def __init__(
         self,
@@ -92,6 +96,7 @@ class Driver:
         configs: Mapping[str, str] | None = None,
         conformance: Conformance = Conformance.KIP,
         *,
+        dialect: Draft | None = None,
         broker_ids: Sequence[int] = (),
         controller_ids: Sequence[int] = (),
         controller_address: Address | None = None,
@@ -123,6 +128,7 @@ class Driver:
             broker_configs=broker_configs or {},
             log_dirs=log_dirs,
             conformance=conformance,
+            dialect=dialect,
             api_max=api_max or {},
             topics=tuple(topics),
             strict_configs=strict_configs,
@@ -154,11 +160,12 @@ class Driver:
             if response is None:
                 asked.take(None)
                 return
-            sent = b"".join(codec.encode_response(api, version, 1, response))[4:]
+            sent = b"".join(codec.encode_response(api, version, 1, response, dialect))[4:]
             body = codec.response_body_offset(api, version)
-            asked.take(codec.decode_response(api, version, sent, body))
+            asked.take(codec.decode_response(api, version, sent, body, dialect))
 
-        frame = b"".join(codec.encode_request(api, version, 1, client, request))
+        dialect = self.cluster.options.dialect
+        frame = b"".join(codec.encode_request(api, version, 1, client, request, dialect))
         self.handle(broker_id, api, version, frame, answered, client)
         return asked
 
@@ -176,16 +183,23 @@ class Driver:
         Everything that is due happens before this returns.
         """
         broker, data = self.broker(broker_id), bytearray(frame[4:])
+        dialect = self.cluster.options.dialect
+        peer = Peer(
+            connection_id=client,
+            host="192.0.2.1",
+            listener_host="203.0.113.7",
+            dialect=dialect,
+        )
         ctx = Context(
             broker=broker,
             version=version,
             client_id=client,
-            peer=Peer(connection_id=client, host="192.0.2.1", listener_host="203.0.113.7"),
+            peer=peer,
             now_ms=self.clock.now_ms(),
             wall_ms=self.clock.wall_ms(),
         )
         body = frames.skip_tags(data, frames.read_header(data), api)
-        answer = broker.handle(api, ctx, codec.decode_request(api, version, data, body))
+        answer = broker.handle(api, ctx, codec.decode_request(api, version, data, body, dialect))
         if isinstance(answer, Wait):
             answer.then(answered)
         else:

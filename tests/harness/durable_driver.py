@@ -14,6 +14,7 @@ from fencepost.broker.data_dir.directory import open_data_dir
 from fencepost.broker.data_dir.log_dir import LogDir
 from fencepost.broker.data_dir.persistence import DataDirPersistence
 from fencepost.broker.node.cluster import MakeObjectStore
+from fencepost.protocol.codec.drafts import Draft
 from tests.harness.driver import Driver
 from tests.harness.driver_requests import fetch
 from tests.harness.faulty_file_system import FaultyFileSystem
@@ -33,6 +34,8 @@ class DurableDriver:
         """How many each broker has."""
         self.brokers = brokers
         self.sync = sync
+        self.dialect: Draft | None = None
+        """Of the next that starts, and of its clients."""
         self.configs: Mapping[str, str] = {k.replace("_", "."): v for k, v in configs.items()}
         self.driver: Driver = self.begin()
 
@@ -51,6 +54,7 @@ class DurableDriver:
         data_dir = open_data_dir(self.files, DIR, broker_ids=broker_ids, sync=self.sync)
         self.driver = Driver(
             configs=self.configs,
+            dialect=self.dialect,
             broker_ids=broker_ids,
             data_dir=data_dir,
             log_dirs=self.log_dirs,

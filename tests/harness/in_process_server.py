@@ -16,6 +16,7 @@ from fencepost.broker.server.journal import AnyExchange
 from fencepost.broker.server.listener import bind
 from fencepost.broker.server.server import Server
 from fencepost.control import lazy_app
+from fencepost.protocol.codec.drafts import Draft
 
 HOST: Final = "127.0.0.1"
 
@@ -36,11 +37,14 @@ def make_cluster(
     configs: Mapping[str, str] | None = None,
     clock: Clock | None = None,
     advertised: str = HOST,
+    dialect: Draft | None = None,
 ) -> Cluster:
     addresses = tuple(
         Address(host=HOST, port=sock.getsockname()[1], advertised_host=advertised) for sock in ports
     )
-    options = ClusterOptions(addresses=addresses, topics=topics, configs=configs or {})
+    options = ClusterOptions(
+        addresses=addresses, topics=topics, configs=configs or {}, dialect=dialect
+    )
     return Cluster(options, clock or SystemClock())
 
 
@@ -60,10 +64,12 @@ async def running(
     topics: tuple[NewTopic, ...] = (),
     configs: Mapping[str, str] | None = None,
     clock: Clock | None = None,
+    dialect: Draft | None = None,
 ) -> AsyncIterator[Server]:
     """A server of one broker for each listening socket, three of them without any given."""
     ports = sockets(3) if ports is None else list(ports)
-    server = make_server(make_cluster(ports, topics=topics, configs=configs, clock=clock), ports)
+    cluster = make_cluster(ports, topics=topics, configs=configs, clock=clock, dialect=dialect)
+    server = make_server(cluster, ports)
     await server.start()
     try:
         yield server

@@ -12,6 +12,7 @@ from fencepost.broker.node.cluster import Conformance
 from fencepost.broker.replication.replica import Replica
 from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
 from fencepost.protocol.byte_utils import Buffer
+from fencepost.protocol.codec.drafts import Draft
 from fencepost.storage.log.append_result import AppendResult
 from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
 from fencepost.storage.tier.object_store import (
@@ -108,12 +109,14 @@ class Tier(Driver):
         tiered: bool = True,
         topic: str = "t",
         conformance: Conformance = Conformance.KIP,
+        dialect: Draft | None = None,
         **configs: str,
     ) -> None:
         super().__init__(
             brokers,
             {"remote.log.storage.system.enable": "true"},
             conformance,
+            dialect=dialect,
             make_objects=Objects,
         )
         objects = self.cluster.objects

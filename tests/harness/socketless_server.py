@@ -20,6 +20,7 @@ from fencepost.broker.server.server import Server
 from fencepost.protocol.apis import BY_NAME, Api
 from fencepost.protocol.byte_utils import Buffer
 from fencepost.protocol.codec import decode_response, encode_request, response_body_offset
+from fencepost.protocol.codec.drafts import Draft
 
 Message: TypeAlias = Any
 """A response of any API."""
@@ -74,6 +75,8 @@ class _Client:
 
     def __init__(self) -> None:
         self._correlation_id = 0
+        self.dialect: Draft | None = None
+        """What it encodes and decodes by; it asks for none by itself."""
 
     @property
     def written(self) -> bytearray:
@@ -87,7 +90,7 @@ class _Client:
     def frame(self, name: str, version: int, message: object) -> bytes:
         self._correlation_id += 1
         chunks: list[Buffer] = encode_request(
-            BY_NAME[name], version, self._correlation_id, "tester", message
+            BY_NAME[name], version, self._correlation_id, "tester", message, self.dialect
         )
         return b"".join(chunks)
 
@@ -108,7 +111,7 @@ class _Client:
     def answer(self, number: int, name: str, version: int) -> Message:
         api: Api = BY_NAME[name]
         body = response_body_offset(api, version)
-        return decode_response(api, version, self.frames()[number], body)
+        return decode_response(api, version, self.frames()[number], body, self.dialect)
 
 
 class Client(_Client):
@@ -209,10 +212,13 @@ class SocketlessServer:
         self,
         configs: Mapping[str, str] | None = None,
         api_max: Mapping[str, int] | None = None,
+        dialect: Draft | None = None,
     ) -> None:
         self.clock = ManualClock()
         address = Address(host="127.0.0.1", port=9092, advertised_host="")
-        options = ClusterOptions(addresses=(address,), configs=configs or {}, api_max=api_max or {})
+        options = ClusterOptions(
+            addresses=(address,), configs=configs or {}, api_max=api_max or {}, dialect=dialect
+        )
         self.cluster = Cluster(options, self.clock)
         self.cluster.controller.create_topic(NewTopic(name="t", configs={}))
         self.cluster.scheduler.run_due()

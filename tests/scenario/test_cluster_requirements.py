@@ -22,6 +22,10 @@ async def test_a_cluster_that_fits(url: str) -> None:
         ),
         (ClusterBody(brokers=3, clock="manual"), "its clock is real, and a manual one is wanted"),
         (
+            ClusterBody(brokers=3, dialect="kip-320-draft"),
+            "its dialect is none, and kip-320-draft is wanted",
+        ),
+        (
             ClusterBody(brokers=3, configs={"list.offsets.gate": "off"}),
             "list.offsets.gate is kip, and off is wanted",
         ),

@@ -43,6 +43,7 @@ def test_a_whole_file() -> None:
         cluster:
           configs: {min.insync.replicas: 2, list.offsets.gate: off}
           like_kafka: 2.0
+          dialect: kip-320-draft
         topics: [orders, {name: many, partitions: 4, configs: {retention.ms: 5}}]
         steps:
           - reset
@@ -55,6 +56,7 @@ def test_a_whole_file() -> None:
     assert found.teaches == "One thing.\n\nAnother."
     assert found.cluster.configs == {"min.insync.replicas": "2", "list.offsets.gate": "off"}
     assert found.cluster.like_kafka == "2.0"
+    assert found.cluster.dialect == "kip-320-draft"
     assert [each.name for each in found.topics] == ["orders", "many"]
     assert found.topics[1].configs == {"retention.ms": "5"}
     reset, produce, hold = (each.do for each in found.steps)

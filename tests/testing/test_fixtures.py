@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from fencepost.protocol.errors import ErrorCode
 from fencepost.testing import AsyncCluster, Cluster
 from fencepost.verbs.remote import Refused
 from tests.harness.wire import Connection, api_key
@@ -72,6 +73,17 @@ def test_an_older_kafka(fencepost: Cluster) -> None:
     highest = {each["ApiKey"]: each["MaxVersion"] for each in answer["ApiKeys"]}
     assert highest[api_key("Fetch")] == 8
     assert highest[api_key("Metadata")] == 4
+
+
+@pytest.mark.fencepost(dialect="kip-320-draft")
+def test_a_dialect(fencepost: Cluster) -> None:
+    assert fencepost.cluster().dialect == "kip-320-draft"
+    host, _, port = fencepost.bootstrap.partition(":")
+    with Connection((host, int(port))) as connection:
+        partition = {"PartitionIndex": 0, "Timestamp": -1}
+        topics = [{"Name": "t", "Partitions": [partition]}]
+        answer = connection.call("ListOffsets", 4, {"ReplicaId": -1, "Topics": topics})
+    assert answer["Topics"][0]["Partitions"][0]["ErrorCode"] == ErrorCode.UNSUPPORTED_VERSION
 
 
 @pytest.mark.fencepost(clock="manual")

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from fencepost.protocol.codec.drafts import DRAFTS
 from fencepost.testing.servers import InvalidOptions, read_options
 from fencepost.verbs.bodies import NewTopicBody
 
@@ -31,6 +32,7 @@ def test_every_option() -> None:
             "like_kafka": "2.0",
             "clock": "manual",
             "conformance": "apache",
+            "dialect": "kip-320-draft",
             "seed": 7,
             "log_level": "debug",
         },
@@ -44,6 +46,7 @@ def test_every_option() -> None:
         "--like-kafka=2.0",
         "--clock=manual",
         "--conformance=apache",
+        "--dialect=kip-320-draft",
         "--seed=7",
         "--log-level=debug",
     }
@@ -91,6 +94,11 @@ def test_broker_ids_that_cannot_be(options: dict[str, object], message: str) -> 
         read_options(options, None)
 
 
+def test_every_dialect_can_be_named() -> None:
+    for name in DRAFTS:
+        assert f"--dialect={name}" in read_options({"dialect": name}, None).server_key
+
+
 def test_topics_need_no_process_of_their_own() -> None:
     assert (
         read_options({"topics": ["orders"]}, None).server_key == read_options({}, None).server_key
@@ -116,6 +124,7 @@ def test_topics_as_serve_takes_them(text: str, topic: NewTopicBody) -> None:
         ({"brokers": "3"}, "brokers: input should be a valid integer"),
         ({"brokers": 0}, "brokers: input should be greater than or equal to 1"),
         ({"clock": "slow"}, "clock: input should be 'real' or 'manual'"),
+        ({"dialect": "kip-320"}, "dialect: input should be 'kip-320-draft'"),
         ({"configs": {"num.partitions": 4}}, "configs.num.partitions: input should be a valid str"),
         ({"topics": ["t:x"]}, "topics[0]: 't:x' is not NAME[:PARTITIONS[:RF]]"),
         ({"topics": ["t:1:1:1"]}, "topics[0]: 't:1:1:1' is not NAME[:PARTITIONS[:RF]]"),

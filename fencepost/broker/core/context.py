@@ -1,9 +1,12 @@
 """What a handler receives with each request."""
 
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from fencepost.broker.metadata.image import BrokerImage
+
+if TYPE_CHECKING:
+    from fencepost.protocol.codec.drafts import Draft
 
 N_co = TypeVar("N_co", covariant=True)
 N_contra = TypeVar("N_contra", contravariant=True)
@@ -24,6 +27,8 @@ class Peer:
     """The local address of the connection."""
     is_broker: bool = False
     """Whether it is a broker of this cluster."""
+    dialect: "Draft | None" = None
+    """The draft that it has asked for in ApiVersions; with None all versions are Kafka's."""
 
 
 class PartitionRefusal(NamedTuple):
@@ -66,6 +71,14 @@ class Context(NamedTuple, Generic[N_co]):
         It is the advertised host, or the address of this connection where none is advertised.
         """
         return broker.host or self.peer.listener_host
+
+    def is_drafted(self, api: str) -> bool:
+        """Whether this version of an API has the schemas of the draft that the client speaks.
+
+        :param api: Its name.
+        """
+        dialect = self.peer.dialect
+        return dialect is not None and (api, self.version) in dialect.versions
 
 
 class Handler(Protocol[N_contra]):

@@ -117,7 +117,7 @@ class Kind(StrEnum):
     RESET = "reset"
     """Everything is as it was at the start. Nothing tells what went with it."""
     TRACE_STARTED = "trace_started"
-    """A run begins. [brokers, conformance, configs,
+    """A run begins. [brokers, conformance, dialect, configs,
     dynamic_configs: by broker, "" of all; features]"""
     TOPIC_KNOWN = "topic_known"
     """A topic that was there before the trace. [as of topic_created]"""

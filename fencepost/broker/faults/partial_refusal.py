@@ -309,7 +309,8 @@ def _with_error(partition: Message, code: int) -> Message:
     if hasattr(partition, "leader_id") and code in _LEADERLESS:
         changes["leader_id"] = -1
     if hasattr(partition, "committed_offset"):
-        changes["committed_offset"] = -1
+        offset_fields = ("committed_offset", "committed_leader_epoch", "timestamp")
+        changes |= {name: -1 for name in offset_fields if hasattr(partition, name)}
     return replace(partition, **changes)
 
 

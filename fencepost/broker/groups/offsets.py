@@ -33,6 +33,8 @@ class PartitionCommit:
     partition: int
     offset: int
     leader_epoch: int
+    timestamp_ms: int = -1
+    """Of the last consumed record, from clients of ``kip-320-draft``; -1 for none."""
     metadata: str | None
 
 
@@ -101,6 +103,7 @@ def _committed(
         commit_timestamp_ms=now_ms,
         expire_timestamp_ms=now_ms + commit.retention_time_ms if expires else -1,
         topic_id=partition.topic_id if config.offset_value_version >= 4 and not expires else None,
+        timestamp_ms=partition.timestamp_ms,
     )
 
 

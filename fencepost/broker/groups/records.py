@@ -3,14 +3,17 @@
 =====  ===================  ================  =====================================================
 key    record               value versions    versions written
 =====  ===================  ================  =====================================================
-0, 1   OffsetCommit         0 to 4            key 1; value 3, 1 with an expiry, 4 if configured
+0, 1   OffsetCommit         0 to 4            key 1; value 3, 1 with an expiry, 4 if configured, or
+                                              with the timestamp of a record
 2      GroupMetadata        0 to 4            value 3
 =====  ===================  ================  =====================================================
 
 A null value is a tombstone. Versions up to 3 are plain, 4 is compact with tagged fields (KIP-915).
-Keys of other types belong to groups of other types and are skipped.
+Keys of other types belong to groups of other types and are skipped. The timestamp that the earlier
+draft of KIP-320 commits is a tagged field that Kafka does not have, and that its tools pass over.
 """
 
+import struct
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
@@ -24,6 +27,8 @@ _EXPIRING_OFFSET_VERSION: Final = 1
 _FIRST_FLEXIBLE: Final = 4
 _LONGEST_PLAIN_STRING: Final = 32767
 _TOPIC_ID_TAG: Final = 0
+_TIMESTAMP_TAG: Final = 10_320
+_INT64: Final = struct.Struct(">q")
 
 _T = TypeVar("_T")
 
@@ -40,6 +45,8 @@ class CommittedOffset:
     expire_timestamp_ms: int = -1
     """From OffsetCommit v2-v4 with a retention time; -1 if the broker's retention applies."""
     topic_id: UUID | None = None
+    timestamp_ms: int = -1
+    """Of the last consumed record, as a client of ``kip-320-draft`` commits it; -1 if none did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +148,7 @@ def decode(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
 def _encode_offset(value: CommittedOffset, version: int) -> bytes:
     if value.expire_timestamp_ms != -1:
         version = _EXPIRING_OFFSET_VERSION
-    elif len(value.metadata.encode()) > _LONGEST_PLAIN_STRING:
+    elif value.timestamp_ms != -1 or len(value.metadata.encode()) > _LONGEST_PLAIN_STRING:
         version = _FIRST_FLEXIBLE
     out = FieldWriter(flexible=version >= _FIRST_FLEXIBLE)
     out.int16(version)
@@ -154,6 +161,8 @@ def _encode_offset(value: CommittedOffset, version: int) -> bytes:
         out.int64(value.expire_timestamp_ms)
     if version >= _FIRST_FLEXIBLE:
         tags = {} if value.topic_id is None else {_TOPIC_ID_TAG: value.topic_id.bytes}
+        if value.timestamp_ms != -1:
+            tags[_TIMESTAMP_TAG] = _INT64.pack(value.timestamp_ms)
         out.tags(tags)
     return out.to_bytes()
 
@@ -166,7 +175,8 @@ def _decode_offset(data: bytes) -> CommittedOffset:
     metadata = body.string()
     commit_timestamp_ms = body.int64()
     expire_timestamp_ms = body.int64() if version == _EXPIRING_OFFSET_VERSION else -1
-    topic_id = body.tags().get(_TOPIC_ID_TAG)
+    tags = body.tags()
+    topic_id, timestamp = tags.get(_TOPIC_ID_TAG), tags.get(_TIMESTAMP_TAG)
     return CommittedOffset(
         offset=offset,
         leader_epoch=leader_epoch,
@@ -174,6 +184,7 @@ def _decode_offset(data: bytes) -> CommittedOffset:
         commit_timestamp_ms=commit_timestamp_ms,
         expire_timestamp_ms=expire_timestamp_ms,
         topic_id=UUID(bytes=topic_id) if topic_id is not None and any(topic_id) else None,
+        timestamp_ms=-1 if timestamp is None else FieldReader(timestamp).int64(),
     )
 
 

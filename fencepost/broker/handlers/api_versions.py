@@ -3,9 +3,10 @@
 The list is the API table, under the ceilings of the broker (``--api-max``, ``--like-kafka``, and
 the level of ``metadata.version``), without what they leave nothing of. Telemetry (71, 72) is in it
 only where it is asked for: otherwise clients would request their subscriptions for nothing. Of
-features only those are
-supported that stand for what is served here. The epoch of the finalized ones is the number of the
-view: as at a real broker it rises whenever anything changes, and not with features alone.
+features only those are supported that stand for what is served here, and the draft of
+``--dialect``: a client asks for it by a tagged field (v3+), and its connection speaks it from then
+on. The epoch of the finalized ones is the number of the view: as at a real broker it rises whenever
+anything changes, and not with features alone.
 
 A version of this API that is not served is answered by the edge, with UNSUPPORTED_VERSION in a
 version 0 body: closing makes librdkafka repeat it for ever.
@@ -57,10 +58,15 @@ def handle(ctx: ListenerContext, request: ApiVersionsRequest) -> ApiVersionsResp
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             return refuse(request, ErrorCode.INVALID_REQUEST)
         ctx.peer.software_name, ctx.peer.software_version = name, version
-    view = ctx.broker.view
+    features = _FEATURES if ctx.version >= _FIRST_WITH_OFF else _NEVER_OFF
+    view, dialect = ctx.broker.view, ctx.broker.dialect
+    if dialect is not None:
+        features += (SupportedFeatureKey(name=dialect.feature, min_version=1, max_version=1),)
+        if request.dialect_requested:
+            ctx.peer.dialect = dialect
     return ApiVersionsResponse(
         api_keys=_served(ctx.broker),
-        supported_features=_FEATURES if ctx.version >= _FIRST_WITH_OFF else _NEVER_OFF,
+        supported_features=features,
         finalized_features_epoch=view.version,
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)

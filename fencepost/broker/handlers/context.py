@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.auto_topic_creation import ControllerClient
@@ -22,6 +22,9 @@ from fencepost.broker.replication.throttle import ReplicationThrottle
 from fencepost.broker.tiering.remote_log_manager import RemoteLogManager
 from fencepost.protocol.apis import Api
 from fencepost.storage.files.file_system import StorageFailure
+
+if TYPE_CHECKING:
+    from fencepost.protocol.codec.drafts import Draft
 
 
 class ListenerNode(Protocol):
@@ -62,6 +65,11 @@ class ListenerNode(Protocol):
         """The highest versions that it serves, by API name, where not `Api.max_version`."""
         ...
 
+    @property
+    def dialect(self) -> "Draft | None":
+        """The draft that it serves to clients that ask for it; None for none."""
+        ...
+
     def max_version(self, api: Api) -> int:
         """The highest version of an API that it serves (inclusive)."""
         ...
@@ -80,6 +88,8 @@ class BrokerNode(ProduceNode, ControllerClient, Protocol):
     producer_ids: ProducerIdManager
     version_limits: Mapping[str, int]
     """The highest versions that it serves, by API name, where that is not `Api.max_version`."""
+    dialect: "Draft | None"
+    """The draft that it serves to clients that ask for it; None for none."""
     fetch_sessions: FetchSessionCache
     client_metrics: ClientMetricsManager
     remote_log_manager: RemoteLogManager

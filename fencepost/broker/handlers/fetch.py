@@ -20,7 +20,8 @@ Versions: v5 log start offset; v7 sessions (KIP-227); v9 current leader epoch (K
 and the preferred read replica in the answer (KIP-392, `fetch.fetch_source`); v12 last fetched
 epoch and diverging epoch (KIP-595); v13 topic ids; v15 replica state; v16 the leader, and for
 clients its address, on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951); v17 directory id;
-v18 the follower's high watermark.
+v18 the follower's high watermark. In the dialect ``kip-320-draft`` v9 is another one
+(`fetch.kip_320_draft`).
 
 Missing: aborted transactions (no transactions yet).
 """
@@ -33,6 +34,7 @@ from uuid import UUID
 from fencepost.broker.core.context import PartitionRefusal
 from fencepost.broker.core.outcomes import SLICE, Answer, Steps, take_turns
 from fencepost.broker.core.waits import Wait, WatchList
+from fencepost.broker.fetch import kip_320_draft
 from fencepost.broker.fetch.fetch_sessions import CachedPartition, FetchPlan, Key, move_to_end
 from fencepost.broker.fetch.fetch_source import (
     FIRST_FROM_FOLLOWERS,
@@ -83,7 +85,9 @@ def handle(ctx: Context, request: FetchRequest) -> Answer[FetchResponse]:
         return FetchResponse(error_code=plan.error)
     if request.isolation_level not in ISOLATION_LEVELS and _is_any_known(ctx, plan):
         return _refuse_isolation_level(ctx, request, plan)
-    reading = _Reading(ctx, request, plan, fetch_source_of(request, ctx.version))
+    source = fetch_source_of(request, ctx.version)
+    is_drafted = ctx.is_drafted("fetch") and not source.is_follower
+    reading = _Reading(ctx, request, plan, source, is_drafted=is_drafted)
     if len(plan.partitions) > SLICE and not reading.fetcher.is_follower:
         return take_turns(ctx.broker.scheduler, _read_in_turns(reading))
     reading.read()
@@ -197,6 +201,8 @@ class _Reading:
     request: FetchRequest
     plan: FetchPlan
     fetcher: FetchSource
+    is_drafted: bool
+    """Whether the checks are those of `kip_320_draft`."""
     size: int = 0
     """Bytes of the records that were read."""
     promised: int = 0
@@ -386,6 +392,8 @@ class _Reading:
         self, replica: Replica, asked: FetchPartition
     ) -> EpochEndOffset | ErrorCode | None:
         """Apache Kafka overlooks an unknown epoch where the offset is only in the tier."""
+        if self.is_drafted:
+            return kip_320_draft.find_truncation(replica, asked)
         found, log = diverging_epoch(replica, asked), replica.log
         if isinstance(found, ErrorCode) and self.ctx.broker.configs.apache:
             is_in_tier = log.log_start_offset <= asked.fetch_offset < log.local_log_start_offset
@@ -409,6 +417,8 @@ class _Reading:
             self.tiered[key] = RemoteFetch(replica, offset, max_bytes, bound, is_first)
             return ()
         except OffsetOutOfRange:
+            if self.is_drafted and kip_320_draft.is_above_log_end(replica, asked):
+                return ()
             return error_answer(index, ErrorCode.OFFSET_OUT_OF_RANGE)
         except StorageFailure as failure:
             self.ctx.broker.mark_offline(replica, failure)

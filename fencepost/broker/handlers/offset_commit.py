@@ -7,7 +7,8 @@ the member's session.
 
 Versions: 2-4 a retention time; 5 none (KIP-211); 6 the leader epoch of the last consumed
 record (KIP-320); 7 static members (KIP-345); 9 GROUP_ID_NOT_FOUND where older versions see
-ILLEGAL_GENERATION (KIP-848); 10 topic ids.
+ILLEGAL_GENERATION (KIP-848); 10 topic ids. In the dialect ``kip-320-draft`` 6 has the timestamp of
+that record too.
 """
 
 from collections import defaultdict
@@ -121,6 +122,7 @@ def _commits(accepted: _Accepted) -> Iterator[PartitionCommit]:
             partition=index,
             offset=partition.committed_offset,
             leader_epoch=partition.committed_leader_epoch,
+            timestamp_ms=partition.timestamp,
             metadata=partition.committed_metadata,
         )
 

@@ -5,13 +5,15 @@ unknown group: clients treat any other response as a failure. Partitions need no
 
 Versions: 2 all partitions, and an error for the group; 5 leader epochs (KIP-320); 7 stable offsets:
 the response waits until all commits are replicated (KIP-447); 8 several groups (KIP-709); 9 member
-id and epoch, which are ignored for classic groups (KIP-848); 10 topic ids.
+id and epoch, which are ignored for classic groups (KIP-848); 10 topic ids. In the dialect
+``kip-320-draft`` 5 has the timestamps that were committed too.
 
 Missing: UNSTABLE_OFFSET_COMMIT, which needs transactions.
 """
 
-from collections.abc import Iterable
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
+from uuid import UUID
 
 from fencepost.broker.core.outcomes import (
     Steps,
@@ -44,7 +46,25 @@ _FIRST_WITH_GROUP_ERROR: Final = 2
 _FIRST_WITH_MANY_GROUPS: Final = 8
 _FIRST_WITH_TOPIC_IDS: Final = 10
 _NO_OFFSET: Final = -1
-_Fetched: TypeAlias = OffsetFetchResponseGroup | Wait[OffsetFetchResponseGroup]
+P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
+"""A partition in the response, before v8 and from then on."""
+
+
+class _Topic(NamedTuple, Generic[P]):
+    name: str
+    topic_id: UUID | None
+    partitions: tuple[P, ...]
+
+
+class _Fetched(NamedTuple, Generic[P]):
+    """What a group has committed, for a response of any version."""
+
+    group_id: str
+    error_code: ErrorCode
+    topics: tuple[_Topic[P], ...] = ()
+
+
+_MakePartition: TypeAlias = Callable[[int, CommittedOffset | None, ErrorCode], P]
 
 
 def handle(
@@ -52,7 +72,7 @@ def handle(
 ) -> OffsetFetchResponse | Wait[OffsetFetchResponse]:
     if ctx.version >= _FIRST_WITH_MANY_GROUPS:
         return take_turns(ctx.broker.scheduler, _fetch_all(ctx, request))
-    steps = _fetch(ctx, _one_group(request), stable=request.require_stable)
+    steps = _fetch(ctx, _one_group(request), _partition_before_v8, stable=request.require_stable)
     group = take_turns(ctx.broker.scheduler, steps)
     return map_response(group, lambda fetched: _single(ctx.version, request, fetched))
 
@@ -61,9 +81,10 @@ def _fetch_all(
     ctx: Context, request: OffsetFetchRequest
 ) -> Steps[OffsetFetchResponse | Wait[OffsetFetchResponse]]:
     """What is stable is waited for in all groups at once."""
-    fetched: list[_Fetched] = []
+    fetched: list[OffsetFetchResponseGroup | Wait[OffsetFetchResponseGroup]] = []
     for group in request.groups:
-        fetched.append((yield from _fetch(ctx, group, stable=request.require_stable)))
+        found = yield from _fetch(ctx, group, _partition, stable=request.require_stable)
+        fetched.append(map_response(found, _group))
         yield
     return gather_responses(fetched, lambda groups: OffsetFetchResponse(groups=tuple(groups)))
 
@@ -91,7 +112,7 @@ def _one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 def _single(
-    version: int, request: OffsetFetchRequest, group: OffsetFetchResponseGroup
+    version: int, request: OffsetFetchRequest, group: _Fetched[OffsetFetchResponsePartition]
 ) -> OffsetFetchResponse:
     """The response for the one group before v8; before v2 partitions have the group's error."""
     if group.error_code and version < _FIRST_WITH_GROUP_ERROR:
@@ -99,20 +120,22 @@ def _single(
     return OffsetFetchResponse(
         error_code=group.error_code,
         topics=tuple(
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    OffsetFetchResponsePartition(
-                        partition_index=partition.partition_index,
-                        committed_offset=partition.committed_offset,
-                        committed_leader_epoch=partition.committed_leader_epoch,
-                        metadata=partition.metadata,
-                        error_code=partition.error_code,
-                    )
-                    for partition in topic.partitions
-                ),
-            )
+            OffsetFetchResponseTopic(name=topic.name, partitions=topic.partitions)
             for topic in group.topics
+        ),
+    )
+
+
+def _group(fetched: _Fetched[OffsetFetchResponsePartitions]) -> OffsetFetchResponseGroup:
+    """The response for one group from v8 on."""
+    return OffsetFetchResponseGroup(
+        group_id=fetched.group_id,
+        error_code=fetched.error_code,
+        topics=tuple(
+            OffsetFetchResponseTopics(
+                name=topic.name, topic_id=topic.topic_id, partitions=topic.partitions
+            )
+            for topic in fetched.topics
         ),
     )
 
@@ -134,76 +157,92 @@ def _refused_topics(
     )
 
 
-def _fetch(ctx: Context, group: OffsetFetchRequestGroup, *, stable: bool) -> Steps[_Fetched]:
+def _fetch(
+    ctx: Context, group: OffsetFetchRequestGroup, make: _MakePartition[P], *, stable: bool
+) -> Steps[_Fetched[P] | Wait[_Fetched[P]]]:
     shard = ctx.broker.coordinator.shard_for(group.group_id)
     if isinstance(shard, ErrorCode):
-        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=shard)
+        return _Fetched(group.group_id, shard)
     offsets = requests.read_offsets(shard, stable=stable)
     if not isinstance(offsets, Wait):
-        return (yield from _read(ctx, group, offsets))
+        return (yield from _read(ctx, group, offsets, make))
 
-    def read(known: requests.OffsetsView) -> _Fetched:
-        return take_turns(ctx.broker.scheduler, _read(ctx, group, known))
+    def read(known: requests.OffsetsView) -> _Fetched[P] | Wait[_Fetched[P]]:
+        return take_turns(ctx.broker.scheduler, _read(ctx, group, known, make))
 
     return respond_after(offsets, read)
 
 
 def _read(
-    ctx: Context, group: OffsetFetchRequestGroup, offsets: requests.OffsetsView
-) -> Steps[OffsetFetchResponseGroup]:
+    ctx: Context,
+    group: OffsetFetchRequestGroup,
+    offsets: requests.OffsetsView,
+    make: _MakePartition[P],
+) -> Steps[_Fetched[P]]:
     """What the group has committed of the partitions that are asked for."""
     if offsets.error is not ErrorCode.NONE:
         # Consumers before 3.9 do not handle any other error here.
-        return OffsetFetchResponseGroup(
-            group_id=group.group_id, error_code=ErrorCode.NOT_COORDINATOR
-        )
+        return _Fetched(group.group_id, ErrorCode.NOT_COORDINATOR)
     view, by_id = ctx.broker.view, ctx.version >= _FIRST_WITH_TOPIC_IDS
     if group.topics is None:
-        found = _all_topics(view, offsets.state, group.group_id, by_id=by_id)
-        return OffsetFetchResponseGroup(group_id=group.group_id, topics=found)
-    topics: list[OffsetFetchResponseTopics] = []
+        found = _all_topics(view, offsets.state, group.group_id, make, by_id=by_id)
+        return _Fetched(group.group_id, ErrorCode.NONE, found)
+    topics: list[_Topic[P]] = []
     for topic in group.topics:
         name = resolve_name(view, topic.name, topic.topic_id, by_id=by_id)
         image = None if isinstance(name, ErrorCode) else view.topics.get(name)
         topic_id = None if image is None else image.topic_id
-        partitions: list[OffsetFetchResponsePartitions] = []
+        partitions: list[P] = []
         for index in topic.partition_indexes:
             if isinstance(name, ErrorCode):
-                partitions.append(_partition(index, None, name))
+                partitions.append(make(index, None, name))
             else:
                 committed = find_offset(offsets.state, group.group_id, name, topic_id, index)
-                partitions.append(_partition(index, committed))
+                partitions.append(make(index, committed, ErrorCode.NONE))
             yield
-        topics.append(
-            OffsetFetchResponseTopics(
-                name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions)
-            )
-        )
+        topics.append(_Topic(topic.name, topic.topic_id, tuple(partitions)))
         yield
-    return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(topics))
+    return _Fetched(group.group_id, ErrorCode.NONE, tuple(topics))
 
 
 def _all_topics(
-    view: ClusterImage, state: ReplayedState, group_id: str, *, by_id: bool
-) -> tuple[OffsetFetchResponseTopics, ...]:
+    view: ClusterImage,
+    state: ReplayedState,
+    group_id: str,
+    make: _MakePartition[P],
+    *,
+    by_id: bool,
+) -> tuple[_Topic[P], ...]:
     """All committed offsets of the group; by id, only of topics that still exist."""
     topics = []
     for name, committed in state.offsets.get(group_id, {}).items():
         topic_image = view.topics.get(name)
         if by_id and topic_image is None:
             continue
-        topics.append(
-            OffsetFetchResponseTopics(
-                name=name,
-                topic_id=None if topic_image is None else topic_image.topic_id,
-                partitions=tuple(_partition(index, one) for index, one in committed.items()),
-            )
-        )
+        topic_id = None if topic_image is None else topic_image.topic_id
+        partitions = tuple(make(index, one, ErrorCode.NONE) for index, one in committed.items())
+        topics.append(_Topic(name, topic_id, partitions))
     return tuple(topics)
 
 
+def _partition_before_v8(
+    index: int, committed: CommittedOffset | None, error: ErrorCode
+) -> OffsetFetchResponsePartition:
+    if committed is None:
+        return OffsetFetchResponsePartition(
+            partition_index=index, committed_offset=_NO_OFFSET, error_code=error
+        )
+    return OffsetFetchResponsePartition(
+        partition_index=index,
+        committed_offset=committed.offset,
+        timestamp=committed.timestamp_ms,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )
+
+
 def _partition(
-    index: int, committed: CommittedOffset | None, error: ErrorCode = ErrorCode.NONE
+    index: int, committed: CommittedOffset | None, error: ErrorCode
 ) -> OffsetFetchResponsePartitions:
     if committed is None:
         return OffsetFetchResponsePartitions(

@@ -34,6 +34,7 @@ from fencepost.storage.tier.object_store import ObjectStore
 
 if TYPE_CHECKING:
     from fencepost.broker.handlers.context import Context
+    from fencepost.protocol.codec.drafts import Draft
 
 R = TypeVar("R")
 _FORWARDING_TIMEOUT_MS: Final = 60_000
@@ -60,6 +61,7 @@ class Broker:
         version_limits: Mapping[str, int],
         limits_by_features: bool,
         offset_value_version: int,
+        dialect: "Draft | None",
         log_levels: LogLevels,
     ) -> None:
         """Make a broker that runs.
@@ -69,6 +71,7 @@ class Broker:
             ``--like-kafka``), by API name, where that is not `Api.max_version`. A limit below the
             lowest version disables the API.
         :param limits_by_features: Whether features limit versions as well (KIP-1023).
+        :param dialect: The draft that clients may ask for (``--dialect``).
         """
         self.broker_id = broker_id
         self.is_controller: Literal[False] = False
@@ -85,6 +88,7 @@ class Broker:
         self.producer_ids = producer_ids
         self.events = events
         self.faults = faults
+        self.dialect = dialect
         self._configured_version_limits = version_limits
         self._limits_by_features = limits_by_features
         self.version_limits = self._version_limits_in(view)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from itertools import cycle
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
 
 from fencepost.broker.configs.effect_reports import EffectReports
@@ -48,6 +48,9 @@ from fencepost.storage.log.interface import Log
 from fencepost.storage.log_memory import LogMemory
 from fencepost.storage.memory import MemorySegmentStore, memory_log
 from fencepost.storage.tier.object_store import MemoryObjectStore, ObjectStore
+
+if TYPE_CHECKING:
+    from fencepost.protocol.codec.drafts import Draft
 
 MakeObjectStore: TypeAlias = Callable[[Scheduler], ObjectStore]
 """Makes a remote tier that tells its outcomes where the scheduler runs."""
@@ -103,6 +106,8 @@ class ClusterOptions:
     """The highest versions that brokers serve, by API name, where not the highest there are; below
     the lowest there is where an API is not served."""
     conformance: Conformance = Conformance.KIP
+    dialect: "Draft | None" = None
+    """The draft that is served to clients that ask for it (`fencepost.protocol.codec.drafts`)."""
     strict_configs: bool = False
     """Whether a config without effect is refused, and an unknown one."""
     seed: int = 0
@@ -381,6 +386,7 @@ class Cluster:
             version_limits={**STABLE_VERSIONS, **options.api_max} if apache else options.api_max,
             limits_by_features=not apache,
             offset_value_version=4 if apache else 3,
+            dialect=options.dialect,
             log_levels=self.controller.log_levels,
         )
         self.network.attach(broker)

@@ -40,6 +40,8 @@ class ControllerServer:
     """What a connection to the controller talks to."""
 
     is_controller: Final = True
+    dialect: Final = None
+    """It serves none of the APIs that have drafts."""
 
     def __init__(
         self,

@@ -91,8 +91,6 @@ class Connection:
         self.peer: Final = peer
         self.client_id: str | None = None
         """Of the last request."""
-        self.dialect: Draft | None = None
-        """The draft that the client speaks; with None all versions are Kafka's."""
         self.last_active_ms = clock.now_ms()
         """When bytes arrived last."""
         self.is_closing = False
@@ -238,15 +236,22 @@ class Connection:
             self.client_id = header.client_id
             offset = skip_tags(frame, header, api)
             key = None
-            if api is CACHED_API and not self.dialect and not self._broker.faults.active:
+            dialect = self.peer.dialect
+            if (
+                api is CACHED_API
+                and (dialect is None or not dialect.serves(api, version))
+                and not self._broker.faults.active
+            ):
                 key = (version, self.peer.listener_host, bytes(frame[offset:]))
                 if self._respond_from_cache(key, api, header, frame, offset):
                     return
+            if api is _API_VERSIONS:  # in which the client may ask for the broker's
+                dialect = self._broker.dialect
             if len(frame) > SLICED_BYTES:
-                self._reading = self._read_in_slices(api, header, frame, offset)
+                self._reading = self._read_in_slices(api, header, frame, offset, dialect)
                 self._continue_slices()
                 return
-            request = decode_request(api, version, frame, offset, self.dialect)
+            request = decode_request(api, version, frame, offset, dialect)
         except InvalidFrame as error:
             self._close_on(protocol_of_frame(frame), CloseReason("bad_request", str(error)))
             return
@@ -258,16 +263,21 @@ class Connection:
                 raise
             self.close(CloseReason(DESCRIPTORS, str(error)))
             return
-        self._handle(self._open(api, version, header, frame, offset), request, key)
+        self._handle(self._open(api, version, header, frame, offset, dialect), request, key)
 
     def _read_in_slices(
-        self, api: Api, header: RequestHeader, frame: bytearray, offset: int
+        self,
+        api: Api,
+        header: RequestHeader,
+        frame: bytearray,
+        offset: int,
+        dialect: "Draft | None",
     ) -> Generator[None, None, None]:
         """Read a request, handle it, and be done."""
         version = header.version
         self._memory.used += len(frame)
         try:
-            read = yield from decode_request_in_slices(api, version, frame, offset, self.dialect)
+            read = yield from decode_request_in_slices(api, version, frame, offset, dialect)
         except MalformedMessage as error:
             self._reading = None
             self.close(CloseReason("bad_request", str(error)))
@@ -275,7 +285,7 @@ class Connection:
         finally:
             self._memory.used -= len(frame)
         self._reading = None
-        exchange = self._open(api, version, header, frame, offset)
+        exchange = self._open(api, version, header, frame, offset, dialect)
         is_refused = changes_too_much(api, read.elements)
         self._handle(exchange, read.message, None, is_refused=is_refused)
         self._responses.hold()
@@ -292,9 +302,16 @@ class Connection:
     def _serves(self, api: Api, version: int) -> bool:
         if version > self._broker.version_limits.get(api.name, version):
             return False
-        return api.serves(version) or (
-            self.dialect is not None and self.dialect.serves(api, version)
-        )
+        dialect = self.peer.dialect
+        return api.serves(version) or (dialect is not None and dialect.serves(api, version))
+
+    def _is_replaced(self, api: Api, version: int) -> bool:
+        """Whether the broker's draft has another schema, and the client has not asked for it.
+
+        Its frame may be of either, and can't be told apart.
+        """
+        dialect = self._broker.dialect
+        return dialect is not None and dialect.replaces(api, version)
 
     def _respond_from_cache(
         self, key: Key, api: Api, header: RequestHeader, frame: bytearray, offset: int
@@ -336,6 +353,8 @@ class Connection:
         try:
             if is_refused:
                 outcome = refuse_changes(api, request)
+            elif self.peer.dialect is not self._broker.dialect and self._is_replaced(api, version):
+                outcome = handler_of(api).refuse(request, ErrorCode.UNSUPPORTED_VERSION)
             else:
                 outcome = self._broker.handle(api, ctx, request)
         except Exception:  # noqa: BLE001  # a bug costs one response, never the broker
@@ -364,7 +383,13 @@ class Connection:
             return HANG_UP
 
     def _open(
-        self, api: Api, version: int, header: RequestHeader, frame: bytearray, offset: int
+        self,
+        api: Api,
+        version: int,
+        header: RequestHeader,
+        frame: bytearray,
+        offset: int,
+        dialect: "Draft | None" = None,
     ) -> Exchange:
         exchange = Exchange(
             self._clock.wall_ms(),
@@ -376,7 +401,7 @@ class Connection:
             header.correlation_id,
             frame,
             offset,
-            self.dialect,
+            dialect,
         )
         self._journal.open(exchange)
         self._queue.append(exchange)

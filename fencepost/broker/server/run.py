@@ -49,6 +49,7 @@ from fencepost.protocol.apis import ceilings_without_topic_ids
 
 if TYPE_CHECKING:
     from fencepost.broker.node.persistence import MakePersistence
+    from fencepost.protocol.codec.drafts import Draft
 
 
 RESET: Final = b"reset"
@@ -161,6 +162,8 @@ class ServeOptions:
     """How many of its newest files are kept; None keeps all."""
     clock: ClockMode = ClockMode.REAL
     conformance: Conformance = Conformance.KIP
+    dialect: "Draft | None" = None
+    """The draft that is served to clients that ask for it."""
     strict_configs: bool = False
     """Whether a config without effect is refused, and an unknown one."""
     seed: int = 0
@@ -387,6 +390,7 @@ def _make_cluster(
         log_dirs=options.log_dirs,
         api_max=_with_what_follows(options.api_max),
         conformance=options.conformance,
+        dialect=options.dialect,
         strict_configs=options.strict_configs,
         seed=options.seed,
     )

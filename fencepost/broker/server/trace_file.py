@@ -85,6 +85,7 @@ def initial_events(cluster: Cluster) -> Iterator[Event]:
         "cluster_id": image.cluster_id,
         "brokers": list(image.brokers),
         "conformance": cluster.options.conformance.value,
+        "dialect": None if cluster.options.dialect is None else cluster.options.dialect.name,
         "configs": _without_secrets(cluster.options.configs),
         "dynamic_configs": {
             "" if broker is None else str(broker): _without_secrets(configs)

@@ -69,6 +69,8 @@ class ClusterState(Answer):
     """``host:port`` where the controller listens for tools (``--controller-port``)."""
     features: dict[str, int]
     """Finalized feature levels by name, as ApiVersions answers them."""
+    dialect: str | None = None
+    """The proposal whose schemas clients may ask for (``--dialect``); null for none."""
     clock: ClockState
 
     model_config = ConfigDict(
@@ -105,6 +107,7 @@ class ClusterState(Answer):
                         "metadata.version": 30,
                         "eligible.leader.replicas.version": 1,
                     },
+                    "dialect": None,
                     "clock": {"mode": "real", "now_ms": 1764000000000},
                 }
             ]
@@ -240,6 +243,8 @@ class ExchangeState(Answer):
     api: str
     """Kafka's name of the API."""
     version: int
+    dialect: str | None = None
+    """The proposal whose schemas this version has; null where they are Kafka's."""
     correlation_id: int
     """0 between brokers."""
     request: dict[str, object]
@@ -263,6 +268,7 @@ class ExchangeState(Answer):
                     "client_id": "checkout",
                     "api": "ListOffsets",
                     "version": 5,
+                    "dialect": None,
                     "correlation_id": 4,
                     "request": {
                         "replica_id": -1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -132,6 +133,31 @@ def test_metadata_too_long_for_version_3_takes_version_4() -> None:
     assert decode(key, value_of(committed)) == offset_record(committed)
 
 
+TIMESTAMPED = "0004 0000000000000005 00000003 036d64 0000000000000009"
+"""Version 4, the offset, its epoch, "md" in three bytes, and when it was committed."""
+TIMESTAMP = "d050 08 0000000000000007"
+"""The tagged field 10320 (0x50 << 7 | 0x50), of eight bytes."""
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_the_timestamp_of_a_record_is_a_tagged_field_of_version_4(version: int) -> None:
+    committed = CommittedOffset(
+        offset=5, leader_epoch=3, metadata="md", commit_timestamp_ms=9, timestamp_ms=7
+    )
+    assert value_of(committed, version) == bytes.fromhex(TIMESTAMPED + "01" + TIMESTAMP)
+    with_id = replace(committed, topic_id=TOPIC_ID)
+    topic_id = "00 10" + TOPIC_ID.hex
+    assert value_of(with_id, version) == bytes.fromhex(TIMESTAMPED + "02" + topic_id + TIMESTAMP)
+    for each in (committed, with_id):
+        assert decode(*encode(offset_record(each), version)) == offset_record(each)
+
+
+def test_a_timestamp_of_another_size_is_malformed() -> None:
+    short = bytes.fromhex(TIMESTAMPED + "01 d050 07 00000000000007")
+    with pytest.raises(MalformedRecord):
+        decode(bytes.fromhex("000100016600017400000000"), short)
+
+
 @pytest.mark.parametrize("size", [0, 126, 127, 128, 16_382, 16_383])
 def test_compact_strings_of_any_length(size: int) -> None:
     committed = CommittedOffset(
@@ -255,7 +281,12 @@ groups = st.builds(
     members=st.lists(members, max_size=3).map(tuple),
 )
 committed_offsets = st.builds(
-    CommittedOffset, offset=int64, leader_epoch=int32, metadata=names, commit_timestamp_ms=int64
+    CommittedOffset,
+    offset=int64,
+    leader_epoch=int32,
+    metadata=names,
+    commit_timestamp_ms=int64,
+    timestamp_ms=int64,
 )
 any_record = st.builds(GroupRecord, group_id=names, value=st.none() | groups) | st.builds(
     OffsetRecord, group_id=names, topic=names, partition=int32, value=st.none() | committed_offsets

@@ -48,11 +48,18 @@ class Traced(Rig):
     """
 
     def __init__(
-        self, place: Path, mutant: str | None, configs: Mapping[str, str], brokers: int
+        self,
+        place: Path,
+        mutant: str | None,
+        configs: Mapping[str, str],
+        brokers: int,
+        dialect: str | None = None,
     ) -> None:
         super().__init__(place)
         settings = {"offsets.topic.num.partitions": "1", **configs}
         options = ["--trace", str(place / "trace"), "--remote", (place / "tier").as_uri()]
+        if dialect is not None:
+            options += ["--dialect", dialect]
         for key, value in settings.items():
             options += ["--config", f"{key}={value}"]
         program = ["fencepost"]
@@ -209,9 +216,10 @@ def traced(
     *,
     brokers: int = 3,
     configs: Mapping[str, str] = MappingProxyType({}),
+    dialect: str | None = None,
 ) -> Iterator[Traced]:
     """A cluster that runs."""
-    made = Traced(place, mutant, configs, brokers)
+    made = Traced(place, mutant, configs, brokers, dialect)
     try:
         made.start()
         yield made
