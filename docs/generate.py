@@ -4,9 +4,13 @@ A table stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``. tests/
 when one is not what this would write.
 """
 
+import ast
+import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +25,7 @@ from fencepost.broker.configs.config_table import config_tables
 from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.cli.parameters import usage
 from fencepost.cli.serve_options import SERVE_OPTIONS
+from fencepost.client.consumer.config import ConsumerConfig
 from fencepost.protocol.apis import APIS
 from fencepost.scenario.actions.context import ActionAnswer, ActionBody
 from fencepost.scenario.actions.executor import ACTIONS
@@ -287,6 +292,26 @@ def classes_not_run() -> str:
     )
 
 
+def consumer_parameters() -> str:
+    """The parameters of `Consumer`, each with the docstring below its field."""
+    (config,) = ast.parse(inspect.getsource(ConsumerConfig)).body
+    assert isinstance(config, ast.ClassDef)
+    documented = {
+        field.target.id: str(doc.value.value)
+        for field, doc in pairwise(config.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant)
+    }
+    return table(
+        ("parameter", "default", "what it means"),
+        (
+            (f"`{each.name}`", f"`{each.default!r}`", documented[each.name].replace("``", "`"))
+            for each in fields(ConsumerConfig)
+            if each.init
+        ),
+    )
+
+
 def proposal_table() -> str:
     """How many statements each proposal makes, and how many of them tests show."""
     return table(
@@ -334,6 +359,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "all-apis": all_apis,
     "apis": apis,
     "commands": commands,
+    "consumer-parameters": consumer_parameters,
     "control-api": control_api,
     **{f"limits-of-{section}": partial(limits, section) for section in LIMITS},
     "proposals": proposal_table,

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 PACKAGE: Final = Path(__file__).resolve().parent.parent / "fencepost"
-CORE: Final = ("protocol", "storage", "broker")
+CORE: Final = ("protocol", "storage", "broker", "client/consumer")
 EDGE: Final = PACKAGE / "broker" / "server"
 
 FORBIDDEN: Final = frozenset(

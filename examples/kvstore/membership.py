@@ -16,13 +16,13 @@ from fencepost.client.connection import Connection
 from fencepost.client.consumer_protocol import decode_assignment, encode_subscription
 from fencepost.client.errors import KafkaClientError
 from fencepost.client.groups import (
-    ConsumerGroupMetadata,
     assign_partitions,
     heartbeat,
     join_group,
     leave_group,
     sync_group,
 )
+from fencepost.client.model import ConsumerGroupMetadata
 from fencepost.protocol.errors import ErrorCode
 
 Assigned: TypeAlias = Callable[[frozenset[int]], Awaitable[None]]

@@ -10,9 +10,9 @@ list offsets, the end of a leader epoch), `cluster` (metadata, coordinators, pro
 `groups` (join, sync, heartbeat, leave, commit, committed). Their arguments and answers are data:
 `model`, and `batches` for records.
 
-`appender` is for applications: conditional appends (KIP-27), which do retry, and look for leaders,
-until their outcome is known. The public names stand here and in docs/client.md; each is imported on
-first use.
+Two parts are for applications, and do retry and look for leaders: `appender`, with conditional
+appends (KIP-27), and `asyncio_consumer`, a consumer on the core in `consumer`. The public names
+stand here and in docs/client.md; each is imported on first use.
 """
 
 from importlib import import_module
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         OutcomeUnknown,
     )
     from fencepost.client.appender import Appender
+    from fencepost.client.asyncio_consumer import Consumer, ConsumerRebalanceListener
     from fencepost.client.batches import (
         FetchedRecord,
         FetchedRecords,
@@ -37,6 +38,23 @@ if TYPE_CHECKING:
     from fencepost.client.client import Client, Leader, find_leader
     from fencepost.client.cluster import init_producer_id, metadata
     from fencepost.client.connection import Connection, connect
+    from fencepost.client.consumer.errors import (
+        CommitFailedError,
+        ConsumerError,
+        CorruptRecords,
+        LogTruncationError,
+        NoOffsetForPartitionError,
+        OffsetOutOfRangeError,
+        RequestRefused,
+        TruncatedPartitionError,
+    )
+    from fencepost.client.consumer.model import (
+        ConsumerRecord,
+        ConsumerRecords,
+        OffsetAndMetadata,
+        OffsetAndTimestamp,
+        Truncation,
+    )
     from fencepost.client.errors import (
         DialectNotServed,
         Disconnected,
@@ -69,7 +87,14 @@ __all__ = [
     "Appended",
     "Appender",
     "Client",
+    "CommitFailedError",
     "Connection",
+    "Consumer",
+    "ConsumerError",
+    "ConsumerRebalanceListener",
+    "ConsumerRecord",
+    "ConsumerRecords",
+    "CorruptRecords",
     "DialectNotServed",
     "Disconnected",
     "EpochEnd",
@@ -81,17 +106,25 @@ __all__ = [
     "Isolation",
     "KafkaClientError",
     "Leader",
+    "LogTruncationError",
     "MalformedAnswer",
     "NewRecord",
     "NoLeader",
+    "NoOffsetForPartitionError",
     "NotChecked",
     "NotServed",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "OffsetOutOfRangeError",
     "OffsetSpec",
     "OutcomeUnknown",
     "Partition",
     "Produced",
+    "RequestRefused",
     "Sequenced",
     "TimedOut",
+    "TruncatedPartitionError",
+    "Truncation",
     "Unreachable",
     "connect",
     "encode_records",
@@ -107,10 +140,28 @@ __all__ = [
 
 _PUBLIC_NAMES: Final = {
     "appender": ("Appender",),
+    "asyncio_consumer": ("Consumer", "ConsumerRebalanceListener"),
     "batches": ("FetchedRecord", "FetchedRecords", "NewRecord", "Sequenced", "encode_records"),
     "client": ("Client", "Leader", "find_leader"),
     "cluster": ("init_producer_id", "metadata"),
     "connection": ("Connection", "connect"),
+    "consumer.errors": (
+        "CommitFailedError",
+        "ConsumerError",
+        "CorruptRecords",
+        "LogTruncationError",
+        "NoOffsetForPartitionError",
+        "OffsetOutOfRangeError",
+        "RequestRefused",
+        "TruncatedPartitionError",
+    ),
+    "consumer.model": (
+        "ConsumerRecord",
+        "ConsumerRecords",
+        "OffsetAndMetadata",
+        "OffsetAndTimestamp",
+        "Truncation",
+    ),
     "errors": (
         "DialectNotServed",
         "Disconnected",

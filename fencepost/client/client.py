@@ -43,7 +43,7 @@ class Client:
     ) -> None:
         self.client_id = client_id
         self.dialect = None if dialect is None else find_dialect(dialect).name
-        self._bootstrap = tuple(map(_address, bootstrap.split(",")))
+        self._bootstrap = parse_bootstrap(bootstrap)
         self._addresses: dict[int, Address] = {}
         self._connections: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Lock] = {}
@@ -205,6 +205,14 @@ async def _collect_answers(
             except KafkaClientError as error:
                 last = error
     return answers, last
+
+
+def parse_bootstrap(text: str) -> tuple[Address, ...]:
+    """The addresses of ``host:port,...``.
+
+    :raises ValueError: When that is no such list.
+    """
+    return tuple(map(_address, text.split(",")))
 
 
 def _address(text: str) -> Address:

@@ -27,7 +27,7 @@ from fencepost.client.consumer_protocol import (
     encode_assignment,
 )
 from fencepost.client.errors import MalformedAnswer
-from fencepost.client.model import Partition
+from fencepost.client.model import ConsumerGroupMetadata, Partition
 from fencepost.client.partitions import NO_EPOCH, NO_TIMESTAMP
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.heartbeat import HeartbeatRequest
@@ -51,17 +51,6 @@ from fencepost.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRe
 
 _MANY_LEAVE: Final = 3
 """From this version of LeaveGroup on, it names a list of members."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupMetadata:
-    """Who speaks in a group."""
-
-    group: str
-    member_id: str = ""
-    """Empty for who is no member."""
-    generation: int = -1
-    instance: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,17 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupMetadata:
+    """Who speaks in a group."""
+
+    group: str
+    member_id: str = ""
+    """Empty for who is no member."""
+    generation: int = -1
+    instance: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Produced:
     """The answer to Produce (0)."""
 

@@ -11,7 +11,8 @@ import pytest
 
 from fencepost.client import Client, DialectNotServed, Partition, connect, fetch, list_offsets
 from fencepost.client.connection import Connection
-from fencepost.client.groups import ConsumerGroupMetadata, commit_offset, fetch_committed_offset
+from fencepost.client.groups import commit_offset, fetch_committed_offset
+from fencepost.client.model import ConsumerGroupMetadata
 from fencepost.protocol.apis import APIS, BY_KEY, BY_NAME
 from fencepost.protocol.codec import decode_request, encode_response
 from fencepost.protocol.codec.drafts import KIP_320_DRAFT, Draft

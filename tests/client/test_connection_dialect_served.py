@@ -23,7 +23,8 @@ from fencepost.client import (
 )
 from fencepost.client.cluster import find_coordinator
 from fencepost.client.connection import Connection
-from fencepost.client.groups import ConsumerGroupMetadata, commit_offset, fetch_committed_offset
+from fencepost.client.groups import commit_offset, fetch_committed_offset
+from fencepost.client.model import ConsumerGroupMetadata
 from fencepost.protocol.codec.drafts import KIP_320_DRAFT
 from fencepost.protocol.errors import ErrorCode
 from tests.client.conftest import TOPICS

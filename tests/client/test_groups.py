@@ -10,7 +10,6 @@ from fencepost.client.cluster import find_coordinator, init_producer_id
 from fencepost.client.connection import Connection
 from fencepost.client.consumer_protocol import encode_subscription
 from fencepost.client.groups import (
-    ConsumerGroupMetadata,
     commit_offset,
     fetch_committed_offset,
     heartbeat,
@@ -18,7 +17,7 @@ from fencepost.client.groups import (
     leave_group,
     sync_group,
 )
-from fencepost.client.model import Partition
+from fencepost.client.model import ConsumerGroupMetadata, Partition
 from fencepost.protocol.apis import BY_NAME
 from fencepost.protocol.errors import ErrorCode
 

@@ -13,7 +13,8 @@ import pytest
 
 from fencepost.client import Partition, connect
 from fencepost.client.cluster import find_coordinator
-from fencepost.client.groups import ConsumerGroupMetadata, commit_offset
+from fencepost.client.groups import commit_offset
+from fencepost.client.model import ConsumerGroupMetadata
 from fencepost.protocol.errors import ErrorCode
 from tests.clients import test_confluent_groups, test_confluent_offsets, test_java, test_kcat
 from tests.clients.test_kcat import kcat, ten

@@ -10,7 +10,8 @@ import httpx
 from fencepost.broker.server.trace_file import TraceFile
 from fencepost.client import Client, OffsetSpec, Partition, fetch, list_offsets
 from fencepost.client.cluster import find_coordinator
-from fencepost.client.groups import ConsumerGroupMetadata, commit_offset, fetch_committed_offset
+from fencepost.client.groups import commit_offset, fetch_committed_offset
+from fencepost.client.model import ConsumerGroupMetadata
 from fencepost.control.lazy_app import trace_lines
 from fencepost.protocol.codec.drafts import KIP_320_DRAFT
 from fencepost.protocol.errors import ErrorCode

@@ -17,7 +17,6 @@ from fencepost.client.consumer_protocol import (
 )
 from fencepost.client.errors import Failure, KafkaClientError
 from fencepost.client.groups import (
-    ConsumerGroupMetadata,
     Joined,
     Synced,
     assign_partitions,
@@ -26,6 +25,7 @@ from fencepost.client.groups import (
     leave_group,
     sync_group,
 )
+from fencepost.client.model import ConsumerGroupMetadata
 from fencepost.protocol.errors import ErrorCode, error_name
 from fencepost.scenario.actions.context import (
     Action,

@@ -4,7 +4,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from fencepost.client.groups import ConsumerGroupMetadata, commit_offset, fetch_committed_offset
+from fencepost.client.groups import commit_offset, fetch_committed_offset
+from fencepost.client.model import ConsumerGroupMetadata
 from fencepost.scenario.actions.context import (
     Action,
     ActionAnswer,

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from fencepost.client import OffsetSpec, Partition, connect, fetch, list_offsets
-from fencepost.client.groups import ConsumerGroupMetadata, commit_offset, fetch_committed_offset
+from fencepost.client.groups import commit_offset, fetch_committed_offset
+from fencepost.client.model import ConsumerGroupMetadata
 from fencepost.pipeline.datasource.trace_files import read_trace_directory
 from fencepost.protocol.errors import ErrorCode
 from tests.pipeline.audit.tracing import TOPIC, Traced, audit, batch, traced
