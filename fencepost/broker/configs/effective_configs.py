@@ -68,6 +68,8 @@ class BrokerConfigs:
     :param strict: Whether a config without effect is refused.
     """
 
+    alter_log_dirs_replication_quota_window_num: int
+    alter_log_dirs_replication_quota_window_size_seconds: int
     auto_create_topics_enable: bool
     auto_leader_rebalance_enable: bool
     broker_rack: str | None

@@ -6,8 +6,9 @@ truncated, and what it has deleted at its start is left out. In the turn in whic
 reaches the current one's end it takes its place, and the old log is deleted. Until then the replica
 is served from the old one. Compaction and the tier leave a log alone that is being moved.
 
-``replica.alter.log.dirs.io.max.bytes.per.second`` throttles all moves of a broker together. Kafka's
-counterpart is ReplicaAlterLogDirsManager.
+``replica.alter.log.dirs.io.max.bytes.per.second`` throttles all moves of a broker together: beyond
+the rate, measured in the windows of ``alter.log.dirs.replication.quota.window.*``, they wait, and
+look again each ``replica.fetch.backoff.ms``. Kafka's counterpart is ReplicaAlterLogDirsManager.
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from functools import partial
 from typing import Final
 
 from fencepost.broker.core.events import Kind
+from fencepost.broker.core.sampled_rate import SampledRate
 from fencepost.broker.replication.log_dir_placement import Key, is_cordoned
 from fencepost.broker.replication.node import ReplicaNode
 from fencepost.broker.replication.replica import Replica
@@ -28,7 +30,7 @@ _CHUNK: Final = 1 << 20
 """Bytes that are copied of one replica in a turn."""
 _RETRY_MS: Final = 100
 """How long a move waits for the current log, where that ends behind its last batch."""
-_UNLIMITED: Final = (1 << 63) - 1
+_SECOND_MS: Final = 1000
 
 
 class FutureReplica:
@@ -58,8 +60,11 @@ class ReplicaAlterLogDirsManager:
         self._node = node
         self._storage = storage
         self._replicas = replicas
-        self._free_at_ms = 0
-        """When the throttle lets the next bytes pass."""
+        configs = node.configs
+        self._copied = SampledRate(
+            configs.alter_log_dirs_replication_quota_window_num,
+            configs.alter_log_dirs_replication_quota_window_size_seconds * _SECOND_MS,
+        )
 
     def alter(self, topic: str, index: int, directory: str) -> ErrorCode:
         """Move a replica into a directory, or remember where it is to be made."""
@@ -131,8 +136,8 @@ class ReplicaAlterLogDirsManager:
         if self.futures.get(key) is not future:
             return
         scheduler, replica = self._node.scheduler, self._replicas[key]
-        wait_ms = self._free_at_ms - scheduler.now_ms()
-        if wait_ms <= 0:
+        wait_ms = self._throttled_ms()
+        if not wait_ms:
             try:
                 copied = self._copy_chunk(replica, future)
             except StorageFailure as failure:  # of the future log
@@ -144,7 +149,7 @@ class ReplicaAlterLogDirsManager:
             if future.log.log_end_offset >= replica.log.log_end_offset:
                 self._replace(key, replica, future)
                 return
-            wait_ms = 0 if copied else _RETRY_MS
+            wait_ms = self._throttled_ms() if copied else _RETRY_MS
         if wait_ms:
             scheduler.at(scheduler.now_ms() + wait_ms, partial(self._copy, key, future))
         else:
@@ -173,10 +178,15 @@ class ReplicaAlterLogDirsManager:
         if read.size:
             future.append_as_follower(read.buffers, now_ms=now_ms)
         _copy_epochs(current, future)
-        if rate < _UNLIMITED:
-            pause_ms = read.size * 1000 // max(rate, 1)
-            self._free_at_ms = self._node.scheduler.now_ms() + pause_ms
+        self._copied.record(read.size, self._node.scheduler.now_ms())
         return read.size
+
+    def _throttled_ms(self) -> int:
+        """How long until it looks again whether more may be copied; 0 while the rate allows it."""
+        configs = self._node.configs
+        rate = configs.replica_alter_log_dirs_io_max_bytes_per_second
+        delay_ms = self._copied.delay_ms(rate, self._node.scheduler.now_ms())
+        return min(delay_ms, max(1, configs.replica_fetch_backoff_ms))
 
     def _replace(self, key: Key, replica: Replica, future: FutureReplica) -> None:
         del self.futures[key]

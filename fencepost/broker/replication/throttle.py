@@ -3,8 +3,9 @@
 A topic names its throttled replicas, by ``leader.replication.throttled.replicas`` and by
 ``follower.replication.throttled.replicas``; a broker has a rate for what it sends as their leader,
 and one for what it fetches as their follower. Beyond the rate a follower that is out of sync is
-sent nothing, or does not fetch, until the rate has come down. One that is in sync is never held
-back: producers wait for it.
+sent nothing, or does not fetch, until the rate has come down. It looks again each
+``replica.fetch.backoff.ms``, as a fetcher of Kafka's does, so that a changed rate acts at once. One
+that is in sync is never held back: producers wait for it.
 """
 
 from collections.abc import Callable
@@ -62,9 +63,10 @@ class ReplicationThrottle:
         self._measured.record(size, self._node.scheduler.now_ms())
 
     def delay_ms(self) -> int:
-        """How long nothing more of throttled replicas may go; 0 while the rate allows it."""
-        bound = self._rate(self._node.configs)
-        return self._measured.delay_ms(bound, self._node.scheduler.now_ms())
+        """How long until it looks again whether more may go; 0 while the rate allows it."""
+        configs = self._node.configs
+        delay_ms = self._measured.delay_ms(self._rate(configs), self._node.scheduler.now_ms())
+        return min(delay_ms, max(1, configs.replica_fetch_backoff_ms))
 
     def call_later(self, delay_ms: int, key: object, callback: Callable[[], None]) -> None:
         """Call back when more may go, once for each ``key`` that waits."""

@@ -93,6 +93,19 @@ def test_a_copy_is_shown_until_it_is_whole_and_the_replica_is_served_meanwhile()
     assert content(driver) == [b"a", b"b", b"c", b"d"]
 
 
+def test_when_the_rate_rises_a_move_goes_on_within_the_backoff() -> None:
+    driver = Driver(1, log_dirs=2)
+    driver.cluster.controller.set_broker_configs(1, SLOW)
+    create(driver, "t", [(1,)])
+    for value in (b"a", b"b", b"c"):
+        produce(driver, "t", value)
+    move(driver, MEMORY[1])
+    assert where(driver) == {("t", 0): [(0, 0), (1, 2)]}
+    driver.cluster.controller.set_broker_configs(1, {RATE: "1000000"})
+    driver.advance(1000)
+    assert where(driver) == {("t", 0): [(1, 0)]}
+
+
 def test_another_directory_takes_the_place_of_the_first_choice_and_its_own_ends_the_move() -> None:
     driver = Driver(1, SLOW, log_dirs=3)
     create(driver, "t", [(1,)])
@@ -152,7 +165,7 @@ def test_a_copy_follows_what_its_log_truncates_and_deletes() -> None:
     for value in (b"a", b"b", b"c"):
         produce(driver, "t", value)
     move(driver, MEMORY[1])
-    driver.advance(75_000)
+    driver.advance(15_000)  # the windows of the rate, and a little
     assert where(driver)["t", 0] == [(0, 0), (1, 1)]
     log = driver.leader("t", 0).log
     now_ms = driver.cluster.scheduler.wall_ms()

@@ -20,13 +20,14 @@ WINDOWS: Final = {
     "replica.fetch.response.max.bytes": str(SIZE),
 }
 """A burst of one second, and a batch in each fetch."""
+ALL_AT_ONCE: Final = dict.fromkeys(WINDOWS, "1000000") | {"replication.quota.window.num": "2"}
 RATE: Final = str(SIZE)
 """A batch a second."""
 
 
-def lagging(side: str, replicas: str, rates: dict[int, str]) -> Driver:
+def lagging(side: str, replicas: str, rates: dict[int, str], **configs: str) -> Driver:
     """A cluster whose broker 2 has just started, and lacks all records of the topic."""
-    driver = Driver(2, WINDOWS)
+    driver = Driver(2, {**WINDOWS, **configs})
     config = f"{side}_replication_throttled_replicas"
     create(driver, "t", [(1, 2)], **{config: replicas})
     operator_actions.kill(driver.cluster, 2)
@@ -100,7 +101,23 @@ def test_a_follower_in_sync_is_not_held_back() -> None:
     assert follower_end(driver) == BATCHES + 5
 
 
-def test_when_the_rate_rises_it_goes_on() -> None:
+@pytest.mark.parametrize(("side", "broker_id"), [("follower", 2), ("leader", 1)])
+def test_when_the_rate_rises_it_goes_on_within_the_backoff(side: str, broker_id: int) -> None:
+    driver = lagging(side, "*", {broker_id: "1"})
+    assert follower_end(driver) < BATCHES
+    driver.cluster.controller.set_broker_configs(broker_id, {})
+    driver.advance(1000)
+    assert follower_end(driver) == BATCHES
+    assert isr(driver) == {1, 2}
+
+
+def test_a_follower_that_has_got_all_at_once_joins_the_isr_however_far_above_the_rate() -> None:
+    driver = lagging("follower", "*", {2: "1"}, **ALL_AT_ONCE)
+    assert follower_end(driver) == BATCHES
+    assert isr(driver) == {1, 2}
+
+
+def test_without_a_rate_it_catches_up_soon() -> None:
     driver = lagging("follower", "*", {2: "100"})
     before = follower_end(driver)
     driver.cluster.controller.set_broker_configs(2, {})

@@ -66,6 +66,7 @@ class Follower:
     __slots__ = (
         "_epoch",
         "_fetch_version",
+        "_has_all_committed",
         "_in_flight",
         "_make_step",
         "_only_retry_wakes",
@@ -97,6 +98,8 @@ class Follower:
         self._retry: Timer | None = None
         self._only_retry_wakes = False
         """Whether nothing but time and a new leader epoch ends its rest."""
+        self._has_all_committed = False
+        """Whether the last answer in this epoch left it nothing below the leader's watermark."""
         self._recovery: OffsetRecovery
         """LOST, TRACING, BUILDING: where it goes on."""
         self._report: Report | None = None
@@ -176,6 +179,7 @@ class Follower:
         replica = self.replica
         self._stop_recovery()
         self._epoch = replica.leader_epoch
+        self._has_all_committed = False
         self._fetch_version = self.version(FETCH)
         self.state = FollowerState.FETCHING
         if replica.log.latest_epoch is None:
@@ -325,8 +329,10 @@ class Follower:
         if self._report is not None or not throttle.applies_to(replica.topic, replica.index):
             return 0
         image = self.broker.view.partition(replica.topic, replica.index)
-        is_in_sync = image is not None and self.broker.broker_id in image.isr
-        return 0 if is_in_sync else throttle.delay_ms()
+        if image is not None and self.broker.broker_id in image.isr:
+            return 0
+        # As in Kafka: without the next fetch the leader would not see that it has caught up.
+        return 0 if self._has_all_committed else throttle.delay_ms()
 
     def _on_fetch_response(self, answer: object, registration: int) -> int:
         response = cast(FetchResponse, answer)
@@ -365,6 +371,7 @@ class Follower:
             self.back_off()
             return ErrorCode.CORRUPT_MESSAGE
         replica.update_high_watermark(partition.high_watermark)
+        self._has_all_committed = replica.log.log_end_offset >= partition.high_watermark
         # As in Kafka: only what is committed is deleted, whatever the leader says its log start is.
         start = min(partition.log_start_offset, replica.high_watermark)
         start_moved = replica.log.advance_log_start(start)
