@@ -7,9 +7,10 @@ version, or of another type. A field that is not listed is not there. Structs th
 are as in the base. A version may be one that Kafka has with another schema, or one beyond.
 
 A draft is chosen by connection (``Peer.dialect`` of the server, ``Connection.dialect`` of the
-client), which hands it to the codec with each message. On such a connection, too, all other versions are Kafka's. A broker that
-serves a draft names its ``feature`` among the supported ones of ApiVersions; a client asks for it
-by a tagged field of its ApiVersionsRequest, which brokers that don't know it pass over.
+client), which hands it to the codec with each message. On such a connection, too, all other
+versions are Kafka's. A broker that serves a draft names its ``feature`` among the supported ones of
+ApiVersions; a client asks for it by a tagged field of its ApiVersionsRequest, which brokers that
+don't know it pass over.
 
 To add a field or a version: add it to a draft below, or a draft to `DRAFTS`, with a tagged field of
 the ApiVersionsRequest, or no client can ask for it; run ``python -m tools.generate_messages``,
