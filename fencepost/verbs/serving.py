@@ -15,7 +15,7 @@ from selectors import EVENT_READ, DefaultSelector
 from types import TracebackType
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from fencepost.broker.controller import MAX_BROKER_ID, MAX_BROKERS
 from fencepost.verbs.bodies import Body, Listed
@@ -33,6 +33,12 @@ NodeId = Annotated[int, Field(ge=0, le=MAX_BROKER_ID)]
 
 class CannotServe(Exception):
     """A cluster did not come up. The text begins with one line that says why."""
+
+
+def _known_dialect(name: str) -> str:
+    from fencepost.protocol.codec.drafts import find_draft
+
+    return find_draft(name).name
 
 
 class ClusterBody(Body):
@@ -61,7 +67,7 @@ class ClusterBody(Body):
     """A manual clock stands still until it is advanced."""
     conformance: Literal["kip", "apache"] = "kip"
     """Which one to follow where a KIP's text and Apache Kafka's code differ."""
-    dialect: Literal["kip-320-draft"] | None = None
+    dialect: Annotated[str, AfterValidator(_known_dialect)] | None = None
     """A proposal whose schemas are served to clients that ask for them; null: none."""
     strict_configs: bool = False
     """Whether a config that has no effect, or that Kafka does not have, is refused."""

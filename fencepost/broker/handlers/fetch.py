@@ -411,7 +411,10 @@ class _Reading:
     def _divergence(
         self, replica: Replica, asked: FetchPartition
     ) -> EpochEndOffset | ErrorCode | None:
-        """Apache Kafka overlooks an unknown epoch where the offset is only in the tier."""
+        """Where the logs part, or why the consumer is refused.
+
+        Apache Kafka overlooks an unknown epoch where the offset is only in the tier.
+        """
         if self.is_drafted:
             return kip_320_draft.find_truncation(replica, asked)
         found, log = diverging_epoch(replica, asked), replica.log

@@ -6,14 +6,15 @@ its fields in wire order. A plain name is the field of the base; a `DraftField` 
 version, or of another type. A field that is not listed is not there. Structs that are not listed
 are as in the base. A version may be one that Kafka has with another schema, or one beyond.
 
-A draft is chosen by connection (``Connection.dialect`` of server and client), which hands it to the
-codec with each message. On such a connection, too, all other versions are Kafka's. A broker that
-serves a draft names its ``feature`` among the supported ones of ApiVersions; a client asks for it
-by a tagged field of its ApiVersionsRequest, which brokers that don't know it pass over.
+A draft is chosen by connection (``Peer.dialect`` of the server, ``Connection.dialect`` of the
+client), which hands it to the codec with each message. On such a connection, too, all other
+versions are Kafka's. A broker that serves a draft names its ``feature`` among the supported ones of
+ApiVersions; a client asks for it by a tagged field of its ApiVersionsRequest, which brokers that
+don't know it pass over.
 
-To add a field or a version: add it to a draft below, or a draft to `DRAFTS`; run
-``python -m tools.generate_messages``, which gives the message classes the new fields; read the
-field in the handler.
+To add a field or a version: add it to a draft below, or a draft to `DRAFTS`, with a tagged field of
+the ApiVersionsRequest, or no client can ask for it; run ``python -m tools.generate_messages``,
+which gives the message classes the new fields; read the field in the handler.
 """
 
 from collections.abc import Mapping
@@ -86,10 +87,13 @@ class Draft:
     """A proposal's schemas."""
 
     name: str
-    feature: str = ""
-    """The supported feature, of level 1, that a broker names which serves it to who asks."""
     versions: Mapping[tuple[str, int], DraftVersion]
     """By API name and version."""
+
+    @property
+    def feature(self) -> str:
+        """The supported feature, of level 1, that brokers name which serve it to who asks."""
+        return self.name.replace("-", ".")
 
     def find(self, api: str, version: int) -> DraftVersion | None:
         """The schemas of a version; None where it is Kafka's."""
@@ -120,7 +124,6 @@ _API_VERSIONS_REQUEST: Final = {
 
 KIP_320_DRAFT: Final = Draft(
     name="kip-320-draft",
-    feature="kip.320.draft",
     versions=MappingProxyType(
         {
             ("api_versions", 3): DraftVersion(base=3, request=_API_VERSIONS_REQUEST),
