@@ -231,7 +231,8 @@ class Consumer:
 
         :raises ValueError: Without a ``group_id``.
         :raises CommitFailedError: When the group has rebalanced.
-        :raises RequestRefused: When the coordinator refuses for another reason.
+        :raises RequestRefused: When a broker refuses for good.
+        :raises NotServed: As `poll`.
         :raises TimedOut: When it is not answered in time; it may have been carried out.
         """
         await self._finish(self._core.commit(offsets), timeout_s)
@@ -242,7 +243,8 @@ class Consumer:
         """What the group has committed for each partition; None where it has nothing.
 
         :raises ValueError: Without a ``group_id``.
-        :raises RequestRefused: When the coordinator refuses.
+        :raises RequestRefused: When a broker refuses for good.
+        :raises NotServed: As `poll`.
         :raises TimedOut: When it is not answered in time.
         """
         return await self._finish(self._core.committed(partitions), timeout_s)
@@ -254,7 +256,8 @@ class Consumer:
 
         :param timestamps: In ms since 1970-01-01 UTC, 0 or later.
         :raises ValueError: When a timestamp is negative.
-        :raises RequestRefused: When a broker refuses.
+        :raises RequestRefused: When a broker refuses for good.
+        :raises NotServed: As `poll`.
         :raises TimedOut: When it is not known in time, such as shortly after an election (KIP-207).
         """
         if any(each < 0 for each in timestamps.values()):
@@ -332,6 +335,7 @@ class Consumer:
         try:
             while not operation.done:
                 self._check()
+                self._core.raise_error()
                 if not await self._progressed(deadline):
                     raise TimedOut(f"not within {seconds:g} s: {operation.reason}")
             return operation.result()

@@ -271,10 +271,17 @@ class ConsumerCore:
 
     def raise_errors(self, now: int) -> None:
         """Raise what `poll` would raise."""
+        self.raise_error()
+        self._assignment.raise_problems(now)
+
+    def raise_error(self) -> None:
+        """Raise the error that concerns no single partition's position, if there is one.
+
+        What waits for an `Operation` raises it too, because without the cluster none is done.
+        """
         if self._error is not None:
             error, self._error = self._error, None
             raise error
-        self._assignment.raise_problems(now)
 
     def _take(self, assigned: AssignedPartition, count: int) -> list[ConsumerRecord]:
         buffer, position = assigned.buffer, assigned.position

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, Unpack
 
@@ -15,6 +15,7 @@ from fencepost.client.consumer.operations import Operation
 from fencepost.client.consumer.requests import Request
 from fencepost.client.errors import Disconnected
 from fencepost.client.model import Partition
+from fencepost.protocol.codec.drafts import Draft
 from fencepost.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -22,7 +23,9 @@ from fencepost.protocol.messages.delete_records import (
 )
 from fencepost.protocol.messages.fetch import FetchResponse
 from tests.harness.driver import NEWEST, Asked, Driver
-from tests.harness.driver_requests import create, produce
+from tests.harness.driver_requests import create
+from tests.harness.records import TIMESTAMP, batch
+from tests.harness.typed_requests import produce_request
 
 T = TypeVar("T")
 TP: Final = Partition(topic="t", index=0)
@@ -199,10 +202,11 @@ class DrivenConsumer:
 # -- stories ------------------------------------------------------------------------------------
 
 
-def cluster(**configs: str) -> Driver:
+def cluster(*, dialect: Draft | None = None, api_max: Mapping[str, int] | None = None) -> Driver:
     """Three brokers, and topic ``t`` whose one partition broker 1 leads."""
-    driver = Driver(3, {"group.initial.rebalance.delay.ms": "0"})
-    create(driver, "t", ((1, 2, 3),), **configs)
+    configs = {"group.initial.rebalance.delay.ms": "0"}
+    driver = Driver(3, configs, dialect=dialect, api_max=api_max)
+    create(driver, "t", ((1, 2, 3),))
     return driver
 
 
@@ -250,10 +254,16 @@ def values(records: Sequence[ConsumerRecord]) -> list[bytes | None]:
     return [each.value for each in records]
 
 
-def write(driver: Driver, prefix: str, count: int) -> None:
-    """Records of one batch each, on every replica that is in sync."""
+def write(driver: Driver, prefix: str, count: int, *, timestamp: int | None = None) -> None:
+    """Records of one batch each, on every replica that is in sync.
+
+    :param timestamp: Of the first one; the others are a second apart. None: all are alike.
+    """
     for number in range(count):
-        produce(driver, "t", b"%s%d" % (prefix.encode(), number))
+        at = TIMESTAMP if timestamp is None else timestamp + 1_000 * number
+        made = batch(b"%s%d" % (prefix.encode(), number), timestamp=at)
+        request = produce_request(("t", 0, made))
+        driver.ask(driver.leader("t").broker_id, "produce", 12, request)
     driver.advance(1)
 
 
