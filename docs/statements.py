@@ -24,7 +24,6 @@ WORK: Final = frozenset(
     {
         "transactions",
         "access",
-        "fencepost.client.Consumer",
     }
 )
 """What is not there yet, and brings statements with it."""
