@@ -61,14 +61,11 @@ def _call_text(name: str, given: Mapping[str, Data], step: Step) -> str:
 
 def success_note(step: Step, answer: Data) -> str | None:
     """What a reader wants to see of an answer that is as expected; mostly nothing."""
-    if not isinstance(step.do, ActionCall) or step.do.action.name != "replicated":
+    if not isinstance(step.do, ActionCall) or step.do.action.note is None:
         return None
-    assert isinstance(answer, dict)
-    return (
-        f"broker {step.do.arguments['replica']} was sent offsets {answer['first_offset']} to "
-        f"{answer['last_offset']}, {answer['bytes']} of {answer['of_bytes']} bytes: "
-        f"{answer['percent']} %"
-    )
+    if not isinstance(answer, dict):  # in the background
+        return None
+    return step.do.action.note(step.do.arguments, answer)
 
 
 def _value(value: Data) -> str:

@@ -249,6 +249,18 @@ class ScenarioClients:
         self._clients: dict[str, Client] = {}
         self._states: dict[type[ActionState], ActionState] = {}
 
+    def bootstrap(self, broker: int | None) -> str:
+        """``host:port,...`` of a broker, or of all, for a client that finds the others by itself.
+
+        :raises InvalidAction: When there is no such broker.
+        """
+        if broker is None:
+            return self._bootstrap
+        if broker not in self._addresses:
+            raise InvalidAction(f"there is no broker {broker}")
+        host, port = self._addresses[broker]
+        return f"{host}:{port}"
+
     def new_context(self, body: ActionBody) -> ActionContext:
         """A request of an action's client."""
         return ActionContext(client=self.client(body.client), timeout_s=body.timeout_ms / 1000)
@@ -333,3 +345,6 @@ class Action:
     """One sentence."""
     run: Callable[[ScenarioClients, ActionContext, Any], Awaitable[ActionAnswer]]
     """Carries it out, with a body of ``request_model``."""
+    note: Callable[[Mapping[str, Any], Mapping[str, Any]], str] | None = None
+    """What a reader wants to see of an answer that is as expected, from the arguments and the
+    answer as data; mostly nothing."""

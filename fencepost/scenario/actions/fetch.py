@@ -1,7 +1,7 @@
 """Fetch, as a client of a scenario does it; and what a follower was sent, as the journal has it."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Final, cast
+from typing import Annotated, Any, Final, cast
 
 from pydantic import Field
 
@@ -124,13 +124,14 @@ def _record_answer(record: FetchedRecord) -> RecordAnswer:
         offset=record.offset,
         epoch=record.epoch,
         timestamp=record.timestamp,
-        key=_text(record.key),
-        value=_text(record.value),
-        headers={name: _text(value) for name, value in record.headers},
+        key=as_text(record.key),
+        value=as_text(record.value),
+        headers={name: as_text(value) for name, value in record.headers},
     )
 
 
-def _text(value: bytes | None) -> str | None:
+def as_text(value: bytes | None) -> str | None:
+    """A key, a value or a header for a reader: what is not UTF-8 is escaped."""
     return None if value is None else value.decode("utf-8", "backslashreplace")
 
 
@@ -209,6 +210,14 @@ def _log_bytes(state: PartitionState) -> int:
     return local + sum(each.bytes for each in tiered)
 
 
+def _share_sent(given: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+    return (
+        f"broker {given['replica']} was sent offsets {answer['first_offset']} to "
+        f"{answer['last_offset']}, {answer['bytes']} of {answer['of_bytes']} bytes: "
+        f"{answer['percent']} %"
+    )
+
+
 ACTIONS: Final = (
     Action("fetch", "Fetch", FetchBody, FetchAnswer, "Fetch records from an offset on.", _fetch),
     Action(
@@ -218,5 +227,6 @@ ACTIONS: Final = (
         ReplicatedAnswer,
         "Tell what a follower was sent, and which share of the data that is; asks no broker.",
         _replicated,
+        _share_sent,
     ),
 )
