@@ -1,13 +1,16 @@
 """Clusters that do something wrong, to show that a scenario notices: ``MUTANT serve ...``.
 
 ``python -m tests.scenario.mutant kip-207-gate serve --brokers 3`` is ``fencepost serve`` with a
-broker that does not do what the scenario of that name is about. It does all else as ever.
+broker that does not do what the scenario of that name is about. It does all else as ever. Where a
+scenario is about `fencepost.client.Consumer`, that is what does it wrong, in the process that plays
+the scenario (`broken_consumer`).
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +31,11 @@ from fencepost.broker.replication.follower.start_offset import AuxiliaryState
 from fencepost.broker.replication.isr import IsrManager
 from fencepost.broker.replication.replica import Replica
 from fencepost.cli import main
+from fencepost.client.consumer import assignment, epoch_lookup
+from fencepost.client.consumer.epoch_cache import Divergence, EpochCache, NextEpoch
+from fencepost.client.consumer.position_reset import PositionReset
+from fencepost.client.consumer.reset_policy import ResetPolicy, Situation, Target
+from fencepost.client.consumer.truncation import Diverged, Valid, compare, handle_truncation
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.expected_offsets import UNSPECIFIED
 from fencepost.storage.log import expected_offsets, validation
@@ -43,6 +51,9 @@ if TYPE_CHECKING:
     from fencepost.broker.node.broker import Broker
     from fencepost.broker.node.cluster import Cluster
     from fencepost.broker.replication.follower.follower import Follower
+    from fencepost.client.consumer.model import OffsetAndMetadata, Truncation
+    from fencepost.client.consumer.position import AssignedPartition, Position
+    from fencepost.client.model import Partition
     from fencepost.protocol.byte_utils import Buffer
     from fencepost.protocol.messages.fetch import FetchPartition, PartitionData
     from fencepost.protocol.messages.offset_for_leader_epoch import (
@@ -67,12 +78,29 @@ class Mutant:
     noticed: str
     """What the scenario says at the step that has to fail, or a part of it."""
     apply: Callable[[], None]
+    is_consumer: bool = False
+    """Whether the consumers of the scenario are wrong, and not the brokers."""
+
+
+_replaced: Final[list[tuple[object, str, object]]] = []
 
 
 def _set(target: object, name: str, value: object) -> None:
     """Replace an attribute."""
     assert hasattr(target, name), f"{target} has no {name}"
+    _replaced.append((target, name, getattr(target, name)))
     setattr(target, name, value)
+
+
+@contextmanager
+def broken_consumer(name: str) -> Iterator[None]:
+    """Have the consumers of this process do what the scenario of that name says that none does."""
+    MUTANTS[name].apply()
+    try:
+        yield
+    finally:
+        while _replaced:
+            setattr(*_replaced.pop())
 
 
 def _gate_whatever_the_config() -> None:
@@ -332,6 +360,70 @@ def _keys_make_no_difference() -> None:
     _set(expected_offsets.ExpectedOffsetCheck, "__init__", wrong)
 
 
+def _resets_to(situation: Situation, target: Target) -> Callable[[], None]:
+    """Every policy goes to one target in one situation."""
+    right = ResetPolicy.target
+
+    def wrong(self: ResetPolicy, found: Situation) -> Target:
+        return target if found is situation else right(self, found)
+
+    return lambda: _set(ResetPolicy, "target", wrong)
+
+
+def _policies_are_ignored() -> None:
+    _set(ResetPolicy, "resets", property(lambda _self: False))
+
+
+def _located_truncations_go_by_policy() -> None:
+    def wrong(partition: AssignedPartition, _diverged: Diverged, policy: ResetPolicy) -> Truncation:
+        return handle_truncation(partition, Diverged(None), policy)
+
+    _set(assignment, "handle_truncation", wrong)
+
+
+def _truncations_are_located_one_too_early() -> None:
+    right = EpochCache.compare
+
+    def wrong(self: EpochCache, epoch: int, end: int, fetched_to: int) -> Divergence | NextEpoch:
+        found = right(self, epoch, end, fetched_to)
+        if isinstance(found, NextEpoch) or found.offset is None:
+            return found
+        return Divergence(found.offset - 1)
+
+    _set(EpochCache, "compare", wrong)
+
+
+def _leaders_answer_locates_a_truncation() -> None:
+    def wrong(_self: EpochCache, _epoch: int, end_offset: int, _fetched_to: int) -> Divergence:
+        return Divergence(end_offset)
+
+    _set(EpochCache, "compare", wrong)
+
+
+def _only_the_same_epoch_locates_a_truncation() -> None:
+    def wrong(position: Position, epoch: int, end_offset: int) -> Valid | Diverged:
+        found = compare(position, epoch, end_offset)
+        return found if epoch == position.epoch or isinstance(found, Valid) else Diverged(None)
+
+    _set(epoch_lookup, "compare", wrong)
+
+
+def _commits_have_no_time() -> None:
+    right = PositionReset._find_by_commit
+
+    def wrong(
+        self: PositionReset,
+        partition: AssignedPartition,
+        committed: dict[Partition, OffsetAndMetadata | None],
+    ) -> None:
+        timeless = {
+            each: None if at is None else replace(at, timestamp=0) for each, at in committed.items()
+        }
+        right(self, partition, timeless)
+
+    _set(PositionReset, "_find_by_commit", wrong)
+
+
 MUTANTS: Final[dict[str, Mutant]] = {
     "kip-27-competing-writers": Mutant(
         does="Of several batches in a request the first one has to match, and the others need not.",
@@ -467,6 +559,78 @@ MUTANTS: Final[dict[str, Mutant]] = {
         does="A follower reads only the leader epochs from the tier.",
         noticed="and is told where it is.",
         apply=_producers_are_left_in_the_tier,
+    ),
+    "kip-320-draft-latest-initialization": Mutant(
+        does="A consumer without a position begins at the log start, whatever the policy.",
+        noticed="The draft's consumer begins at the log end.",
+        apply=_resets_to(Situation.INITIALIZATION, Target.LOG_START),
+        is_consumer=True,
+    ),
+    "kip-320-draft-latest-too-low": Mutant(
+        does="A consumer below the log start goes to the log start, whatever the policy.",
+        noticed="goes to the log end. It misses a5 to a9.",
+        apply=_resets_to(Situation.OUT_OF_RANGE, Target.LOG_START),
+        is_consumer=True,
+    ),
+    "kip-320-draft-latest-precise": Mutant(
+        does="The draft's consumer locates a truncation one record too early.",
+        noticed="and goes on from there.",
+        apply=_truncations_are_located_one_too_early,
+        is_consumer=True,
+    ),
+    "kip-320-draft-latest-unknown": Mutant(
+        does="The draft's consumer takes an epoch that it has never fetched for one of its own.",
+        noticed="It goes to the log end, and misses b10 to b24.",
+        apply=_leaders_answer_locates_a_truncation,
+        is_consumer=True,
+    ),
+    "kip-320-draft-earliest-initialization": Mutant(
+        does="A consumer without a position begins at the log end, whatever the policy.",
+        noticed="The draft's consumer begins at the log start.",
+        apply=_resets_to(Situation.INITIALIZATION, Target.LOG_END),
+        is_consumer=True,
+    ),
+    "kip-320-draft-earliest-too-low": Mutant(
+        does="A consumer below the log start goes to the log end, whatever the policy.",
+        noticed="goes to the log start.",
+        apply=_resets_to(Situation.OUT_OF_RANGE, Target.LOG_END),
+        is_consumer=True,
+    ),
+    "kip-320-draft-earliest-precise": Mutant(
+        does="A truncation is answered by the policy, although it is located.",
+        noticed="and goes on from there.",
+        apply=_located_truncations_go_by_policy,
+        is_consumer=True,
+    ),
+    "kip-320-draft-earliest-unknown": Mutant(
+        does="The final consumer locates a truncation only where its own epoch is in the log.",
+        noticed="The final one is told that epoch 0 ends before its position",
+        apply=_only_the_same_epoch_locates_a_truncation,
+        is_consumer=True,
+    ),
+    "kip-320-draft-closest-initialization": Mutant(
+        does="A consumer without a position raises an error, whatever the policy.",
+        noticed="The draft's consumer begins at the log start.",
+        apply=_policies_are_ignored,
+        is_consumer=True,
+    ),
+    "kip-320-draft-closest-too-low": Mutant(
+        does="A consumer below the log start raises an error, whatever the policy.",
+        noticed="goes to the log start.",
+        apply=_policies_are_ignored,
+        is_consumer=True,
+    ),
+    "kip-320-draft-closest-precise": Mutant(
+        does="The draft's consumer raises a truncation, whatever the policy.",
+        noticed="and goes on from there.",
+        apply=_policies_are_ignored,
+        is_consumer=True,
+    ),
+    "kip-320-draft-closest-unknown": Mutant(
+        does="The draft's closest does not look at the timestamp of the commit.",
+        noticed="It goes there, and misses b3.",
+        apply=_commits_have_no_time,
+        is_consumer=True,
     ),
     "rebalance-storm": Mutant(
         does="A group lets anybody commit.",

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from docs.generate import ROOT
+from fencepost.scenario.formatting import success_note
 from fencepost.scenario.loader import read, shipped
 from fencepost.scenario.player import run
 from fencepost.verbs import serving
 from tests.harness.process import Process, start
-from tests.scenario.mutant import MUTANTS
+from tests.scenario.mutant import MUTANTS, broken_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 NAMES: Final = tuple(shipped())
 LONGEST_LINE: Final = 110
+ROWS: Final = ("latest", "earliest", "closest")
+COLUMNS: Final = ("initialization", "too-low", "precise", "unknown")
+"""Of the reset table in KIP-320's earlier draft."""
 
 
 class Silent:
@@ -50,6 +54,7 @@ def test_there_is_one_for_everything_that_is_promised() -> None:
         *("kip-1023-leader-does-not-know", "kip-1023-stale-tier", "kip-1023-worked-example"),
         *("kip-27-competing-writers", "kip-27-bulk-load", "kip-27-unmodified-client"),
         *("kip-27-per-key", "kip-1023-metadata-version"),
+        *(f"kip-320-draft-{row}-{column}" for row in ROWS for column in COLUMNS),
     }
 
 
@@ -89,13 +94,69 @@ def test_it_passes(name: str, clusters: Callable[[str], str]) -> None:
     assert outcome.passed, told(outcome)
 
 
+CELLS: Final = {
+    ("latest", "initialization"): "draft: went on at 10 | final: went on at 10",
+    ("latest", "too-low"): "draft: went on at 10 | final: went on at 10",
+    ("latest", "precise"): (
+        "draft: truncation located at 10, went on at 10"
+        " | final: truncation located at 10, went on at 10"
+    ),
+    ("latest", "unknown"): (
+        "draft: truncation not located, went on at 25"
+        " | final: truncation located at 10, went on at 10"
+    ),
+    ("earliest", "initialization"): "draft: went on at 3 | final: went on at 3",
+    ("earliest", "too-low"): "draft: went on at 5 | final: went on at 5",
+    ("earliest", "precise"): (
+        "draft: truncation located at 10, went on at 10"
+        " | final: truncation located at 10, went on at 10"
+    ),
+    ("earliest", "unknown"): (
+        "draft: truncation not located, went on at 3"
+        " | final: truncation located at 10, went on at 10"
+    ),
+    ("closest", "initialization"): (
+        "draft: went on at 3 | final: raised NoOffsetForPartitionError"
+    ),
+    ("closest", "too-low"): (
+        "draft: went on at 5 | final: raised OffsetOutOfRangeError, stays at 2"
+    ),
+    ("closest", "precise"): (
+        "draft: truncation located at 10, went on at 10"
+        " | final: raised LogTruncationError, truncation located at 10, stays at 20"
+    ),
+    ("closest", "unknown"): (
+        "draft: truncation not located, went on at 4"
+        " | draft-2: truncation not located, went on at 6"
+        " | final: raised LogTruncationError, truncation located at 3, stays at 6"
+    ),
+}
+"""What each cell of that table prints in the end."""
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("row", ROWS)
+def test_the_drafts_reset_table_is_printed_beside_the_final_kip(
+    row: str, column: str, clusters: Callable[[str], str]
+) -> None:
+    name = f"kip-320-draft-{row}-{column}"
+    last = run(read(name), Silent(), against=clusters(name)).steps[-1]
+    assert success_note(last.step, last.answer) == CELLS[row, column]
+
+
 def test_every_one_has_a_mutant() -> None:
     assert set(MUTANTS) == set(NAMES)
 
 
 @pytest.fixture
-def mutant(name: str, tmp_path: Path) -> Iterator[str]:
-    """The control API of a cluster that does what this scenario says that none does."""
+def mutant(name: str, tmp_path: Path, clusters: Callable[[str], str]) -> Iterator[str]:
+    """The control API of a cluster, where it or its consumers do what this scenario says that none
+    does.
+    """
+    if MUTANTS[name].is_consumer:
+        with broken_consumer(name):
+            yield clusters(name)
+        return
     served = serve(name, read(name).cluster.arguments(), tmp_path / "log")
     ready = json.loads(served.first_line(30.0))
     yield ready["control"]
@@ -109,7 +170,9 @@ def serve(name: str, options: list[str], log: Path) -> Process:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_fails_where_a_broker_does_it_wrong_and_at_that_point(name: str, mutant: str) -> None:
+def test_it_fails_where_a_broker_or_a_consumer_does_it_wrong_and_at_that_point(
+    name: str, mutant: str
+) -> None:
     outcome = run(read(name), Silent(), against=mutant)
     assert not outcome.passed, MUTANTS[name].does
     assert outcome.problem is None, told(outcome)

@@ -90,7 +90,7 @@ class PollBody(ConsumerBody):
 
     count: Annotated[int, Field(ge=1)] = 1
     """How many at least; it stops earlier when the consumer raises an error."""
-    wait_ms: Milliseconds = 500
+    wait_ms: Milliseconds = 10_000
     """How long to wait for them."""
 
 
