@@ -133,8 +133,10 @@ def _offline_brokers_may_join() -> None:
 def _no_epoch_is_checked() -> None:
     find_replica = partition_checks.find_replica
 
-    def wrong(broker: Broker, topic: str, index: int, _epoch: int = -1) -> Replica | ErrorCode:
-        return find_replica(broker, topic, index)
+    def wrong(
+        broker: Broker, topic: str, index: int, _epoch: int = -1, *, is_broker: bool = False
+    ) -> Replica | ErrorCode:
+        return find_replica(broker, topic, index, is_broker=is_broker)
 
     _set(partition_checks, "find_replica", wrong)
     _set(fetch, "find_replica", wrong)

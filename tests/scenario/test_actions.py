@@ -301,7 +301,7 @@ async def test_what_is_retried_ends(url: str) -> None:
         url,
         """\
         - add_fault: {api: Produce, count: null, action: {error: NOT_ENOUGH_REPLICAS}}
-        - produce: {topic: orders, records: [a], retry_ms: 100}
+        - produce: {topic: orders, records: [a], retry_ms: 3000}
           expect: {error: NOT_ENOUGH_REPLICAS, attempts: {above: 1}, sent: 1, acknowledged: 0}
         """,
     )
