@@ -14,6 +14,7 @@ from typing import Final
 from fencepost.broker.metadata.image import NO_LEADER
 from fencepost.broker.network.links import Link
 from fencepost.simulation.clients import REREADING_CLIENT
+from fencepost.simulation.consumers.generator import ApplicationActions
 from fencepost.simulation.environment import node_number
 from fencepost.simulation.schedule import (
     ACKS_ALL,
@@ -22,8 +23,10 @@ from fencepost.simulation.schedule import (
     CLEAN,
     CONTROLLER_NUMBER,
     DONE,
+    DRAFT_CONSUMERS,
     FAILS,
     FAULTS,
+    FINAL_CONSUMERS,
     FROM_LAST,
     FROM_LOCAL,
     LEAVE,
@@ -78,6 +81,14 @@ _CHECKS: Final = 0.3
 """Share of the topics that check expected offsets."""
 _IDS_FROM_0: Final = 0.3
 """Share of the clusters whose first broker is 0."""
+_UNCLEAN_FOR_CONSUMERS: Final = 0.4
+_UNCLEAN_SHARE_FOR_CONSUMERS: Final = 0.8
+_ELECT_FOR_CONSUMERS: Final = 6
+"""Consumers read what is committed, which elections by name take away at most."""
+_REPAIRS_FOR_CONSUMERS: Final = 4
+_RECORDS_FOR_CONSUMERS: Final = 2
+_FAULTS_FOR_CONSUMERS: Final = 0.4
+_ELECTED_FROM_HELD: Final = 0.6
 _RISKY_SHARE: Final = 0.3
 """Of seeds that may lose data: by unclean elections, or disks."""
 
@@ -105,6 +116,18 @@ def draw_setup(seed: int, rng: random.Random) -> Setup:
         return setup
     version = setup.fetch_version if setup.fetch_version >= _FIRST_FETCH_WITH_TIER else NEWEST_FETCH
     return replace(setup, tier=tier, fetch_version=version)
+
+
+def draw_consumer_setup(seed: int, rng: random.Random) -> Setup:
+    """A cluster by chance for applications with consumers, which often loses what they have read."""
+    setup = draw_setup(seed, rng)
+    own = random.Random(f"consumers {seed}")
+    return replace(
+        setup,
+        consumers=own.choice((FINAL_CONSUMERS, DRAFT_CONSUMERS)),
+        unclean=own.random() < _UNCLEAN_FOR_CONSUMERS,
+        checks_offsets=False,
+    )
 
 
 class ActionGenerator:
@@ -142,6 +165,18 @@ class ActionGenerator:
         weights[ActionKind.ELECT_LEADERS] = admin.choice(_ADMIN)
         weights[ActionKind.CONFIGURE] = admin.choice(_ADMIN)
         self.unclean_share = rng.choice((0, 0.3)) if risky else 0.0
+        self._applications = ApplicationActions(world)
+        self.has_consumers = bool(self._applications.numbers)
+        if self.has_consumers:
+            weights[ActionKind.ELECT] = max(weights[ActionKind.ELECT], _ELECT_FOR_CONSUMERS)
+            weights[ActionKind.HOLD] = max(weights[ActionKind.HOLD], _ELECT_FOR_CONSUMERS)
+            weights[ActionKind.CONSUME] = 0
+            weights[ActionKind.PRODUCE] *= _RECORDS_FOR_CONSUMERS
+            for verb in (ActionKind.KILL, ActionKind.ISOLATE, ActionKind.CUT):
+                weights[verb] *= _FAULTS_FOR_CONSUMERS
+            weights[ActionKind.START] *= _REPAIRS_FOR_CONSUMERS
+            weights[ActionKind.REJOIN] *= _REPAIRS_FOR_CONSUMERS
+            self.unclean_share = max(self.unclean_share, _UNCLEAN_SHARE_FOR_CONSUMERS)
         self._verbs = list(weights)
         self._weights = list(accumulate(weights.values()))
 
@@ -152,6 +187,9 @@ class ActionGenerator:
 
     def _next(self) -> Action:
         rng = self.rng
+        action = self._applications.next()
+        if action is not None:
+            return action
         if self._stores and self.world.object_store.pending and rng.random() < self._stores:
             return self._store()
         if rng.random() < self._delivers:
@@ -212,6 +250,16 @@ class ActionGenerator:
             return index, replica
         return index, partition.leader
 
+    def held(self) -> tuple[int, int] | None:
+        """A partition and a broker whose replica of it is held; None where there is none."""
+        held = [
+            (key[1], broker_id)
+            for broker_id, broker in self.world.cluster.brokers.items()
+            for key in broker.replica_manager.holds
+            if key[0] == TOPIC
+        ]
+        return self.rng.choice(held) if held else None
+
 
 # -- actions ----------------------------------------------------------------------------------
 
@@ -240,6 +288,8 @@ def _advance(dice: ActionGenerator, verb: ActionKind) -> Action:
 
 def _elect(dice: ActionGenerator, verb: ActionKind) -> Action:
     index, broker = dice.replica()
+    if dice.has_consumers and dice.rng.random() < _ELECTED_FROM_HELD:
+        index, broker = dice.held() or (index, broker)
     unclean = dice.rng.random() < dice.unclean_share
     return Action(verb, index, broker, how=UNCLEAN if unclean else CLEAN)
 
@@ -304,6 +354,8 @@ def _of_replica(dice: ActionGenerator, verb: ActionKind) -> Action:
 
 def _hold(dice: ActionGenerator, verb: ActionKind) -> Action:
     index, broker = dice.replica()
+    if dice.has_consumers:
+        return Action(verb, index, broker, how=dice.rng.choice((STAY, LEAVE, LEAVE, LEAVE)))
     return Action(verb, index, broker, how=dice.rng.choice((STAY, STAY, LEAVE)))
 
 
@@ -313,14 +365,10 @@ def _hold_at(dice: ActionGenerator, verb: ActionKind) -> Action:
 
 
 def _release(dice: ActionGenerator, verb: ActionKind) -> Action:
-    held = [
-        (key[1], broker_id)
-        for broker_id, broker in dice.world.cluster.brokers.items()
-        for key in broker.replica_manager.holds
-    ]
-    if not held:
+    held = dice.held()
+    if held is None:
         return Action(ActionKind.ADVANCE, amount=1)
-    return Action(verb, *dice.rng.choice(held))
+    return Action(verb, *held)
 
 
 def _fault(dice: ActionGenerator, verb: ActionKind) -> Action:

@@ -14,7 +14,9 @@ from fencepost.simulation.schedule import (
     BACK,
     FAILS,
     FAULTS,
+    HEED,
     LEAVE,
+    LOST,
     TOPIC,
     UNCLEAN,
     Action,
@@ -206,6 +208,10 @@ _FAULTS: Final[dict[str, kinds.Action]] = dict(
     )
 )
 
+APPLICATION_ACTIONS: Final = frozenset(
+    {ActionKind.POLL, ActionKind.CARRY, ActionKind.SAVE, ActionKind.RESTART}
+)
+"""What applications do; what changes at brokers is looked at there."""
 CLIENT_ACTIONS: Final = frozenset(
     {ActionKind.PRODUCE, ActionKind.CONSUME, ActionKind.LIST, ActionKind.DELETE}
 )
@@ -249,4 +255,12 @@ ACTIONS: Final[dict[ActionKind, _Performer]] = {
     ActionKind.EXPIRE: _expire,
     ActionKind.FORGET: _forget,
     ActionKind.LOSE: _lose,
+    ActionKind.POLL: lambda world, action: world.applications.poll(
+        action.other, heeds=action.how == HEED
+    ),
+    ActionKind.CARRY: lambda world, action: world.applications.carry(
+        action.other, action.amount, is_lost=action.how == LOST
+    ),
+    ActionKind.SAVE: lambda world, action: world.applications.save(action.other),
+    ActionKind.RESTART: lambda world, action: world.applications.restart(action.other),
 }

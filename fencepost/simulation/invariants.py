@@ -10,6 +10,7 @@ from typing import Final, ParamSpec
 
 from fencepost.broker.metadata.image import NO_LEADER, BrokerImage, PartitionImage
 from fencepost.protocol.records import BatchHeader
+from fencepost.simulation.consumers import invariants as consumers
 from fencepost.simulation.history import Batch, BatchLog, PartitionHistory
 from fencepost.storage.tier.segment_metadata import RemoteSegment
 
@@ -485,6 +486,7 @@ INVARIANTS: Final[tuple[Callable[..., Problem], ...]] = (
     healed_partitions_take_records,
     logs_are_as_they_were_watched,
     nothing_fails,
+    *consumers.INVARIANTS,
 )
 """All of them."""
 

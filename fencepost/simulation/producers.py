@@ -19,7 +19,7 @@ from fencepost.protocol.records import Record, build_batch, read_header
 from fencepost.simulation.checker import ClusterChecker
 from fencepost.simulation.client_requests import ClientRequests
 from fencepost.simulation.environment import RunEnvironment
-from fencepost.simulation.schedule import ACKS_ALL, Setup
+from fencepost.simulation.schedule import ACKS_ALL, NO_CONSUMERS, Setup
 
 _PRODUCERS: Final = 5
 _COMPETITORS: Final = 2
@@ -54,6 +54,8 @@ class Producers:
         self._cluster = cluster
         self._watch = watch
         self._is_realistic = stage.is_realistic
+        self._is_timed = stage.is_realistic or setup.consumers != NO_CONSUMERS
+        """Whether records bear the time: consumers look offsets up by it."""
         self._requests = [
             ClientRequests(stage.send, f"producer-{n + 1}") for n in range(_COMPETITORS)
         ]
@@ -87,7 +89,7 @@ class Producers:
     def _prepared(self, index: int, broker_id: int, acks: str, competitor: int) -> _Publish:
         expected = self._believed.get((index, competitor), 0) if self._expects else None
         offset = expected or 0
-        timestamp = self._cluster.scheduler.wall_ms() if self._is_realistic else _TIMESTAMP
+        timestamp = self._cluster.scheduler.wall_ms() if self._is_timed else _TIMESTAMP
         batches: list[bytearray] = []
         crcs: list[int] = []
         count, size = 1, 0

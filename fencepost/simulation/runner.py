@@ -19,7 +19,11 @@ from typing import Final
 from zlib import crc32
 
 from fencepost.simulation import invariants as must
-from fencepost.simulation.action_generator import ActionGenerator, draw_setup
+from fencepost.simulation.action_generator import (
+    ActionGenerator,
+    draw_consumer_setup,
+    draw_setup,
+)
 from fencepost.simulation.environment import RunEnvironment
 from fencepost.simulation.invariants import InvariantViolation
 from fencepost.simulation.schedule import (
@@ -58,6 +62,8 @@ class Outcome:
     """Partitions that were allowed to lose records."""
     digest: int
     """Of all that was seen, in order."""
+    admitted: Mapping[str, int]
+    """How often consumers met each exception of `fencepost.simulation.consumers.admitted`."""
 
     @property
     def trace(self) -> int:
@@ -65,10 +71,14 @@ class Outcome:
         return crc32(str(self.schedule).encode(), self.digest & 0xFFFFFFFF)
 
 
-def run_seed(seed: int, steps: int = DEFAULT_STEPS) -> Outcome:
-    """Let a seed decide everything."""
+def run_seed(seed: int, steps: int = DEFAULT_STEPS, *, consumers: bool = False) -> Outcome:
+    """Let a seed decide everything.
+
+    :param consumers: Whether there are applications with consumers.
+    """
     rng = random.Random(seed)
-    world = World(draw_setup(seed, rng))
+    draw = draw_consumer_setup if consumers else draw_setup
+    world = World(draw(seed, rng))
     return play(world, ActionGenerator(rng, world).generate(steps))
 
 
@@ -101,6 +111,7 @@ def play(world: World, actions: Iterable[Action], *, heals: bool = True) -> Outc
         messages=world.messages,
         tainted=sum(bool(history.tainted) for history in world.checker.partitions),
         digest=world.checker.digest,
+        admitted=dict(world.applications.met),
     )
 
 

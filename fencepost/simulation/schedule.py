@@ -9,7 +9,8 @@ line is the cluster, and each line after it one action:
     deliver 1->2
     elect p0 2 clean
 
-Nodes are broker ids, or ``controller``. ``p0`` is a partition, ``c1`` a client.
+Nodes are broker ids, or ``controller``. ``p0`` is a partition, ``c1`` a client, ``a1``
+an application with a consumer (`fencepost.simulation.consumers`).
 """
 
 import re
@@ -26,6 +27,12 @@ FROM_LAST: Final = "last"
 TIERS: Final = (NO_TIER, FROM_LOCAL, FROM_LAST)
 """No tier; or where a follower starts that has nothing: at its leader's local log start, or behind
 the last tiered offset (``follower.fetch.last.tiered.offset.enable``, KIP-1023)."""
+NO_CONSUMERS: Final = "no"
+FINAL_CONSUMERS: Final = "final"
+DRAFT_CONSUMERS: Final = "draft"
+CONSUMERS: Final = (NO_CONSUMERS, FINAL_CONSUMERS, DRAFT_CONSUMERS)
+"""No applications with consumers; those of the final KIP-320; or those of its earlier draft as
+well, on a cluster that serves the dialect."""
 NEWEST_FETCH: Final = 18
 """The Fetch version of a cluster without a ceiling."""
 CONTROLLER_NUMBER: Final = -1
@@ -95,6 +102,14 @@ class ActionKind(StrEnum):
     """The leader forgets what it knows of the tier."""
     LOSE = "lose"
     """The tier loses what it has of a partition."""
+    POLL = "poll"
+    """An application polls, and heeds or ignores an error."""
+    CARRY = "carry"
+    """One of an application's requests or answers that are under way arrives, or is lost."""
+    SAVE = "save"
+    """An application commits its positions."""
+    RESTART = "restart"
+    """An application ends, and begins again where its group has committed."""
 
 
 class Action(NamedTuple):
@@ -152,6 +167,10 @@ FORMS: Final[dict[ActionKind, str]] = {
     ActionKind.EXPIRE: "p{partition}",
     ActionKind.FORGET: "p{partition}",
     ActionKind.LOSE: "p{partition}",
+    ActionKind.POLL: "a{other} {how}",
+    ActionKind.CARRY: "a{other} {amount} {how}",
+    ActionKind.SAVE: "a{other}",
+    ActionKind.RESTART: "a{other}",
 }
 """What stands behind each verb, and how it is read."""
 
@@ -164,6 +183,10 @@ LEAVE: Final = "leave"
 BACK: Final = "back"
 DONE: Final = "done"
 FAILS: Final = "fails"
+HEED: Final = "heed"
+IGNORE: Final = "ignore"
+ARRIVES: Final = "arrives"
+LOST: Final = "lost"
 FAULTS: Final = ("error", "timeout", "delay", "hang-up", "hang-up-after", "drop", "corrupt")
 _BROKERS: Final = re.compile(r"\d+(,\d+)*")
 _WORDS: Final[dict[ActionKind, frozenset[str]]] = {
@@ -175,6 +198,8 @@ _WORDS: Final[dict[ActionKind, frozenset[str]]] = {
     ActionKind.HOLD: frozenset({STAY, LEAVE}),
     ActionKind.FAULT: frozenset(FAULTS),
     ActionKind.STORE: frozenset({DONE, FAILS}),
+    ActionKind.POLL: frozenset({HEED, IGNORE}),
+    ActionKind.CARRY: frozenset({ARRIVES, LOST}),
 }
 """What ``how`` may be."""
 
@@ -200,6 +225,8 @@ class Setup:
 
     checks_offsets: bool = False
     """``check.expected.offsets``: producers state where they believe the log to end (KIP-27)."""
+    consumers: str = NO_CONSUMERS
+    """Which applications there are; see `CONSUMERS`."""
 
     @property
     def broker_ids(self) -> range:
@@ -222,6 +249,7 @@ class Setup:
             fetch_version=self.fetch_version,
             tier=f" tier={self.tier}" if self.is_tiered else "",
             check=_CHECK if self.checks_offsets else "",
+            consumers=f" consumers={self.consumers}" if self.consumers != NO_CONSUMERS else "",
             ids="" if self.first_id == 1 else f" ids.from={self.first_id}",
         )
 
@@ -229,7 +257,8 @@ class Setup:
 _CHECK: Final = " check=yes"
 _SETUP: Final = (
     "cluster seed={seed} brokers={brokers} partitions={partitions} replicas={replication_factor}"
-    " min.insync={min_insync_replicas} unclean={unclean} fetch={fetch_version}{tier}{check}{ids}"
+    " min.insync={min_insync_replicas} unclean={unclean} fetch={fetch_version}{tier}{check}"
+    "{consumers}{ids}"
 )
 
 
@@ -278,9 +307,18 @@ def parse_setup(line: str) -> Setup:
     if tier not in TIERS:
         raise ScheduleError(f"tier is one of {', '.join(TIERS)}: {line!r}")
     checks = fields.pop("check") is not None
+    consumers = fields.pop("consumers") or NO_CONSUMERS
+    if consumers not in CONSUMERS:
+        raise ScheduleError(f"consumers is one of {', '.join(CONSUMERS)}: {line!r}")
     fields["first_id"] = fields["first_id"] or "1"
     numbers = {name: int(text) for name, text in fields.items()}
-    return Setup(**numbers, unclean=unclean == "yes", tier=tier, checks_offsets=checks)
+    return Setup(
+        **numbers,
+        unclean=unclean == "yes",
+        tier=tier,
+        checks_offsets=checks,
+        consumers=consumers,
+    )
 
 
 def parse_action(line: str) -> Action:
@@ -328,6 +366,7 @@ _PATTERNS: Final = {verb: _pattern(form) for verb, form in FORMS.items()} | {
     ActionKind.DELIVER: _pattern(FORMS[ActionKind.DELIVER], number=rf"\d+|{_CONTROLLER}")
 }
 _PATTERN_OF_SETUP: Final = re.compile(
-    _pattern(_SETUP.removesuffix("{tier}{check}{ids}")).pattern
-    + rf"(?P<tier> tier=\S+)?(?P<check>{_CHECK})?(?: ids\.from=(?P<first_id>\d+))?"
+    _pattern(_SETUP.removesuffix("{tier}{check}{consumers}{ids}")).pattern
+    + rf"(?P<tier> tier=\S+)?(?P<check>{_CHECK})?(?: consumers=(?P<consumers>\S+))?"
+    r"(?: ids\.from=(?P<first_id>\d+))?"
 )

@@ -9,10 +9,12 @@ from fencepost.broker.core.scheduler import ManualClock, advance
 from fencepost.broker.network.links import ControllerEndpoint, ControllerRequest, Link
 from fencepost.broker.node import operator_actions
 from fencepost.broker.node.cluster import Address, Cluster, ClusterOptions
+from fencepost.protocol.codec.drafts import KIP_320_DRAFT
 from fencepost.simulation import invariants as must
-from fencepost.simulation.actions import ACTIONS, CLIENT_ACTIONS
+from fencepost.simulation.actions import ACTIONS, APPLICATION_ACTIONS, CLIENT_ACTIONS
 from fencepost.simulation.checker import ClusterChecker
 from fencepost.simulation.clients import Clients
+from fencepost.simulation.consumers.applications import FINAL_ROUNDS, Applications
 from fencepost.simulation.environment import (
     IN_MEMORY,
     RunEnvironment,
@@ -25,8 +27,10 @@ from fencepost.simulation.producers import Producers
 from fencepost.simulation.schedule import (
     ACKS_ALL,
     DONE,
+    DRAFT_CONSUMERS,
     FROM_LAST,
     NEWEST_FETCH,
+    NO_CONSUMERS,
     TOPIC,
     Action,
     ActionKind,
@@ -38,6 +42,7 @@ MOST_MESSAGES: Final = 6_000
 _HEAL_ROUNDS: Final = 4
 _HEAL_MS: Final = 31_000
 """Longer than any timer of the core that matters for healing."""
+_POLL_MS: Final = 1_000
 _COMPLETE_FIRST: Final = Action(ActionKind.STORE, how=DONE)
 _TIERED_TOPIC: Final = {
     "remote.storage.enable": "true",
@@ -50,6 +55,8 @@ _TIERED: Final = {
     "remote.log.storage.system.enable": "true",
     "remote.log.manager.task.interval.ms": "20000",
 }
+_OFFSETS_REPLICAS: Final = 3
+_CONSUMERS: Final = {"offsets.topic.num.partitions": "1"}
 _CONFIGS: Final = {"log.cleaner.enable": "false", "log.cleaner.backoff.ms": "86400000"}
 
 
@@ -108,6 +115,7 @@ class World:
         self.checker.check_all()
         self.clients = Clients(self.cluster, self.checker, setup, stage.send)
         self.producers = Producers(self.cluster, self.checker, setup, stage)
+        self.applications: Applications = Applications(self.cluster, self.checker, setup, stage.send)
 
     def perform(self, action: Action) -> None:
         """Take one step, and look at what came of it.
@@ -120,7 +128,9 @@ class World:
         with suppress(ControllerError):  # refused: the action made no sense
             ACTIONS[action.kind](self, action)
         self.cluster.scheduler.run_due()
-        if action.kind in CLIENT_ACTIONS:
+        if action.kind in APPLICATION_ACTIONS:
+            self.producers.check_acknowledged()
+        elif action.kind in CLIENT_ACTIONS:
             self.checker.check_broker(action.broker)
             self.producers.check_acknowledged()
         else:
@@ -145,6 +155,17 @@ class World:
             self.settle()
             refused = self.producers.last_error
             require(must.healed_partitions_take_records, index, refused.name if refused else None)
+        self._read_to_the_end()
+
+    def _read_to_the_end(self) -> None:
+        """Have all consumers read what there is."""
+        for _ in range(FINAL_ROUNDS):
+            if self.applications.is_done():
+                return
+            self.applications.poll_all()
+            self.settle()
+            self.advance(_POLL_MS)
+        self.applications.check_done()
 
     # -- steps ----------------------------------------------------------------------------------
 
@@ -192,6 +213,9 @@ def _options(setup: Setup, stage: RunEnvironment) -> ClusterOptions:
         configs["unclean.leader.election.enable"] = "true"
     if setup.is_tiered:
         configs |= _TIERED
+    if setup.consumers != NO_CONSUMERS:
+        factor = min(_OFFSETS_REPLICAS, setup.brokers)
+        configs |= {**_CONSUMERS, "offsets.topic.replication.factor": str(factor)}
     if setup.tier == FROM_LAST:
         configs["follower.fetch.last.tiered.offset.enable"] = "true"
     topic = NewTopic(
@@ -217,4 +241,5 @@ def _options(setup: Setup, stage: RunEnvironment) -> ClusterOptions:
         configs=configs,
         api_max={} if setup.fetch_version >= NEWEST_FETCH else {"fetch": setup.fetch_version},
         seed=setup.seed,
+        dialect=KIP_320_DRAFT if setup.consumers == DRAFT_CONSUMERS else None,
     )

@@ -1,0 +1,288 @@
+"""Compares what a consumer reads, and what it reports, with what the leaders' logs held.
+
+The checker sees each answer before the consumer does, each report, and each record that the
+application gets. It knows nothing of the consumer's state.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fencepost.client.consumer.model import ConsumerRecord, OffsetAndMetadata, Truncation
+from fencepost.protocol.errors import ErrorCode
+from fencepost.simulation.checker import ClusterChecker
+from fencepost.simulation.consumers import admitted
+from fencepost.simulation.consumers import invariants as must
+from fencepost.simulation.consumers.admitted import Admitted
+from fencepost.simulation.consumers.consumed import Consumed, LogView, Saved
+from fencepost.simulation.history import Batch, PartitionHistory
+from fencepost.simulation.invariants import clients_read_what_is_committed, require
+
+NO_EPOCH: Final = -1
+_MOST_RECORDS: Final = 3
+"""Of a batch that a producer of the simulation sends."""
+LogViews = Mapping[int, LogView]
+
+
+class ConsumptionChecker:
+    """What one consumer has read of each partition.
+
+    :param met: Counts the admitted exceptions that were met, by name.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        checker: ClusterChecker,
+        met: Counter[str],
+        *,
+        is_drafted: bool,
+        resets: bool,
+    ) -> None:
+        self._name = name
+        self._checker = checker
+        self._met = met
+        self._is_drafted = is_drafted
+        self._resets = resets
+        self.partitions = [Consumed() for _ in checker.partitions]
+        self._logs: LogViews = {}
+        """Those of the broker whose answer the consumer takes now."""
+
+    def restart(self) -> None:
+        """The consumer begins again: its group's committed offsets say where."""
+        self.partitions = [Consumed(saved=each.saved) for each in self.partitions]
+
+    def _who(self, index: int) -> str:
+        return f"{self._name} of p{index}"
+
+    def _admit(self, exception: Admitted) -> None:
+        self._met[exception.name] += 1
+
+    # -- requests and answers -------------------------------------------------------------------
+
+    def sends(self, api: str, request: Any) -> None:
+        """The consumer sends a request."""
+        if api != "fetch" or self._is_drafted:
+            return
+        for part in request.topics[0].partitions:
+            known = self.partitions[part.partition].seen_epoch
+            who = self._who(part.partition)
+            require(must.metadata_epochs_never_go_back, who, known, part.current_leader_epoch)
+
+    def takes(self, api: str, request: Any, answer: Any, logs: LogViews) -> None:
+        """An answer arrives.
+
+        :param logs: The broker's, when it answered.
+        """
+        self._logs = logs
+        if api == "fetch":
+            asked = {part.partition: part for part in request.topics[0].partitions}
+            for topic in answer.responses:
+                for part in topic.partitions:
+                    self._take_fetched(part, asked[part.partition_index])
+        elif api == "list_offsets":
+            for part in answer.topics[0].partitions:
+                found = self.partitions[part.partition_index].resets
+                if found is not None and not part.error_code and part.offset >= 0:
+                    found.add(part.offset)
+        elif api == "offset_fetch":
+            self._take_committed(answer)
+        elif api == "metadata":
+            for topic in answer.topics:
+                for part in topic.partitions:
+                    consumed = self.partitions[part.partition_index]
+                    consumed.seen_epoch = max(consumed.seen_epoch, part.leader_epoch)
+
+    def _take_fetched(self, part: Any, asked: Any) -> None:
+        index = part.partition_index
+        consumed, log = self.partitions[index], self._logs.get(index)
+        if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if asked.fetch_offset == consumed.next and log is not None and consumed.resets is None:
+                self._take_out_of_range(index, consumed, log)
+        elif not part.error_code and any(map(len, part.records or ())) and log is not None:
+            if not self._is_drafted:
+                sent = asked.current_leader_epoch
+                who = self._who(index)
+                require(must.leaders_serve_their_own_epoch, who, sent, log.leader_epoch)
+            elif log.leader_epoch < consumed.seen_epoch:
+                self._admit(admitted.DEPOSED_LEADER)
+
+    def _take_out_of_range(self, index: int, consumed: Consumed, log: LogView) -> None:
+        assert consumed.next is not None
+        tip = consumed.tip
+        if consumed.next >= log.start and tip is not None:
+            require(must.truncations_are_reported, self._who(index), tip, None, consumed.next)
+        if self._resets:
+            consumed.lose_position()
+
+    def _take_committed(self, answer: Any) -> None:
+        whole = answer.groups[0] if answer.groups else answer
+        codes = [part.error_code for topic in whole.topics for part in topic.partitions]
+        if whole.error_code or any(codes):
+            return
+        for topic in whole.topics:
+            for part in topic.partitions:
+                consumed = self.partitions[part.partition_index]
+                if consumed.next is None and consumed.resets is None:
+                    self._begin(part, consumed)
+
+    def _begin(self, part: Any, consumed: Consumed) -> None:
+        if part.committed_offset < 0:
+            if self._resets:
+                consumed.lose_position()
+            return
+        found = (part.committed_offset, part.committed_leader_epoch)
+        who = self._who(part.partition_index)
+        require(must.committed_positions_come_back, who, found, consumed.saved)
+        saved = consumed.saved[found]
+        consumed.next, consumed.is_bound = part.committed_offset, True
+        consumed.tip, consumed.start = saved.tip, saved.start
+
+    # -- what the application does --------------------------------------------------------------
+
+    def saves(self, index: int, position: OffsetAndMetadata) -> None:
+        """The application commits a position."""
+        consumed = self.partitions[index]
+        if consumed.resets is None:
+            who = self._who(index)
+            require(must.consumers_skip_and_repeat_nothing, who, consumed.next, position.offset)
+            saved = Saved(consumed.tip, consumed.start)
+        else:
+            require(
+                must.consumers_go_where_lookups_say,
+                self._who(index),
+                consumed.resets,
+                position.offset,
+            )
+            saved = Saved(None, position.offset)
+        epoch = NO_EPOCH if position.leader_epoch is None else position.leader_epoch
+        consumed.saved[position.offset, epoch] = saved
+
+    def seeks(self, index: int, offset: int) -> None:
+        """The application heeds a truncation, and goes to the divergent offset."""
+        consumed = self.partitions[index]
+        if not consumed.go_to(offset, consumed.log):
+            self._admit(admitted.EARLIER_DIVERGENCE)
+
+    def resets(self, index: int) -> None:
+        """The application goes to where the log begins."""
+        self.partitions[index].lose_position()
+
+    def raises(self, index: int, offset: int | None) -> None:
+        """The application is told of a truncation, and of the divergent offset."""
+        consumed = self.partitions[index]
+        found = consumed.truncation
+        at = None if found is None or found.divergent_offset is None else found.divergent_offset
+        expected = None if at is None else at.offset
+        who = self._who(index)
+        require(must.truncations_are_reported_where_they_are, who, offset, expected)
+
+    def ignores(self, index: int) -> None:
+        """The application ignores a truncation."""
+        if self._is_drafted:
+            self._admit(admitted.IGNORED)
+            self.partitions[index].forget_tip()
+
+    # -- truncations ----------------------------------------------------------------------------
+
+    def reports(self, truncation: Truncation) -> None:
+        """The consumer has detected a truncation, by the answer that it takes now."""
+        index = truncation.partition.index
+        consumed, log, who = self.partitions[index], self._logs.get(index), self._who(index)
+        position, at = truncation.position, truncation.divergent_offset
+        if consumed.resets is None:
+            require(must.consumers_skip_and_repeat_nothing, who, consumed.next, position.offset)
+        else:
+            consumed.next, consumed.resets, consumed.start = position.offset, None, position.offset
+            consumed.tip, consumed.is_bound = None, True
+        if log is not None:
+            told = None if at is None else at.offset
+            if consumed.tip is not None and log.holds(consumed.tip):
+                require(must.only_truncations_are_reported, who, consumed.tip, position.offset)
+            if self._is_drafted:
+                self._check_precise(who, consumed, log, told)
+            else:
+                self._check_by_epoch(who, consumed, log, position, told)
+        consumed.truncation, consumed.log = truncation, log
+        if not self._resets:
+            return
+        if at is None:
+            consumed.lose_position()
+        elif not consumed.go_to(at.offset, log):
+            self._admit(admitted.EARLIER_DIVERGENCE)
+
+    def _check_by_epoch(
+        self,
+        who: str,
+        consumed: Consumed,
+        log: LogView,
+        position: OffsetAndMetadata,
+        told: int | None,
+    ) -> None:
+        """The final KIP: where the largest epoch that is not above the position's ends."""
+        epoch = NO_EPOCH if position.leader_epoch is None else position.leader_epoch
+        last, end = log.epoch_end(epoch)
+        if last is None or last.next_offset <= log.start:
+            self._admit(admitted.NOTHING_KNOWN)
+            return
+        expected: int | None = end
+        if end >= position.offset:
+            is_older = consumed.tip is not None and not consumed.is_bound and last.epoch < epoch
+            expected = position.offset - 1 if is_older else None
+        require(must.truncations_are_reported_where_they_are, who, told, expected)
+
+    def _check_precise(self, who: str, consumed: Consumed, log: LogView, told: int | None) -> None:
+        """The draft: where the logs differ first, or unknown where they have nothing in common."""
+        common = consumed.common_end(log)
+        if common is None:
+            self._admit(admitted.UNKNOWN_OFFSET)
+        elif common > log.start:
+            require(must.truncations_are_reported_where_they_are, who, told, common)
+
+    # -- records --------------------------------------------------------------------------------
+
+    def gets(self, index: int, record: ConsumerRecord) -> None:
+        """The application gets a record."""
+        history, who = self._checker.partitions[index], self._who(index)
+        consumed = self.partitions[index]
+        epoch = NO_EPOCH if record.leader_epoch is None else record.leader_epoch
+        batch = _find(history, epoch, record.offset)
+        require(must.consumers_get_what_leaders_wrote, who, batch, record.offset, epoch)
+        assert batch is not None
+        if not history.tainted:
+            require(clients_read_what_is_committed, who, history, batch)
+        if consumed.resets is not None:
+            found = consumed.resets
+            require(must.consumers_go_where_lookups_say, who, found, record.offset)
+            consumed.resets, consumed.tip, consumed.start = None, None, record.offset
+        else:
+            require(must.consumers_skip_and_repeat_nothing, who, consumed.next, record.offset)
+            self._check_continues(who, history, consumed, batch, record.offset)
+        consumed.tip, consumed.next, consumed.is_bound = batch, record.offset + 1, False
+        self._checker.add_to_digest(index, record.offset, epoch)
+
+    def _check_continues(
+        self, who: str, history: PartitionHistory, consumed: Consumed, batch: Batch, offset: int
+    ) -> None:
+        tip = consumed.tip
+        if tip is None or batch is tip or batch.base_offset <= history.deleted:
+            return
+        if batch.base_offset == offset and batch.may_follow(tip):
+            return
+        before = LogView(tip=batch, start=0, end=batch.next_offset, leader_epoch=0).before(offset)
+        is_older = before is not None and before.epoch < tip.epoch
+        if is_older and consumed.is_bound:
+            self._admit(admitted.BOUND)
+        elif is_older and self._is_drafted:
+            self._admit(admitted.OLDER_EPOCH)
+        else:
+            require(must.truncations_are_reported, who, tip, batch, offset)
+
+
+def _find(history: PartitionHistory, epoch: int, offset: int) -> Batch | None:
+    """The batch that the leader of an epoch appended with the record of an offset."""
+    for base in range(offset, offset - _MOST_RECORDS, -1):
+        batch = history.batches.get((epoch, base))
+        if batch is not None:
+            return batch if offset < batch.next_offset else None
+    return None
