@@ -115,7 +115,9 @@ class World:
         self.checker.check_all()
         self.clients = Clients(self.cluster, self.checker, setup, stage.send)
         self.producers = Producers(self.cluster, self.checker, setup, stage)
-        self.applications: Applications = Applications(self.cluster, self.checker, setup, stage.send)
+        self.applications: Applications = Applications(
+            self.cluster, self.checker, setup, stage.send
+        )
 
     def perform(self, action: Action) -> None:
         """Take one step, and look at what came of it.

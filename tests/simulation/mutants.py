@@ -6,8 +6,7 @@ function. Which invariants may break first is a matter of the seed, so that each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from dataclasses import replace as replaced
 from typing import Final
 
@@ -38,21 +37,10 @@ from fencepost.storage.log.leader_epoch_cache import EpochEntry
 from fencepost.storage.log.segmented_log import SegmentedLog
 from fencepost.storage.log.staging import StagedRecords
 from fencepost.storage.tier.lineage import RemoteSegments, TieredRange
+from tests.simulation.consumer_mutants import CONSUMER_MUTANTS
+from tests.simulation.mutant import Mutant
 
 _NOW_MS: Final = 1_700_000_000_000
-Inject = Callable[[pytest.MonkeyPatch], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mutant:
-    """One rule that is switched off."""
-
-    name: str
-    inject: Inject
-    breaks: frozenset[str]
-    """The invariants of which one must fail."""
-    first_seed: int = 0
-    """The seed to begin with: one that breaks it soon. Without it more seeds are tried."""
 
 
 def epochs_unchecked(patch: pytest.MonkeyPatch) -> None:
@@ -413,4 +401,11 @@ MUTANTS: Final = (
         first_seed=4,
         breaks=frozenset({"refused_publishes_leave_nothing"}),
     ),
+    Mutant(
+        name="the epoch check of a consumer's fetch",
+        inject=epochs_unchecked,
+        consumers=True,
+        breaks=frozenset({"leaders_serve_their_own_epoch"}),
+    ),
+    *CONSUMER_MUTANTS,
 )

@@ -12,7 +12,8 @@ import pytest
 from fencepost.simulation.report import describe_shrunk
 from fencepost.simulation.runner import Outcome, replay, run_seed, shrink
 from fencepost.simulation.schedule import parse
-from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.mutant import Mutant
+from tests.simulation.mutants import MUTANTS
 
 SEEDS: Final = 1000
 MOST_REPLAYS: Final = int(os.environ.get("FENCEPOST_SIMULATION_REPLAYS", "50"))
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.unmeasured, pytest.mark.timeout(600)]
 
 def first_failure(mutant: Mutant) -> Outcome | None:
     for seed in (*range(mutant.first_seed, SEEDS), *range(mutant.first_seed)):
-        outcome = run_seed(seed)
+        outcome = run_seed(seed, consumers=mutant.consumers)
         if outcome.failure is not None and outcome.failure.invariant in mutant.breaks:
             return outcome
     return None

@@ -185,7 +185,9 @@ class Application:
 
     def _answered(self, message: Message) -> None:
         request = message.request
-        self._watch.takes(request.api.name, request.message, message.answer, message.logs)
+        self._watch.takes(
+            request.api.name, request.message, message.answer, message.logs, message.served
+        )
         self._core.answered(request, message.answer, self._now)
         self._turn()
 

@@ -47,6 +47,7 @@ class ConsumptionChecker:
         self.partitions = [Consumed() for _ in checker.partitions]
         self._logs: LogViews = {}
         """Those of the broker whose answer the consumer takes now."""
+        self._served: Mapping[int, int] = {}
 
     def restart(self) -> None:
         """The consumer begins again: its group's committed offsets say where."""
@@ -69,12 +70,15 @@ class ConsumptionChecker:
             who = self._who(part.partition)
             require(must.metadata_epochs_never_go_back, who, known, part.current_leader_epoch)
 
-    def takes(self, api: str, request: Any, answer: Any, logs: LogViews) -> None:
+    def takes(
+        self, api: str, request: Any, answer: Any, logs: LogViews, served: Mapping[int, int]
+    ) -> None:
         """An answer arrives.
 
         :param logs: The broker's, when it answered.
+        :param served: The leader epochs in which the request came to the broker.
         """
-        self._logs = logs
+        self._logs, self._served = logs, served
         if api == "fetch":
             asked = {part.partition: part for part in request.topics[0].partitions}
             for topic in answer.responses:
@@ -100,11 +104,11 @@ class ConsumptionChecker:
             if asked.fetch_offset == consumed.next and log is not None and consumed.resets is None:
                 self._take_out_of_range(index, consumed, log)
         elif not part.error_code and any(map(len, part.records or ())) and log is not None:
+            served = self._served.get(index, log.leader_epoch)
             if not self._is_drafted:
                 sent = asked.current_leader_epoch
-                who = self._who(index)
-                require(must.leaders_serve_their_own_epoch, who, sent, log.leader_epoch)
-            elif log.leader_epoch < consumed.seen_epoch:
+                require(must.leaders_serve_their_own_epoch, self._who(index), sent, served)
+            elif served < consumed.seen_epoch:
                 self._admit(admitted.DEPOSED_LEADER)
 
     def _take_out_of_range(self, index: int, consumed: Consumed, log: LogView) -> None:
@@ -136,31 +140,22 @@ class ConsumptionChecker:
         require(must.committed_positions_come_back, who, found, consumed.saved)
         saved = consumed.saved[found]
         consumed.next, consumed.is_bound = part.committed_offset, True
-        consumed.tip, consumed.start = saved.tip, saved.start
+        consumed.tip, consumed.start, consumed.memory = saved.tip, saved.start, found[0] - 1
 
     # -- what the application does --------------------------------------------------------------
 
     def saves(self, index: int, position: OffsetAndMetadata) -> None:
         """The application commits a position."""
         consumed = self.partitions[index]
-        if consumed.resets is None:
-            who = self._who(index)
-            require(must.consumers_skip_and_repeat_nothing, who, consumed.next, position.offset)
-            saved = Saved(consumed.tip, consumed.start)
-        else:
-            require(
-                must.consumers_go_where_lookups_say,
-                self._who(index),
-                consumed.resets,
-                position.offset,
-            )
-            saved = Saved(None, position.offset)
+        was_reset = self._check_offset(index, position.offset)
+        saved = Saved(None, position.offset) if was_reset else Saved(consumed.tip, consumed.start)
         epoch = NO_EPOCH if position.leader_epoch is None else position.leader_epoch
         consumed.saved[position.offset, epoch] = saved
 
     def seeks(self, index: int, offset: int) -> None:
         """The application heeds a truncation, and goes to the divergent offset."""
         consumed = self.partitions[index]
+        consumed.memory = offset
         if not consumed.go_to(offset, consumed.log):
             self._admit(admitted.EARLIER_DIVERGENCE)
 
@@ -190,11 +185,10 @@ class ConsumptionChecker:
         index = truncation.partition.index
         consumed, log, who = self.partitions[index], self._logs.get(index), self._who(index)
         position, at = truncation.position, truncation.divergent_offset
-        if consumed.resets is None:
-            require(must.consumers_skip_and_repeat_nothing, who, consumed.next, position.offset)
-        else:
-            consumed.next, consumed.resets, consumed.start = position.offset, None, position.offset
+        if self._check_offset(index, position.offset):
             consumed.tip, consumed.is_bound = None, True
+            consumed.start = consumed.memory = position.offset
+        consumed.next, consumed.resets = position.offset, None
         if log is not None:
             told = None if at is None else at.offset
             if consumed.tip is not None and log.holds(consumed.tip):
@@ -208,8 +202,11 @@ class ConsumptionChecker:
             return
         if at is None:
             consumed.lose_position()
-        elif not consumed.go_to(at.offset, log):
-            self._admit(admitted.EARLIER_DIVERGENCE)
+        else:
+            if at.leader_epoch is None:
+                consumed.memory = at.offset
+            if not consumed.go_to(at.offset, log):
+                self._admit(admitted.EARLIER_DIVERGENCE)
 
     def _check_by_epoch(
         self,
@@ -234,10 +231,24 @@ class ConsumptionChecker:
     def _check_precise(self, who: str, consumed: Consumed, log: LogView, told: int | None) -> None:
         """The draft: where the logs differ first, or unknown where they have nothing in common."""
         common = consumed.common_end(log)
-        if common is None:
+        if common is None or (told is None and not consumed.remembers_epoch_of(log)):
             self._admit(admitted.UNKNOWN_OFFSET)
         elif common > log.start:
             require(must.truncations_are_reported_where_they_are, who, told, common)
+
+    def _check_offset(self, index: int, offset: int) -> bool:
+        """Check where the consumer goes on.
+
+        :returns: Whether it was reset. It may not have heeded an answer that came too late, and be
+            where it was.
+        """
+        consumed, who = self.partitions[index], self._who(index)
+        found = consumed.resets
+        if found is None:
+            require(must.consumers_skip_and_repeat_nothing, who, consumed.next, offset)
+        elif offset not in found and offset != consumed.next:
+            require(must.consumers_go_where_lookups_say, who, found, offset)
+        return found is not None and offset in found
 
     # -- records --------------------------------------------------------------------------------
 
@@ -251,13 +262,11 @@ class ConsumptionChecker:
         assert batch is not None
         if not history.tainted:
             require(clients_read_what_is_committed, who, history, batch)
-        if consumed.resets is not None:
-            found = consumed.resets
-            require(must.consumers_go_where_lookups_say, who, found, record.offset)
-            consumed.resets, consumed.tip, consumed.start = None, None, record.offset
+        if self._check_offset(index, record.offset):
+            consumed.start = consumed.memory = record.offset
         else:
-            require(must.consumers_skip_and_repeat_nothing, who, consumed.next, record.offset)
             self._check_continues(who, history, consumed, batch, record.offset)
+        consumed.resets = None
         consumed.tip, consumed.next, consumed.is_bound = batch, record.offset + 1, False
         self._checker.add_to_digest(index, record.offset, epoch)
 

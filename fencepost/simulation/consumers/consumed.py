@@ -74,6 +74,8 @@ class Consumed:
     """The batch with the record before that; None where that was not read, or is not certain."""
     start: int = 0
     """Where it began to read in one go."""
+    memory: int = 0
+    """The first offset whose epoch a consumer of the draft may remember."""
     is_bound: bool = False
     """Whether the position was committed, sought or reset since that record was read."""
     resets: set[int] | None = None
@@ -94,7 +96,8 @@ class Consumed:
 
     def forget_tip(self) -> None:
         """What is read next need not continue what was read."""
-        self.tip = None
+        assert self.next is not None
+        self.tip, self.start, self.memory = None, self.next, self.next
         self.truncation = self.log = None
 
     def go_to(self, offset: int, log: LogView | None) -> bool:
@@ -110,6 +113,15 @@ class Consumed:
         is_whole = left is not None and log is not None and log.holds(left)
         self.tip = left if is_whole else None
         return is_whole
+
+    def remembers_epoch_of(self, log: LogView) -> bool:
+        """Whether a log has an epoch of the records that the consumer remembers."""
+        remembered = set[int]()
+        for batch in lineage(self.tip):
+            if batch.next_offset <= self.memory:
+                break
+            remembered.add(batch.epoch)
+        return any(each.epoch in remembered for each in lineage(log.tip))
 
     def common_end(self, log: LogView) -> int | None:
         """Where what was read parts from a log; None where they have nothing in common."""

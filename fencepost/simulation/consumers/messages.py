@@ -35,6 +35,8 @@ class Message:
     answer: object | None = None
     logs: dict[int, LogView] = field(default_factory=dict)
     """The broker's logs when it answered, by partition."""
+    served: dict[int, int] = field(default_factory=dict)
+    """The leader epochs that the broker had when the request came, by partition."""
     is_waiting: bool = False
     """Whether a broker has it and has not answered yet."""
 
@@ -119,6 +121,8 @@ class Messages:
             self._fail(message, Unreachable("the broker does not run"))
             return None
         message.is_waiting = True
+        before = self._look(request.api, broker)
+        message.served = {index: log.leader_epoch for index, log in before.items()}
         answer = self._send(
             broker, request.api, request.version, self._decoded_request(request), self._peer
         )
