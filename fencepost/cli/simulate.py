@@ -6,8 +6,9 @@ in real time: how fast it goes.
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -29,7 +30,7 @@ CHUNK = 20
 OPTIONS_BY_MODE: Final[Mapping[str | None, Sequence[str]]] = {
     "record": ("seed", "minutes", "as_is"),
     "schedule": (),
-    None: ("seeds", "seed", "steps", "jobs"),
+    None: ("seeds", "seed", "steps", "jobs", "consumers"),
 }
 """The options that have an effect, by the option that selects the kind of run."""
 
@@ -84,6 +85,15 @@ def simulate(
             show_default="as many as there are processors",
         ),
     ] = None,
+    consumers: Annotated[
+        bool,
+        typer.Option(
+            "--consumers",
+            envvar="FENCEPOST_CONSUMERS",
+            help="Each seed has applications with consumers too, of KIP-320 or of its earlier "
+            "draft, and logs are truncated more often.",
+        ),
+    ] = False,
     schedule: Annotated[
         Path | None,
         typer.Option(
@@ -139,6 +149,7 @@ def simulate(
         seed=seed,
         steps=steps,
         jobs=jobs,
+        consumers=consumers or None,
         minutes=minutes,
         as_is=as_is or None,
     )
@@ -153,7 +164,8 @@ def simulate(
         first = seed or 0
         count = seeds or (DEFAULT_SEEDS if seed is None else 1)
         used = min(jobs or os.cpu_count() or 1, -(-count // CHUNK))
-        total = _run(range(first, first + count), DEFAULT_STEPS if steps is None else steps, used)
+        wanted_steps = DEFAULT_STEPS if steps is None else steps
+        total = _run(range(first, first + count), wanted_steps, used, consumers=consumers)
     from fencepost.simulation.report import summary
 
     show_text(summary(total, time.perf_counter() - started, used))
@@ -211,42 +223,43 @@ def _record(directory: Path, seed: int, minutes: float, *, heals: bool) -> "RunT
     return totals_of(seed, outcome)
 
 
-def _run(seeds: range, steps: int, jobs: int) -> "RunTotals":
+def _run(seeds: range, steps: int, jobs: int, *, consumers: bool) -> "RunTotals":
     """Run seeds until one of them breaks an invariant; show what the first of them broke."""
-    from fencepost.simulation.report import RunTotals, totals_of
+    from fencepost.simulation.report import RunTotals, run_seeds, totals_of
     from fencepost.simulation.runner import run_seed
 
     if len(seeds) == 1:
-        outcome = run_seed(seeds[0], steps)
+        outcome = run_seed(seeds[0], steps, consumers=consumers)
         _show_failure(f"seed {seeds[0]}", outcome)
         show_text(f"trace {outcome.trace:08x}")
         return totals_of(seeds[0], outcome)
     total = RunTotals()
-    for part in _parts(seeds, steps, jobs):
+    play = partial(run_seeds, steps=steps, consumers=consumers)
+    for part in _parts(seeds, play, jobs):
         total += part
         if part.failures:
             first = min(seed for seed, _ in part.failures)
             again = f"fencepost simulate --seed {first} --steps {steps}"
-            _show_failure(f"seed {first} ({again})", run_seed(first, steps))
+            again += " --consumers" if consumers else ""
+            outcome = run_seed(first, steps, consumers=consumers)
+            _show_failure(f"seed {first} ({again})", outcome)
             break
     return total
 
 
-def _parts(seeds: range, steps: int, jobs: int) -> Iterator["RunTotals"]:
+def _parts(seeds: range, play: Callable[[range], "RunTotals"], jobs: int) -> Iterator["RunTotals"]:
     """The results of the seeds, in their order, a chunk at a time."""
-    from fencepost.simulation.report import run_seeds
-
     chunks = [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
     if jobs == 1:
-        yield from (run_seeds(chunk, steps) for chunk in chunks)
+        yield from (play(chunk) for chunk in chunks)
         return
     with ProcessPoolExecutor(jobs) as pool:
         waiting = iter(chunks)
-        running = [pool.submit(run_seeds, chunk, steps) for chunk in islice(waiting, 2 * jobs)]
+        running = [pool.submit(play, chunk) for chunk in islice(waiting, 2 * jobs)]
         try:
             while running:
                 yield running.pop(0).result()
-                running += [pool.submit(run_seeds, chunk, steps) for chunk in islice(waiting, 1)]
+                running += [pool.submit(play, chunk) for chunk in islice(waiting, 1)]
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -119,7 +119,7 @@ def draw_setup(seed: int, rng: random.Random) -> Setup:
 
 
 def draw_consumer_setup(seed: int, rng: random.Random) -> Setup:
-    """A cluster by chance for applications with consumers, which often loses what they have read."""
+    """A cluster by chance for applications, which often loses what consumers have read."""
     setup = draw_setup(seed, rng)
     own = random.Random(f"consumers {seed}")
     return replace(
@@ -168,17 +168,21 @@ class ActionGenerator:
         self._applications = ApplicationActions(world)
         self.has_consumers = bool(self._applications.numbers)
         if self.has_consumers:
-            weights[ActionKind.ELECT] = max(weights[ActionKind.ELECT], _ELECT_FOR_CONSUMERS)
-            weights[ActionKind.HOLD] = max(weights[ActionKind.HOLD], _ELECT_FOR_CONSUMERS)
-            weights[ActionKind.CONSUME] = 0
-            weights[ActionKind.PRODUCE] *= _RECORDS_FOR_CONSUMERS
-            for verb in (ActionKind.KILL, ActionKind.ISOLATE, ActionKind.CUT):
-                weights[verb] *= _FAULTS_FOR_CONSUMERS
-            weights[ActionKind.START] *= _REPAIRS_FOR_CONSUMERS
-            weights[ActionKind.REJOIN] *= _REPAIRS_FOR_CONSUMERS
-            self.unclean_share = max(self.unclean_share, _UNCLEAN_SHARE_FOR_CONSUMERS)
+            self._suit_consumers(weights)
         self._verbs = list(weights)
         self._weights = list(accumulate(weights.values()))
+
+    def _suit_consumers(self, weights: dict[ActionKind, float]) -> None:
+        """More records, and more of what takes them away again."""
+        weights[ActionKind.ELECT] = max(weights[ActionKind.ELECT], _ELECT_FOR_CONSUMERS)
+        weights[ActionKind.HOLD] = max(weights[ActionKind.HOLD], _ELECT_FOR_CONSUMERS)
+        weights[ActionKind.CONSUME] = 0
+        weights[ActionKind.PRODUCE] *= _RECORDS_FOR_CONSUMERS
+        for verb in (ActionKind.KILL, ActionKind.ISOLATE, ActionKind.CUT):
+            weights[verb] *= _FAULTS_FOR_CONSUMERS
+        weights[ActionKind.START] *= _REPAIRS_FOR_CONSUMERS
+        weights[ActionKind.REJOIN] *= _REPAIRS_FOR_CONSUMERS
+        self.unclean_share = max(self.unclean_share, _UNCLEAN_SHARE_FOR_CONSUMERS)
 
     def generate(self, steps: int) -> Iterator[Action]:
         """So many actions; each is to be performed before the next is asked for."""

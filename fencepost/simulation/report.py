@@ -1,8 +1,9 @@
 """The report of a simulation: totals, and of each failure the invariant and a small schedule."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fencepost.simulation.invariants import INVARIANTS
 from fencepost.simulation.runner import Failure, Outcome, run_seed
@@ -19,6 +20,8 @@ class RunTotals:
     messages: int = 0
     tainted: int = 0
     """Seeds in which a partition was allowed to lose records."""
+    admitted: Counter[str] = field(default_factory=Counter)
+    """What the proposals let consumers miss, how often each was met, by name."""
     failures: tuple[tuple[int, Failure], ...] = ()
     """Seeds that broke an invariant."""
 
@@ -28,15 +31,19 @@ class RunTotals:
             steps=self.steps + other.steps,
             messages=self.messages + other.messages,
             tainted=self.tainted + other.tainted,
+            admitted=self.admitted + other.admitted,
             failures=self.failures + other.failures,
         )
 
 
-def run_seeds(seeds: Iterable[int], steps: int) -> RunTotals:
-    """Run seeds one after the other, to the end of all."""
+def run_seeds(seeds: Iterable[int], steps: int, *, consumers: bool = False) -> RunTotals:
+    """Run seeds one after the other, to the end of all.
+
+    :param consumers: Whether there are applications with consumers.
+    """
     total = RunTotals()
     for seed in seeds:
-        total += totals_of(seed, run_seed(seed, steps))
+        total += totals_of(seed, run_seed(seed, steps, consumers=consumers))
     return total
 
 
@@ -47,6 +54,7 @@ def totals_of(seed: int, outcome: Outcome) -> RunTotals:
         steps=len(outcome.schedule.actions),
         messages=outcome.messages,
         tainted=int(outcome.tainted > 0),
+        admitted=Counter(outcome.admitted),
         failures=() if outcome.failure is None else ((seed, outcome.failure),),
     )
 
@@ -107,6 +115,9 @@ def summary(total: RunTotals, seconds: float, jobs: int) -> str:
     """
     speed = f"{total.steps / max(seconds, 1e-9):,.0f} steps a second in {_count(jobs, 'process')}"
     ran = f"{_count(total.seeds, 'seed')}, {total.steps:,} steps, {total.messages:,} messages"
+    if total.admitted:
+        met = sorted(total.admitted.items())
+        ran += f", admitted {', '.join(f'{name} {count:,}' for name, count in met)}"
     if not total.failures:
         return f"{ran}: every invariant held ({speed})"
     broken = sorted({failure.invariant for _, failure in total.failures})

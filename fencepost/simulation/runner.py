@@ -13,7 +13,7 @@ cluster is tried smaller.
 import random
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final
 from zlib import crc32
@@ -62,7 +62,7 @@ class Outcome:
     """Partitions that were allowed to lose records."""
     digest: int
     """Of all that was seen, in order."""
-    admitted: Mapping[str, int]
+    admitted: Mapping[str, int] = field(default_factory=dict)
     """How often consumers met each exception of `fencepost.simulation.consumers.admitted`."""
 
     @property

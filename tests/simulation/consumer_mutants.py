@@ -19,6 +19,7 @@ from fencepost.client.consumer.metadata_refresh import MetadataRefresh
 from fencepost.client.consumer.model import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from fencepost.client.consumer.position import AssignedPartition, Position
 from fencepost.client.consumer.position_reset import PositionReset
+from fencepost.client.consumer.requests import Turn
 from fencepost.client.consumer.truncation import Diverged, Valid, compare
 from fencepost.client.model import Partition
 from fencepost.protocol.errors import ErrorCode
@@ -75,7 +76,7 @@ def divergence_off_by_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def moved_in_silence(patch: pytest.MonkeyPatch) -> None:
-    """The position moves to the divergent offset, and nobody is told."""
+    """The position moves to the divergent offset, and no application is told."""
     whole = Assignment.truncated
 
     def truncated(self: Assignment, partition: AssignedPartition, diverged: Diverged) -> None:
@@ -159,7 +160,7 @@ def metadata_not_refreshed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MetadataRefresh, "request", lambda _self: None)
     whole = MetadataRefresh.run
 
-    def run(self: MetadataRefresh, turn: core.Turn, *, has_leaders: bool) -> None:
+    def run(self: MetadataRefresh, turn: Turn, *, has_leaders: bool) -> None:
         self._expires_at = turn.now + 1
         whole(self, turn, has_leaders=has_leaders)
 

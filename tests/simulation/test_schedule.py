@@ -7,14 +7,19 @@ from hypothesis import strategies as st
 from fencepost.simulation.schedule import (
     ACKS_ALL,
     ACKS_LEADER,
+    ARRIVES,
     BACK,
     CLEAN,
+    CONSUMERS,
     CONTROLLER_NUMBER,
     DONE,
     FAILS,
     FAULTS,
     FORMS,
+    HEED,
+    IGNORE,
     LEAVE,
+    LOST,
     STAY,
     TIERS,
     UNCLEAN,
@@ -36,6 +41,8 @@ WORDS = {
     ActionKind.HOLD: [STAY, LEAVE],
     ActionKind.FAULT: list(FAULTS),
     ActionKind.STORE: [DONE, FAILS],
+    ActionKind.POLL: [HEED, IGNORE],
+    ActionKind.CARRY: [ARRIVES, LOST],
 }
 NUMBERS = st.integers(0, 100_000)
 NODES = st.integers(1, 100_000) | st.just(CONTROLLER_NUMBER)
@@ -66,6 +73,7 @@ SETUPS = st.builds(
     fetch_version=st.integers(4, 18),
     tier=st.sampled_from(TIERS),
     checks_offsets=st.booleans(),
+    consumers=st.sampled_from(CONSUMERS),
 )
 
 

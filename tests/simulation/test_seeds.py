@@ -7,6 +7,8 @@ from typing import Final
 
 import pytest
 
+from fencepost.simulation.actions import APPLICATION_ACTIONS
+from fencepost.simulation.consumers.admitted import ADMITTED, Admitted
 from fencepost.simulation.runner import replay, run_seed
 from fencepost.simulation.schedule import ActionKind, parse
 from tests.harness.run import run
@@ -14,6 +16,8 @@ from tests.harness.run import run
 SEEDS: Final = int(os.environ.get("FENCEPOST_SIMULATION_SEEDS", "500"))
 """How many of them to run; 10000 take some four minutes on two idle processors."""
 STEPS: Final = 400
+MET_BY: Final = {}
+"""A seed that meets each exception that the proposals admit."""
 
 
 @pytest.mark.timeout(max(300, SEEDS))
@@ -24,9 +28,18 @@ def test_every_invariant_holds_whatever_the_seed() -> None:
     assert re.match(rf"{SEEDS:,} seeds?, [\d,]+ steps, .*: every invariant held", last), last
 
 
+@pytest.mark.timeout(max(300, SEEDS))
+def test_every_invariant_holds_with_consumers() -> None:
+    seeds = str(max(1, SEEDS // 5))
+    command = [sys.executable, "-m", "fencepost", "simulate", "--consumers", "--seeds", seeds]
+    done = run(command, code=0, timeout_s=max(300, SEEDS))
+    assert ": every invariant held" in done.lines[-1], done.lines[-1]
+
+
 @pytest.mark.parametrize("seed", range(5))
-def test_a_seed_does_the_same_again(seed: int) -> None:
-    one, other = run_seed(seed, STEPS), run_seed(seed, STEPS)
+@pytest.mark.parametrize("consumers", [False, True])
+def test_a_seed_does_the_same_again(seed: int, consumers: bool) -> None:
+    one, other = (run_seed(seed, STEPS, consumers=consumers) for _ in range(2))
     assert one.schedule == other.schedule
     assert one.trace == other.trace
 
@@ -36,8 +49,9 @@ def test_seeds_differ() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_printed_schedule_does_what_its_seed_did(seed: int) -> None:
-    outcome = run_seed(seed, STEPS)
+@pytest.mark.parametrize("consumers", [False, True])
+def test_a_printed_schedule_does_what_its_seed_did(seed: int, consumers: bool) -> None:
+    outcome = run_seed(seed, STEPS, consumers=consumers)
     again = replay(parse(str(outcome.schedule)))
     assert again.schedule == outcome.schedule
     assert again.trace == outcome.trace
@@ -55,7 +69,24 @@ def test_a_seed_does_the_same_however_python_hashes() -> None:
 @pytest.mark.unmeasured
 def test_seeds_come_to_all_that_may_happen() -> None:
     done = {action.kind for seed in range(40) for action in run_seed(seed, 300).schedule.actions}
-    assert done == set(ActionKind) - {ActionKind.COMMIT}  # which recorded runs alone do
+    assert done == set(ActionKind) - {ActionKind.COMMIT, *APPLICATION_ACTIONS}
+
+
+@pytest.mark.unmeasured
+def test_seeds_with_consumers_come_to_all_that_applications_do() -> None:
+    done = {
+        action.kind
+        for seed in range(20)
+        for action in run_seed(seed, 300, consumers=True).schedule.actions
+    }
+    assert done >= APPLICATION_ACTIONS
+
+
+@pytest.mark.unmeasured
+@pytest.mark.parametrize("exception", ADMITTED, ids=lambda each: each.name)
+def test_each_exception_that_is_admitted_is_met(exception: Admitted) -> None:
+    seed = MET_BY[exception.name]
+    assert exception.name in run_seed(seed, consumers=True).admitted
 
 
 @pytest.mark.unmeasured

@@ -1,6 +1,6 @@
 """What the proposals themselves let consumers miss: each exception to the invariants, as data.
 
-Whatever breaks an invariant and is none of these is a bug. The checker counts how often each is met.
+Whatever breaks an invariant and is none of these is a bug. The checker counts each that is met.
 """
 
 from dataclasses import dataclass

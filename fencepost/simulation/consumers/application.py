@@ -177,7 +177,7 @@ class Application:
     def _turn(self) -> None:
         now = self._now
         for request in self._core.turn(now).requests:
-            self._watch.sends(request.api.name, request.message)
+            self._watch.sends(request.message)
             self.messages.add(request, now)
 
     def _look(self, api: Api, broker: Broker) -> dict[int, LogView]:

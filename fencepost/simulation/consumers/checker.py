@@ -5,11 +5,24 @@ application gets. It knows nothing of the consumer's state.
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from fencepost.client.consumer.model import ConsumerRecord, OffsetAndMetadata, Truncation
 from fencepost.protocol.errors import ErrorCode
+from fencepost.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from fencepost.protocol.messages.list_offsets import ListOffsetsResponse
+from fencepost.protocol.messages.metadata import MetadataResponse
+from fencepost.protocol.messages.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+)
 from fencepost.simulation.checker import ClusterChecker
 from fencepost.simulation.consumers import admitted
 from fencepost.simulation.consumers import invariants as must
@@ -21,7 +34,8 @@ from fencepost.simulation.invariants import clients_read_what_is_committed, requ
 NO_EPOCH: Final = -1
 _MOST_RECORDS: Final = 3
 """Of a batch that a producer of the simulation sends."""
-LogViews = Mapping[int, LogView]
+LogViews: TypeAlias = Mapping[int, LogView]
+CommittedPartition: TypeAlias = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
 
 
 class ConsumptionChecker:
@@ -48,6 +62,12 @@ class ConsumptionChecker:
         self._logs: LogViews = {}
         """Those of the broker whose answer the consumer takes now."""
         self._served: Mapping[int, int] = {}
+        self._takers: Mapping[str, Callable[[Any, Any], None]] = {
+            "fetch": self._take_fetch,
+            "list_offsets": self._take_offsets,
+            "metadata": self._take_metadata,
+            "offset_fetch": self._take_committed,
+        }
 
     def restart(self) -> None:
         """The consumer begins again: its group's committed offsets say where."""
@@ -61,9 +81,9 @@ class ConsumptionChecker:
 
     # -- requests and answers -------------------------------------------------------------------
 
-    def sends(self, api: str, request: Any) -> None:
+    def sends(self, request: object) -> None:
         """The consumer sends a request."""
-        if api != "fetch" or self._is_drafted:
+        if not isinstance(request, FetchRequest) or self._is_drafted:
             return
         for part in request.topics[0].partitions:
             known = self.partitions[part.partition].seen_epoch
@@ -71,7 +91,7 @@ class ConsumptionChecker:
             require(must.metadata_epochs_never_go_back, who, known, part.current_leader_epoch)
 
     def takes(
-        self, api: str, request: Any, answer: Any, logs: LogViews, served: Mapping[int, int]
+        self, api: str, request: object, answer: object, logs: LogViews, served: Mapping[int, int]
     ) -> None:
         """An answer arrives.
 
@@ -79,25 +99,28 @@ class ConsumptionChecker:
         :param served: The leader epochs in which the request came to the broker.
         """
         self._logs, self._served = logs, served
-        if api == "fetch":
-            asked = {part.partition: part for part in request.topics[0].partitions}
-            for topic in answer.responses:
-                for part in topic.partitions:
-                    self._take_fetched(part, asked[part.partition_index])
-        elif api == "list_offsets":
-            for part in answer.topics[0].partitions:
-                found = self.partitions[part.partition_index].resets
-                if found is not None and not part.error_code and part.offset >= 0:
-                    found.add(part.offset)
-        elif api == "offset_fetch":
-            self._take_committed(answer)
-        elif api == "metadata":
-            for topic in answer.topics:
-                for part in topic.partitions:
-                    consumed = self.partitions[part.partition_index]
-                    consumed.seen_epoch = max(consumed.seen_epoch, part.leader_epoch)
+        if api in self._takers:
+            self._takers[api](request, answer)
 
-    def _take_fetched(self, part: Any, asked: Any) -> None:
+    def _take_fetch(self, request: FetchRequest, answer: FetchResponse) -> None:
+        asked = {part.partition: part for part in request.topics[0].partitions}
+        for topic in answer.responses:
+            for part in topic.partitions:
+                self._take_fetched(part, asked[part.partition_index])
+
+    def _take_offsets(self, _request: object, answer: ListOffsetsResponse) -> None:
+        for part in answer.topics[0].partitions:
+            found = self.partitions[part.partition_index].resets
+            if found is not None and not part.error_code and part.offset >= 0:
+                found.add(part.offset)
+
+    def _take_metadata(self, _request: object, answer: MetadataResponse) -> None:
+        for topic in answer.topics:
+            for part in topic.partitions:
+                consumed = self.partitions[part.partition_index]
+                consumed.seen_epoch = max(consumed.seen_epoch, part.leader_epoch)
+
+    def _take_fetched(self, part: PartitionData, asked: FetchPartition) -> None:
         index = part.partition_index
         consumed, log = self.partitions[index], self._logs.get(index)
         if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -114,12 +137,13 @@ class ConsumptionChecker:
     def _take_out_of_range(self, index: int, consumed: Consumed, log: LogView) -> None:
         assert consumed.next is not None
         tip = consumed.tip
-        if consumed.next >= log.start and tip is not None:
+        start = max(log.start, self._checker.partitions[index].lost_until)
+        if consumed.next >= start and tip is not None:
             require(must.truncations_are_reported, self._who(index), tip, None, consumed.next)
         if self._resets:
             consumed.lose_position()
 
-    def _take_committed(self, answer: Any) -> None:
+    def _take_committed(self, _request: object, answer: OffsetFetchResponse) -> None:
         whole = answer.groups[0] if answer.groups else answer
         codes = [part.error_code for topic in whole.topics for part in topic.partitions]
         if whole.error_code or any(codes):
@@ -130,7 +154,7 @@ class ConsumptionChecker:
                 if consumed.next is None and consumed.resets is None:
                     self._begin(part, consumed)
 
-    def _begin(self, part: Any, consumed: Consumed) -> None:
+    def _begin(self, part: CommittedPartition, consumed: Consumed) -> None:
         if part.committed_offset < 0:
             if self._resets:
                 consumed.lose_position()
@@ -155,9 +179,10 @@ class ConsumptionChecker:
     def seeks(self, index: int, offset: int) -> None:
         """The application heeds a truncation, and goes to the divergent offset."""
         consumed = self.partitions[index]
-        consumed.memory = offset
         if not consumed.go_to(offset, consumed.log):
             self._admit(admitted.EARLIER_DIVERGENCE)
+        if self._is_drafted:  # whose error has no epoch to go on with
+            consumed.forget_tip()
 
     def resets(self, index: int) -> None:
         """The application goes to where the log begins."""
@@ -203,10 +228,10 @@ class ConsumptionChecker:
         if at is None:
             consumed.lose_position()
         else:
-            if at.leader_epoch is None:
-                consumed.memory = at.offset
             if not consumed.go_to(at.offset, log):
                 self._admit(admitted.EARLIER_DIVERGENCE)
+            if at.leader_epoch is None:
+                consumed.forget_tip()
 
     def _check_by_epoch(
         self,

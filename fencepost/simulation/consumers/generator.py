@@ -1,4 +1,4 @@
-"""What a seed lets applications do: chances of their own, so that all else stays as it is without."""
+"""What a seed lets applications do, by chances of their own: all else is as it is without."""
 
 import random
 from collections.abc import Sequence

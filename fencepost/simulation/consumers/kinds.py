@@ -1,4 +1,4 @@
-"""The consumers that a schedule names by number: each policy, of the final KIP-320 and its draft."""
+"""The consumers that a schedule names by number: each policy, final and in the draft of KIP-320."""
 
 from dataclasses import dataclass
 from typing import Final
