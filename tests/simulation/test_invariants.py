@@ -295,4 +295,6 @@ def test_how_it_ends(leader: BatchLog, other: BatchLog) -> None:
 def test_the_documentation_names_them_all() -> None:
     text = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text()
     rows = re.findall(r"^\| ([a-z_]+) \|", text, flags=re.MULTILINE)
-    assert sorted(rows) == sorted(["action", "exception", *["name"] * 3, *(i.__name__ for i in INVARIANTS)])
+    assert sorted(rows) == sorted(
+        ["action", "exception", *["name"] * 3, *(i.__name__ for i in INVARIANTS)]
+    )

@@ -16,7 +16,16 @@ from tests.harness.run import run
 SEEDS: Final = int(os.environ.get("FENCEPOST_SIMULATION_SEEDS", "500"))
 """How many of them to run; 10000 take some four minutes on two idle processors."""
 STEPS: Final = 400
-MET_BY: Final = {}
+MET_BY: Final = {
+    "deposed_leader": 19,
+    "ignored": 210,
+    "unknown_offset": 19,
+    "above_the_end": 20,
+    "older_epoch": 19,
+    "bound": 59,
+    "earlier_divergence": 41,
+    "nothing_known": 23,
+}
 """A seed that meets each exception that the proposals admit."""
 
 
