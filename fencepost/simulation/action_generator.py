@@ -1,4 +1,4 @@
-"""The decisions of a seed: the cluster, the frequencies of actions, and each step in its turn.
+"""The decisions of a seed: the frequencies of actions, and each step in its turn.
 
 Every seed has habits of its own: it never does some things and does others often, because bugs hide
 behind combinations that a fair mixture hardly ever makes. Most steps deliver a message. Some links
@@ -7,7 +7,6 @@ are stalled for a while, so that news of an election, say, reaches one broker lo
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
@@ -23,26 +22,17 @@ from fencepost.simulation.schedule import (
     CLEAN,
     CONTROLLER_NUMBER,
     DONE,
-    DRAFT_CONSUMERS,
     FAILS,
     FAULTS,
-    FINAL_CONSUMERS,
-    FROM_LAST,
-    FROM_LOCAL,
     LEAVE,
-    NEWEST_FETCH,
-    NO_TIER,
     STAY,
     TOPIC,
     UNCLEAN,
     Action,
     ActionKind,
-    Setup,
 )
 from fencepost.simulation.world import World
 
-FETCH_CEILINGS: Final = (NEWEST_FETCH, NEWEST_FETCH, NEWEST_FETCH, 14, 12, 11, 11, 9)
-"""Below 15 fetches carry no broker epoch, below 12 no last epoch, below 9 no epoch at all."""
 _FENCES: Final = ("now", "now", "timeout", "never")
 _TIMES_MS: Final = (1, 1_000, 1_000, 5_000, 10_000, 16_000, 31_000, 46_000)
 """Around ``replica.fetch.backoff.ms``, checkpoints, the session timeout, and the lag time."""
@@ -68,20 +58,12 @@ _FAULTS: Final = {
     ActionKind.SETTLE: 2,
 }
 _TIER: Final = {ActionKind.ROLL: 4, ActionKind.UPLOAD: 4, ActionKind.DELETE_LOCAL: 2}
-_TIERS: Final = (NO_TIER, NO_TIER, FROM_LOCAL, FROM_LAST)
-_FIRST_FETCH_WITH_TIER: Final = 14
-"""Before it a follower can't be told that what it wants has moved to the tier."""
 _FAULTY: Final = (0, 0, 0, 2, 6)
 """How often followers meet faults."""
 _ADMIN: Final = (0, 0, 1, 3)
 """How often administrators ask for leaders, and for configs."""
 _SEGMENTS_MS: Final = (1, 1_000, 30_000, 604_800_000)
 _REPAIRS: Final = {ActionKind.START: 6, ActionKind.REJOIN: 5, ActionKind.RELEASE: 4}
-_CHECKS: Final = 0.3
-"""Share of the topics that check expected offsets."""
-_IDS_FROM_0: Final = 0.3
-"""Share of the clusters whose first broker is 0."""
-_UNCLEAN_FOR_CONSUMERS: Final = 0.4
 _UNCLEAN_SHARE_FOR_CONSUMERS: Final = 0.8
 _ELECT_FOR_CONSUMERS: Final = 6
 """Consumers read what is committed, which elections by name take away at most."""
@@ -91,43 +73,6 @@ _FAULTS_FOR_CONSUMERS: Final = 0.4
 _ELECTED_FROM_HELD: Final = 0.6
 _RISKY_SHARE: Final = 0.3
 """Of seeds that may lose data: by unclean elections, or disks."""
-
-
-def draw_setup(seed: int, rng: random.Random) -> Setup:
-    """A cluster by chance."""
-    brokers = rng.choice((3, 3, 4, 5))
-    factor = min(brokers, rng.choice((2, 3, 3, 3, 4)))
-    setup = Setup(
-        seed=seed,
-        brokers=brokers,
-        partitions=rng.choice((1, 1, 2, 3)),
-        replication_factor=factor,
-        min_insync_replicas=rng.choice((1, 2)),
-        unclean=rng.random() < 0.08,
-        fetch_version=rng.choice(FETCH_CEILINGS),
-    )
-    # From chances of their own: seeds without them do what they did before there were any.
-    if random.Random(f"checks {seed}").random() < _CHECKS:
-        setup = replace(setup, checks_offsets=True)
-    if random.Random(f"ids {seed}").random() < _IDS_FROM_0:
-        setup = replace(setup, first_id=0)
-    tier = random.Random(f"tiers {seed}").choice(_TIERS)
-    if tier == NO_TIER:
-        return setup
-    version = setup.fetch_version if setup.fetch_version >= _FIRST_FETCH_WITH_TIER else NEWEST_FETCH
-    return replace(setup, tier=tier, fetch_version=version)
-
-
-def draw_consumer_setup(seed: int, rng: random.Random) -> Setup:
-    """A cluster by chance for applications, which often loses what consumers have read."""
-    setup = draw_setup(seed, rng)
-    own = random.Random(f"consumers {seed}")
-    return replace(
-        setup,
-        consumers=own.choice((FINAL_CONSUMERS, DRAFT_CONSUMERS)),
-        unclean=own.random() < _UNCLEAN_FOR_CONSUMERS,
-        checks_offsets=False,
-    )
 
 
 class ActionGenerator:

@@ -19,11 +19,7 @@ from typing import Final
 from zlib import crc32
 
 from fencepost.simulation import invariants as must
-from fencepost.simulation.action_generator import (
-    ActionGenerator,
-    draw_consumer_setup,
-    draw_setup,
-)
+from fencepost.simulation.action_generator import ActionGenerator
 from fencepost.simulation.environment import RunEnvironment
 from fencepost.simulation.invariants import InvariantViolation
 from fencepost.simulation.schedule import (
@@ -35,6 +31,7 @@ from fencepost.simulation.schedule import (
     Schedule,
     Setup,
 )
+from fencepost.simulation.setup_generator import draw_consumer_setup, draw_setup
 from fencepost.simulation.world import World
 
 DEFAULT_STEPS: Final = 1000
