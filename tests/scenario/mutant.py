@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from fencepost.broker.node.broker import Broker
     from fencepost.broker.node.cluster import Cluster
     from fencepost.broker.replication.follower.follower import Follower
+    from fencepost.client.consumer.errors import OffsetOutOfRangeError
     from fencepost.client.consumer.model import OffsetAndMetadata, Truncation
     from fencepost.client.consumer.position import AssignedPartition, Position
     from fencepost.client.model import Partition
@@ -426,6 +427,20 @@ def _commits_have_no_time() -> None:
     _set(PositionReset, "_find_by_commit", wrong)
 
 
+def _ignored_truncations_are_gone() -> None:
+    right = assignment.Assignment._truncation_error
+
+    def wrong(
+        self: assignment.Assignment, truncated: list[AssignedPartition], now: int
+    ) -> OffsetOutOfRangeError:
+        error = right(self, truncated, now)
+        for each in truncated:
+            each.drop_epoch()
+        return error
+
+    _set(assignment.Assignment, "_truncation_error", wrong)
+
+
 MUTANTS: Final[dict[str, Mutant]] = {
     "kip-27-competing-writers": Mutant(
         does="Of several batches in a request the first one has to match, and the others need not.",
@@ -633,6 +648,17 @@ MUTANTS: Final[dict[str, Mutant]] = {
         noticed="It goes there, and misses b3.",
         apply=_commits_have_no_time,
         is_consumer=True,
+    ),
+    "kip-320-draft-ignored": Mutant(
+        does="The final consumer raises a truncation once, as the draft's.",
+        noticed="The final one raises it again, as often as it is polled.",
+        apply=_ignored_truncations_are_gone,
+        is_consumer=True,
+    ),
+    "kip-320-draft-zombie": Mutant(
+        does="No broker looks at the epoch that a client knows.",
+        noticed="The final one sends epoch 2, which the zombie does not know.",
+        apply=_no_epoch_is_checked,
     ),
     "rebalance-storm": Mutant(
         does="A group lets anybody commit.",

@@ -55,6 +55,7 @@ def test_there_is_one_for_everything_that_is_promised() -> None:
         *("kip-27-competing-writers", "kip-27-bulk-load", "kip-27-unmodified-client"),
         *("kip-27-per-key", "kip-1023-metadata-version"),
         *(f"kip-320-draft-{row}-{column}" for row in ROWS for column in COLUMNS),
+        *("kip-320-draft-zombie", "kip-320-draft-ignored"),
     }
 
 
