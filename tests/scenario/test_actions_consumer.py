@@ -154,12 +154,14 @@ async def test_consumers_stand_side_by_side_in_one_line(url: str) -> None:
   expect: {{failed: LogTruncationError}}
 - poll: {{consumer: e}}
   expect: {{failed: NoOffsetForPartitionError}}
-- compare_consumers: {{consumers: [c, d, e]}}
+- open_consumer: {{consumer: f, topic: orders, offset: 3}}
+- compare_consumers: {{consumers: [c, d, e, f]}}
   expect:
     outcomes:
     - {{consumer: c, start_offset: 10, failed: null}}
     - {{consumer: d, start_offset: 20, failed: LogTruncationError, divergent_offset: 10}}
     - {{consumer: e, start_offset: null, position: null}}
+    - {{consumer: f, start_offset: null, position: 3}}
 """,
     )
     last = outcome.steps[-1]
@@ -167,6 +169,7 @@ async def test_consumers_stand_side_by_side_in_one_line(url: str) -> None:
         "c: truncation located at 10, went on at 10"
         " | d: raised LogTruncationError, truncation located at 10, stays at 20"
         " | e: raised NoOffsetForPartitionError"
+        " | f: has not polled"
     )
 
 

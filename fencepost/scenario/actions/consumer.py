@@ -17,7 +17,6 @@ from fencepost.client.errors import KafkaClientError, TimedOut
 from fencepost.client.model import Partition
 from fencepost.protocol.errors import ErrorCode
 from fencepost.scenario.actions.consumer_answers import (
-    UNKNOWN,
     ConsumerAnswer,
     ConsumerOutcome,
     ConsumersAnswer,
@@ -209,10 +208,15 @@ async def _close(
 
 
 async def _compare(
-    clients: ScenarioClients, context: ActionContext, body: ConsumersBody
+    clients: ScenarioClients, _context: ActionContext, body: ConsumersBody
 ) -> ConsumersAnswer:
     return ConsumersAnswer(
-        **context.common_fields(error=ErrorCode.NONE, version=UNKNOWN, throttle_time_ms=0),
+        error=ErrorCode.NONE.name,
+        failed=None,
+        broker=None,
+        version=None,
+        throttle_time_ms=0,
+        elapsed_ms=0,
         outcomes=clients.state(Consumers).outcomes(body.consumers),
     )
 

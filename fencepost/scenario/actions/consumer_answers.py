@@ -178,6 +178,9 @@ def _outcome_text(outcome: Mapping[str, Any]) -> str:
     if outcome["truncations"]:
         at = outcome["truncations"][-1]["divergent_offset"]
         parts.append("truncation not located" if at is None else f"truncation located at {at}")
-    if not failed or outcome["position"] is not None:
-        parts.append(f"{'stays at' if failed else 'went on at'} {outcome['start_offset']}")
+    if failed and outcome["position"] is not None:
+        parts.append(f"stays at {outcome['position']}")
+    elif not failed:
+        at = outcome["start_offset"]
+        parts.append("has not polled" if at is None else f"went on at {at}")
     return f"{outcome['consumer']}: {', '.join(parts)}"
