@@ -129,6 +129,17 @@ async def test_a_group_goes_on_where_its_consumer_has_committed(url: str, dialec
     )
 
 
+async def test_a_position_that_was_sought_has_what_the_step_says(url: str) -> None:
+    await passes(
+        url,
+        """\
+        - open_consumer: {consumer: c, topic: orders, dialect: kip-320-draft}
+        - seek: {consumer: c, offset: 3, epoch: 0, timestamp: 7}
+          expect: {position: 3, epoch: 0, timestamp: 7}
+        """,
+    )
+
+
 async def test_a_consumer_may_be_told_of_the_cluster_by_one_broker(url: str) -> None:
     await passes(
         url,
