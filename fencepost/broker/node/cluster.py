@@ -186,6 +186,7 @@ class Cluster:
             log_levels=log_levels or LogLevels(),
             min_insync_replicas=str(self._configs.layers.value("min.insync.replicas")),
         )
+        self.controller.log_levels.on_set_without_effect = self._effect_reports.report_logger
         self._configs.update(self.controller.image)
         self.controller_apis = ControllerApis(
             self.controller, self._configs, self.scheduler, controller_handler_of
