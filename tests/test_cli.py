@@ -92,6 +92,7 @@ EVERYTHING: Final = ServeOptions(
     strict_configs=True,
     log_level="warning",
     seed=7,
+    features={"metadata.version": 29, "kraft.version": 0},
     stop_with_stdin=True,
     trace=Path("traces/today"),
     trace_files=2,
@@ -111,6 +112,7 @@ def test_every_option() -> None:
         " --config num.partitions=4 --config default.replication.factor=2"
         " --config log.cleanup.policy=compact,delete --broker-config 2:message.max.bytes=5"
         " --broker-config 2:broker.rack=a:b --broker-config 0:log.retention.ms=1"
+        " --feature metadata.version=29 --feature kraft.version=0"
         " --racks east,west --log-dirs 3 --api-max fetch=8 --api-max ListOffsets=3"
         " --api-max 3=6"
         " --api-max Offset-For-Leader-Epoch=2 --like-kafka v4.1"
@@ -143,6 +145,7 @@ def test_every_option_from_the_environment() -> None:
         "FENCEPOST_CONFIG": "num.partitions=4 default.replication.factor=2"
         " log.cleanup.policy=compact,delete",
         "FENCEPOST_BROKER_CONFIG": "2:message.max.bytes=5 2:broker.rack=a:b\n0:log.retention.ms=1",
+        "FENCEPOST_FEATURE": "metadata.version=29 kraft.version=0",
         "FENCEPOST_RACKS": "east,west",
         "FENCEPOST_LOG_DIRS": "3",
         "FENCEPOST_API_MAX": "fetch=8 LIST_OFFSETS=3\n3=6 offset_for_leader_epoch=2",

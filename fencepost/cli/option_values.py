@@ -64,18 +64,57 @@ def read_configs(given: Sequence[OptionText], *, on_disk: bool, strict: bool) ->
     return configs
 
 
+def read_features(
+    given: Sequence[OptionText],
+    configs: Mapping[str, str],
+    node_configs: Mapping[int, Mapping[str, str]],
+    *,
+    broker_ids: Collection[int],
+    controller_ids: Sequence[int],
+) -> dict[str, int]:
+    """The levels of features to start with, by name.
+
+    :param configs: Those of all nodes.
+    :param node_configs: Those of single ones, which take precedence, by node id.
+    :param controller_ids: The active controller's first; empty where a broker is the controller.
+    :raises OptionError: When they can't be.
+    """
+    if not given:
+        return {}
+    from fencepost.broker.configs.effective_configs import unstable_features
+    from fencepost.broker.metadata.features import initial_levels_problem
+
+    features: dict[str, int] = {}
+    for each in given:
+        name, _, level = each.text.partition("=")
+        if not name or not level.isascii() or not level.isdecimal():
+            each.refuse("is not NAME=LEVEL")
+        if name in features:
+            each.refuse(f"gives {name} a second time")
+        features[name] = int(level)
+    unstable = unstable_features(
+        configs, node_configs, broker_ids=broker_ids, controller_ids=controller_ids
+    )
+    problem = initial_levels_problem(features, unstable=unstable.everywhere)
+    if problem is not None:
+        raise OptionError(f"{given[-1].source}: {problem}")
+    return features
+
+
 def read_broker_configs(
     given: Sequence[OptionText],
     configs: Mapping[str, str],
     ids: Collection[int],
     *,
+    controller_ids: Sequence[int],
     on_disk: bool,
     strict: bool,
 ) -> dict[int, dict[str, str]]:
-    """The static configs of single brokers, by broker id.
+    """The static configs of single brokers, and of the active controller, by node id.
 
     :param configs: Those of all brokers, which the others take precedence over.
     :param ids: The ids of the brokers.
+    :param controller_ids: Those of controllers that are no brokers, the active one first.
     :raises OptionError: When they can't be.
     """
     by_broker: dict[int, dict[str, str]] = {}
@@ -83,7 +122,7 @@ def read_broker_configs(
         broker_id, colon, text = each.text.partition(":")
         if not colon or not broker_id.isascii() or not broker_id.isdecimal():
             each.refuse(f"is not {_BROKER_CONFIG_FORM}")
-        if int(broker_id) not in ids:
+        if int(broker_id) not in (*ids, *controller_ids[:1]):
             brokers = ", ".join(map(str, ids))
             each.refuse(f"is of no broker of this cluster, whose ids are {brokers}")
         own = by_broker.setdefault(int(broker_id), {})

@@ -28,6 +28,7 @@ from fencepost.cli.option_values import (
     OptionText,
     read_broker_configs,
     read_configs,
+    read_features,
     read_topics,
 )
 from fencepost.cli.serve_options import SERVE_OPTIONS, Option
@@ -75,10 +76,20 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     token, is_token_drawn = _control_token(found, control_host)
     broker_ids = _node_ids(found["broker_ids"])
     brokers = _brokers(found["brokers"], broker_ids)
+    ids = sorted(broker_ids) or range(1, brokers + 1)
+    controller_ids = _node_ids(found["controller_ids"])
+    broker_configs = read_broker_configs(
+        found["broker_config"],
+        configs,
+        ids,
+        controller_ids=controller_ids,
+        on_disk=on_disk,
+        strict=strict,
+    )
     options = ServeOptions(
         brokers=brokers,
         broker_ids=tuple(sorted(broker_ids)),
-        controller_ids=_node_ids(found["controller_ids"]),
+        controller_ids=controller_ids,
         controller_port=_controller_port(found["controller_port"]),
         host=_host(_last_text(found, "host")),
         port=_last_text(found, "port").number(0, MAX_PORT),
@@ -94,12 +105,13 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         remote=remote,
         topics=read_topics(found["topic"], configs, on_disk=on_disk, strict=strict),
         configs=configs,
-        broker_configs=read_broker_configs(
-            found["broker_config"],
+        broker_configs=broker_configs,
+        features=read_features(
+            found["feature"],
             configs,
-            sorted(broker_ids) or range(1, brokers + 1),
-            on_disk=on_disk,
-            strict=strict,
+            broker_configs,
+            broker_ids=ids,
+            controller_ids=controller_ids,
         ),
         strict_configs=strict,
         racks=_racks(_last_text(found, "racks")) if found["racks"] else (),

@@ -157,7 +157,17 @@ SERVE_OPTIONS: Final = (
         name="broker-config",
         metavar="ID:KEY=VALUE",
         repeated=True,
-        help="Set a config of a single broker, instead of what --config says. May be repeated.",
+        help="Set a config of a single broker, or of the active one of --controller-ids, instead of"
+        " what --config says. May be repeated.",
+    ),
+    Option(
+        name="feature",
+        metavar="NAME=LEVEL",
+        repeated=True,
+        unset="the highest",
+        help="Start with this level of a feature, such as metadata.version=20, as kafka-storage"
+        " format does; one that is not given has the level that the metadata.version brings. May"
+        " be repeated.",
     ),
     Option(
         name="strict-configs",

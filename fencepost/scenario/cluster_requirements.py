@@ -49,6 +49,9 @@ def _state_problems(wanted: ClusterBody, state: ClusterState) -> Iterator[str]:
         yield f"its brokers are {_listed(ids)}, and {_listed(wanted.ids)} are wanted"
     if state.clock.mode != wanted.clock:
         yield f"its clock is {state.clock.mode}, and a {wanted.clock} one is wanted"
+    for name, level in wanted.features.items():
+        if state.features.get(name, 0) != level:
+            yield f"its {name} is {state.features.get(name, 0)}, and {level} is wanted"
     if state.dialect != wanted.dialect:
         yield f"its dialect is {state.dialect or 'none'}, and {wanted.dialect or 'none'} is wanted"
 

@@ -56,7 +56,10 @@ class ClusterBody(Body):
     configs: dict[str, str] = Field(default_factory=dict)
     """Broker configs by Kafka's names, as text."""
     broker_configs: dict[NodeId, dict[str, str]] = Field(default_factory=dict)
-    """Configs of single brokers, by broker id, instead of those of all."""
+    """Configs of single brokers, by broker id, instead of those of all; also of the active one of
+    ``controller_ids``."""
+    features: dict[str, int] = Field(default_factory=dict)
+    """Levels of features to start with, such as ``metadata.version``, where not the highest."""
     racks: Listed[str] = ()
     """Of each broker in the order of ids, from the first again where there are fewer."""
     api_max: dict[str, int] = Field(default_factory=dict)
@@ -97,7 +100,7 @@ class ClusterBody(Body):
                 f"brokers is {self.brokers}, and there are {len(self.broker_ids)} broker_ids"
             )
         for broker_id in self.broker_configs:
-            if broker_id not in self.ids:
+            if broker_id not in (*self.ids, *self.controller_ids[:1]):
                 raise ValueError(f"broker_configs has {broker_id}, which is none of the brokers")
         return self
 
@@ -128,6 +131,7 @@ class ClusterBody(Body):
                 for broker_id, configs in self.broker_configs.items()
                 for key, value in configs.items()
             ),
+            *(("feature", f"{name}={level}") for name, level in self.features.items()),
             *(("api-max", f"{api}={version}") for api, version in self.api_max.items()),
         ]
         return [f"--{name}={value}" for name, value in given if value is not None]

@@ -13,10 +13,12 @@ from fencepost.broker.configs.config_def import ConfigDef, InvalidConfig, has_no
 from fencepost.broker.configs.group_configs import group_configs
 from fencepost.broker.configs.topic_configs import topic_configs
 from fencepost.broker.core.events import CLIENT_METRICS, GROUP, Events, Kind
+from fencepost.broker.core.log_levels import KAFKA_LOGGER, Level
 from fencepost.broker.metadata.image import ClusterImage
 
 TOPIC: Final = "topic"
 BROKER: Final = "broker"
+_LOGGER: Final = "logger"
 _FIND: Final[Mapping[str, Callable[[str], ConfigDef | None]]] = {
     TOPIC: lambda name: topic_configs().get(name),
     BROKER: find_broker_config,
@@ -49,6 +51,14 @@ class EffectReports:
     ) -> None:
         """Report what brokers were started with: all of them, and single ones by broker id."""
         self._report(BROKER, {None: configs, **own}, (None, *own))
+
+    def report_logger(self, name: str, level: Level) -> None:
+        """Report the level of a logger that writes nothing; it is one of all brokers."""
+        if (_LOGGER, name) not in self._reported:
+            self._reported.add((_LOGGER, name))
+            self._events.emit(
+                Kind.CONFIG_WITHOUT_EFFECT, config=name, value=level.name, reason=KAFKA_LOGGER
+            )
 
     def report_changes(
         self, before: ClusterImage, after: ClusterImage, changed: frozenset[str]

@@ -7,7 +7,7 @@ not when they are read: produce and fetch pay for an attribute or a dict lookup.
 attribute ``num_partitions: int`` has the value of ``num.partitions``.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum, StrEnum
 from typing import Any, Final, NamedTuple, get_origin
@@ -15,11 +15,13 @@ from typing import Any, Final, NamedTuple, get_origin
 from fencepost.broker.configs.broker_configs import broker_configs
 from fencepost.broker.configs.config_def import Effect, Value, has_leader_epochs
 from fencepost.broker.configs.config_layers import NO_CONFIGS, ConfigLayers
+from fencepost.broker.metadata.features import UnstableFeatures
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.storage.log.config import NO_TOPIC_CONFIG, LogConfig
 
 _NO_EPOCH: Final = -1
 _CHECKS: Final = "check.expected.offsets"
+_UNSTABLE: Final = "unstable.feature.versions.enable"
 _MAX_CACHED_SETTINGS: Final = 1024
 """Different sets of topic configs that are kept parsed."""
 
@@ -131,6 +133,8 @@ class BrokerConfigs:
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
     telemetry_max_bytes: int
+    unstable_api_versions_enable: bool
+    unstable_feature_versions_enable: bool
 
     def __init__(
         self,
@@ -311,6 +315,30 @@ def settable_configs(given: Mapping[str, str]) -> dict[str, str]:
         for name, text in given.items()
         if name not in table or table[name].effect is not Effect.FIXED
     }
+
+
+def unstable_features(
+    configs: Mapping[str, str],
+    node_configs: Mapping[int, Mapping[str, str]],
+    *,
+    broker_ids: Iterable[int],
+    controller_ids: Sequence[int],
+) -> UnstableFeatures:
+    """Which nodes support unstable levels of features, by their static configs.
+
+    :param node_configs: Those of single nodes, by node id, which take precedence.
+    :param controller_ids: The active controller's first; empty where a broker is the controller.
+    """
+
+    def is_enabled(node_id: int | None) -> bool:
+        static = {**configs, **({} if node_id is None else node_configs.get(node_id, {}))}
+        # A start without it does not read the table of the configs.
+        return _UNSTABLE in static and ConfigLayers(static=static).value(_UNSTABLE) is True
+
+    return UnstableFeatures(
+        controller=is_enabled(controller_ids[0] if controller_ids else None),
+        brokers={broker_id: is_enabled(broker_id) for broker_id in broker_ids},
+    )
 
 
 def static_configs(

@@ -304,7 +304,8 @@ class ConfigChanges:
             return _invalid_request(
                 f"Unexpected node id. Expected {self.broker_id}, but received {name}"
             )
-        problem = log_level_problem(operations)
+        levels, strict = self.registry.log_levels, self.layers.strict
+        problem = log_level_problem(levels, operations, strict=strict)
         return problem or LogLevelChange(operations=operations)
 
 

@@ -27,7 +27,12 @@ from fencepost.broker.controller.topic_changes import (
 )
 from fencepost.broker.core.errors import ControllerError
 from fencepost.broker.core.log_levels import LogLevels
-from fencepost.broker.metadata.features import NEWEST, Levels, keeps_eligible_replicas
+from fencepost.broker.metadata.features import (
+    NEWEST,
+    Levels,
+    UnstableFeatures,
+    keeps_eligible_replicas,
+)
 from fencepost.broker.metadata.image import (
     BrokerImage,
     ClusterImage,
@@ -58,12 +63,16 @@ class Controller:
         downgrades_unsafely: bool = True,
         min_insync_replicas: str | None = None,
         log_levels: LogLevels | None = None,
+        features: Levels = NEWEST,
+        unstable_features: UnstableFeatures | None = None,
     ) -> None:
         """What it is given.
 
         :param settings: A topic's configs, as of the newest image that was published.
         :param controller_ids: The quorum's voters; empty where a broker is the only one.
         :param address: Where it listens for tools; None where it does not.
+        :param features: The levels that are finalized at the start.
+        :param unstable_features: Which nodes support unstable levels; None: none does.
         :param downgrades_unsafely: Whether a feature may lose metadata when it is asked for.
         :param min_insync_replicas: What holds without dynamic configs, to be kept as one where
             there is an ELR (`elr_configs`); None keeps none.
@@ -76,6 +85,8 @@ class Controller:
         self._planner: TopicPlanner | None = None
         """Of the image for which it was needed last."""
         self._next_producer_id = 0
+        self._features = features
+        self.unstable_features = unstable_features or UnstableFeatures()
         self.downgrades_unsafely = downgrades_unsafely
         self.record_producer_ids: Callable[[int], None] = _record_nothing
         """Told the next producer id, before any below it is given out."""
@@ -89,7 +100,8 @@ class Controller:
             brokers=registered,
             controller_ids=controller_ids,
             controller_address=address,
-            broker_configs=elr_configs({}, NEWEST, min_insync_replicas),
+            broker_configs=elr_configs({}, features, min_insync_replicas),
+            features=features,
         )
 
     # -- topics ---------------------------------------------------------------------------------
@@ -398,16 +410,16 @@ class Controller:
         self.record_producer_ids(self._next_producer_id)
 
     def reset(self) -> None:
-        """Back to the newest features, no topics and no dynamic configs; brokers stay."""
+        """Back to the first features, no topics and no dynamic configs; brokers stay."""
         empty = replace(
             self.image,
             topics={},
             names={},
             topic_configs={},
-            broker_configs=elr_configs({}, NEWEST, self._min_insync_replicas),
+            broker_configs=elr_configs({}, self._features, self._min_insync_replicas),
             group_configs={},
             client_metrics_configs={},
-            features=NEWEST,
+            features=self._features,
             controller_ids=self._controller_ids,
             former_voters=(),
         )

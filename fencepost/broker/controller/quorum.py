@@ -3,6 +3,7 @@
 One controller decides. It is the leader of the quorum and its first voter; what else
 ``--controller-ids`` names votes as well and has no other effect. Each node has the id of the
 directory for the metadata log, as a Kafka's has, which depends on the cluster and the node alone.
+With ``kraft.version`` 0 the voters are known by their node ids alone, and are not changed.
 """
 
 from collections.abc import Iterable
@@ -10,6 +11,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 from uuid import NAMESPACE_OID, UUID, uuid5
 
+from fencepost.broker.metadata.features import KRAFT_VERSION
 from fencepost.broker.metadata.image import ClusterImage
 from fencepost.protocol.byte_utils import format_uuid
 
@@ -42,7 +44,20 @@ def replica_key(image: ClusterImage, node_id: int) -> ReplicaKey:
 
 def voters(image: ClusterImage) -> tuple[ReplicaKey, ...]:
     """Those who elect the leader of the quorum, the leader first."""
+    if not image.features[KRAFT_VERSION]:
+        return tuple(ReplicaKey(node_id, None) for node_id in image.voters)
     return tuple(replica_key(image, node_id) for node_id in image.voters)
+
+
+def voter_change_problem(image: ClusterImage, change: str) -> str | None:
+    """Why voters are not changed in Kafka's words, where ``kraft.version`` is too low.
+
+    :param change: ``adding`` or ``removing``.
+    """
+    level = image.features[KRAFT_VERSION]
+    if level:
+        return None
+    return f"Cluster doesn't support {change} voter because the {KRAFT_VERSION} feature is {level}"
 
 
 def in_java(keys: Iterable[ReplicaKey]) -> str:

@@ -13,7 +13,7 @@ from uuid import UUID
 from fencepost.broker.configs.config_def import ConfigDef, InvalidConfig, parse
 from fencepost.broker.controller import MAX_BROKER_ID
 from fencepost.broker.controller.topic_changes import topic_name_problem
-from fencepost.broker.metadata.features import SUPPORTED
+from fencepost.broker.metadata.features import SUPPORTED_UNSTABLE
 from fencepost.broker.metadata.image import NO_LEADER, TopicImage
 
 _INT32: Final = 1 << 30
@@ -74,11 +74,11 @@ def _check_version(record: list[Any], _topics: Mapping[str, TopicImage]) -> None
 
 def _check_features(record: list[Any], _topics: Mapping[str, TopicImage]) -> None:
     for name, level in _mapping("features", record[1]).items():
-        if name not in SUPPORTED:
+        if name not in SUPPORTED_UNSTABLE:
             raise InvalidRecord(
-                f"the feature {_show(name)} is not known here: {', '.join(SUPPORTED)} is"
+                f"the feature {_show(name)} is not known here: {', '.join(SUPPORTED_UNSTABLE)} is"
             )
-        _number(f"the level of {name}", level, *SUPPORTED[name])
+        _number(f"the level of {name}", level, *SUPPORTED_UNSTABLE[name])
 
 
 def _check_producer_ids(record: list[Any], _topics: Mapping[str, TopicImage]) -> None:

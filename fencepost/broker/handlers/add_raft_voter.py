@@ -15,6 +15,7 @@ from fencepost.broker.controller.quorum import (
     ReplicaKey,
     cluster_id_problem,
     in_java,
+    voter_change_problem,
     voters,
 )
 from fencepost.protocol.errors import ErrorCode
@@ -44,6 +45,9 @@ def handle(ctx: ControllerContext, request: AddRaftVoterRequest) -> AddRaftVoter
             f"Add voter request didn't include the endpoint ({_endpoints(request.listeners)}) for "
             f"the default listener ListenerName({LISTENER})",
         )
+    unsupported = voter_change_problem(image, "adding")
+    if unsupported is not None:
+        return _error(ErrorCode.UNSUPPORTED_VERSION, unsupported)
     if new.node_id in image.voters:
         return _error(
             ErrorCode.DUPLICATE_VOTER,

@@ -3,7 +3,8 @@
 The list is the API table, under the ceilings of the broker (``--api-max``, ``--like-kafka``, and
 the level of ``metadata.version``), without what they leave nothing of. Telemetry (71, 72) is in it
 only where it is asked for: otherwise clients would request their subscriptions for nothing. Of
-features only those are supported that stand for what is served here, and the draft of
+features only those are supported that stand for what is served here, with their unstable levels
+where ``unstable.feature.versions.enable`` says so, and the draft of
 ``--dialect``: a client asks for it by a tagged field (v3+), and its connection speaks it from then
 on. The epoch of the finalized ones is the number of the view: as at a real broker it rises whenever
 anything changes, and not with features alone.
@@ -21,7 +22,7 @@ from typing import Final
 
 from fencepost.broker.handlers.client_metrics import asks_for_telemetry
 from fencepost.broker.handlers.context import ListenerContext, ListenerNode
-from fencepost.broker.metadata.features import SUPPORTED, finalized
+from fencepost.broker.metadata.features import finalized, supported_features
 from fencepost.protocol.apis import APIS, BY_NAME
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.api_versions import (
@@ -44,11 +45,14 @@ _WITHOUT_TELEMETRY: Final = tuple(
     each for api, each in zip(APIS, _ALL, strict=True) if api.name not in TELEMETRY
 )
 _OWN: Final = BY_NAME["api_versions"]
-_FEATURES: Final = tuple(
-    SupportedFeatureKey(name=name, min_version=low, max_version=high)
-    for name, (low, high) in SUPPORTED.items()
-)
-_NEVER_OFF: Final = tuple(feature for feature in _FEATURES if feature.min_version > 0)
+_FEATURES: Final = {
+    unstable: tuple(
+        SupportedFeatureKey(name=name, min_version=low, max_version=high)
+        for name, (low, high) in supported_features(unstable=unstable).items()
+    )
+    for unstable in (False, True)
+}
+"""The supported ones, by whether unstable levels are."""
 
 
 def handle(ctx: ListenerContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -58,7 +62,9 @@ def handle(ctx: ListenerContext, request: ApiVersionsRequest) -> ApiVersionsResp
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             return refuse(request, ErrorCode.INVALID_REQUEST)
         ctx.peer.software_name, ctx.peer.software_version = name, version
-    features = _FEATURES if ctx.version >= _FIRST_WITH_OFF else _NEVER_OFF
+    features = _FEATURES[ctx.broker.configs.unstable_feature_versions_enable]
+    if ctx.version < _FIRST_WITH_OFF:
+        features = tuple(feature for feature in features if feature.min_version > 0)
     view, dialect = ctx.broker.view, ctx.broker.dialect
     if dialect is not None:
         features += (SupportedFeatureKey(name=dialect.feature, min_version=1, max_version=1),)

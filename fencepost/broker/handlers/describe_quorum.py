@@ -7,13 +7,14 @@ offset of that log is the number of an image of the cluster. Any request but one
 partition is UNKNOWN_TOPIC_OR_PARTITION for all that it names.
 
 Versions: v1 when a replica last fetched and last was caught up; v2 error messages, directory ids
-and nodes (KIP-853). The active controller has a listener where ``--controller-port`` is given.
+and nodes (KIP-853); voters have no directory ids with ``kraft.version`` 0. The active controller
+has a listener where ``--controller-port`` is given.
 """
 
 from typing import Final
 
 from fencepost.broker.controller.controller_apis import ControllerContext
-from fencepost.broker.controller.quorum import LISTENER, replica_key
+from fencepost.broker.controller.quorum import LISTENER, replica_key, voters
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -36,27 +37,30 @@ def handle(ctx: ControllerContext, request: DescribeQuorumRequest) -> DescribeQu
     if asked != _ONLY:
         return _every_partition(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN)
     image = ctx.controller.image
+    observers = (
+        replica_key(image, node_id) for node_id in (*image.former_voters, *image.registrations)
+    )
     states = {
         node_id: ReplicaState(
             replica_id=node_id,
-            replica_directory_id=replica_key(image, node_id).directory_id,
+            replica_directory_id=directory_id,
             log_end_offset=image.version,
             last_fetch_timestamp=ctx.wall_ms,
             last_caught_up_timestamp=ctx.wall_ms,
         )
-        for node_id in (*image.voters, *image.former_voters, *image.registrations)
+        for node_id, directory_id in (*observers, *voters(image))
     }
-    voters = tuple(states.pop(node_id) for node_id in image.voters)
+    current = tuple(states.pop(node_id) for node_id in image.voters)
     partition = ResponsePartitionData(
-        leader_id=voters[0].replica_id,
+        leader_id=current[0].replica_id,
         leader_epoch=image.quorum_epoch,
         high_watermark=image.version,
-        current_voters=voters,
+        current_voters=current,
         observers=tuple(states.values()),
     )
     return DescribeQuorumResponse(
         topics=(ResponseTopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),),
-        nodes=tuple(_node(ctx, voter.replica_id) for voter in voters),
+        nodes=tuple(_node(ctx, voter.replica_id) for voter in current),
     )
 
 

@@ -9,6 +9,7 @@ from fencepost.broker.controller.quorum import (
     ReplicaKey,
     cluster_id_problem,
     in_java,
+    voter_change_problem,
     voters,
 )
 from fencepost.protocol.errors import ErrorCode
@@ -29,6 +30,9 @@ def handle(ctx: ControllerContext, request: RemoveRaftVoterRequest) -> RemoveRaf
         return _answer(
             ErrorCode.INVALID_REQUEST, "Remove voter request didn't include a valid voter"
         )
+    unsupported = voter_change_problem(image, "removing")
+    if unsupported is not None:
+        return _answer(ErrorCode.UNSUPPORTED_VERSION, unsupported)
     known = voters(image)
     if old not in known or len(known) == 1:
         return _answer(

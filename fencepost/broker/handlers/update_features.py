@@ -2,7 +2,8 @@
 
 All features of a request change in one new image of the cluster, or none does: the first that can't
 refuses them all, with INVALID_UPDATE_VERSION of the whole. One that is named twice counts as it is
-named last. What is finalized already is so again, without error.
+named last. What is finalized already is so again, without error. A level has to be supported by the
+controller and by all brokers; unstable ones are where ``unstable.feature.versions.enable`` says so.
 
 An unsafe downgrade is carried out, for there is no metadata here that it could lose. With
 ``conformance=apache`` it is refused, as Apache Kafka 4.3.1 does.
@@ -29,10 +30,13 @@ def handle(ctx: ControllerContext, request: UpdateFeaturesRequest) -> UpdateFeat
     controller = ctx.controller
     updates = _updates(request, ctx.version)
     image = controller.image
+    levels = {update.feature: update.level for update in updates}
     for update in updates:
         problem = update_error(
             update,
             image.features,
+            updated={**image.features, **levels},
+            unstable=controller.unstable_features,
             controller_id=image.voters[0],
             downgrades_unsafely=controller.downgrades_unsafely,
         )
@@ -43,7 +47,8 @@ def handle(ctx: ControllerContext, request: UpdateFeaturesRequest) -> UpdateFeat
                 f"an error: {problem}",
             )
     if not request.validate_only:
-        controller.update_features({update.feature: update.level for update in updates})
+        known = {name: level for name, level in levels.items() if name in image.features}
+        controller.update_features(known)
     return UpdateFeaturesResponse(
         error_message=None,
         results=tuple(

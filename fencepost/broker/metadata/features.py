@@ -12,10 +12,14 @@ They have the levels of Apache Kafka 4.3.1:
   acks=all may lead. It comes and goes as one likes.
 
 Apache Kafka's ``group.version``, ``share.version``, ``streams.version`` and ``transaction.version``
-stand for what is not served here, and clients would believe them.
+stand for what is not served here, and clients would believe them: they are only at level 0.
+
+A node supports the levels that a release calls unstable where its config
+``unstable.feature.versions.enable`` says so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
@@ -57,8 +61,12 @@ class MetadataVersion(IntEnum):
     V4_2_IV1 = 29
     """ListOffsets v11, with the earliest offset that waits to be tiered (KIP-1023)."""
     V4_3_IV0 = 30
+    V4_4_IV0 = 31
+    """Unstable in 4.3.1."""
 
 
+LATEST_PRODUCTION: Final = MetadataVersion.V4_3_IV0
+"""The highest level that 4.3.1 does not call unstable."""
 PENDING_UPLOAD: Final = MetadataVersion.V4_2_IV1
 """The level that brought KIP-1023."""
 _LIST_OFFSETS: Final = "list_offsets"
@@ -66,16 +74,39 @@ _LAST_WITHOUT: Final = 10
 """The last version of ListOffsets without KIP-1023."""
 _CHANGED: Final = frozenset({7, 8, 11, 13, 14, 15, 16, 17, 23, 30})
 """The levels that changed the metadata: a downgrade below one of them may lose some."""
-SUPPORTED: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
-    {
-        KRAFT_VERSION: (0, 1),
-        METADATA_VERSION: (min(MetadataVersion), max(MetadataVersion)),
-        ELR_VERSION: (0, 1),
-    }
+_NOT_SERVED: Final = frozenset(
+    {"group.version", "share.version", "streams.version", "transaction.version"}
 )
-"""Lowest and highest level of each feature, both inclusive."""
+"""Kafka's features that are at level 0 here."""
+_DEPENDENCIES: Final = {ELR_VERSION: MetadataVersion.V4_0_IV1}
+"""The lowest ``metadata.version`` with which other features may be above 0."""
+_FROM: Final = {KRAFT_VERSION: MetadataVersion.V3_9_IV0, ELR_VERSION: MetadataVersion.V4_1_IV0}
+"""The ``metadata.version`` from which on new clusters have other features at their highest."""
+Ranges = Mapping[str, tuple[int, int]]
+"""Lowest and highest level of features by name, both inclusive."""
+
+
+def _ranges(highest: MetadataVersion) -> Ranges:
+    return MappingProxyType(
+        {
+            KRAFT_VERSION: (0, 1),
+            METADATA_VERSION: (min(MetadataVersion), highest),
+            ELR_VERSION: (0, 1),
+        }
+    )
+
+
+SUPPORTED: Final = _ranges(LATEST_PRODUCTION)
+"""The levels that are not unstable."""
+SUPPORTED_UNSTABLE: Final = _ranges(max(MetadataVersion))
+"""All levels."""
 NEWEST: Final[Levels] = MappingProxyType({name: high for name, (_, high) in SUPPORTED.items()})
 """The levels that a cluster starts with by default."""
+
+
+def supported_features(*, unstable: bool) -> Ranges:
+    """The levels that a node supports, with unstable ones or without."""
+    return SUPPORTED_UNSTABLE if unstable else SUPPORTED
 
 
 class UpgradeType(IntEnum):
@@ -97,6 +128,57 @@ class FeatureUpdate:
     feature: str
     level: int
     upgrade_type: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnstableFeatures:
+    """Which nodes support unstable levels (``unstable.feature.versions.enable``)."""
+
+    controller: bool = False
+    brokers: Mapping[int, bool] = field(default_factory=dict)
+    """By broker id."""
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether all nodes do."""
+        return self.controller and all(self.brokers.values())
+
+
+def initial_levels(given: Levels, *, unstable: bool) -> Levels:
+    """The levels that a cluster starts with, as ``kafka-storage format`` chooses them.
+
+    :param given: Levels that are chosen; `initial_levels_problem` finds nothing wrong with them.
+    :param unstable: Whether all nodes support unstable levels.
+    """
+    highest = supported_features(unstable=unstable)
+    version = given.get(METADATA_VERSION, highest[METADATA_VERSION][1])
+    defaults = {name: highest[name][1] * (version >= first) for name, first in _FROM.items()}
+    levels = {METADATA_VERSION: version, **defaults, **given}
+    return MappingProxyType({name: levels[name] for name in highest})
+
+
+def initial_levels_problem(given: Levels, *, unstable: bool) -> str | None:
+    """Why a cluster can't start with chosen levels; None where it can."""
+    ranges = supported_features(unstable=unstable)
+    for name, level in given.items():
+        if name not in ranges:
+            return f"there is no feature {name}; there are {', '.join(sorted(ranges))}"
+        low, high = ranges[name]
+        if not low <= level <= high:
+            return f"{name} has the levels {low} to {high}, and not {level}"
+    levels = initial_levels(given, unstable=unstable)
+    return next(filter(None, (_dependency_problem(name, levels) for name in given)), None)
+
+
+def _dependency_problem(name: str, levels: Levels) -> str | None:
+    """Why a feature can't have its level beside the others, in Kafka's words."""
+    least = _DEPENDENCIES.get(name, 0)
+    if levels[METADATA_VERSION] >= least or not levels[name]:
+        return None
+    return (
+        f"{name} could not be set to {levels[name]} because it depends on {METADATA_VERSION} "
+        f"level {least}"
+    )
 
 
 def finalized(levels: Levels) -> Levels:
@@ -126,17 +208,29 @@ def limit_versions(levels: Levels, ceilings: Mapping[str, int]) -> Mapping[str, 
 
 
 def update_error(
-    update: FeatureUpdate, levels: Levels, *, controller_id: int, downgrades_unsafely: bool
+    update: FeatureUpdate,
+    levels: Levels,
+    *,
+    updated: Levels,
+    unstable: UnstableFeatures,
+    controller_id: int,
+    downgrades_unsafely: bool,
 ) -> str | None:
     """Why a feature does not get the level that it is to have, in Kafka's words; None if it does.
 
+    :param updated: The levels of all features if all updates of the request are done.
+    :param unstable: Which nodes support unstable levels.
     :param downgrades_unsafely: Whether a downgrade may lose metadata, where that is asked for.
     """
-    name, wanted = update.feature, update.level
-    problem = _problem(update, levels.get(name, 0), controller_id)
+    name, wanted, now = update.feature, update.level, levels.get(update.feature, 0)
+    problem = (
+        _value_problem(update)
+        or next(_support_problems(update, unstable, controller_id), None)
+        or _direction_problem(update, now)
+        or _dependency_problem(name, updated)
+    )
     if problem is not None:
         return f"Invalid update version {wanted} for feature {name}. {problem}"
-    now = levels[name]
     if name != METADATA_VERSION or not any(wanted < level <= now for level in _CHANGED):
         return None
     if update.upgrade_type != UpgradeType.UNSAFE_DOWNGRADE:
@@ -149,20 +243,35 @@ def update_error(
     return f"Unsupported {name} downgrade from {now} to {wanted}. {why}"
 
 
-def _problem(update: FeatureUpdate, now: int, controller_id: int) -> str | None:
-    wanted, supported = update.level, SUPPORTED.get(update.feature)
+def _value_problem(update: FeatureUpdate) -> str | None:
+    """What is wrong with an update whatever the cluster."""
     if update.upgrade_type not in tuple(UpgradeType):
         return "The controller does not support the given upgrade type."
-    if wanted < 0:
+    if update.level < 0:
         return "A feature version cannot be less than 0."
-    if supported is None and not wanted:
+    if not update.level and update.feature not in SUPPORTED.keys() | _NOT_SERVED:
         return f"Feature {update.feature} not found."
-    if supported is None:
-        return f"Local controller {controller_id} does not support this feature."
-    low, high = supported
-    if not low <= wanted <= high:
-        return f"Local controller {controller_id} only supports versions {low}-{high}"
-    is_upgrade = update.upgrade_type == UpgradeType.UPGRADE
+    return None
+
+
+def _support_problems(
+    update: FeatureUpdate, unstable: UnstableFeatures, controller_id: int
+) -> Iterator[str]:
+    """Which nodes do not support the level of an update, the controller first."""
+    nodes = [(f"Local controller {controller_id}", unstable.controller)]
+    nodes += [(f"Broker {broker}", each) for broker, each in sorted(unstable.brokers.items())]
+    for node, has_unstable in nodes:
+        ranges = supported_features(unstable=has_unstable)
+        low, high = ranges.get(update.feature, (0, 0))
+        if not high and update.level:
+            yield f"{node} does not support this feature."
+        elif not low <= update.level <= high:
+            yield f"{node} only supports versions {low}-{high}"
+
+
+def _direction_problem(update: FeatureUpdate, now: int) -> str | None:
+    """Whether an update goes the other way than its type says."""
+    wanted, is_upgrade = update.level, update.upgrade_type == UpgradeType.UPGRADE
     if wanted < now and is_upgrade:
         return (
             "Can't downgrade the version of this feature without setting the upgrade type to "

@@ -15,6 +15,7 @@ from fencepost.broker.configs.effective_configs import (
     controller_configs,
     settable_configs,
     static_configs,
+    unstable_features,
 )
 from fencepost.broker.controller.controller import Controller
 from fencepost.broker.controller.controller_apis import ControllerApis
@@ -27,6 +28,7 @@ from fencepost.broker.core.scheduler import Clock, Scheduler
 from fencepost.broker.faults.registry import FaultRegistry
 from fencepost.broker.faults.remote_storage import FaultyObjectStore, RemoteFaultRegistry
 from fencepost.broker.handlers import controller_handler_of
+from fencepost.broker.metadata.features import Levels, initial_levels
 from fencepost.broker.metadata.image import BrokerImage, ClusterImage, ControllerAddress
 from fencepost.broker.network.links import CONTROLLER, BrokerId, Network, Transport, deliver_now
 from fencepost.broker.node.broker import Broker
@@ -93,11 +95,14 @@ class ClusterOptions:
     """Where the controller listens for tools; None where it does not."""
     """The quorum's voters as clients are shown them, the active one first; empty: a broker is the
     only one."""
+    features: Levels = field(default_factory=dict)
+    """Levels to start with, checked (`initial_levels_problem`), where not the highest."""
     topics: tuple[NewTopic, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
     """Static broker configs, checked; the same for all brokers."""
     broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    """Static configs of single brokers, checked, by broker id; they come before those of all."""
+    """Static configs of single brokers, checked, by broker id; they come before those of all. Those
+    of the first of the controllers may be among them."""
     racks: tuple[str, ...] = ()
     """The rack of each broker in the order of their ids; going round where there are fewer."""
     log_dirs: int = 1
@@ -174,18 +179,7 @@ class Cluster:
         self.remote_storage_metrics = RemoteStorageMetrics()
         self.objects = self._make_objects(make_objects)
         """The remote tier itself, before which no faults stand; None where there is none."""
-        self.controller = Controller(
-            brokers=_broker_images(options),
-            controller_ids=options.controller_ids,
-            address=_controller_address(options),
-            cluster_id=self._cluster_id(),
-            rng=self.rng,
-            settings=self._configs.topic,
-            publish=self._publish,
-            downgrades_unsafely=options.conformance is Conformance.KIP,
-            log_levels=log_levels or LogLevels(),
-            min_insync_replicas=str(self._configs.layers.value("min.insync.replicas")),
-        )
+        self.controller = self._make_controller(log_levels or LogLevels())
         self._configs.update(self.controller.image)
         self.controller_apis = ControllerApis(
             self.controller, self._configs, self.scheduler, controller_handler_of
@@ -296,8 +290,11 @@ class Cluster:
         self.network.ask_controller(broker_id, AllocateProducerIds(count=count), answered, lost)
 
     def _controller_static_configs(self) -> dict[str, str]:
-        """Those that all brokers have, and so the configs of topics by default."""
+        """Those of all brokers and its own, and so the configs of topics by default."""
         static = {**self._static}
+        if self.options.controller_ids:
+            own = self.options.broker_configs.get(self.options.controller_ids[0], {})
+            static.update(settable_configs(own))
         if self.persistence is not None:
             static["log.dirs"] = "brokers"  # that logs are kept in files is all that counts
             if self.persistence.syncs:
@@ -315,6 +312,30 @@ class Cluster:
             log_template=template,
             apache=apache,
             strict=self.options.strict_configs,
+        )
+
+    def _make_controller(self, log_levels: LogLevels) -> Controller:
+        options = self.options
+        log_levels.on_set_without_effect = self._effect_reports.report_logger
+        unstable = unstable_features(
+            options.configs,
+            options.broker_configs,
+            broker_ids=self.addresses,
+            controller_ids=options.controller_ids,
+        )
+        return Controller(
+            brokers=_broker_images(options),
+            controller_ids=options.controller_ids,
+            address=_controller_address(options),
+            cluster_id=self._cluster_id(),
+            rng=self.rng,
+            settings=self._configs.topic,
+            publish=self._publish,
+            downgrades_unsafely=options.conformance is Conformance.KIP,
+            log_levels=log_levels,
+            min_insync_replicas=str(self._configs.layers.value("min.insync.replicas")),
+            features=initial_levels(options.features, unstable=unstable.everywhere),
+            unstable_features=unstable,
         )
 
     def _make_controller_server(self) -> ControllerServer | None:
@@ -367,6 +388,7 @@ class Cluster:
             own["log.dirs"] = ",".join(storage.placement.names)
         configs = self._make_configs(broker_id, own)
         configs.update(self.controller.image)
+        stable = apache and not configs.unstable_api_versions_enable
         broker = Broker(
             broker_id,
             view=self.controller.image,
@@ -383,7 +405,7 @@ class Cluster:
             events=self.events,
             faults=self.faults,
             objects=self._instrumented(self.objects),
-            version_limits={**STABLE_VERSIONS, **options.api_max} if apache else options.api_max,
+            version_limits={**STABLE_VERSIONS, **options.api_max} if stable else options.api_max,
             limits_by_features=not apache,
             offset_value_version=4 if apache else 3,
             dialect=options.dialect,

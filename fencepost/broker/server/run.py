@@ -148,7 +148,9 @@ class ServeOptions:
     topics: tuple[NewTopic, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
     broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    """Configs of single brokers, by broker id."""
+    """Configs of single brokers, and of the active controller, by node id."""
+    features: Mapping[str, int] = field(default_factory=dict)
+    """Levels of features to start with, by name; where not the highest."""
     racks: tuple[str, ...] = ()
     """The racks of the brokers in the order of their ids, repeated where there are fewer."""
     log_dirs: int = 1
@@ -386,6 +388,7 @@ def _make_cluster(
         topics=options.topics,
         configs=options.configs,
         broker_configs=options.broker_configs,
+        features=options.features,
         racks=options.racks,
         log_dirs=options.log_dirs,
         api_max=_with_what_follows(options.api_max),

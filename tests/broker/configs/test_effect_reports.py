@@ -150,3 +150,19 @@ def test_strict_clusters_refuse_it(name: str) -> None:
     refused = _alter(driver, ResourceType.BROKER, "", broker_config, "5")
     assert refused == ErrorCode.INVALID_CONFIG
     assert told(driver) == []
+
+
+def test_a_level_of_a_logger_that_only_kafka_has_is_reported_once() -> None:
+    driver = Driver(1)
+    for level in ("DEBUG", "INFO"):
+        for name in ("kafka.request.logger", "fencepost.requests"):
+            assert _alter(driver, 8, "1", name, level) is ErrorCode.NONE
+    assert told(driver) == [(None, None, "kafka.request.logger", "DEBUG")]
+    assert _described(driver, 8, "1", "kafka.request.logger")[0] == "INFO"
+
+
+def test_strict_configs_refuse_it() -> None:
+    driver = Driver(1, strict_configs=True)
+    assert _alter(driver, 8, "1", "fencepost.requests", "DEBUG") is ErrorCode.NONE
+    assert _alter(driver, 8, "1", "kafka.request.logger", "DEBUG") is ErrorCode.INVALID_CONFIG
+    assert _described(driver, 8, "1", "kafka.request.logger")[0] == "INFO"

@@ -99,3 +99,11 @@ def test_a_voter_has_an_endpoint_for_the_other_controllers(
             "the default listener ListenerName(CONTROLLER)"
         ),
     )
+
+
+def test_no_voter_comes_with_kraft_version_0() -> None:
+    driver = Driver(1, controller_ids=[3000], features={"kraft.version": 0})
+    assert add(driver) == (
+        ErrorCode.UNSUPPORTED_VERSION,
+        "Cluster doesn't support adding voter because the kraft.version feature is 0",
+    )

@@ -63,6 +63,8 @@ def test_versions_that_kafka_calls_unstable_are_not_served_as_it_does_not() -> N
     assert highest(Driver(1)) == BY_NAME["init_producer_id"].max_version == 6
     assert highest(Driver(1, conformance=Conformance.APACHE)) == 5
     assert highest(Driver(1, conformance=Conformance.APACHE, api_max={"init_producer_id": 6})) == 6
+    unstable = {"unstable.api.versions.enable": "true"}
+    assert highest(Driver(1, unstable, conformance=Conformance.APACHE)) == 6
 
 
 def test_a_new_version_is_tested_because_it_is_served(monkeypatch: pytest.MonkeyPatch) -> None:

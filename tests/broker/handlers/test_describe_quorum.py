@@ -57,6 +57,15 @@ def test_controllers_with_ids_of_their_own_vote_and_every_broker_observes() -> N
     assert [node.node_id for node in answer.nodes] == [3001, 3000]
 
 
+@pytest.mark.parametrize("level", [0, 1])
+def test_voters_have_directory_ids_with_kraft_version_1(level: int) -> None:
+    driver = Driver(2, controller_ids=[3000, 3001], features={"kraft.version": level})
+    ((partition,),) = (t.partitions for t in describe(driver, ("__cluster_metadata", (0,))).topics)
+    voters = [each.replica_directory_id is not None for each in partition.current_voters]
+    assert voters == [level == 1] * 2
+    assert all(each.replica_directory_id is not None for each in partition.observers)
+
+
 def test_a_controller_with_a_brokers_id_is_that_broker() -> None:
     driver = Driver(broker_ids=[0, 1, 2], controller_ids=[0, 1])
     ((partition,),) = (t.partitions for t in describe(driver, ("__cluster_metadata", (0,))).topics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost.broker.core.log_levels import LOGGERS, REQUESTS, ROOT
+from fencepost.broker.core.log_levels import LOGGERS, REQUESTS, ROOT, kafka_loggers
 from fencepost.broker.handlers import incremental_alter_configs
 from fencepost.protocol.errors import ErrorCode
 from fencepost.protocol.messages.describe_configs import (
@@ -185,15 +185,29 @@ def levels(asked: FakeBroker) -> dict[str, str]:
 
 def test_levels_of_loggers_are_set_and_unset() -> None:
     asked = broker()
-    assert levels(asked) == dict.fromkeys([*LOGGERS, ROOT], "INFO")
+    names = [*LOGGERS, ROOT, *kafka_loggers()]
+    assert levels(asked) == dict.fromkeys(names, "INFO")
     (response,) = alter(asked, resource(LOGGER, "1", (ROOT, SET, "WARN"), (REQUESTS, SET, "TRACE")))
     assert response.error_code == ErrorCode.NONE
-    assert levels(asked) == dict.fromkeys([*LOGGERS, ROOT], "WARN") | {REQUESTS: "TRACE"}
+    assert levels(asked) == dict.fromkeys(names, "WARN") | {REQUESTS: "TRACE"}
     assert asked.log_levels.logs_requests
     alter(asked, resource(LOGGER, "1", (REQUESTS, DELETE, None)))
     assert levels(asked)[REQUESTS] == "WARN"
     asked.controller.reset()
     assert levels(asked)[ROOT] == "INFO"
+
+
+def test_loggers_of_kafkas_classes_have_levels_that_those_below_them_share() -> None:
+    asked = broker()
+    reaper = "org.apache.kafka.server.quota.ClientQuotaManager$ThrottledChannelReaper"
+    alter(asked, resource(LOGGER, "1", (reaper, SET, "DEBUG"), ("org.apache.kafka", SET, "ERROR")))
+    now = levels(asked)
+    assert (now[reaper], now["org.apache.kafka"], now["kafka"]) == ("DEBUG", "ERROR", "INFO")
+    assert now["org.apache.kafka.raft.KafkaRaftClient"] == "ERROR"
+    alter(asked, resource(LOGGER, "1", (reaper, DELETE, None)))
+    assert levels(asked)[reaper] == "ERROR"
+    alter(asked, resource(LOGGER, "1", ("org.apache.kafka", DELETE, None)))
+    assert levels(asked)[reaper] == "INFO"
 
 
 @pytest.mark.parametrize(

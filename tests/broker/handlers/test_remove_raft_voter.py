@@ -47,6 +47,14 @@ def test_where_it_led_the_next_one_leads_in_the_next_epoch() -> None:
     assert quorum(driver) == (3001, 2, [3001, 3002], [3000, 1, 2])
 
 
+def test_no_voter_goes_with_kraft_version_0() -> None:
+    driver = Driver(2, controller_ids=[3000, 3001], features={"kraft.version": 0})
+    assert remove(driver, 3001, own_directory(driver, 3001)) == (
+        ErrorCode.UNSUPPORTED_VERSION,
+        "Cluster doesn't support removing voter because the kraft.version feature is 0",
+    )
+
+
 def test_a_reset_brings_all_voters_back() -> None:
     driver = Driver(2, controller_ids=[3000, 3001])
     remove(driver, 3001, own_directory(driver, 3001))

@@ -10,6 +10,7 @@ from fencepost.broker.controller import Fence
 from fencepost.broker.metadata.features import (
     ELR_VERSION,
     KRAFT_VERSION,
+    LATEST_PRODUCTION,
     METADATA_VERSION,
     PENDING_UPLOAD,
     MetadataVersion,
@@ -25,7 +26,7 @@ from tests.harness.driver import NEWEST, Driver, Message, versions
 from tests.harness.driver_requests import create
 
 LOWEST: Final = min(MetadataVersion)
-HIGHEST: Final = max(MetadataVersion)
+HIGHEST: Final = LATEST_PRODUCTION
 FAILED: Final = (
     "The update failed for all features since the following feature had an error: "
     "Invalid update version {} for feature {}. {}"
@@ -148,7 +149,7 @@ def test_a_broker_that_heard_nothing_of_it_goes_on_as_before() -> None:
     assert (level(driver, 2), list_offsets(driver, 2)) == (28, 10)
 
 
-@pytest.mark.parametrize("asked", MetadataVersion)
+@pytest.mark.parametrize("asked", [each for each in MetadataVersion if each <= HIGHEST])
 def test_list_offsets_goes_as_far_as_the_level_lets_it(asked: MetadataVersion) -> None:
     driver = Driver(2)
     lower(driver, asked)
@@ -211,6 +212,50 @@ def test_one_that_cannot_be_refuses_them_all(version: int) -> None:
         assert "an error: Invalid update version" in answer.error_message
         assert not answer.results
     assert level(driver) == HIGHEST
+
+
+def test_level_0_of_a_feature_that_is_not_served_is_what_it_has() -> None:
+    driver = Driver(1)
+    before = levels(driver)
+    for kind in (UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE):
+        assert update(driver, ("transaction.version", 0, kind)).error_code == ErrorCode.NONE
+    assert levels(driver) == before
+    assert driver.cluster.controller.image.features.keys() == before.keys()
+
+
+def test_eligible_leader_replicas_need_a_metadata_version() -> None:
+    driver = Driver(1, features={METADATA_VERSION: 20})
+    elr = (ELR_VERSION, 1, UpgradeType.UPGRADE)
+    refusal = "{0} could not be set to 1 because it depends on metadata.version level 23"
+    assert update(driver, elr).error_message == FAILED.format(
+        1, ELR_VERSION, refusal.format(ELR_VERSION)
+    )
+    assert update(driver, elr, (METADATA_VERSION, 23, 1)).error_code == ErrorCode.NONE
+
+
+def test_a_cluster_starts_and_begins_again_with_the_levels_of_its_options() -> None:
+    driver = Driver(2, features={METADATA_VERSION: 20})
+    assert levels(driver) == {METADATA_VERSION: 20}
+    assert "min.insync.replicas" not in driver.broker(1).configs.layers.cluster_default
+    assert update(driver, (METADATA_VERSION, 29, 1)).error_code == ErrorCode.NONE
+    driver.cluster.reset()
+    assert levels(driver) == {METADATA_VERSION: 20}
+
+
+def test_unstable_levels_are_supported_and_finalized_where_a_config_says_so() -> None:
+    unstable = "unstable.feature.versions.enable"
+
+    def supported(driver: Driver, broker_id: int) -> int:
+        keys = told(driver, broker_id).supported_features
+        return next(int(each.max_version) for each in keys if each.name == METADATA_VERSION)
+
+    everywhere = Driver(2, {unstable: "true"})
+    assert (supported(everywhere, 1), level(everywhere)) == (31, 31)
+    some = Driver(2, {unstable: "true"}, broker_configs={2: {unstable: "false"}})
+    assert (supported(some, 1), supported(some, 2), level(some)) == (31, 30, 30)
+    assert update(some, (METADATA_VERSION, 31, 1)).error_message == FAILED.format(
+        31, METADATA_VERSION, "Broker 2 only supports versions 7-30"
+    )
 
 
 def test_level_0_of_a_feature_that_there_is_not_is_refused_in_other_words() -> None:

@@ -10,9 +10,13 @@ from fencepost.broker.metadata.features import (
     METADATA_VERSION,
     NEWEST,
     SUPPORTED,
+    SUPPORTED_UNSTABLE,
     FeatureUpdate,
     MetadataVersion,
+    UnstableFeatures,
     UpgradeType,
+    initial_levels,
+    initial_levels_problem,
     limit_versions,
     update_error,
 )
@@ -22,17 +26,87 @@ SAFE = UpgradeType.SAFE_DOWNGRADE
 UNSAFE = UpgradeType.UNSAFE_DOWNGRADE
 
 
-def refused(level: int, kind: int, now: int, *, unsafely: bool = False) -> str | None:
+def refused(
+    level: int,
+    kind: int,
+    now: int,
+    *,
+    unsafely: bool = False,
+    unstable: UnstableFeatures = UnstableFeatures(),  # noqa: B008  # it is frozen
+) -> str | None:
     update = FeatureUpdate(feature=METADATA_VERSION, level=level, upgrade_type=kind)
     return update_error(
-        update, {METADATA_VERSION: now}, controller_id=1, downgrades_unsafely=unsafely
+        update,
+        {METADATA_VERSION: now},
+        updated={METADATA_VERSION: level},
+        unstable=unstable,
+        controller_id=1,
+        downgrades_unsafely=unsafely,
     )
 
 
 def test_the_levels_are_those_of_kafka_4_3() -> None:
     assert SUPPORTED == {KRAFT_VERSION: (0, 1), METADATA_VERSION: (7, 30), ELR_VERSION: (0, 1)}
     assert NEWEST == {KRAFT_VERSION: 1, METADATA_VERSION: 30, ELR_VERSION: 1}
-    assert list(MetadataVersion) == list(range(7, 31))
+    assert SUPPORTED_UNSTABLE == {**SUPPORTED, METADATA_VERSION: (7, 31)}
+    assert list(MetadataVersion) == list(range(7, 32))
+
+
+def test_an_unstable_level_is_finalized_where_all_nodes_support_it() -> None:
+    everywhere = UnstableFeatures(controller=True, brokers={1: True, 2: True})
+    assert refused(31, UP, 30, unstable=everywhere) is None
+    assert refused(30, SAFE, 31, unstable=everywhere) is None
+    reason = "Invalid update version 31 for feature metadata.version. {} only supports versions "
+    but_one = UnstableFeatures(controller=True, brokers={1: True, 2: False, 3: False})
+    assert refused(31, UP, 30, unstable=but_one) == f"{reason.format('Broker 2')}7-30"
+    brokers = UnstableFeatures(brokers={1: True})
+    assert refused(31, UP, 30, unstable=brokers) == f"{reason.format('Local controller 1')}7-30"
+    assert refused(32, UP, 30, unstable=everywhere) == (
+        "Invalid update version 32 for feature metadata.version. "
+        "Local controller 1 only supports versions 7-31"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "unstable", "metadata", "kraft", "elr"),
+    [
+        ({}, False, 30, 1, 1),
+        ({}, True, 31, 1, 1),
+        ({METADATA_VERSION: 25}, False, 25, 1, 0),
+        ({METADATA_VERSION: 26}, False, 26, 1, 1),
+        ({METADATA_VERSION: 20}, False, 20, 0, 0),
+        ({METADATA_VERSION: 21}, True, 21, 1, 0),
+        ({METADATA_VERSION: 23, ELR_VERSION: 1, KRAFT_VERSION: 0}, False, 23, 0, 1),
+    ],
+)
+def test_a_cluster_starts_with_the_levels_that_a_metadata_version_brings(
+    given: dict[str, int], unstable: bool, metadata: int, kraft: int, elr: int
+) -> None:
+    assert initial_levels_problem(given, unstable=unstable) is None
+    assert initial_levels(given, unstable=unstable) == {
+        METADATA_VERSION: metadata,
+        KRAFT_VERSION: kraft,
+        ELR_VERSION: elr,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"group.version": 1}, "there is no feature group.version; there are eligible.leader"),
+        ({METADATA_VERSION: 31}, "metadata.version has the levels 7 to 30, and not 31"),
+        (
+            {METADATA_VERSION: 22, ELR_VERSION: 1},
+            "eligible.leader.replicas.version could not be set to 1 because it depends on metadata",
+        ),
+    ],
+)
+def test_no_cluster_starts_with_levels_that_do_not_go_together(
+    given: dict[str, int], why: str
+) -> None:
+    problem = initial_levels_problem(given, unstable=False)
+    assert problem is not None
+    assert problem.startswith(why)
 
 
 @pytest.mark.parametrize(

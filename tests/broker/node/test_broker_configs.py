@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fencepost.broker.configs.config_layers import ConfigSource
+from fencepost.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -52,3 +53,14 @@ def test_a_broker_has_a_rack_of_its_own(racks: tuple[str, ...], expected: list[s
     driver = Driver(3, {"broker.rack": "a"}, broker_configs=own, racks=racks)
     brokers = driver.broker(1).view.brokers
     assert [brokers[broker_id].rack for broker_id in (1, 2, 3)] == expected
+
+
+def test_those_of_the_active_controller_are_what_topics_are_created_with() -> None:
+    segment = {"log.segment.bytes": "1048576"}
+    driver = Driver(1, controller_ids=[3000], broker_configs={3000: segment})
+    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    (created,) = driver.ask(1, "create_topics", NEWEST, CreateTopicsRequest(topics=(topic,))).topics
+    (entry,) = (each for each in created.configs if each.name == "segment.bytes")
+    assert (entry.value, entry.config_source) == ("1048576", ConfigSource.STATIC_BROKER_CONFIG)
+    value, source = described(driver, 1, "log.segment.bytes")
+    assert (value, source) == ("1073741824", ConfigSource.DEFAULT_CONFIG)

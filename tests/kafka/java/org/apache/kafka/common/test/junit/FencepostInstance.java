@@ -2,6 +2,7 @@ package org.apache.kafka.common.test.junit;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -16,14 +17,15 @@ import java.util.stream.IntStream;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.FeatureUpdate;
-import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
+import org.apache.kafka.clients.consumer.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.GroupProtocol;
 import org.apache.kafka.clients.consumer.ShareConsumer;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.errors.UnsupportedVersionException;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
@@ -31,7 +33,9 @@ import org.apache.kafka.common.test.api.Type;
 import org.apache.kafka.server.common.Feature;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.config.AbstractKafkaConfig;
+import org.apache.kafka.server.config.ServerConfigs;
 import org.apache.kafka.server.fault.FaultHandlerException;
+import org.apache.kafka.storage.internals.log.CleanerConfig;
 import org.apache.kafka.test.TestUtils;
 
 /** The cluster of one test: a fencepost with what the test's annotations ask for. */
@@ -39,7 +43,13 @@ final class FencepostInstance implements ClusterInstance {
     private static final int FIRST_CONTROLLER = 3000;
     /** As long as Kafka's own test cluster waits. */
     private static final long WAIT_MS = 60_000;
-    private static final short LATEST = MetadataVersion.latestProduction().featureLevel();
+    private static final List<Feature> SERVED = List.of(
+            Feature.ELIGIBLE_LEADER_REPLICAS_VERSION, Feature.KRAFT_VERSION);
+    /** What Kafka's test kit configures unless a test does. */
+    private static final Map<String, String> OF_TEST_KIT = Map.of(
+            CleanerConfig.LOG_CLEANER_DEDUPE_BUFFER_SIZE_PROP, "2097152",
+            ServerConfigs.UNSTABLE_FEATURE_VERSIONS_ENABLE_CONFIG, "true",
+            ServerConfigs.UNSTABLE_API_VERSIONS_ENABLE_CONFIG, "true");
 
     private final ClusterConfig config;
     private final boolean combined;
@@ -57,30 +67,20 @@ final class FencepostInstance implements ClusterInstance {
     public void start() {
         if (process == null) {
             process = FencepostProcess.start(options());
-            if (level() < LATEST) {
-                downgrade();
-            }
         }
     }
 
-    /** The metadata.version that the test wants, of those that fencepost has. */
-    private short level() {
-        return (short) Math.min(config.metadataVersion().featureLevel(), LATEST);
-    }
-
-    private void downgrade() {
-        FeatureUpdate.UpgradeType type = FeatureUpdate.UpgradeType.UNSAFE_DOWNGRADE;
-        Feature replicas = Feature.ELIGIBLE_LEADER_REPLICAS_VERSION;
-        short without = replicas.defaultLevel(config.metadataVersion());
-        try (Admin admin = admin()) {
-            admin.updateFeatures(
-                    Map.of(
-                            MetadataVersion.FEATURE_NAME, new FeatureUpdate(level(), type),
-                            replicas.featureName(), new FeatureUpdate(without, type)),
-                    new UpdateFeaturesOptions()).all().get();
-        } catch (InterruptedException | ExecutionException error) {
-            throw new IllegalStateException("metadata.version is not " + level(), error);
+    /** The levels that Kafka's test kit formats, of the features that fencepost has. */
+    private Map<String, Short> features() {
+        Map<String, Short> levels = new TreeMap<>();
+        levels.put(MetadataVersion.FEATURE_NAME, config.metadataVersion().featureLevel());
+        for (Feature feature : SERVED) {
+            levels.put(feature.featureName(), config.features().getOrDefault(
+                    feature, feature.defaultLevel(config.metadataVersion())));
         }
+        // The voters of its quorum do not change, unless there is one alone at the start.
+        levels.put(Feature.KRAFT_VERSION.featureName(), (short) (config.standalone() ? 1 : 0));
+        return levels;
     }
 
     private List<String> options() {
@@ -91,20 +91,18 @@ final class FencepostInstance implements ClusterInstance {
             }
         }
         List<String> options = new ArrayList<>(List.of("--advertise", "localhost"));
-        // Kafka refuses a downgrade that may lose metadata; its own tests format the level instead.
-        String conformance = level() < LATEST ? "kip" : "apache";
-        options.addAll(List.of("--conformance", conformance, "--log-level", "warning"));
+        options.addAll(List.of("--conformance", "apache", "--log-level", "error"));
+        features().forEach((name, level) -> options.addAll(List.of("--feature", name + "=" + level)));
         options.addAll(List.of("--broker-ids", list(brokerIds())));
         options.addAll(List.of("--controller-ids", list(controllerIds()), "--controller-port", "0"));
         options.addAll(List.of("--log-dirs", String.valueOf(config.numDisksPerBroker())));
-        Map<String, String> common = new TreeMap<>(config.serverProperties());
+        Map<String, String> common = new TreeMap<>(OF_TEST_KIT);
+        common.putAll(config.serverProperties());
         config.perServerOverrideProperties().forEach((id, properties) -> {
-            if (brokerIds().contains(id)) {
+            if (brokerIds().contains(id) || id.equals(controllerIds().iterator().next())) {
                 known(properties).forEach((key, value) -> options.addAll(
                         List.of("--broker-config", id + ":" + key + "=" + value)));
-            } else { // a controller's config is one of the whole process
-                common.putAll(properties);
-            }
+            } // else a controller that is not the active one, and has no configs here
         });
         known(common).forEach((key, value) ->
                 options.addAll(List.of("--config", key + "=" + value)));
@@ -240,19 +238,48 @@ final class FencepostInstance implements ClusterInstance {
         return Set.of(GroupProtocol.CLASSIC);
     }
 
+    /** Where there are no groups of KIP-848 its consumer fails as soon as it subscribes. */
+    @Override
+    public <K, V> Consumer<K, V> consumer(Map<String, Object> configs) {
+        Object protocol = configs.get(ConsumerConfig.GROUP_PROTOCOL_CONFIG);
+        boolean fails = GroupProtocol.CONSUMER.name().equalsIgnoreCase(String.valueOf(protocol))
+                && !hasFinalized(Feature.GROUP_VERSION);
+        if (!fails) {
+            return ClusterInstance.super.consumer(configs);
+        }
+        return new ConsumerWithoutGroups<>(withDefaults(configs));
+    }
+
+    /** As Kafka's cluster instance completes the configs of a consumer. */
+    private Map<String, Object> withDefaults(Map<String, Object> configs) {
+        String bytes = ByteArrayDeserializer.class.getName();
+        Map<String, Object> all = new HashMap<>(Map.of(
+                ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG, bytes,
+                ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, bytes,
+                ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest",
+                ConsumerConfig.GROUP_ID_CONFIG, "group_" + TestUtils.randomString(5),
+                ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrapServers()));
+        all.putAll(configs);
+        return setClientSaslConfig(all);
+    }
+
     /** Where there are no share groups it fails at once: it would wait for half a minute first. */
     @Override
     public <K, V> ShareConsumer<K, V> shareConsumer(
             Map<String, Object> configs, Deserializer<K> keys, Deserializer<V> values) {
+        if (!hasFinalized(Feature.SHARE_VERSION)) {
+            throw new UnsupportedVersionException("the cluster has no share groups");
+        }
+        return ClusterInstance.super.shareConsumer(configs, keys, values);
+    }
+
+    private boolean hasFinalized(Feature feature) {
         try (Admin admin = admin()) {
-            if (!admin.describeFeatures().featureMetadata().get().finalizedFeatures()
-                    .containsKey(Feature.SHARE_VERSION.featureName())) {
-                throw new UnsupportedVersionException("the cluster has no share groups");
-            }
+            return admin.describeFeatures().featureMetadata().get().finalizedFeatures()
+                    .containsKey(feature.featureName());
         } catch (InterruptedException | ExecutionException error) {
             throw new IllegalStateException("the cluster does not say its features", error);
         }
-        return ClusterInstance.super.shareConsumer(configs, keys, values);
     }
 
     // -- what is in Kafka's JVM only -----------------------------------------------------------
