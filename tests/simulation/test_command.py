@@ -84,7 +84,7 @@ def test_a_file_that_is_no_schedule_is_refused(
     assert "there is no action 'explode'" in capsys.readouterr().err
 
 
-OF_SEEDS = "a run of seeds, which heeds --seeds, --seed, --steps, --jobs"
+OF_SEEDS = "a run of seeds, which heeds --seeds, --seed, --steps, --jobs, --consumers"
 RECORDED = "--record, which heeds --seed, --minutes, --as-is"
 PLAYED = "--schedule, which heeds no other option"
 
