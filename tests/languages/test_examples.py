@@ -43,7 +43,8 @@ def test_junit(tmp_path: Path) -> None:
     compiler, java = tool("javac"), tool("java")
     libraries = jars(HOME / "java" / "pom.xml")
     source = example("junit", tmp_path / "OrdersTest.java")
-    run([compiler, "-Xlint:all", "-Werror", "-cp", f"{libraries}/*", str(source)])
+    compilation = [compiler, "-Xlint:all", "-Werror", "-cp", f"{libraries}/*", str(source)]
+    run(compilation, timeout_s=180)
     launcher = ["org.junit.platform.console.ConsoleLauncher", "execute", "--scan-class-path"]
     path = os.pathsep.join([f"{libraries}/*", str(tmp_path)])
     done = run([java, "-cp", path, *launcher, "--disable-banner"], env=environment(), timeout_s=120)

@@ -48,9 +48,9 @@ def epochs_unchecked(patch: pytest.MonkeyPatch) -> None:
     whole = partition_checks.find_replica
 
     def find_replica(
-        broker: Broker, topic: str, index: int, _epoch: int = -1
+        broker: Broker, topic: str, index: int, _epoch: int = -1, *, is_broker: bool = False
     ) -> replica.Replica | ErrorCode:
-        return whole(broker, topic, index)
+        return whole(broker, topic, index, is_broker=is_broker)
 
     patch.setattr(partition_checks, "find_replica", find_replica)
     patch.setattr(fetch, "find_replica", find_replica)

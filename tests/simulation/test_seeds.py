@@ -39,7 +39,7 @@ def test_every_invariant_holds_whatever_the_seed() -> None:
 
 @pytest.mark.timeout(max(300, SEEDS))
 def test_every_invariant_holds_with_consumers() -> None:
-    seeds = str(max(1, SEEDS // 5))
+    seeds = str(max(1, SEEDS // 10))
     command = [sys.executable, "-m", "fencepost", "simulate", "--consumers", "--seeds", seeds]
     done = run(command, code=0, timeout_s=max(300, SEEDS))
     assert ": every invariant held" in done.lines[-1], done.lines[-1]
