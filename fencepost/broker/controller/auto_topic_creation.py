@@ -1,11 +1,15 @@
-"""Topics that a broker has the controller create, as the broker's configs say."""
+"""Topics that a broker has the controller create, as the configs of the broker say.
+
+Counts that the broker's configs leave open are the controller's defaults.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from fencepost.broker.configs.effective_configs import BrokerConfigs
 from fencepost.broker.controller.requests import CreateTopics
-from fencepost.broker.controller.topic_changes import NewTopic
+from fencepost.broker.controller.topic_changes import DEFAULT_COUNT, NewTopic
 from fencepost.broker.metadata.image import INTERNAL_TOPICS, ClusterImage
 from fencepost.protocol.errors import ErrorCode
 
@@ -33,19 +37,33 @@ def auto_create_topics(broker: ControllerClient, names: Iterable[str]) -> None:
     where the controller is not reached, or where they have more partitions together than one
     request may create.
     """
-    configs = broker.configs
     topics = [
-        _internal_topic(broker, name)
-        if name in INTERNAL_TOPICS
-        else NewTopic(
-            name=name,
-            partitions=configs.num_partitions,
-            replication_factor=configs.default_replication_factor,
-            configs={},
-        )
+        _internal_topic(broker, name) if name in INTERNAL_TOPICS else _topic(broker.configs, name)
         for name in names
     ]
     _create(broker, topics)
+
+
+def _topic(configs: BrokerConfigs, name: str) -> NewTopic:
+    is_set, factor = configs.layers.is_set, configs.default_replication_factor
+    return NewTopic(
+        name=name,
+        partitions=configs.num_partitions if is_set("num.partitions") else DEFAULT_COUNT,
+        replication_factor=factor if is_set("default.replication.factor") else DEFAULT_COUNT,
+        configs={},
+    )
+
+
+def with_default_counts(topic: NewTopic, configs: BrokerConfigs) -> NewTopic:
+    """A topic with the controller's defaults for the counts that are left open."""
+    partitions, factor = topic.partitions, topic.replication_factor
+    return replace(
+        topic,
+        partitions=configs.num_partitions if partitions == DEFAULT_COUNT else partitions,
+        replication_factor=(
+            configs.default_replication_factor if factor == DEFAULT_COUNT else factor
+        ),
+    )
 
 
 def create_internal_topic(broker: ControllerClient, name: str) -> ErrorCode:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar, cast
 
 from fencepost.broker.configs.config_layers import ConfigLayers
 from fencepost.broker.configs.effective_configs import BrokerConfigs
+from fencepost.broker.controller.auto_topic_creation import with_default_counts
 from fencepost.broker.controller.controller import Controller
 from fencepost.broker.controller.failed_replicas import fail_replicas, restore_replicas
 from fencepost.broker.controller.requests import (
@@ -119,6 +120,8 @@ class ControllerApis:
             case AllocateProducerIds():
                 return controller.next_producer_ids(request.count)
             case CreateTopics():
-                return controller.create_each_topic(request.topics)
+                configs = self._configs
+                topics = [with_default_counts(topic, configs) for topic in request.topics]
+                return controller.create_each_topic(topics)
             case _:
                 raise TypeError(f"the controller answers no {type(request).__name__}")

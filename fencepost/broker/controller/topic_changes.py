@@ -21,11 +21,16 @@ from fencepost.protocol.errors import ErrorCode
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 MAX_NAME: Final = 249
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
+DEFAULT_COUNT: Final = -1
+"""As many as the controller's configs say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic:
-    """A topic that is to be: counts, or assignments, not both."""
+    """A topic that is to be: counts, or assignments, not both.
+
+    In a broker's request to the controller a count may be `DEFAULT_COUNT`.
+    """
 
     name: str
     partitions: int = 1

@@ -10,6 +10,7 @@ from fencepost.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
+from fencepost.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.harness.driver import NEWEST, Driver
 
 BROKER = 4
@@ -64,3 +65,24 @@ def test_those_of_the_active_controller_are_what_topics_are_created_with() -> No
     assert (entry.value, entry.config_source) == ("1048576", ConfigSource.STATIC_BROKER_CONFIG)
     value, source = described(driver, 1, "log.segment.bytes")
     assert (value, source) == ("1073741824", ConfigSource.DEFAULT_CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("own", "counts"),
+    [
+        ({3000: {"num.partitions": "5", "default.replication.factor": "2"}}, (5, 2)),
+        ({1: {"num.partitions": "4"}, 3000: {"num.partitions": "5"}}, (4, 1)),
+        ({1: {"num.partitions": "4"}, 3000: {"default.replication.factor": "2"}}, (4, 2)),
+        ({3000: {}}, (1, 1)),
+    ],
+)
+def test_a_topic_that_a_broker_creates_has_the_controllers_counts_where_the_broker_has_none(
+    own: dict[int, dict[str, str]], counts: tuple[int, int]
+) -> None:
+    driver = Driver(2, controller_ids=[3000], broker_configs=own)
+    asked = MetadataRequest(
+        topics=(MetadataRequestTopic(name="t"),), allow_auto_topic_creation=True
+    )
+    driver.ask(1, "metadata", NEWEST, asked)
+    partitions = driver.cluster.controller.image.topics["t"].partitions
+    assert (len(partitions), len(partitions[0].replicas)) == counts
